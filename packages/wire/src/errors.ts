@@ -1,0 +1,76 @@
+/** Every way a request can fail, in one closed union, and whether sending it again can help.
+ *  Invariant: `retryable` is decided here and nowhere else.
+ *  Elsewhere: reading a provider's error (protocols/), waiting and sending again (retry.ts). */
+
+/** Something given to us is wrong: the message says what and where, in one line. */
+export class InputError extends Error {
+  override readonly name = "InputError";
+}
+
+export type ModelErrorReason =
+  | { readonly kind: "invalid-request"; readonly status: number }
+  | { readonly kind: "authentication"; readonly status: number }
+  | { readonly kind: "permission"; readonly status: number }
+  | { readonly kind: "not-found"; readonly status: number }
+  | { readonly kind: "too-large"; readonly status: number }
+  | { readonly kind: "rate-limited"; readonly status: number; readonly retryAfterMs?: number }
+  | { readonly kind: "overloaded"; readonly status?: number; readonly retryAfterMs?: number }
+  | { readonly kind: "server"; readonly status?: number; readonly retryAfterMs?: number }
+  | { readonly kind: "connection" }
+  | { readonly kind: "timeout"; readonly phase: "connect" | "first-byte" | "idle" | "total" }
+  | { readonly kind: "malformed-response" }
+  | { readonly kind: "aborted" };
+
+export type ModelErrorContext = {
+  readonly requestId?: string;
+  /** Content had already arrived: sending again would repeat what the caller has seen. */
+  readonly afterContent?: boolean;
+  /** The provider said that sending it again is useless. */
+  readonly final?: boolean;
+  readonly cause?: unknown;
+};
+
+export class ModelError extends Error {
+  override readonly name = "ModelError";
+  readonly reason: ModelErrorReason;
+  readonly requestId: string | undefined;
+  readonly afterContent: boolean;
+  readonly #final: boolean;
+
+  constructor(message: string, reason: ModelErrorReason, context: ModelErrorContext = {}) {
+    super(message, context.cause === undefined ? {} : { cause: context.cause });
+    this.reason = reason;
+    this.requestId = context.requestId;
+    this.afterContent = context.afterContent ?? false;
+    this.#final = context.final ?? false;
+  }
+
+  get retryable(): boolean {
+    return !this.afterContent && !this.#final && canHelp(this.reason);
+  }
+
+  /** The least time the provider asked us to wait. */
+  get retryAfterMs(): number | undefined {
+    return "retryAfterMs" in this.reason ? this.reason.retryAfterMs : undefined;
+  }
+}
+
+const canHelp = (reason: ModelErrorReason): boolean => {
+  switch (reason.kind) {
+    case "rate-limited":
+    case "overloaded":
+    case "server":
+    case "connection":
+    case "malformed-response":
+      return true;
+    case "timeout":
+      return reason.phase !== "total";
+    case "invalid-request":
+    case "authentication":
+    case "permission":
+    case "not-found":
+    case "too-large":
+    case "aborted":
+      return false;
+  }
+};

@@ -1,0 +1,113 @@
+/** What a request says, before any provider's spelling of it.
+ *  Invariant: everything here is plain readonly data; text that a provider wrote and may check again
+ *  (tool inputs, citations, blocks only it understands) is carried as RawJson and never parsed and re-written.
+ *  Elsewhere: how it becomes bytes (protocols/), how bytes are kept (prefix.ts). */
+
+/** JSON text, verbatim. Only its bytes count: key order, number forms and white space are kept. */
+export type RawJson = string & { readonly __rawJson?: never };
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+export type JsonObject = { readonly [key: string]: Json };
+
+/** How long a cache entry lives. Each provider offers some of these. */
+export type Ttl = "5m" | "30m" | "1h" | "12h";
+
+export type MediaSource =
+  | { readonly kind: "base64"; readonly mediaType: string; readonly data: string }
+  | { readonly kind: "url"; readonly url: string }
+  | { readonly kind: "file"; readonly fileId: string }
+  | { readonly kind: "text"; readonly text: string };
+
+export type TextBlock = { readonly type: "text"; readonly text: string; readonly citations?: readonly RawJson[] };
+export type ImageBlock = { readonly type: "image"; readonly source: MediaSource };
+export type DocumentBlock = { readonly type: "document"; readonly source: MediaSource; readonly title?: string };
+export type ThinkingBlock = { readonly type: "thinking"; readonly thinking: string; readonly signature: string };
+export type RedactedThinkingBlock = { readonly type: "redacted_thinking"; readonly data: string };
+export type ToolUseBlock = {
+  readonly type: "tool_use";
+  readonly id: string;
+  readonly name: string;
+  readonly input: RawJson;
+};
+export type ToolResultBlock = {
+  readonly type: "tool_result";
+  readonly toolUseId: string;
+  readonly content: readonly (TextBlock | ImageBlock | DocumentBlock)[];
+  readonly isError?: boolean;
+};
+/** A block only its provider understands (server tools, container files): passed through as it came. */
+export type ProviderBlock = { readonly type: "provider"; readonly kind: string; readonly json: RawJson };
+
+export type Block =
+  | TextBlock
+  | ImageBlock
+  | DocumentBlock
+  | ThinkingBlock
+  | RedactedThinkingBlock
+  | ToolUseBlock
+  | ToolResultBlock
+  | ProviderBlock;
+
+export type Role = "user" | "assistant" | "system";
+export type Message = { readonly role: Role; readonly content: readonly Block[] };
+
+export type ToolSpec =
+  | {
+      readonly type: "function";
+      readonly name: string;
+      readonly description: string;
+      readonly inputSchema: JsonObject;
+    }
+  /** A tool only its provider understands (web search, code execution), in its own spelling. */
+  | { readonly type: "provider"; readonly name: string; readonly json: RawJson };
+
+export type Thinking =
+  | { readonly type: "disabled" }
+  | { readonly type: "adaptive" }
+  | { readonly type: "between_tools" }
+  | { readonly type: "enabled"; readonly budgetTokens: number };
+
+export type ToolChoice = { readonly type: "auto" | "any" | "none" } | { readonly type: "tool"; readonly name: string };
+
+/** Everything that can change how the provider renders the prompt, and so must be the same in parent and fork. */
+export type KeySettings = {
+  readonly thinking?: Thinking;
+  readonly effort?: string;
+  readonly toolChoice?: ToolChoice;
+  readonly parallelTools?: boolean; // default: the provider's (true)
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly stopSequences?: readonly string[];
+  readonly speed?: string;
+  readonly serviceTier?: string;
+  readonly betas?: readonly string[];
+  readonly contextManagement?: JsonObject;
+  readonly outputFormat?: JsonObject;
+  readonly cacheKey?: string;
+};
+
+/** What stands before the first message. */
+export type Head = {
+  readonly model: string;
+  readonly tools: readonly ToolSpec[];
+  readonly system: readonly TextBlock[];
+  readonly settings: KeySettings;
+};
+
+/** What is sent after the messages because it is in no cache key. */
+export type Closing = {
+  readonly maxTokens: number; // 0 asks the provider to fill its cache and answer nothing
+  readonly stream: boolean;
+  readonly userId?: string;
+  /** Ask for the provider's own account of a cache miss, against an earlier response (null: opt in, no baseline). */
+  readonly diagnoseAgainst?: string | null;
+};
+
+export const text = (value: string): TextBlock => ({ type: "text", text: value });
+export const userText = (value: string): Message => ({ role: "user", content: [text(value)] });
+export const toolResult = (toolUseId: string, value: string): ToolResultBlock => ({
+  type: "tool_result",
+  toolUseId,
+  content: [text(value)],
+});

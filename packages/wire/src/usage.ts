@@ -1,0 +1,37 @@
+/** What a request used, in parts that never overlap.
+ *  Invariant: plain + read + all writes = the prompt's tokens, whatever the provider's own fields mean.
+ *  Elsewhere: reading a provider's fields (protocols/), money (prices.ts). */
+
+import type { Ttl } from "./request.ts";
+
+export type Usage = {
+  /** Prompt tokens neither read from nor written to a cache. */
+  readonly plain: number;
+  readonly read: number;
+  /** Tokens written to the cache, by the lifetime that was paid for. */
+  readonly written: Readonly<Partial<Record<Ttl, number>>>;
+  /** Everything the model produced, thinking included. */
+  readonly output: number;
+  /** The share of `output` that was thinking, where the provider tells. */
+  readonly thinking?: number;
+};
+
+export const noUsage: Usage = { plain: 0, read: 0, written: {}, output: 0 };
+
+export const writtenTokens = (usage: Usage): number =>
+  Object.values(usage.written).reduce((sum, tokens) => sum + tokens, 0);
+
+export const promptTokens = (usage: Usage): number => usage.plain + usage.read + writtenTokens(usage);
+
+export const addUsage = (a: Usage, b: Usage): Usage => {
+  const written: Partial<Record<Ttl, number>> = { ...a.written };
+  for (const [ttl, tokens] of Object.entries(b.written) as [Ttl, number][]) written[ttl] = (written[ttl] ?? 0) + tokens;
+  const thinking = (a.thinking ?? 0) + (b.thinking ?? 0);
+  return {
+    plain: a.plain + b.plain,
+    read: a.read + b.read,
+    written,
+    output: a.output + b.output,
+    ...(a.thinking === undefined && b.thinking === undefined ? {} : { thinking }),
+  };
+};
