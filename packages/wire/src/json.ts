@@ -1,0 +1,153 @@
+/** Where things stand in JSON text, without re-writing any of it.
+ *  Invariant: works on bytes that are known to be valid JSON (see `parseJson`); never allocates the values it passes.
+ *  Elsewhere: who slices with it (recorded.ts, protocols/), who names places with it (prefix.ts). */
+
+import { InputError } from "./errors.ts";
+import type { Json, JsonObject, RawJson } from "./request.ts";
+
+export type Span = { readonly start: number; readonly end: number };
+export type Member = Span & { readonly key: string; readonly keyStart: number };
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+
+/** The text as a value, or an error that names the place. */
+export const parseJson = (json: string, what: string): Json => {
+  try {
+    return JSON.parse(json) as Json;
+  } catch (cause) {
+    throw new InputError(`${what} is not valid JSON: ${(cause as Error).message}`, { cause });
+  }
+};
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const isArray = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
+
+/** Lone surrogates cannot be written as UTF-8; they become U+FFFD once, at entry, so that they stay what they became. */
+export const quote = (value: string): RawJson => JSON.stringify(value.toWellFormed());
+
+/** Our own objects, keys in the order their author gave: the same value gives the same bytes, and a tool's parameters
+ *  reach the model in the order they were written. */
+export const authoredJson = (value: Json | undefined): RawJson => {
+  if (typeof value === "string") return quote(value);
+  if (isArray(value)) return `[${value.map(authoredJson).join(",")}]`;
+  if (!isObject(value)) return JSON.stringify(value ?? null);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([key, member]) => `${quote(key)}:${authoredJson(member)}`).join(",")}}`;
+};
+
+const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
+export const skipSpace = (bytes: Buffer, from: number): number => {
+  let at = from;
+  while (isSpace(bytes[at])) at += 1;
+  return at;
+};
+
+const endOfString = (bytes: Buffer, from: number): number => {
+  let at = from + 1;
+  for (;;) {
+    at = bytes.indexOf(QUOTE, at);
+    let slashes = 0;
+    while (bytes[at - 1 - slashes] === BACKSLASH) slashes += 1;
+    at += 1;
+    if (slashes % 2 === 0) return at;
+  }
+};
+
+/** The offset just after the value that starts at `from` (no leading space). */
+export const endOfValue = (bytes: Buffer, from: number): number => {
+  const first = bytes[from];
+  if (first === QUOTE) return endOfString(bytes, from);
+  let at = from;
+  if (first !== OPEN_OBJECT && first !== OPEN_ARRAY) {
+    while (at < bytes.length && !isSpace(bytes[at]) && !isDelimiter(bytes[at])) at += 1;
+    return at;
+  }
+  let depth = 0;
+  for (;;) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+      continue;
+    }
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) depth += 1;
+    if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth -= 1;
+    at += 1;
+    if (depth === 0) return at;
+  }
+};
+
+const isDelimiter = (byte: number | undefined): boolean =>
+  byte === COMMA || byte === COLON || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY;
+
+/** The members of the object that starts at `from`, in their order in the text. */
+export const membersOf = (bytes: Buffer, from: number): readonly Member[] => {
+  const members: Member[] = [];
+  let at = skipSpace(bytes, from + 1);
+  while (bytes[at] === QUOTE) {
+    const keyStart = at;
+    const keyEnd = endOfString(bytes, at);
+    const key = JSON.parse(bytes.toString("utf8", keyStart, keyEnd)) as string;
+    const start = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1);
+    const end = endOfValue(bytes, start);
+    members.push({ key, keyStart, start, end });
+    at = skipSpace(bytes, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1);
+  }
+  return members;
+};
+
+/** The items of the array that starts at `from`. */
+export const itemsOf = (bytes: Buffer, from: number): readonly Span[] => {
+  const items: Span[] = [];
+  let at = skipSpace(bytes, from + 1);
+  while (bytes[at] !== CLOSE_ARRAY) {
+    const end = endOfValue(bytes, at);
+    items.push({ start: at, end });
+    at = skipSpace(bytes, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1);
+  }
+  return items;
+};
+
+export const isObjectAt = (bytes: Buffer, at: number): boolean => bytes[at] === OPEN_OBJECT;
+export const isArrayAt = (bytes: Buffer, at: number): boolean => bytes[at] === OPEN_ARRAY;
+export const isStringAt = (bytes: Buffer, at: number): boolean => bytes[at] === QUOTE;
+
+/** A place below a value: `.input.files[2]`, or "" for the value itself. */
+export type Place = {
+  readonly path: string;
+  /** False when the byte stands between values, and the path is that of the next one. */
+  readonly inside: boolean;
+};
+
+/** Where the byte at `offset` stands below the value at `from`. */
+export const placeOf = (bytes: Buffer, from: number, offset: number): Place => {
+  const children = isObjectAt(bytes, from)
+    ? membersOf(bytes, from).map(({ key, keyStart, start, end }) => ({ name: `.${key}`, first: keyStart, start, end }))
+    : isArrayAt(bytes, from)
+      ? itemsOf(bytes, from).map(({ start, end }, index) => ({ name: `[${index}]`, first: start, start, end }))
+      : undefined;
+  if (!children) return { path: "", inside: true };
+  const child = children.find(({ end }) => offset < end);
+  if (!child) return { path: "", inside: false };
+  if (offset < child.start) return { path: child.name, inside: offset >= child.first };
+  const { path, inside } = placeOf(bytes, child.start, offset);
+  return { path: child.name + path, inside };
+};
+
+/** The verbatim text of one member of an object given as text. */
+export const sliceMember = (json: RawJson, key: string): RawJson | undefined => {
+  const bytes = Buffer.from(json);
+  const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
+  return member && bytes.toString("utf8", member.start, member.end);
+};

@@ -1,0 +1,114 @@
+/** Where cache markers go in the next request of a lineage. Pure.
+ *  Invariant: at most four; lifetimes never grow along the prompt; the entry that the last request wrote is always
+ *  reached, even where the provider counts every block of a tool run as a position of its own.
+ *  Elsewhere: which bytes a marker is (protocols/), splicing them in (prepare.ts), what they cost (economics/). */
+
+import type { FrozenPrefix, Segment } from "./prefix.ts";
+import type { Ttl } from "./request.ts";
+
+/** `system`: end of system, or of tools without one. `inherited`: a parent's last marker, kept where it was (end of P).
+ *  `shared`: the last block all siblings share (end of S). `previous`: the tail of the line's last request, out of
+ *  look-back reach of the new one. `tail`: the last block. */
+export type MarkerRole = "system" | "inherited" | "shared" | "previous" | "tail";
+
+export type Marker = { readonly at: Segment; readonly role: MarkerRole; readonly ttl: Ttl };
+
+/** A marker as data, for the journal. */
+export type MarkerPlace = { readonly segment: number; readonly role: MarkerRole; readonly ttl: Ttl };
+
+export const MOST_MARKERS = 4;
+/** A provider looks for earlier entries this many positions back, the marker's own position counted as the first. */
+export const LOOK_BACK = 20;
+
+export type MarkerOptions = {
+  readonly ttl?: Ttl; // for new markers; default: 5m
+  /** Mark the last block. False for a request whose tail nobody will read again. Default: true. */
+  readonly tail?: boolean;
+};
+
+/** Markers of the next request of a line, after those of its `last` one: end of system and its last block. A fork also
+ *  keeps the two it shares with its family. Where one turn is out of reach of the last tail, that one is kept too. */
+export const nextMarkers = (
+  prefix: FrozenPrefix,
+  last: readonly Marker[] = [],
+  { ttl = "5m", tail = true }: MarkerOptions = {},
+): readonly Marker[] => {
+  const system = roleOf(last, "system") ?? marker(prefix.tip?.headEnd, "system", ttl);
+  const inherited = roleOf(last, "inherited");
+  const shared = inherited && roleOf(last, "shared");
+  const lastTail = roleOf(last, "tail");
+  const end = tail ? lastMarkable(prefix.tip) : undefined;
+  const reached = !lastTail || (end && distance(lastTail.at, end) < LOOK_BACK);
+  // The entry at S contains P: when a fork is short of markers, the one at P is the one to give up.
+  const kept = reached ? [inherited, shared] : [shared ?? inherited, { ...lastTail, role: "previous" as const }];
+  return ordered([system, ...kept, marker(end, "tail", ttl)]);
+};
+
+export type FamilyMarkerOptions = MarkerOptions & {
+  /** The end of the tail that all siblings share; absent when the in-flight turn was trimmed. */
+  readonly sharedEnd?: Segment;
+  /** The parent's entries have expired: kept markers get the new lifetime, as nobody reads the longer one. */
+  readonly cold?: boolean;
+  /** The parent goes on after a fan-out with the same layout, but inherits nothing. Default: fork. */
+  readonly line?: "fork" | "parent";
+};
+
+/** Markers of a family's first requests: the parent's last two where they were, the end of the shared tail, and the
+ *  request's own last block. */
+export const familyMarkers = (
+  prefix: FrozenPrefix,
+  parent: readonly Marker[],
+  { ttl = "5m", tail = true, sharedEnd, cold = false, line = "fork" }: FamilyMarkerOptions,
+): readonly Marker[] => {
+  const keep = (kept: Marker | undefined, role: MarkerRole): Marker | undefined =>
+    kept && { at: kept.at, role, ttl: cold ? ttl : kept.ttl };
+  const system = parent.findLast(({ at }) => at.kind !== "block");
+  const inherited = parent.findLast(({ at }) => at.kind === "block");
+  return ordered([
+    keep(system, "system") ?? marker(prefix.tip?.headEnd, "system", ttl),
+    keep(inherited, line === "fork" ? "inherited" : "previous"),
+    marker(lastMarkable(sharedEnd), "shared", ttl),
+    tail ? marker(lastMarkable(prefix.tip), "tail", ttl) : undefined,
+  ]);
+};
+
+export const markerPlaces = (markers: readonly Marker[]): readonly MarkerPlace[] =>
+  markers.map(({ at, role, ttl }) => ({ segment: at.index, role, ttl }));
+
+/** Markers from their journalled places; a place that is not in the prefix is left out. */
+export const markersAt = (prefix: FrozenPrefix, places: readonly MarkerPlace[]): readonly Marker[] =>
+  places.flatMap(({ segment, role, ttl }) => {
+    const at = prefix.segmentAt(segment);
+    return at?.site ? [{ at, role, ttl }] : [];
+  });
+
+const roleOf = (markers: readonly Marker[], role: MarkerRole): Marker | undefined =>
+  markers.find((candidate) => candidate.role === role);
+
+const marker = (at: Segment | undefined, role: MarkerRole, ttl: Ttl): Marker | undefined => at && { at, role, ttl };
+
+/** Blocks counted one by one: the dearer reading, so that no provider's way of counting loses the entry. */
+const distance = (from: Segment, to: Segment): number => to.index - from.index;
+
+/** The last block at or before `from` that can carry a marker. */
+export const lastMarkable = (from: Segment | undefined): Segment | undefined => {
+  let at = from;
+  while (at && at.kind === "block" && !at.site) at = at.before;
+  return at?.kind === "block" ? at : undefined;
+};
+
+const LIFETIMES: readonly Ttl[] = ["12h", "1h", "30m", "5m"];
+
+/** In the order of the prompt, one a place (the earlier role wins), and no lifetime longer than one before it. */
+const ordered = (candidates: readonly (Marker | undefined)[]): readonly Marker[] => {
+  const places = new Map<number, Marker>();
+  for (const candidate of candidates) {
+    if (candidate && !places.has(candidate.at.index)) places.set(candidate.at.index, candidate);
+  }
+  const inOrder = [...places.values()].sort((a, b) => a.at.index - b.at.index);
+  let longest = 0;
+  return inOrder.slice(-MOST_MARKERS).map((kept) => {
+    longest = Math.max(longest, LIFETIMES.indexOf(kept.ttl));
+    return { ...kept, ttl: LIFETIMES[longest] ?? kept.ttl };
+  });
+};

@@ -1,0 +1,287 @@
+/** The frozen bytes of everything sent so far, and the one place that lets them grow.
+ *  Invariant: a segment (a tool, a system block, a block of a message) is encoded when it enters and never again;
+ *  equal content gives equal chain hashes, however it was appended; a fork shares all bytes before it.
+ *  Elsewhere: a provider's spelling (protocols/), cache markers (markers.ts), storage of bytes (rope.ts). */
+
+import { createHash } from "node:crypto";
+import { InputError } from "./errors.ts";
+import { placeOf } from "./json.ts";
+import { answerPending, callsIn, placeholderFor, stillPending } from "./pairing.ts";
+import type { Block, Head, Message, Role, Ttl } from "./request.ts";
+import { type Insertion, Rope } from "./rope.ts";
+
+export type SegmentKind = "head" | "tool" | "system" | "block";
+
+/** Where a marker can be spliced into a segment, in bytes before the segment's end. */
+export type MarkerSite = {
+  readonly fromEnd: number;
+  /** A bare string must become a block before it can carry a marker. */
+  readonly wrap?: { readonly fromEnd: number; readonly open: string; readonly close: string };
+  /** The marker that a recorded request had here, put back letter for letter when it is kept. */
+  readonly recorded?: { readonly ttl: Ttl; readonly fromEnd: number; readonly text: string };
+};
+
+export type EncodedSegment = {
+  readonly kind: SegmentKind;
+  /** The value and the separators before it. */
+  readonly bytes: string | Buffer;
+  /** How many of those bytes are separators. */
+  readonly lead: number;
+  readonly site?: MarkerSite;
+  /** Set on the first block of a message. */
+  readonly opens?: Role;
+};
+
+/** What stands at the end of a prefix: all that an encoder needs to know to go on. */
+export type Place = {
+  readonly after: SegmentKind;
+  readonly role: Role | undefined;
+  readonly messages: number;
+  /** What closes the open message. */
+  readonly close: string;
+};
+
+/** The part of a protocol that makes segments. */
+export type SegmentEncoder = {
+  readonly head: (head: Head) => readonly EncodedSegment[];
+  readonly message: (message: Message, place: Place) => readonly EncodedSegment[];
+  /** More blocks for the message that is still open. */
+  readonly blocks: (blocks: readonly Block[], place: Place) => readonly EncodedSegment[];
+  /** What closes a message that this encoder opened. */
+  readonly close: string;
+  /** Where a segment stands in the request's JSON. */
+  readonly pathOf: (segment: Segment) => string;
+};
+
+export type Segment = {
+  readonly before: Segment | undefined;
+  readonly index: number;
+  readonly kind: SegmentKind;
+  readonly role: Role | undefined;
+  /** Number of the message (of the list, for tools and system blocks) and of the block in it. */
+  readonly message: number;
+  readonly block: number;
+  readonly start: number;
+  readonly lead: number;
+  readonly end: number;
+  readonly hash: string;
+  readonly site: MarkerSite | undefined;
+  /** The last segment before this one that stands ahead of the messages and can carry a marker: the end of system,
+   *  or of tools without one. Kept here so that a marker there is found without walking back through the messages. */
+  readonly headEnd: Segment | undefined;
+};
+
+export type Divergence = {
+  readonly segment: number;
+  /** JSON path of the first difference, such as `tools[7].description`. */
+  readonly path: string;
+  /** Offset of the first differing byte. */
+  readonly offset: number;
+};
+
+/** What a prefix is made from when it was not encoded here (recorded.ts). */
+export type PrefixOrigin = {
+  readonly model: string;
+  readonly betas: readonly string[];
+  readonly encoder: SegmentEncoder;
+};
+
+type PrefixState = {
+  readonly origin: PrefixOrigin;
+  readonly rope: Rope;
+  readonly tip: Segment | undefined;
+  readonly pending: readonly string[];
+  readonly close: string;
+};
+
+export class FrozenPrefix {
+  readonly #state: PrefixState;
+
+  private constructor(state: PrefixState) {
+    this.#state = state;
+  }
+
+  static open(encoder: SegmentEncoder, head: Head): FrozenPrefix {
+    const origin = { model: head.model, betas: head.settings.betas ?? [], encoder };
+    return FrozenPrefix.of(origin, encoder.head(head));
+  }
+
+  /** A prefix of segments that were encoded before. `tail` says what an open last message still waits for. */
+  static of(
+    origin: PrefixOrigin,
+    segments: readonly EncodedSegment[],
+    tail: { readonly pending: readonly string[]; readonly close: string } = { pending: [], close: "" },
+  ): FrozenPrefix {
+    return new FrozenPrefix({ origin, rope: Rope.empty(), tip: undefined, ...tail }).#grow(segments, tail);
+  }
+
+  get model(): string {
+    return this.#state.origin.model;
+  }
+  get betas(): readonly string[] {
+    return this.#state.origin.betas;
+  }
+  get byteLength(): number {
+    return this.#state.rope.length;
+  }
+  get tip(): Segment | undefined {
+    return this.#state.tip;
+  }
+  get hash(): string {
+    return this.#state.tip?.hash ?? "";
+  }
+  get messages(): number {
+    return this.#place.messages;
+  }
+  /** Calls of the last message that no result has answered yet. */
+  get pending(): readonly string[] {
+    return this.#state.pending;
+  }
+  /** What closes the open message; the body's own closing comes after it. */
+  get close(): string {
+    return this.#state.close;
+  }
+
+  /** With `message` at the end. Calls it would leave unanswered are answered by the placeholder. */
+  append(message: Message): FrozenPrefix {
+    return answerPending(this.pending, message).reduce<FrozenPrefix>((prefix, next) => prefix.#add(next), this);
+  }
+
+  /** With `message` at the end as it is: calls it leaves unanswered are for `extend` to answer. */
+  appendOpen(message: Message): FrozenPrefix {
+    return this.#add(message, stillPending(this.pending, message.content));
+  }
+
+  /** With more blocks in the last message: the shared tail of a family is a message that each fork goes on with. */
+  extend(blocks: readonly Block[]): FrozenPrefix {
+    if (blocks.length === 0) return this;
+    if (this.#place.role !== "user") throw new InputError("only an open user message can be extended");
+    const segments = this.#state.origin.encoder.blocks(blocks, this.#place);
+    return this.#grow(segments, { pending: stillPending(this.pending, blocks), close: this.close });
+  }
+
+  /** With every open call answered, so that it can be sent. */
+  settled(): FrozenPrefix {
+    if (this.pending.length === 0) return this;
+    const content = this.pending.map(placeholderFor);
+    return this.#place.role === "user" ? this.extend(content) : this.#add({ role: "user", content });
+  }
+
+  /** The bytes in order with texts put in at ascending offsets; the prefix's own bytes are not copied. */
+  chunks(insertions: readonly Insertion[] = []): readonly Buffer[] {
+    return this.#state.rope.spliced(insertions);
+  }
+
+  startsWith(other: FrozenPrefix): boolean {
+    const { tip } = other;
+    return tip === undefined || this.segmentAt(tip.index)?.hash === tip.hash;
+  }
+
+  /** How many segments both begin with. */
+  agreement(other: FrozenPrefix): number {
+    let [ours, theirs] = level(this.tip, other.tip);
+    while (ours && theirs && ours.hash !== theirs.hash) [ours, theirs] = [ours.before, theirs.before];
+    return ours ? ours.index + 1 : 0;
+  }
+
+  firstDivergence(other: FrozenPrefix): Divergence | undefined {
+    const segment = this.agreement(other);
+    const ours = this.segmentAt(segment);
+    const theirs = other.segmentAt(segment);
+    const named = ours ?? theirs;
+    if (!named) return undefined;
+    const { pathOf } = this.#state.origin.encoder;
+    if (!ours || !theirs) return { segment, path: pathOf(named), offset: named.start };
+    const [a, b] = [this.segmentBytes(ours), other.segmentBytes(theirs)];
+    const within = firstDifference(a, b);
+    const inner = a.equals(b) ? ".betas" : innerPath([a, b], ours.lead, within);
+    const path = pathOf(ours) + inner;
+    return { segment, path: path.replace(/^\./, ""), offset: ours.start + within };
+  }
+
+  segmentAt(index: number): Segment | undefined {
+    let segment = this.tip;
+    while (segment && segment.index > index) segment = segment.before;
+    return segment?.index === index ? segment : undefined;
+  }
+
+  segmentBytes(segment: Segment): Buffer {
+    return this.#state.rope.slice(segment.start, segment.end);
+  }
+
+  get #place(): Place {
+    const { tip, close } = this.#state;
+    const inMessages = tip?.kind === "block";
+    return {
+      after: tip?.kind ?? "head",
+      role: inMessages ? tip.role : undefined,
+      messages: inMessages ? tip.message + 1 : 0,
+      close,
+    };
+  }
+
+  #add(message: Message, left: readonly string[] = []): FrozenPrefix {
+    const { encoder } = this.#state.origin;
+    const segments = encoder.message(message, this.#place);
+    if (segments.length === 0) throw new InputError(`a ${message.role} message needs a block that is not empty`);
+    return this.#grow(segments, { pending: [...left, ...callsIn(message)], close: encoder.close });
+  }
+
+  #grow(
+    segments: readonly EncodedSegment[],
+    tail: { readonly pending: readonly string[]; readonly close: string },
+  ): FrozenPrefix {
+    let { rope, tip } = this.#state;
+    const seed = this.betas.join(",");
+    for (const encoded of segments) {
+      const [grown, written] = rope.append(encoded.bytes);
+      tip = link(tip, encoded, { start: rope.length, written, seed });
+      rope = grown;
+    }
+    return new FrozenPrefix({ origin: this.#state.origin, rope, tip, ...tail });
+  }
+}
+
+type Written = { readonly start: number; readonly written: Buffer; readonly seed: string };
+
+const link = (before: Segment | undefined, encoded: EncodedSegment, { start, written, seed }: Written): Segment => {
+  const { kind, lead, site, opens } = encoded;
+  const continues = before?.kind === kind && opens === undefined;
+  return {
+    before,
+    index: before ? before.index + 1 : 0,
+    kind,
+    role: opens ?? (continues ? before.role : undefined),
+    message: kind === "block" && before?.kind === "block" ? before.message + (opens === undefined ? 0 : 1) : 0,
+    block: continues ? before.block + 1 : 0,
+    start,
+    lead,
+    end: start + written.length,
+    hash: chainHash(before?.hash ?? seed, written),
+    site,
+    headEnd: before && before.kind !== "block" && before.site ? before : before?.headEnd,
+  };
+};
+
+const chainHash = (before: string, bytes: Buffer): string =>
+  createHash("sha256").update(before, "latin1").update(bytes).digest("base64url");
+
+const level = (a: Segment | undefined, b: Segment | undefined): [Segment | undefined, Segment | undefined] => {
+  let [ours, theirs] = [a, b];
+  while (ours && (!theirs || ours.index > theirs.index)) ours = ours.before;
+  while (theirs && (!ours || theirs.index > ours.index)) theirs = theirs.before;
+  return [ours, theirs];
+};
+
+const firstDifference = (a: Buffer, b: Buffer): number => {
+  const shorter = Math.min(a.length, b.length);
+  for (let at = 0; at < shorter; at += 1) if (a[at] !== b[at]) return at;
+  return shorter;
+};
+
+/** A value that only one side has is named by the side that has it. */
+const innerPath = (sides: readonly Buffer[], lead: number, offset: number): string => {
+  if (offset < lead) return "";
+  const places = sides.map((bytes) => placeOf(bytes, lead, offset));
+  return (places.find(({ inside }) => inside) ?? places.find(({ path }) => path !== ""))?.path ?? "";
+};

@@ -1,0 +1,56 @@
+/** A request as the exact bytes that will be sent, and not sent yet.
+ *  Invariant: chunks point into the prefix's shared bytes and are cut only at markers; nothing is copied but the tail.
+ *  Elsewhere: where markers go (markers.ts), who sends (client.ts). */
+
+import type { Marker } from "./markers.ts";
+import type { FrozenPrefix } from "./prefix.ts";
+import type { Protocol } from "./protocols/index.ts";
+import type { Closing } from "./request.ts";
+import type { Insertion } from "./rope.ts";
+
+export type Prepared = {
+  readonly protocol: Protocol;
+  readonly prefix: FrozenPrefix;
+  readonly markers: readonly Marker[];
+  /** What follows the last message, as it is sent. */
+  readonly closing: string;
+  readonly stream: boolean;
+  readonly chunks: readonly Buffer[];
+  readonly byteLength: number;
+};
+
+export type RequestParts = {
+  readonly protocol: Protocol;
+  readonly prefix: FrozenPrefix;
+  readonly markers: readonly Marker[];
+  readonly closing: Closing;
+};
+
+/** Open calls are answered by the placeholder first, as the provider would refuse them otherwise. */
+export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): Prepared =>
+  assemble({ protocol, prefix: prefix.settled(), markers, closing: protocol.closing(closing), stream: closing.stream });
+
+export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream">;
+
+export const assemble = ({ protocol, prefix, markers, closing, stream }: Assembly): Prepared => {
+  const insertions = markers.flatMap((marker) => insertionsOf(protocol, marker));
+  const chunks = [...prefix.chunks(insertions), Buffer.from(prefix.close + closing)];
+  const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  return { protocol, prefix, markers, closing, stream, chunks, byteLength };
+};
+
+/** The request in one piece: for tests and for looking at it, never on the way to the wire. */
+export const bytesOf = ({ chunks }: Prepared): Buffer => Buffer.concat(chunks);
+
+const insertionsOf = (protocol: Protocol, { at, ttl }: Marker): readonly Insertion[] => {
+  if (!at.site) return [];
+  const { fromEnd, wrap, recorded } = at.site;
+  if (recorded?.ttl === ttl) return [{ offset: at.end - recorded.fromEnd, text: recorded.text }];
+  const text = protocol.marker(ttl);
+  const offset = at.end - fromEnd;
+  if (!wrap) return [{ offset, text }];
+  return [
+    { offset: at.end - wrap.fromEnd, text: wrap.open },
+    { offset, text: text + wrap.close },
+  ];
+};

@@ -1,0 +1,203 @@
+/** Anthropic Messages: how a head, a message and a closing are spelled.
+ *  Invariant: separators stand before a value, never after it, so a body is always a beginning of the next one;
+ *  fields outside the cache key come after the messages.
+ *  Elsewhere: reading answers (anthropic-step.ts), where markers go (../markers.ts). */
+
+import { isObject, quote, authoredJson } from "../json.ts";
+import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind } from "../prefix.ts";
+import type {
+  Block,
+  Closing,
+  Head,
+  Json,
+  JsonObject,
+  KeySettings,
+  MediaSource,
+  Message,
+  RawJson,
+  ToolResultBlock,
+  ToolSpec,
+  Ttl,
+} from "../request.ts";
+
+// --- head ------------------------------------------------------------------------------------------------------------
+
+const thinkingJson = ({ thinking }: KeySettings): Json | undefined =>
+  thinking?.type === "enabled" ? { type: "enabled", budget_tokens: thinking.budgetTokens } : thinking;
+
+const toolChoiceJson = ({ toolChoice, parallelTools }: KeySettings): Json | undefined => {
+  if (toolChoice === undefined && parallelTools === undefined) return undefined;
+  const choice = toolChoice ?? { type: "auto" };
+  return parallelTools === undefined ? choice : { ...choice, disable_parallel_tool_use: !parallelTools };
+};
+
+const outputConfigJson = ({ effort, outputFormat }: KeySettings): Json | undefined => {
+  if (effort === undefined && outputFormat === undefined) return undefined;
+  return {
+    ...(effort === undefined ? {} : { effort }),
+    ...(outputFormat === undefined ? {} : { format: outputFormat }),
+  };
+};
+
+const keyFields = (model: string, settings: KeySettings): readonly (readonly [string, Json | undefined])[] => [
+  ["model", model],
+  ["thinking", thinkingJson(settings)],
+  ["output_config", outputConfigJson(settings)],
+  ["tool_choice", toolChoiceJson(settings)],
+  ["temperature", settings.temperature],
+  ["top_p", settings.topP],
+  ["top_k", settings.topK],
+  ["stop_sequences", settings.stopSequences],
+  ["speed", settings.speed],
+  ["service_tier", settings.serviceTier],
+  ["context_management", settings.contextManagement],
+];
+
+const fields = (entries: readonly (readonly [string, Json | undefined])[]): string =>
+  entries.flatMap(([key, value]) => (value === undefined ? [] : [`"${key}":${authoredJson(value)}`])).join(",");
+
+const toolJson = (tool: ToolSpec): RawJson =>
+  tool.type === "provider"
+    ? tool.json
+    : `{"name":${quote(tool.name)},"description":${quote(tool.description)},"input_schema":${authoredJson(tool.inputSchema)}}`;
+
+/** A list of objects before the messages; the separator of the first one closes what stood before it. */
+const listed = (kind: SegmentKind, opening: string, values: readonly RawJson[]): readonly EncodedSegment[] =>
+  values.map((json, index) => segment({ kind, separator: index === 0 ? opening : ",", json, markable: true }));
+
+const encodeHead = ({ model, tools, system, settings }: Head): readonly EncodedSegment[] => [
+  segment({ kind: "head", separator: "", json: `{${fields(keyFields(model, settings))}`, markable: false }),
+  ...listed("tool", `,"tools":[`, tools.map(toolJson)),
+  ...listed("system", `${tools.length > 0 ? "]" : ""},"system":[`, system.flatMap(blockJson)),
+];
+
+// --- messages --------------------------------------------------------------------------------------------------------
+
+const sourceJson = (source: MediaSource): Json => {
+  switch (source.kind) {
+    case "base64":
+      return { type: "base64", media_type: source.mediaType, data: source.data };
+    case "url":
+      return { type: "url", url: source.url };
+    case "file":
+      return { type: "file", file_id: source.fileId };
+    case "text":
+      return { type: "text", media_type: "text/plain", data: source.text };
+  }
+};
+
+const resultJson = ({ toolUseId, content, isError }: ToolResultBlock): RawJson => {
+  const inner = content.flatMap(blockJson);
+  const value = inner.length > 0 ? `,"content":[${inner.join(",")}]` : "";
+  return `{"type":"tool_result","tool_use_id":${quote(toolUseId)}${value}${isError ? `,"is_error":true` : ""}}`;
+};
+
+/** A model can be cut off inside a call: its input is then no object, and must not break the whole conversation. */
+const inputJson = (input: RawJson): RawJson => {
+  try {
+    return isObject(JSON.parse(input)) ? input : "{}";
+  } catch {
+    return "{}";
+  }
+};
+
+/** One block as JSON, or nothing for an empty text, which the provider refuses. */
+const blockJson = (block: Block): readonly RawJson[] => {
+  switch (block.type) {
+    case "text": {
+      if (block.text === "") return [];
+      const citations = block.citations?.length ? `,"citations":[${block.citations.join(",")}]` : "";
+      return [`{"type":"text","text":${quote(block.text)}${citations}}`];
+    }
+    case "image":
+      return [`{"type":"image","source":${authoredJson(sourceJson(block.source))}}`];
+    case "document": {
+      const title = block.title === undefined ? "" : `,"title":${quote(block.title)}`;
+      return [`{"type":"document","source":${authoredJson(sourceJson(block.source))}${title}}`];
+    }
+    case "thinking":
+      return [`{"type":"thinking","thinking":${quote(block.thinking)},"signature":${quote(block.signature)}}`];
+    case "redacted_thinking":
+      return [`{"type":"redacted_thinking","data":${quote(block.data)}}`];
+    case "tool_use":
+      return [
+        `{"type":"tool_use","id":${quote(block.id)},"name":${quote(block.name)},"input":${inputJson(block.input)}}`,
+      ];
+    case "tool_result":
+      return [resultJson(block)];
+    case "provider":
+      return [block.json];
+  }
+};
+
+const markable = ({ type }: Block): boolean => type !== "thinking" && type !== "redacted_thinking";
+
+const encodeBlocks = (blocks: readonly Block[], firstSeparator: string): readonly EncodedSegment[] =>
+  blocks
+    .flatMap((block) => blockJson(block).map((json) => ({ json, markable: markable(block) })))
+    .map(({ json, markable }, index) =>
+      segment({ kind: "block", separator: index === 0 ? firstSeparator : ",", json, markable }),
+    );
+
+const opening = ({ after, close }: Place, role: Message["role"]): string => {
+  const start = `{"role":"${role}","content":[`;
+  if (after === "block") return `${close},${start}`;
+  return `${after === "head" ? "" : "]"},"messages":[${start}`;
+};
+
+const encodeMessage = (message: Message, place: Place): readonly EncodedSegment[] =>
+  encodeBlocks(message.content, opening(place, message.role)).map((encoded, index) =>
+    index === 0 ? { ...encoded, opens: message.role } : encoded,
+  );
+
+type Piece = {
+  readonly kind: SegmentKind;
+  readonly separator: string;
+  readonly json: RawJson;
+  readonly markable: boolean;
+};
+
+/** A marker is the last member of its block: one byte before the end. */
+const segment = ({ kind, separator, json, markable }: Piece): EncodedSegment => {
+  const encoded = { kind, bytes: separator + json, lead: Buffer.byteLength(separator) };
+  return markable ? { ...encoded, site: { fromEnd: 1 } } : encoded;
+};
+
+const pathOf = ({ kind, message, block }: Segment): string => {
+  switch (kind) {
+    case "head":
+      return "";
+    case "tool":
+      return `tools[${block}]`;
+    case "system":
+      return `system[${block}]`;
+    case "block":
+      return `messages[${message}].content[${block}]`;
+  }
+};
+
+export const anthropicEncoder: SegmentEncoder = {
+  head: encodeHead,
+  message: encodeMessage,
+  blocks: (blocks) => encodeBlocks(blocks, ","),
+  close: "]}",
+  pathOf,
+};
+
+// --- closing and markers ---------------------------------------------------------------------------------------------
+
+export const encodeClosing = (closing: Closing): string => {
+  const { maxTokens, stream, userId, diagnoseAgainst } = closing;
+  const metadata: JsonObject | undefined = userId === undefined ? undefined : { user_id: userId };
+  const diagnostics = diagnoseAgainst === undefined ? undefined : { previous_message_id: diagnoseAgainst };
+  const entries = fields([
+    ["max_tokens", maxTokens],
+    ["stream", stream ? true : undefined],
+    ["metadata", metadata],
+    ["diagnostics", diagnostics],
+  ]);
+  return `],${entries}}`;
+};
+
+export const encodeMarker = (ttl: Ttl): string =>
+  ttl === "5m" ? `,"cache_control":{"type":"ephemeral"}` : `,"cache_control":{"type":"ephemeral","ttl":"${ttl}"}`;

@@ -1,0 +1,309 @@
+/** Anthropic Messages: how an answer is read, frame by frame or whole.
+ *  Invariant: pure; a tool's input and any block we do not know keep the provider's bytes.
+ *  Elsewhere: spelling requests (anthropic-encode.ts), errors and headers (anthropic.ts). */
+
+import { ModelError } from "../errors.ts";
+import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts";
+import { isArray, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
+import type { Block, Json, JsonObject, RawJson } from "../request.ts";
+import { noUsage, type Usage } from "../usage.ts";
+import type { BlockDraft, ParserState, Step } from "./protocol.ts";
+
+export const initial: ParserState = {
+  drafts: new Map(),
+  usage: noUsage,
+  stop: undefined,
+  stopDetail: undefined,
+  diagnosis: undefined,
+  stopped: false,
+};
+
+const malformed = (what: string, cause?: unknown): ModelError =>
+  new ModelError(`the provider's answer makes no sense: ${what}`, { kind: "malformed-response" }, { cause });
+
+const parse = (json: string): JsonObject => {
+  try {
+    const value = JSON.parse(json) as Json;
+    if (isObject(value)) return value;
+  } catch (cause) {
+    throw malformed("a frame is not JSON", cause);
+  }
+  throw malformed("a frame is not an object");
+};
+
+const asObject = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
+const asString = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+const asCount = (value: Json | undefined): number | undefined => (typeof value === "number" ? value : undefined);
+
+// --- usage -----------------------------------------------------------------------------------------------------------
+
+/** Usage as reported in one place. What it leaves out stays as it was, since the closing report is cumulative but has
+ *  no split by lifetime: the split of the opening report is kept, and what was added since is 5m (automatic markers). */
+export const readUsage = (reported: JsonObject, before: Usage = noUsage): Usage => {
+  const { iterations } = reported;
+  const thinking = asCount(asObject(reported.output_tokens_details).thinking_tokens) ?? before.thinking;
+  const told = thinking === undefined ? {} : { thinking };
+  if (isArray(iterations) && iterations.length > 0) return { ...sumIterations(iterations), ...told };
+  const split = asObject(reported.cache_creation);
+  const oneHour = asCount(split.ephemeral_1h_input_tokens) ?? before.written["1h"] ?? 0;
+  const total = asCount(reported.cache_creation_input_tokens);
+  const fiveMinutes =
+    asCount(split.ephemeral_5m_input_tokens) ?? (total === undefined ? (before.written["5m"] ?? 0) : total - oneHour);
+  return {
+    plain: asCount(reported.input_tokens) ?? before.plain,
+    read: asCount(reported.cache_read_input_tokens) ?? before.read,
+    written: { ...(fiveMinutes ? { "5m": fiveMinutes } : {}), ...(oneHour ? { "1h": oneHour } : {}) },
+    output: asCount(reported.output_tokens) ?? before.output,
+    ...told,
+  };
+};
+
+/** Server-side rounds (compaction) are not in the top-level totals; their sum is what is billed. */
+const sumIterations = (iterations: readonly Json[]): Usage => {
+  const rounds = iterations.map((round) => readUsage(asObject(round)));
+  const sum = (pick: (usage: Usage) => number): number => rounds.reduce((total, usage) => total + pick(usage), 0);
+  const fiveMinutes = sum(({ written }) => written["5m"] ?? 0);
+  const oneHour = sum(({ written }) => written["1h"] ?? 0);
+  return {
+    plain: sum(({ plain }) => plain),
+    read: sum(({ read }) => read),
+    written: { ...(fiveMinutes ? { "5m": fiveMinutes } : {}), ...(oneHour ? { "1h": oneHour } : {}) },
+    output: sum(({ output }) => output),
+  };
+};
+
+// --- stop reasons and diagnosis --------------------------------------------------------------------------------------
+
+const STOPS: Readonly<Record<string, StopReason>> = {
+  end_turn: "end",
+  tool_use: "tool-use",
+  max_tokens: "max-tokens",
+  stop_sequence: "stop-sequence",
+  pause_turn: "pause",
+  refusal: "refusal",
+  model_context_window_exceeded: "context-full",
+};
+
+/** Nothing where no reason is given: one report may tell the reason and another only the usage. */
+const readStop = (delta: JsonObject): Partial<Pick<ParserState, "stop" | "stopDetail">> => {
+  const reason = asString(delta.stop_reason);
+  if (reason === "") return {};
+  const stop = STOPS[reason] ?? "other";
+  const details = delta.stop_details;
+  const explained = isObject(details) ? JSON.stringify(details) : asString(delta.stop_sequence);
+  return { stop, stopDetail: explained || (stop === "other" ? reason : undefined) };
+};
+
+const readDiagnosis = (message: JsonObject): CacheDiagnosis | undefined => {
+  const diagnostics = message.diagnostics;
+  if (!isObject(diagnostics)) return undefined;
+  const reason = diagnostics.cache_miss_reason;
+  if (!isObject(reason)) return { status: "pending" };
+  const missedTokens = asCount(reason.cache_missed_input_tokens);
+  return { status: "missed", cause: asString(reason.type), ...(missedTokens === undefined ? {} : { missedTokens }) };
+};
+
+// --- blocks ----------------------------------------------------------------------------------------------------------
+
+const slice = (json: RawJson, key: string): RawJson | undefined => sliceMember(json, key);
+
+/** The items of an array member, each verbatim. */
+const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
+  const bytes = Buffer.from(json);
+  const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
+  if (!member || bytes[member.start] !== 0x5b) return [];
+  return itemsOf(bytes, member.start).map(({ start, end }) => bytes.toString("utf8", start, end));
+};
+
+export const readBlock = (json: RawJson): Block => {
+  const value = parse(json);
+  const type = asString(value.type);
+  switch (type) {
+    case "text": {
+      const citations = sliceItems(json, "citations");
+      return { type, text: asString(value.text), ...(citations.length > 0 ? { citations } : {}) };
+    }
+    case "thinking":
+      return { type, thinking: asString(value.thinking), signature: asString(value.signature) };
+    case "redacted_thinking":
+      return { type, data: asString(value.data) };
+    case "tool_use":
+      return { type, id: asString(value.id), name: asString(value.name), input: slice(json, "input") ?? "{}" };
+    default:
+      return { type: "provider", kind: type, json };
+  }
+};
+
+/** A provider's own block of which one member was streamed: the value takes the place of the one it began with. */
+const withMember = (json: RawJson, key: string, value: RawJson | undefined): RawJson => {
+  const bytes = Buffer.from(json);
+  const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
+  if (!member || !value) return json;
+  return bytes.toString("utf8", 0, member.start) + value + bytes.toString("utf8", member.end);
+};
+
+/** Only the last report counts: a compaction's summary arrives in one piece, after a block that began empty. */
+const withSummary = (start: Block, delta: RawJson): Block => {
+  if (start.type !== "provider") return start;
+  const json = ["content", "encrypted_content"].reduce(
+    (kept, key) => withMember(kept, key, slice(delta, key)),
+    start.json,
+  );
+  return { ...start, json };
+};
+
+const finish = ({ start, text, json, signature, citations }: BlockDraft): Block => {
+  switch (start.type) {
+    case "text": {
+      const cited = [...(start.citations ?? []), ...citations];
+      return { type: "text", text: start.text + text, ...(cited.length > 0 ? { citations: cited } : {}) };
+    }
+    case "thinking":
+      return { type: "thinking", thinking: start.thinking + text, signature: start.signature + signature };
+    case "tool_use":
+      return { ...start, input: json === "" ? start.input : json };
+    case "provider":
+      return { ...start, json: withMember(start.json, "input", json) };
+    default:
+      return start;
+  }
+};
+
+// --- step ------------------------------------------------------------------------------------------------------------
+
+const index = (frame: JsonObject): number => asCount(frame.index) ?? -1;
+
+const startBlock = (state: ParserState, frame: JsonObject, data: string): Step => {
+  const at = index(frame);
+  if (at < 0 || state.drafts.has(at)) throw malformed(`block ${at} started twice or has no number`);
+  const json = slice(data, "content_block");
+  if (json === undefined) throw malformed(`block ${at} started without a block`);
+  const start = readBlock(json);
+  const draft: BlockDraft = { start, text: "", json: "", signature: "", citations: [] };
+  return [{ ...state, drafts: new Map(state.drafts).set(at, draft) }, [started(start, at)]];
+};
+
+const started = (block: Block, index: number): ModelEvent => ({
+  type: "block_started",
+  index,
+  kind: block.type,
+  ...(block.type === "tool_use" ? { name: block.name } : {}),
+});
+
+const growBlock = (state: ParserState, frame: JsonObject, data: string): Step => {
+  const at = index(frame);
+  const draft = state.drafts.get(at);
+  if (!draft) throw malformed(`a delta for block ${at}, which never started`);
+  const delta = asObject(frame.delta);
+  const keep = (grown: Partial<BlockDraft>, events: readonly ModelEvent[]): Step => [
+    { ...state, drafts: new Map(state.drafts).set(at, { ...draft, ...grown }) },
+    events,
+  ];
+  switch (delta.type) {
+    case "text_delta": {
+      const text = asString(delta.text);
+      return keep({ text: draft.text + text }, [{ type: "text_grew", index: at, text }]);
+    }
+    case "thinking_delta": {
+      const text = asString(delta.thinking);
+      return keep({ text: draft.text + text }, [{ type: "thinking_grew", index: at, text }]);
+    }
+    case "signature_delta":
+      return keep({ signature: draft.signature + asString(delta.signature) }, []);
+    case "input_json_delta": {
+      const json = asString(delta.partial_json);
+      return keep({ json: draft.json + json }, [{ type: "input_grew", index: at, json }]);
+    }
+    case "citations_delta": {
+      const citation = slice(slice(data, "delta") ?? "{}", "citation");
+      return keep({ citations: citation ? [...draft.citations, citation] : draft.citations }, []);
+    }
+    case "compaction_delta":
+      return keep({ start: withSummary(draft.start, slice(data, "delta") ?? "{}") }, []);
+    default:
+      return [state, []];
+  }
+};
+
+const stopBlock = (state: ParserState, frame: JsonObject): Step => {
+  const at = index(frame);
+  const draft = state.drafts.get(at);
+  if (!draft) throw malformed(`block ${at} stopped but never started`);
+  const drafts = new Map(state.drafts);
+  drafts.delete(at);
+  return [{ ...state, drafts }, [{ type: "block_stopped", index: at, block: finish(draft) }]];
+};
+
+const startMessage = (state: ParserState, message: JsonObject): Step => {
+  const usage = readUsage(asObject(message.usage));
+  const diagnosis = readDiagnosis(message);
+  const event: ModelEvent = {
+    type: "response_started",
+    id: asString(message.id),
+    model: asString(message.model),
+    usage,
+    ...(diagnosis ? { diagnosis } : {}),
+  };
+  return [{ ...state, usage, diagnosis }, [event]];
+};
+
+const stopMessage = (state: ParserState): Step => {
+  if (state.stop === undefined) throw malformed("it ended without a stop reason");
+  if (state.drafts.size > 0) throw malformed("it ended inside a block");
+  const { stop, stopDetail, usage } = state;
+  return [
+    { ...state, stopped: true },
+    [{ type: "response_stopped", stop, usage, ...(stopDetail === undefined ? {} : { stopDetail }) }],
+  ];
+};
+
+/** One frame. Errors the provider sends inside a stream are raised by the caller, who knows how to read them. */
+export const step = (state: ParserState, { data }: Frame): Step => {
+  const frame = parse(data);
+  switch (frame.type) {
+    case "message_start":
+      return startMessage(state, asObject(frame.message));
+    case "content_block_start":
+      return startBlock(state, frame, data);
+    case "content_block_delta":
+      return growBlock(state, frame, data);
+    case "content_block_stop":
+      return stopBlock(state, frame);
+    case "message_delta": {
+      const usage = readUsage(asObject(frame.usage), state.usage);
+      return [{ ...state, ...readStop(asObject(frame.delta)), usage }, []];
+    }
+    case "message_stop":
+      return stopMessage(state);
+    default:
+      return [state, []];
+  }
+};
+
+/** An answer in one piece, as the events a stream would have given. */
+export const whole = (body: string): readonly ModelEvent[] => {
+  const message = parse(body);
+  const blocks = sliceItems(body, "content").map(readBlock);
+  const [state, opening] = startMessage(initial, message);
+  const [, closing] = stopMessage({ ...state, ...readStop(message) });
+  return [...opening, ...blocks.flatMap(wholeBlock), ...closing];
+};
+
+const wholeBlock = (block: Block, index: number): readonly ModelEvent[] => [
+  started(block, index),
+  ...grown(block, index),
+  { type: "block_stopped", index, block },
+];
+
+const grown = (block: Block, index: number): readonly ModelEvent[] => {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? [] : [{ type: "text_grew", index, text: block.text }];
+    case "thinking":
+      return block.thinking === "" ? [] : [{ type: "thinking_grew", index, text: block.thinking }];
+    case "tool_use":
+      return [{ type: "input_grew", index, json: block.input }];
+    default:
+      return [];
+  }
+};

@@ -1,0 +1,59 @@
+/** What every wire format must answer. One file a format, the same section order in each.
+ *  Invariant: all of it is pure; `step` sees one frame and the state before it, nothing else.
+ *  Elsewhere: sending and waiting (../transport.ts, ../client.ts). */
+
+import type { ModelError } from "../errors.ts";
+import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts";
+import type { SegmentEncoder } from "../prefix.ts";
+import type { Block, Closing, RawJson, Ttl } from "../request.ts";
+import type { Usage } from "../usage.ts";
+
+/** A block that is still arriving: what has come of it, verbatim. */
+export type BlockDraft = {
+  readonly start: Block;
+  readonly text: string;
+  readonly json: string;
+  readonly signature: string;
+  readonly citations: readonly RawJson[];
+};
+
+/** What a parser knows between two frames. */
+export type ParserState = {
+  readonly drafts: ReadonlyMap<number, BlockDraft>;
+  readonly usage: Usage;
+  readonly stop: StopReason | undefined;
+  readonly stopDetail: string | undefined;
+  readonly diagnosis: CacheDiagnosis | undefined;
+  readonly stopped: boolean;
+};
+
+export type Step = readonly [ParserState, readonly ModelEvent[]];
+
+export type FailedResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: string;
+};
+
+export type Credential =
+  | { readonly kind: "api-key"; readonly value: string }
+  | { readonly kind: "bearer"; readonly value: string };
+
+/** The earliest moment at which another request can read what this one writes. */
+export type ReadableMoment = "at-once" | "first-event" | "complete";
+
+export type Protocol = {
+  readonly name: "anthropic";
+  readonly readable: ReadableMoment;
+  readonly path: string;
+  readonly encoder: SegmentEncoder;
+  /** Everything after the last message. */
+  readonly closing: (closing: Closing) => string;
+  readonly marker: (ttl: Ttl) => string;
+  readonly headers: (credential: Credential | undefined, betas: readonly string[]) => Readonly<Record<string, string>>;
+  readonly initial: ParserState;
+  readonly step: (state: ParserState, frame: Frame) => Step;
+  /** A response that came in one piece, as the events a stream would have given. */
+  readonly whole: (body: string) => readonly ModelEvent[];
+  readonly failure: (response: FailedResponse) => ModelError;
+};
