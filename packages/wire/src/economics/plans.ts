@@ -1,0 +1,227 @@
+/** What N forks cost under every way to launch and mark them.
+ *  Invariant: the children's bill is the published arithmetic to the token; the parent's next request stands beside
+ *  it, never inside it; the cheapest plan is the least total among those that can be chosen now.
+ *  Elsewhere: whom to send first and how long to wait (launch.ts), what one request is billed for (fan-out.ts). */
+
+import {
+  addBills,
+  type Bill,
+  billOf,
+  checkFanOut,
+  childTtl,
+  childUsage,
+  type FamilyRequests,
+  type FanOut,
+  familyRequests,
+  type InFlight,
+  parentRequest,
+  type Sent,
+  trailingOf,
+  usageOf,
+  weightOf,
+} from "./fan-out.ts";
+
+export type PlanId =
+  | "no-cache"
+  | "last-block"
+  | "at-once"
+  | "leader-first"
+  | "prime"
+  | "cold-at-once"
+  | "cold-leader-first"
+  | "trim"
+  | "trim-cold-leader-first";
+
+/** A plan with its bill. `requires` is the state of the parent's entry that it counts on. */
+export type LaunchPlan = {
+  readonly id: PlanId;
+  readonly title: string;
+  readonly formula: string; // the children's bill
+  readonly requires: "any" | "warm" | "cold";
+  readonly inFlight: InFlight;
+  readonly applies: boolean;
+  readonly requests: readonly Sent[];
+  readonly children: Bill;
+  readonly parentNext: Bill;
+  readonly total: Bill;
+};
+
+export type ForkPlans = {
+  readonly plans: readonly LaunchPlan[];
+  readonly cheapest: LaunchPlan;
+  /** The cheapest of the plans in which children see the parent's last turn: the same blocks for all. */
+  readonly cheapestKept: LaunchPlan;
+};
+
+type PlanRule = {
+  readonly id: PlanId;
+  readonly title: string;
+  readonly formula: string;
+  readonly requires: LaunchPlan["requires"];
+  readonly inFlight: InFlight;
+  readonly requests: (fanOut: FanOut) => FamilyRequests;
+};
+
+/** Nothing is marked, by the parent neither: its next request pays P, S and what follows as plain input. */
+const withoutCache = (fanOut: FanOut): FamilyRequests => {
+  const { prefix, tail, directive, forks, parentNext } = fanOut;
+  const plain = (tokens: number) => ({ plain: tokens, read: 0, written: {}, output: 0 });
+  return {
+    children: [{ from: "child", count: forks, usage: plain(prefix + tail + directive) }],
+    parentNext:
+      parentNext === "none" ? [] : [{ from: "parent", count: 1, usage: plain(prefix + tail + trailingOf(fanOut)) }],
+  };
+};
+
+/** Every entry ends in its owner's own block, so none at the end of S exists for anyone: each child writes S again,
+ *  whatever the timing, and the parent reads P and writes S as part of its own tail. */
+const lastBlockOnly = (fanOut: FanOut): FamilyRequests => {
+  const { prefix, tail, directive, forks, facts } = fanOut;
+  const prompt = prefix + tail + directive;
+  const usage = usageOf({ prompt, readable: prefix, marked: prompt, ttl: childTtl(facts) }, facts);
+  return {
+    children: [{ from: "child", count: forks, usage }],
+    parentNext: parentRequest(fanOut, prefix),
+  };
+};
+
+/** The prime reads P and writes S; children and parent wait for it, so all of them read P + S. */
+const primed = (fanOut: FanOut): FamilyRequests => {
+  const { prefix, tail, forks, facts } = fanOut;
+  const shared = prefix + tail;
+  const prime = usageOf({ prompt: shared, readable: prefix, marked: shared, ttl: childTtl(facts) }, facts);
+  return {
+    children: [
+      { from: "prime", count: 1, usage: prime },
+      { from: "follower", count: forks, usage: childUsage(fanOut, "keep", shared) },
+    ],
+    parentNext: parentRequest(fanOut, shared),
+  };
+};
+
+/** The parent's next request is reader N + 1 of S. What it pays beyond what it alone adds:
+ *  - at once: it goes out beside the children, before any entry at S can be read. Warm it reads P and writes S;
+ *    cold it writes P and S, like each of them.
+ *  - leader first: it is released with the followers and reads P + S. Even where the parent uses 1h markers it only
+ *    reads, because a lifetime is not part of the key; what it adds it writes at its own lifetime.
+ *  - trim: no child sends S, so nobody writes it for the parent: it reads P (warm, or written by the cold leader it
+ *    waited for) and writes S itself. That is why trimming saves the children N·r·S and the parent nothing. */
+const rules: readonly PlanRule[] = [
+  {
+    id: "no-cache",
+    title: "no cache",
+    formula: "N(P+S+D)",
+    requires: "any",
+    inFlight: "keep",
+    requests: withoutCache,
+  },
+  {
+    id: "last-block",
+    title: "warm, marker on the last block only",
+    formula: "N(rP + w(S+D))",
+    requires: "warm",
+    inFlight: "keep",
+    requests: lastBlockOnly,
+  },
+  {
+    id: "at-once",
+    title: "warm, all at once",
+    formula: "N(rP + wS + dD)",
+    requires: "warm",
+    inFlight: "keep",
+    requests: (fanOut) => familyRequests(fanOut, "at-once", "keep"),
+  },
+  {
+    id: "leader-first",
+    title: "warm, leader first",
+    formula: "N·rP + wS + (N−1)rS + N·dD",
+    requires: "warm",
+    inFlight: "keep",
+    requests: (fanOut) => familyRequests(fanOut, "leader-first", "keep"),
+  },
+  {
+    id: "prime",
+    title: "warm, dedicated prime",
+    formula: "N·rP + wS + (N−1)rS + N·dD + r(P+S)",
+    requires: "warm",
+    inFlight: "keep",
+    requests: primed,
+  },
+  {
+    id: "cold-at-once",
+    title: "cold, all at once",
+    formula: "N(w(P+S) + dD)",
+    requires: "cold",
+    inFlight: "keep",
+    requests: (fanOut) => familyRequests(fanOut, "at-once", "keep"),
+  },
+  {
+    id: "cold-leader-first",
+    title: "cold, leader first",
+    formula: "(w+(N−1)r)(P+S) + N·dD",
+    requires: "cold",
+    inFlight: "keep",
+    requests: (fanOut) => familyRequests(fanOut, "leader-first", "keep"),
+  },
+  {
+    id: "trim",
+    title: "trim, warm",
+    formula: "N(rP + dD′)",
+    requires: "warm",
+    inFlight: "trim",
+    requests: (fanOut) => familyRequests(fanOut, "at-once", "trim"),
+  },
+  {
+    id: "trim-cold-leader-first",
+    title: "trim, cold, leader first",
+    formula: "(w+(N−1)r)P + N·dD′",
+    requires: "cold",
+    inFlight: "trim",
+    requests: (fanOut) => familyRequests(fanOut, "leader-first", "trim"),
+  },
+];
+
+/** Where plans cost the same, the one that waits least and keeps most is named. */
+const preferred: readonly PlanId[] = [
+  "at-once",
+  "cold-at-once",
+  "leader-first",
+  "cold-leader-first",
+  "trim",
+  "trim-cold-leader-first",
+  "last-block",
+  "prime",
+  "no-cache",
+];
+
+const planOf = (rule: PlanRule, fanOut: FanOut): LaunchPlan => {
+  const { requests, ...named } = rule;
+  // A plan is billed in the state it counts on, so that warm and cold stand side by side whatever holds now.
+  const state = rule.requires === "any" ? fanOut : { ...fanOut, warm: rule.requires === "warm" };
+  const sent = requests(state);
+  const children = billOf(sent.children, fanOut);
+  const parentNext = billOf(sent.parentNext, fanOut);
+  return {
+    ...named,
+    applies: rule.requires === "any" || (rule.requires === "warm") === fanOut.warm,
+    requests: [...sent.children, ...sent.parentNext],
+    children,
+    parentNext,
+    total: addBills(children, parentNext),
+  };
+};
+
+const least = (plans: readonly LaunchPlan[]): LaunchPlan =>
+  plans.reduce((best, plan) => {
+    const difference = weightOf(plan.total) - weightOf(best.total);
+    const noise = 1e-9 * weightOf(best.total);
+    if (Math.abs(difference) > noise) return difference < 0 ? plan : best;
+    return preferred.indexOf(plan.id) < preferred.indexOf(best.id) ? plan : best;
+  });
+
+export const forkPlans = (fanOut: FanOut): ForkPlans => {
+  checkFanOut(fanOut);
+  const plans = rules.map((rule) => planOf(rule, fanOut));
+  const now = plans.filter((plan) => plan.applies);
+  return { plans, cheapest: least(now), cheapestKept: least(now.filter((plan) => plan.inFlight === "keep")) };
+};

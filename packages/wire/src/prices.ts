@@ -1,0 +1,168 @@
+/** What a request's usage costs, in dollars and in tokens of plain input.
+ *  Invariant: the parts of a cost sum to its total, and a price tier is chosen by the whole prompt, for the whole
+ *  request. Where a price is unknown the answer is `undefined`, never a guess: callers then show tokens alone.
+ *  Elsewhere: the figures (models.ts), what a family of forks costs (economics/). */
+
+import type { ModelFacts, Prices, PriceTier } from "./models.ts";
+import { modelFacts } from "./models.ts";
+import type { Ttl } from "./request.ts";
+import { promptTokens, type Usage } from "./usage.ts";
+
+/** How the request is served, where that changes its price. The factors stack. */
+export type Service = {
+  readonly speed?: string | undefined; // "fast" is priced apart; anything else is the standard class
+  readonly batch?: boolean;
+  readonly geoUs?: boolean; // inference_geo "us"
+  readonly regional?: boolean; // a regional endpoint of a cloud platform
+};
+
+/** US dollars, part by part as in Usage. */
+export type Cost = {
+  readonly plain: number;
+  readonly read: number;
+  readonly written: Readonly<Partial<Record<Ttl, number>>>;
+  readonly output: number;
+  readonly total: number;
+};
+
+/** Prices against plain input: w by lifetime, r, and q for output. */
+export type Multipliers = {
+  readonly write: Readonly<Partial<Record<Ttl, number>>>;
+  readonly read: number;
+  readonly output: number;
+};
+
+/** What most models charge; stands in where a model's own prices are unknown. */
+export const USUAL_MULTIPLIERS: Multipliers = { write: { "5m": 1.25, "1h": 2 }, read: 0.1, output: 5 };
+
+const BATCH_FACTOR = 0.5;
+const GEO_FACTOR = 1.1;
+
+const perToken = (dollarsPerMillion: number): number => dollarsPerMillion / 1e6;
+
+/** The prices that hold for a prompt of this length. */
+export const pricesFor = (facts: ModelFacts, prompt: number): Prices => {
+  let found: PriceTier | undefined;
+  for (const tier of facts.tiers ?? []) {
+    if (prompt > tier.above && (found === undefined || tier.above > found.above)) found = tier;
+  }
+  return found?.prices ?? facts.prices;
+};
+
+/** Fast prices are published for input and output only and not by tier; the cache keeps its ratio to input. */
+const fastPrices = (facts: ModelFacts): Prices | undefined => {
+  if (facts.fast === undefined) return undefined;
+  const { write, read } = ratios(facts.prices);
+  const input = facts.fast.input;
+  return { input, write: scaled(write, input), read: read * input, output: facts.fast.output };
+};
+
+const entriesByTtl = (parts: Readonly<Partial<Record<Ttl, number>>>): readonly (readonly [Ttl, number])[] =>
+  Object.entries(parts) as [Ttl, number][];
+
+const scaled = (parts: Readonly<Partial<Record<Ttl, number>>>, factor: number): Partial<Record<Ttl, number>> =>
+  Object.fromEntries(entriesByTtl(parts).map(([ttl, value]) => [ttl, value * factor]));
+
+/** A table without any write price means a provider without a write fee: what is written is billed as input. */
+const writePrice = (prices: Prices, ttl: Ttl): number | undefined =>
+  Object.keys(prices.write).length === 0 ? prices.input : prices.write[ttl];
+
+export const costOf = (usage: Usage, facts: ModelFacts | undefined, service: Service = {}): Cost | undefined => {
+  if (facts === undefined) return undefined;
+  const prices = service.speed === "fast" ? fastPrices(facts) : pricesFor(facts, promptTokens(usage));
+  if (prices === undefined) return undefined;
+  const factor =
+    (service.batch ? BATCH_FACTOR : 1) * (service.geoUs ? GEO_FACTOR : 1) * (service.regional ? GEO_FACTOR : 1);
+  const money = (tokens: number, price: number): number => tokens * perToken(price) * factor;
+
+  const written: Partial<Record<Ttl, number>> = {};
+  let writtenTotal = 0;
+  for (const [ttl, tokens] of entriesByTtl(usage.written)) {
+    const price = writePrice(prices, ttl);
+    if (price === undefined && tokens > 0) return undefined;
+    const part = money(tokens, price ?? 0);
+    written[ttl] = part;
+    writtenTotal += part;
+  }
+  const plain = money(usage.plain, prices.input);
+  const read = money(usage.read, prices.read);
+  const output = money(usage.output, prices.output);
+  return { plain, read, written, output, total: plain + read + writtenTotal + output };
+};
+
+/** 0.3 / 3 is not 0.1 in binary; multipliers have at most a few decimals, so the rest is noise. */
+const ratio = (price: number, input: number): number => Math.round((price / input) * 1e6) / 1e6;
+
+const ratios = (prices: Prices): Multipliers => {
+  if (prices.input === 0) return USUAL_MULTIPLIERS;
+  const write = entriesByTtl(prices.write).map(([ttl, price]) => [ttl, ratio(price, prices.input)]);
+  return {
+    write: Object.fromEntries(write),
+    read: ratio(prices.read, prices.input),
+    output: ratio(prices.output, prices.input),
+  };
+};
+
+export const multipliersOf = (facts: ModelFacts | undefined, prompt = 0): Multipliers =>
+  facts === undefined ? USUAL_MULTIPLIERS : ratios(pricesFor(facts, prompt));
+
+/** A lifetime the provider does not price is counted at its dearest one: too high is the safe side of a plan. */
+export const writeMultiplier = (multipliers: Multipliers, ttl: Ttl): number =>
+  multipliers.write[ttl] ?? Math.max(1, ...Object.values(multipliers.write));
+
+/** A request's prompt in tokens of plain input, cache reads and writes weighed; output is not in it. */
+export const inputUnits = (usage: Usage, facts: ModelFacts | undefined): number => {
+  const multipliers = multipliersOf(facts, promptTokens(usage));
+  const written = entriesByTtl(usage.written).reduce(
+    (sum, [ttl, tokens]) => sum + tokens * writeMultiplier(multipliers, ttl),
+    0,
+  );
+  return withoutNoise(usage.plain + usage.read * multipliers.read + written);
+};
+
+/** Multipliers have a few decimals, tokens none: anything past the sixth decimal is binary noise. */
+export const withoutNoise = (units: number): number => Math.round(units * 1e6) / 1e6;
+
+/** What a user says about a model's prices. For a model already in the table, what is absent stays as it was. */
+export type PriceOverride = {
+  readonly prices?: Partial<Prices>;
+  readonly tiers?: readonly PriceTier[];
+  readonly fast?: { readonly input: number; readonly output: number };
+  readonly minimumPrefix?: number;
+  readonly earlierThinking?: ModelFacts["earlierThinking"];
+};
+
+/** The longest minimum any known model has: a model we know nothing of is not promised a cache below it. */
+const CAUTIOUS_MINIMUM = 4_096;
+
+const completePrices = (id: string, prices: Partial<Prices>): Prices => {
+  const { input, write, read, output } = prices;
+  if (input === undefined || write === undefined || read === undefined || output === undefined) {
+    throw new TypeError(`prices of ${id}: a model not in the table needs input, write, read and output`);
+  }
+  return { input, write, read, output };
+};
+
+const overridden = (id: string, base: ModelFacts | undefined, override: PriceOverride): ModelFacts => {
+  const { prices: changed = {}, ...rest } = override;
+  const write = { ...base?.prices.write, ...changed.write };
+  const merged = { ...base?.prices, ...changed, ...(base || changed.write ? { write } : {}) };
+  return {
+    minimumPrefix: CAUTIOUS_MINIMUM,
+    earlierThinking: "keep-all",
+    ...base,
+    ...rest,
+    id,
+    prices: completePrices(id, merged),
+  };
+};
+
+/** The table with a user's figures over it; the given table is left as it is. */
+export const withPrices = (
+  table: ReadonlyMap<string, ModelFacts>,
+  overrides: ReadonlyMap<string, PriceOverride>,
+): ReadonlyMap<string, ModelFacts> => {
+  const result = new Map(table);
+  for (const [id, override] of overrides) result.set(id, overridden(id, modelFacts(id, table), override));
+  return result;
+};

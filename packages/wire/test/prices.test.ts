@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { knownModels, type ModelFacts, modelFacts } from "../src/models.ts";
+import { costOf, inputUnits, multipliersOf, type PriceOverride, pricesFor, withPrices } from "../src/prices.ts";
+import type { Usage } from "../src/usage.ts";
+
+const factsOf = (model: string): ModelFacts => {
+  const facts = modelFacts(model);
+  assert.ok(facts, `${model} is in the table`);
+  return facts;
+};
+
+const million: Usage = { plain: 1e6, read: 1e6, written: { "5m": 1e6, "1h": 1e6 }, output: 1e6 };
+
+const near = (actual: number | undefined, expected: number): void => {
+  assert.ok(
+    actual !== undefined && Math.abs(actual - expected) <= 1e-9 * Math.max(1, expected),
+    `${actual} ≠ ${expected}`,
+  );
+};
+
+test("a million tokens of each kind cost the published prices", () => {
+  const published: Readonly<Record<string, readonly [number, number, number, number, number]>> = {
+    "claude-fable-5": [10, 12.5, 20, 1, 50],
+    "claude-mythos-5-1": [10, 12.5, 20, 0.25, 50],
+    "claude-opus-5-5": [4, 5, 8, 0.2, 20],
+    "claude-opus-4-8": [5, 6.25, 10, 0.5, 25],
+    "claude-opus-4-1": [15, 18.75, 30, 1.5, 75],
+    "claude-sonnet-5-5": [2, 2.5, 4, 0.1, 10],
+    "claude-sonnet-5": [2, 2.5, 4, 0.2, 10],
+    "claude-sonnet-4-6": [3, 3.75, 6, 0.3, 15],
+    "claude-haiku-4-5": [1, 1.25, 2, 0.1, 5],
+    "claude-haiku-3-5": [0.8, 1, 1.6, 0.08, 4],
+  };
+  for (const [model, [plain, fiveMinutes, hour, read, output]] of Object.entries(published)) {
+    const cost = costOf(million, factsOf(model));
+    near(cost?.plain, plain);
+    near(cost?.written["5m"], fiveMinutes);
+    near(cost?.written["1h"], hour);
+    near(cost?.read, read);
+    near(cost?.output, output);
+    near(cost?.total, plain + fiveMinutes + hour + read + output);
+  }
+});
+
+test("a tier is chosen by the whole prompt and prices the whole request", () => {
+  const haiku = factsOf("claude-haiku-5-5");
+  const at = { plain: 100, read: 90_000, written: { "5m": 9_900 }, output: 1_000 };
+  near(costOf(at, haiku)?.total, (100 * 0.1 + 90_000 * 0.01 + 9_900 * 0.125 + 1_000 * 0.5) / 1e6);
+  const above = { ...at, plain: 101 };
+  near(costOf(above, haiku)?.total, (101 * 0.5 + 90_000 * 0.05 + 9_900 * 0.625 + 1_000 * 2.5) / 1e6);
+});
+
+test("the highest tier passed is the one that counts, in whatever order tiers are listed", () => {
+  const base = factsOf("claude-sonnet-5");
+  const tier = (above: number, input: number) => ({ above, prices: { ...base.prices, input } });
+  const facts: ModelFacts = { ...base, tiers: [tier(200, 7), tier(100, 5), tier(300, 9)] };
+  assert.deepEqual(
+    [100, 101, 200, 201, 301].map((prompt) => pricesFor(facts, prompt).input),
+    [2, 5, 5, 7, 9],
+  );
+});
+
+test("service factors stack, and the fast class keeps the model's cache multipliers", () => {
+  const opus = factsOf("claude-opus-5-5");
+  const usage: Usage = { plain: 1e6, read: 1e6, written: { "5m": 1e6 }, output: 1e6 };
+  near(costOf(usage, opus, { batch: true })?.total, 29.2 * 0.5);
+  near(costOf(usage, opus, { geoUs: true })?.total, 29.2 * 1.1);
+  near(costOf(usage, opus, { batch: true, geoUs: true, regional: true })?.total, 29.2 * 0.5 * 1.1 * 1.1);
+  const fast = costOf(usage, opus, { speed: "fast" });
+  near(fast?.plain, 8);
+  near(fast?.read, 0.4);
+  near(fast?.written["5m"], 10);
+  near(fast?.output, 40);
+});
+
+test("what has no published price has no cost", () => {
+  assert.equal(costOf(million, undefined), undefined);
+  assert.equal(costOf(million, factsOf("claude-sonnet-5"), { speed: "fast" }), undefined);
+  assert.equal(costOf({ ...million, written: { "12h": 1 } }, factsOf("claude-sonnet-5")), undefined);
+  assert.equal(modelFacts("unheard-of-model"), undefined);
+});
+
+test("without any write price, writing costs what input costs", () => {
+  const facts: ModelFacts = { ...factsOf("claude-sonnet-5"), prices: { input: 2, write: {}, read: 0.2, output: 10 } };
+  near(costOf({ plain: 0, read: 0, written: { "5m": 1e6 }, output: 0 }, facts)?.total, 2);
+  assert.equal(inputUnits({ plain: 0, read: 0, written: { "5m": 700 }, output: 0 }, facts), 700);
+});
+
+test("multipliers are the ratios of the facts, without binary noise", () => {
+  const read = (model: string) => multipliersOf(factsOf(model)).read;
+  assert.equal(read("claude-sonnet-4-6"), 0.1);
+  assert.equal(read("claude-opus-5-5"), 0.05);
+  assert.equal(read("claude-fable-5-1"), 0.025);
+  for (const facts of knownModels.values()) {
+    assert.deepEqual(multipliersOf(facts).write, { "5m": 1.25, "1h": 2 }, facts.id);
+    assert.equal(multipliersOf(facts).output, 5, facts.id);
+  }
+  assert.deepEqual(multipliersOf(undefined), { write: { "5m": 1.25, "1h": 2 }, read: 0.1, output: 5 });
+});
+
+test("overrides change what they name and leave the table alone", () => {
+  const overrides = new Map<string, PriceOverride>([
+    ["claude-sonnet-5-5", { prices: { read: 0.2, write: { "5m": 3 } } }],
+    ["my-model", { prices: { input: 1, write: { "5m": 1 }, read: 0, output: 4 }, minimumPrefix: 16 }],
+    ["my-other-model", { prices: { input: 1, write: {}, read: 0, output: 4 } }],
+  ]);
+  const table = withPrices(knownModels, overrides);
+  assert.deepEqual(table.get("claude-sonnet-5-5"), {
+    id: "claude-sonnet-5-5",
+    prices: { input: 2, write: { "5m": 3, "1h": 4 }, read: 0.2, output: 10 },
+    minimumPrefix: 512,
+    earlierThinking: "keep-all",
+  });
+  assert.deepEqual(table.get("my-model"), {
+    id: "my-model",
+    prices: { input: 1, write: { "5m": 1 }, read: 0, output: 4 },
+    minimumPrefix: 16,
+    earlierThinking: "keep-all",
+  });
+  assert.equal(table.get("my-other-model")?.minimumPrefix, 4_096);
+  assert.equal(knownModels.get("claude-sonnet-5-5")?.prices.read, 0.1);
+  assert.equal(knownModels.has("my-model"), false);
+  assert.equal(modelFacts("anthropic.claude-sonnet-5-5-20261001-v1:0", table)?.prices.read, 0.2);
+});
+
+test("an unknown model with half a price list is refused", () => {
+  const overrides = new Map([["my-model", { prices: { input: 1 } }]]);
+  assert.throws(() => withPrices(knownModels, overrides), /my-model/);
+});
+
+test("parts sum to the total, for any usage of any model", () => {
+  const tokens = fc.nat(2_000_000);
+  const usages = fc.record({
+    plain: tokens,
+    read: tokens,
+    written: fc.record({ "5m": tokens, "1h": tokens }),
+    output: tokens,
+  });
+  fc.assert(
+    fc.property(usages, fc.constantFrom(...knownModels.values()), (usage, facts) => {
+      const cost = costOf(usage, facts);
+      assert.ok(cost);
+      near(cost.total, cost.plain + cost.read + (cost.written["5m"] ?? 0) + (cost.written["1h"] ?? 0) + cost.output);
+      // Money and tokens must rank requests alike: units × the price of input is the input's cost.
+      const prompt = usage.plain + usage.read + usage.written["5m"] + usage.written["1h"];
+      near(inputUnits(usage, facts) * (pricesFor(facts, prompt).input / 1e6), cost.total - cost.output);
+    }),
+    { numRuns: 200, seed: 11 },
+  );
+});
