@@ -1,0 +1,79 @@
+/** The blocks that turn a parent's turn into a child's first turn.
+ *  Invariant: siblings, and the parent's own next request, differ only in their last block; every call of the in-flight
+ *  turn is answered in the shared tail, once, in the order of the calls.
+ *  Elsewhere: who may fork and how many (the runtime), markers (markers.ts), sending a family (family.ts). */
+
+import { InputError } from "./errors.ts";
+import { placeholderFor } from "./pairing.ts";
+import type { FrozenPrefix, Segment } from "./prefix.ts";
+import { type Message, type ToolResultBlock, text } from "./request.ts";
+
+export const FORK_BOILERPLATE_TAG = "fork-boilerplate";
+export const FORK_DIRECTIVE_PREFIX = "fork-directive:";
+
+/** Fixed for all forks, so that only what follows it varies. */
+export const CHILD_PROTOCOL = `<${FORK_BOILERPLATE_TAG}>
+You are a fork. The conversation above belongs to the main agent; you share its memory, but you are not the main agent and from here on you work alone on one part of the job.
+- Advice in the system prompt about delegating is meant for the main agent. Do the work yourself: never start, wake or message another agent.
+- Nobody reads along. Do not converse, ask questions, offer choices or propose next steps; use your tools and say nothing until you are done.
+- Stay inside the directive below. Other calls of the last turn belong to sibling forks and are taken care of; leave their parts alone even where you could help.
+- If you change files in a worktree of your own, commit them before you report.
+- Finish with one report of at most 500 words, and nothing after it. Its first word is "Scope:", and it has these lines, each only when there is something to say:
+Scope: the part you were given, in one sentence
+Result: what you found or did, with the facts that matter
+Key files: paths worth reading
+Files changed: paths, with the commit
+Issues: what is unsolved or surprising
+</${FORK_BOILERPLATE_TAG}>`;
+
+export type ChildProtocol = "standard" | "none";
+
+/** What a child is told. With protocol "none" the caller's words stand alone. */
+export const directiveText = (directive: string, protocol: ChildProtocol = "standard"): string =>
+  protocol === "none" ? directive : `${CHILD_PROTOCOL}\n\n${FORK_DIRECTIVE_PREFIX} ${directive}`;
+
+export type TailOptions = {
+  /** The parent's turn that is under way. Absent: it was trimmed, or it stands in the prefix already. */
+  readonly inFlight?: Message;
+  /** Results of calls that are not forks, as the parent got them. */
+  readonly results?: readonly ToolResultBlock[];
+  /** "all": constants even where a result is known, so that a tail never waits for a tool. Default: "forks". */
+  readonly placeholders?: "forks" | "all";
+  /** On models that drop earlier thinking when new user text arrives, the last block goes inside the last result. */
+  readonly insideLastResult?: boolean;
+};
+
+/** What all siblings share: the prefix up to the end of S, and what each of them still has to complete. */
+export type SharedTail = {
+  readonly prefix: FrozenPrefix;
+  /** The last shared block; absent when nothing is shared beyond the parent's own prefix. */
+  readonly sharedEnd?: Segment;
+  readonly held?: ToolResultBlock;
+};
+
+export const shareTail = (parent: FrozenPrefix, options: TailOptions = {}): SharedTail => {
+  const { inFlight, insideLastResult = false } = options;
+  if (inFlight && inFlight.role !== "assistant")
+    throw new InputError("the in-flight turn must be an assistant message");
+  const asked = inFlight ? parent.append(inFlight) : parent;
+  const results = resultsFor(asked.pending, options);
+  const held = insideLastResult ? results.at(-1) : undefined;
+  const shared = held ? results.slice(0, -1) : results;
+  const prefix = shared.length > 0 ? asked.appendOpen({ role: "user", content: shared }) : asked;
+  const shares = prefix !== parent || prefix.tip?.role === "assistant";
+  return { prefix, ...(shares && prefix.tip ? { sharedEnd: prefix.tip } : {}), ...(held ? { held } : {}) };
+};
+
+const resultsFor = (
+  calls: readonly string[],
+  { results = [], placeholders = "forks" }: TailOptions,
+): readonly ToolResultBlock[] => {
+  const known = new Map(placeholders === "all" ? [] : results.map((result) => [result.toolUseId, result]));
+  return calls.map((id) => known.get(id) ?? placeholderFor(id));
+};
+
+/** One line that goes on from the shared tail: a child with its directive, or the parent with its note. */
+export const branch = ({ prefix, sharedEnd, held }: SharedTail, words: string): FrozenPrefix => {
+  const last = held ? { ...held, content: [...held.content, text(words)] } : text(words);
+  return sharedEnd?.role === "user" ? prefix.extend([last]) : prefix.append({ role: "user", content: [last] });
+};
