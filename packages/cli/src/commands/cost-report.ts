@@ -1,0 +1,155 @@
+/** The answer of `prefork cost`, as a table with sentences and as JSON.
+ *  Invariant: money appears only where the model has prices, and its absence is said.
+ *  Elsewhere: the figures (cost.ts asks @prefork/wire for them), columns and colour (table.ts). */
+
+import {
+  type BreakEven,
+  childTtl,
+  type FanOut,
+  type ForkPlans,
+  type KeepAliveBudget,
+  type LaunchDecision,
+  type LaunchPlan,
+  multipliersOf,
+  pricesFor,
+  type TtlDecision,
+  writeMultiplier,
+} from "@prefork/wire";
+import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
+import { BEST_SIGN, type Column, painter, renderTable } from "../table.ts";
+
+export type CostReport = ForkPlans & {
+  readonly model: string;
+  readonly fanOut: FanOut;
+  readonly launch: LaunchDecision;
+  readonly breakEven: BreakEven | undefined;
+  readonly keepAlive: KeepAliveBudget;
+  /** Which lifetime pays if the parent pauses once for longer than five minutes and less than an hour; absent where the
+   *  model does not sell both. */
+  readonly pause: TtlDecision | undefined;
+};
+
+const applicability = ({ requires, applies }: LaunchPlan): string =>
+  applies ? "now" : requires === "warm" ? "if warm" : "if cold";
+
+const planTable = ({ plans, cheapest }: CostReport, colour: boolean): string => {
+  const amounts = plans.map(({ total }) => total.money).filter((money) => money !== undefined);
+  const decimals = moneyDecimals(amounts);
+  const columns: readonly Column[] = [
+    { title: "plan" },
+    { title: "applies" },
+    { title: "children", align: "right" },
+    { title: "parent's next", align: "right" },
+    { title: "total", align: "right" },
+    ...(amounts.length > 0 ? [{ title: "money", align: "right" } as const] : []),
+  ];
+  const rows = plans.map((plan) => ({
+    cells: [
+      plan.title,
+      applicability(plan),
+      formatTokens(plan.children.units),
+      formatTokens(plan.parentNext.units),
+      formatTokens(plan.total.units),
+      plan.total.money === undefined ? "" : formatMoney(plan.total.money, decimals),
+    ],
+    ...(plan.id === cheapest.id ? { mark: "best" as const, style: "good" as const } : {}),
+    ...(plan.applies ? {} : { style: "faint" as const }),
+  }));
+  return renderTable({ columns, rows, colour });
+};
+
+const terms = ({ fanOut }: CostReport): string => {
+  const { prefix, tail, directive, forks, facts, parentTtl = childTtl(facts), singleTurn } = fanOut;
+  const multipliers = multipliersOf(facts, prefix + tail);
+  const write = writeMultiplier(multipliers, childTtl(facts));
+  const parentWrite = parentTtl === childTtl(facts) ? "" : ` (the parent ${writeMultiplier(multipliers, parentTtl)})`;
+  const sizes = Object.entries({ P: prefix, S: tail, D: directive, N: forks });
+  const rates = Object.entries({ w: `${write}${parentWrite}`, r: multipliers.read, d: singleTurn ? 1 : write });
+  return [...sizes.map(([name, value]) => [name, formatTokens(value)]), ...rates]
+    .map(([name, value]) => `${name} ${value}`)
+    .join(" · ");
+};
+
+const keepAliveLine = ({ each, loss, requests }: KeepAliveBudget): string =>
+  `Keep-alive: ${formatTokens(each)} each, a lost entry ${formatTokens(loss)}: worth ` +
+  `${Number.isFinite(requests) ? `at most ${formatTokens(requests)}` : "any number"} in a row.`;
+
+const breakEvenLine = (answer: BreakEven): string =>
+  answer.kind === "always"
+    ? `Break-even: none; ${answer.reason}.`
+    : `Break-even: T* = ${answer.turns.toFixed(1)} turns, a fork is cheaper than a fresh sub-agent while it has fewer; ${answer.reason}.`;
+
+/** Whole requests change price at a tier, so a plan's longer prompt can cost more than its tokens say. */
+const tierNote = ({ fanOut }: CostReport): string | undefined => {
+  const { facts, prefix, tail, directive } = fanOut;
+  if (facts?.tiers === undefined || pricesFor(facts, prefix + tail + directive) === facts.prices) return undefined;
+  const crossed = facts.tiers.filter(({ above }) => prefix + tail + directive > above).map(({ above }) => above);
+  return `Price tier: prompts above ${formatTokens(Math.max(...crossed))} tokens are billed at a higher price, whole requests; the money column counts it.`;
+};
+
+const notes = (report: CostReport): readonly string[] => {
+  const { fanOut, model, cheapest, cheapestKept } = report;
+  const { facts, prefix, tail } = fanOut;
+  const found = [
+    `${BEST_SIGN} cheapest now: ${cheapest.title}.` +
+      (cheapest.id === cheapestKept.id ? "" : ` If children shall see the parent's last turn: ${cheapestKept.title}.`),
+  ];
+  if (facts === undefined) {
+    found.push(
+      `No price is known for ${model}: tokens only, counted with the usual multipliers and no minimum length.`,
+    );
+  } else if (prefix + tail < facts.minimumPrefix) {
+    found.push(`${model} caches nothing shorter than ${formatTokens(facts.minimumPrefix)} tokens.`);
+  }
+  if (facts?.earlierThinking === "last-turn") {
+    found.push(`${model} drops earlier thinking at new user text: do not trim inside a tool loop with thinking.`);
+  }
+  const tier = tierNote(report);
+  return tier === undefined ? found : [...found, tier];
+};
+
+export const costAsText = (report: CostReport, colour: boolean): string => {
+  const { fanOut, model } = report;
+  const paint = painter(colour);
+  const forks = fanOut.forks === 1 ? "1 fork" : `${formatTokens(fanOut.forks)} forks`;
+  const title = `${forks} of a ${fanOut.warm ? "warm" : "cold"} ${formatTokens(fanOut.prefix)}-token prefix on ${model}`;
+  const sentences = [
+    ...notes(report),
+    `Launch: ${report.launch.reason}.`,
+    ...(report.breakEven ? [breakEvenLine(report.breakEven)] : []),
+    keepAliveLine(report.keepAlive),
+    ...(report.pause ? [`Lifetime if the parent pauses once for 5 to 60 minutes: ${report.pause.reason}.`] : []),
+  ];
+  return (
+    `${paint("bold", title)}\n` +
+    `Input of first requests, in base-input tokens. ${paint("faint", terms(report))}\n\n` +
+    `${planTable(report, colour)}\n` +
+    `${sentences.map((sentence) => `${sentence}\n`).join("")}`
+  );
+};
+
+/** `null` where there is no figure: no money without a price, no turns where a fork is never dearer. */
+export const costAsJson = (report: CostReport): string => {
+  const { fanOut, model, plans, cheapest, cheapestKept, launch, keepAlive, pause } = report;
+  const { facts, ...asked } = fanOut;
+  const bill = ({ units, money }: LaunchPlan["total"]) => ({ units, money: money ?? null });
+  const answer = {
+    model,
+    priced: facts !== undefined,
+    ...asked,
+    multipliers: multipliersOf(facts, fanOut.prefix + fanOut.tail),
+    plans: plans.map(({ children, parentNext, total, ...plan }) => ({
+      ...plan,
+      children: bill(children),
+      parentNext: bill(parentNext),
+      total: bill(total),
+    })),
+    cheapest: cheapest.id,
+    cheapestKept: cheapestKept.id,
+    launch: { ...launch, atOnce: bill(launch.atOnce), leaderFirst: bill(launch.leaderFirst) },
+    breakEven: report.breakEven ? { turns: null, ...report.breakEven } : null,
+    keepAlive,
+    pause: pause ?? null,
+  };
+  return `${JSON.stringify(answer, null, 2)}\n`;
+};

@@ -1,0 +1,41 @@
+/** What a command may touch of the process it runs in, and how it says that it was called wrongly.
+ *  Invariant: a command writes through Io and throws; it never exits, so tests run it in their own process.
+ *  Elsewhere: the real streams and exit codes (main.ts). */
+
+import { Command, type CommanderError } from "commander";
+
+export type Io = {
+  /** Text as it is: callers add their own line ends. */
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  readonly colour: boolean;
+  readonly isTerminal: boolean;
+  readonly signal: AbortSignal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+};
+
+/** Bad input: exit code 2 and one line that names the place. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  readonly exitCode = 2;
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message.trim().replace(/\s*[\r\n]+\s*/g, " "), options);
+  }
+}
+
+const asUsageError = (error: CommanderError): never => {
+  // Help and version arrive here too, with exit code 0: main ends quietly on them.
+  if (error.exitCode === 0) throw error;
+  throw new UsageError(error.message.replace(/^error: /, ""), { cause: error });
+};
+
+/** A command that writes to `io` and throws UsageError where commander would print and exit. */
+export const newCommand = (name: string, io: Io): Command =>
+  new Command(name).exitOverride(asUsageError).configureOutput({
+    writeOut: (text) => io.out(text),
+    writeErr: (text) => io.err(text),
+    outputError: () => undefined, // the UsageError carries it; printing here would say it twice
+    getOutHasColors: () => io.colour,
+    getErrHasColors: () => io.colour,
+  });

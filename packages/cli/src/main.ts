@@ -1,0 +1,82 @@
+/** The command line as one function: which command runs, and with which exit code it ends.
+ *  Invariant: 0 done, 1 failed, 2 called wrongly, 130 interrupted; an error is one line on stderr.
+ *  Elsewhere: what each command does (commands/). */
+
+import { readFileSync } from "node:fs";
+import { InputError } from "@prefork/wire";
+import { SimulatorError } from "@prefork/wire/simulator";
+import { CommanderError } from "commander";
+import { costCommand } from "./commands/cost.ts";
+import { demoCommand } from "./commands/demo.ts";
+import { simCommand } from "./commands/sim.ts";
+import { type Io, newCommand, UsageError } from "./io.ts";
+
+const version = (): string => {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+    version: string;
+  };
+  return version;
+};
+
+const program = (io: Io) =>
+  newCommand("prefork", io)
+    .description("Forked sub-agents that share the parent's prompt cache.")
+    .version(version(), "-v, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help, of one command if named")
+    .showSuggestionAfterError()
+    .addCommand(demoCommand(io))
+    .addCommand(costCommand(io))
+    .addCommand(simCommand(io))
+    .addHelpText(
+      "after",
+      `
+Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
+Start with: prefork demo`,
+    );
+
+/** Runs one command and gives its exit code. */
+export const run = async (argv: readonly string[], io: Io): Promise<number> => {
+  const commands = program(io);
+  try {
+    if (argv.length === 0) {
+      commands.outputHelp();
+      return 0;
+    }
+    await commands.parseAsync([...argv], { from: "user" });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return 0;
+    if (io.signal.aborted) return 130;
+    io.err(`prefork: ${oneLine(error)}\n`);
+    return isCallersFault(error) ? 2 : 1;
+  }
+};
+
+const isCallersFault = (error: unknown): boolean =>
+  error instanceof UsageError || error instanceof InputError || error instanceof SimulatorError;
+
+const oneLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");
+
+/** The process's own streams, its colours, and Ctrl-C as a signal. */
+export const main = async (argv: readonly string[]): Promise<number> => {
+  const interrupt = new AbortController();
+  const stop = (): void => interrupt.abort();
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  // A reader that goes away (`prefork demo | head -1`) is no failure of ours.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  const { env } = process;
+  const isTerminal = process.stdout.isTTY === true;
+  const colour = env.NO_COLOR ? false : env.FORCE_COLOR ? env.FORCE_COLOR !== "0" : isTerminal && env.TERM !== "dumb";
+  return run(argv, {
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+    colour,
+    isTerminal: isTerminal && process.stderr.isTTY === true,
+    signal: interrupt.signal,
+    env,
+  });
+};
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,39 @@
+/** Figures as people type and read them.
+ *  Invariant: what is parsed is an exact whole number; anything else is undefined, so the caller can name the place.
+ *  Elsewhere: laying figures out in columns (table.ts). */
+
+const SCALES: Readonly<Record<string, number>> = { "": 1, k: 1_000, m: 1_000_000 };
+
+/** Beyond this, prices times tokens would lose their last digits. */
+const LARGEST = 1e12;
+
+/** "700", "31,390", "100k", "1.5M" → tokens; k is a thousand. */
+export const parseTokens = (text: string): number | undefined => {
+  const match = /^(\d+|\d{1,3}(?:[,_]\d{3})+)(\.\d+)?([kKmM]?)$/.exec(text.trim());
+  if (!match) return undefined;
+  const [, whole = "", fraction = "", suffix = ""] = match;
+  const scale = SCALES[suffix.toLowerCase()] ?? 1;
+  // Decimal text times a power of ten: shifting digits keeps 1.1k at 1100 where a product gives 1100.0000000000002.
+  const value = Number(`${whole.replace(/[,_]/g, "")}${fraction}e${Math.log10(scale)}`);
+  return Number.isInteger(value) && value <= LARGEST ? value : undefined;
+};
+
+/** "3" → 3; counts have no suffix. */
+export const parseCount = (text: string): number | undefined => {
+  const value = /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+  return value !== undefined && value <= LARGEST ? value : undefined;
+};
+
+/** 31390 → "31,390"; parts of a token are shown where a multiplier makes them. */
+export const formatTokens = (tokens: number): string => tokens.toLocaleString("en-US", { maximumFractionDigits: 2 });
+
+/** Enough decimals for three digits of the smallest amount, so that a column can be compared by eye. */
+export const moneyDecimals = (amounts: readonly number[]): number => {
+  const smallest = Math.min(...amounts.filter((amount) => amount > 0));
+  if (!Number.isFinite(smallest)) return 2;
+  return Math.min(6, Math.max(2, 2 - Math.floor(Math.log10(smallest))));
+};
+
+/** 0.0829 → "$0.0829". */
+export const formatMoney = (dollars: number, decimals = moneyDecimals([dollars])): string =>
+  `$${dollars.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}`;
