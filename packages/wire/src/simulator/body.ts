@@ -1,0 +1,56 @@
+/** What did the client send, as plain JSON values?
+ *  Invariant: reading never fails on a wrong type; whoever needs a type asks for it here and gets undefined.
+ *  Elsewhere: which shapes are refused (validate.ts), what they render to (render.ts). */
+
+import type { Json, JsonObject } from "../request.ts";
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
+export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+export const stringOf = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+
+export type ReadBlock = {
+  readonly block: JsonObject;
+  readonly path: string;
+  /** The client wrote a bare string, so `path` already names the text. */
+  readonly bare?: true;
+};
+export type ReadMessage = { readonly role: string; readonly path: string; readonly blocks: readonly ReadBlock[] };
+
+/** String content and one text block are the same prompt; the path still names what the client wrote. */
+const readBlocks = (content: Json | undefined, path: string): readonly ReadBlock[] =>
+  typeof content === "string"
+    ? [{ block: { type: "text", text: content }, path, bare: true }]
+    : listOf(content).map((block, index) => ({ block: objectOf(block), path: `${path}[${index}]` }));
+
+export const readSystem = (body: JsonObject): readonly ReadBlock[] => readBlocks(body.system, "system");
+
+export const readMessages = (body: JsonObject): readonly ReadMessage[] =>
+  listOf(body.messages).map((entry, index) => {
+    const message = objectOf(entry);
+    const path = `messages[${index}]`;
+    return { role: stringOf(message.role), path, blocks: readBlocks(message.content, `${path}.content`) };
+  });
+
+/** The blocks inside a tool result, in their array form. */
+export const readResultContent = (block: JsonObject): readonly ReadBlock[] => readBlocks(block.content, "content");
+
+const integerKey = /([{,]\s*)"(\d+)"(\s*:)/g;
+/** Stands before keys that JavaScript would otherwise move to the front of their object. */
+export const INTEGER_KEY_MARK = "\uE000";
+
+export type ParsedBody = {
+  readonly body: JsonObject;
+  /** The same body with every key where the client put it; the body itself unless it has keys such as "1". */
+  readonly ordered: JsonObject;
+};
+
+/** Throws SyntaxError like JSON.parse; a body that is no object gives undefined. */
+export const parseBody = (source: string): ParsedBody | undefined => {
+  const body = JSON.parse(source) as Json;
+  if (!isObject(body)) return undefined;
+  const marked = source.replace(integerKey, `$1"${INTEGER_KEY_MARK}$2"$3`);
+  return { body, ordered: marked === source ? body : (JSON.parse(marked) as JsonObject) };
+};

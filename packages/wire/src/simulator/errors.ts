@@ -1,0 +1,42 @@
+/** How does the provider spell an error?
+ *  Invariant: the status decides the type; the message is one line that names the place.
+ *  Elsewhere: when a request is refused (validate*.ts, breakpoints.ts), injected failures (faults.ts). */
+
+import type { JsonObject } from "../request.ts";
+
+export type Refusal = { readonly status: number; readonly message: string };
+
+const typeByStatus: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  405: "invalid_request_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  500: "api_error",
+  503: "api_error",
+  504: "timeout_error",
+  529: "overloaded_error",
+};
+
+export const errorType = (status: number): string => typeByStatus[status] ?? "api_error";
+
+export const errorBody = ({ status, message }: Refusal, requestId: string): JsonObject => ({
+  type: "error",
+  error: { type: errorType(status), message },
+  request_id: requestId,
+});
+
+export const invalid = (message: string): Refusal => ({ status: 400, message });
+
+/** A simulator that could not be started or configured: one line, nothing left open. */
+export class SimulatorError extends Error {
+  readonly kind: "port-in-use" | "not-loopback" | "script" | "listen";
+
+  constructor(kind: SimulatorError["kind"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "SimulatorError";
+    this.kind = kind;
+  }
+}

@@ -1,0 +1,135 @@
+/** Which request is to fail, and how?
+ *  Invariant: a fault is used up by the requests it hits; a request meets at most one; the oldest that fits wins.
+ *  Elsewhere: carrying them out (serve-answer.ts). */
+
+import type { Json, JsonObject } from "../request.ts";
+import { isObject } from "./body.ts";
+
+export type FaultKind =
+  /** An error status instead of an answer; nothing is read, written or billed. */
+  | {
+      readonly kind: "status";
+      readonly status: number;
+      readonly retryAfterMs?: number;
+      readonly retryAfterForm?: RetryAfterForm;
+    }
+  /** The connection is reset before any byte. */
+  | { readonly kind: "reset" }
+  | { readonly kind: "reset-mid-stream"; readonly afterEvents: number }
+  /** An `error` event inside the stream. */
+  | { readonly kind: "error-mid-stream"; readonly moment: "before-content" | "after-content" }
+  /** JSON that stops in the middle, then a proper end of the response. */
+  | { readonly kind: "truncated-json" }
+  | { readonly kind: "slow-drip"; readonly delayMs: number }
+  /** Ids that the conversation has used before. */
+  | { readonly kind: "wrong-ids" }
+  /** Nothing but the delay of `latencyMs`. */
+  | { readonly kind: "latency" }
+  /** None of the next `times` requests is answered before all of them have looked into the cache. */
+  | { readonly kind: "together" };
+
+export type RetryAfterForm = "both" | "seconds" | "milliseconds";
+
+export type Fault = FaultKind & {
+  readonly model?: string; // default: any
+  readonly nth?: number; // default: 1, the next one that fits
+  readonly times?: number; // default: 1
+  /** Real time before the first event. */
+  readonly latencyMs?: number;
+};
+
+type Queued = { readonly fault: Fault; skip: number; left: number };
+
+export class FaultQueue {
+  readonly #queue: Queued[] = [];
+
+  add(fault: Fault): void {
+    this.#queue.push({ fault, skip: (fault.nth ?? 1) - 1, left: fault.times ?? 1 });
+  }
+
+  take(model: string): Fault | undefined {
+    let taken: Fault | undefined;
+    for (const queued of this.#queue) {
+      if (queued.fault.model !== undefined && queued.fault.model !== model) continue;
+      if (queued.skip > 0) queued.skip -= 1;
+      else if (taken === undefined) {
+        queued.left -= 1;
+        taken = queued.fault;
+      }
+    }
+    for (let index = this.#queue.length - 1; index >= 0; index -= 1)
+      if (this.#queue[index]?.left === 0) this.#queue.splice(index, 1);
+    return taken;
+  }
+
+  clear(): void {
+    this.#queue.length = 0;
+  }
+}
+
+type FieldRule = "count" | "milliseconds" | "status" | "text" | readonly string[];
+
+const common: Readonly<Record<string, FieldRule>> = {
+  model: "text",
+  nth: "count",
+  times: "count",
+  latencyMs: "milliseconds",
+};
+
+/** Fields of each kind; those listed first in `required` must be there. */
+const kinds: Readonly<
+  Record<string, { readonly required: readonly string[]; readonly fields: Record<string, FieldRule> }>
+> = {
+  status: {
+    required: ["status"],
+    fields: { status: "status", retryAfterMs: "milliseconds", retryAfterForm: ["both", "seconds", "milliseconds"] },
+  },
+  reset: { required: [], fields: {} },
+  "reset-mid-stream": { required: ["afterEvents"], fields: { afterEvents: "count" } },
+  "error-mid-stream": { required: ["moment"], fields: { moment: ["before-content", "after-content"] } },
+  "truncated-json": { required: [], fields: {} },
+  "slow-drip": { required: ["delayMs"], fields: { delayMs: "milliseconds" } },
+  "wrong-ids": { required: [], fields: {} },
+  latency: { required: ["latencyMs"], fields: {} },
+  together: { required: ["times"], fields: {} },
+};
+
+/** A fault from JSON, or one line saying what is wrong with it. */
+export const parseFault = (value: Json | undefined): Fault | string => {
+  if (!isObject(value)) return "fault: expected an object";
+  const kind = value.kind;
+  const known = typeof kind === "string" ? kinds[kind] : undefined;
+  if (known === undefined) return `fault.kind: expected one of ${Object.keys(kinds).join(", ")}`;
+  const rules: Record<string, FieldRule> = { ...common, ...known.fields };
+  for (const name of known.required)
+    if (value[name] === undefined) return `fault.${name}: required for ${String(kind)}`;
+  for (const [name, given] of Object.entries(value)) {
+    if (name === "kind") continue;
+    const rule = rules[name];
+    if (rule === undefined) return `fault.${name}: unknown field for ${String(kind)}`;
+    const wrong = wrongValue(given, rule);
+    if (wrong !== undefined) return `fault.${name}: expected ${wrong}`;
+  }
+  return value as JsonObject as unknown as Fault;
+};
+
+const wrongValue = (given: Json, rule: FieldRule): string | undefined => {
+  if (rule === "text") return typeof given === "string" ? undefined : "text";
+  if (rule === "count") return Number.isInteger(given) && (given as number) >= 1 ? undefined : "a whole number from 1";
+  if (rule === "milliseconds")
+    return typeof given === "number" && given >= 0 && given <= 3_600_000 ? undefined : "milliseconds up to an hour";
+  if (rule === "status")
+    return Number.isInteger(given) && (given as number) >= 400 && (given as number) <= 599
+      ? undefined
+      : "a status from 400 to 599";
+  return typeof given === "string" && rule.includes(given) ? undefined : `one of ${rule.join(", ")}`;
+};
+
+export const retryHeaders = (fault: Fault & { readonly kind: "status" }): Readonly<Record<string, string>> => {
+  if (fault.retryAfterMs === undefined) return {};
+  const form = fault.retryAfterForm ?? "both";
+  return {
+    ...(form === "milliseconds" ? {} : { "retry-after": String(Math.ceil(fault.retryAfterMs / 1_000)) }),
+    ...(form === "seconds" ? {} : { "retry-after-ms": String(fault.retryAfterMs) }),
+  };
+};

@@ -1,0 +1,123 @@
+/** How is a simulator started, steered and stopped from a program?
+ *  Invariant: it listens on loopback only, and disposal leaves no socket open. This is the simulator's edge:
+ *  real time enters here, as the default of an injected clock, and nowhere else.
+ *  Elsewhere: HTTP (server.ts), the command that serves it (the command line). */
+
+import type { AddressInfo } from "node:net";
+import type { ModelFacts } from "../models.ts";
+import type { SimClock } from "./clock.ts";
+import { RunningClock } from "./clock.ts";
+import { Engine } from "./engine.ts";
+import { SimulatorError } from "./errors.ts";
+import type { Fault } from "./faults.ts";
+import type { LedgerRow } from "./ledger.ts";
+import type { CacheRules, RuleOverrides } from "./rules.ts";
+import { anthropicRules } from "./rules.ts";
+import type { SimScript } from "./script.ts";
+import { defaultScript } from "./script.ts";
+import type { KeptRequest } from "./server.ts";
+import { SimServer } from "./server.ts";
+import type { TokenRule } from "./tokens.ts";
+import { contentTokens } from "./tokens.ts";
+
+export type SimulatorOptions = {
+  readonly port?: number; // default: 0, any free one
+  readonly host?: "127.0.0.1" | "::1" | "localhost"; // default: 127.0.0.1
+  readonly script?: SimScript; // default: defaultScript
+  readonly clock?: SimClock; // default: real time
+  readonly tokenRule?: TokenRule; // default: contentTokens
+  readonly lookback?: CacheRules["lookback"]; // default: runs
+  /** Changes to the rules of every model, and of single ones. */
+  readonly rules?: RuleOverrides;
+  readonly modelRules?: Readonly<Record<string, RuleOverrides>>;
+  /** Figures in place of the published ones: prices, minimum, thinking. */
+  readonly models?: ReadonlyMap<string, ModelFacts>;
+  readonly keepBodies?: boolean; // default: false
+  /** Real delays. */
+  readonly latency?: { readonly firstEventMs?: number; readonly betweenEventsMs?: number };
+};
+
+export interface Simulator extends AsyncDisposable {
+  /** Base URL without a path: what a client takes as its API address. */
+  readonly url: string;
+  readonly clock: SimClock;
+  ledger(since?: number): readonly LedgerRow[];
+  /** Requests as received; empty unless `keepBodies` is set. */
+  requests(): readonly KeptRequest[];
+  fault(fault: Fault): void;
+  reset(): void;
+  close(): Promise<void>;
+}
+
+export const startSimulator = async (options: SimulatorOptions = {}): Promise<Simulator> => {
+  const clock = options.clock ?? new RunningClock(Date.now);
+  const overrides: RuleOverrides = {
+    ...options.rules,
+    cache: { ...options.rules?.cache, ...(options.lookback === undefined ? {} : { lookback: options.lookback }) },
+  };
+  const table = {
+    overrides,
+    ...(options.modelRules === undefined ? {} : { byModel: options.modelRules }),
+    ...(options.models === undefined ? {} : { models: options.models }),
+  };
+  const engine = new Engine({
+    clock,
+    tokenRule: options.tokenRule ?? contentTokens,
+    rulesFor: (model) => anthropicRules(model, table),
+  });
+  const server = new SimServer({
+    engine,
+    clock,
+    script: options.script ?? defaultScript,
+    keepBodies: options.keepBodies ?? false,
+    latency: {
+      firstEventMs: options.latency?.firstEventMs ?? 0,
+      betweenEventsMs: options.latency?.betweenEventsMs ?? 0,
+    },
+  });
+  const url = await listen(server, options.host ?? "127.0.0.1", options.port ?? 0);
+  const close = (): Promise<void> => stop(server);
+  return {
+    url,
+    clock,
+    ledger: (since) => engine.ledger.rows(since),
+    requests: () => [...server.kept],
+    fault: (fault) => server.faults.add(fault),
+    reset: () => server.reset(),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+};
+
+const hosts = ["127.0.0.1", "::1", "localhost"];
+
+const listen = (server: SimServer, host: string, port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    if (!hosts.includes(host)) {
+      reject(new SimulatorError("not-loopback", `host ${host}: the simulator listens on loopback only`));
+      return;
+    }
+    const fail = (cause: NodeJS.ErrnoException): void =>
+      reject(
+        cause.code === "EADDRINUSE"
+          ? new SimulatorError("port-in-use", `port ${port} is already in use on ${host}`, { cause })
+          : new SimulatorError("listen", `cannot listen on ${host}:${port}: ${cause.message}`, { cause }),
+      );
+    server.http.once("error", fail);
+    try {
+      server.http.listen({ port, host, backlog: 4_096 }, () => {
+        server.http.off("error", fail);
+        const bound = (server.http.address() as AddressInfo).port;
+        resolve(`http://${host === "::1" ? "[::1]" : host}:${bound}`);
+      });
+    } catch (cause) {
+      fail(cause as NodeJS.ErrnoException);
+    }
+  });
+
+const stop = (server: SimServer): Promise<void> =>
+  new Promise((resolve) => {
+    server.reset();
+    server.http.close(() => resolve());
+    server.http.closeAllConnections();
+  });

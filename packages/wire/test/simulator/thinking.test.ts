@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { callTools, ManualClock, say, startSimulator, textOfTokens, think } from "@prefork/wire/simulator";
+import { type Body, marked, parts, post, refusal, request, row, textBlock } from "./sending.ts";
+
+/** 2,000 of user text, then a turn with 400 of thinking and one call, then its result and perhaps more. */
+const loop = (model: string, tail: readonly Body[], inside = "ok"): Body =>
+  request({
+    model,
+    messages: [
+      { role: "user", content: [textBlock(2_000, 1, marked)] },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: textOfTokens(400, 2), signature: "made elsewhere" },
+          { type: "tool_use", id: "t1", name: "R", input: {} },
+        ],
+      },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: inside, ...marked }, ...tail] },
+    ],
+  });
+
+const directive = { type: "text", text: textOfTokens(100, 3) };
+
+test("a last-turn model leaves earlier thinking out at new user text, and the cache ends there", async () => {
+  await using sim = await startSimulator({ clock: new ManualClock() });
+  assert.deepEqual(parts(await row(sim, loop("claude-sonnet-4-5", []))), [0, 2_402, 0, 0]);
+  const stripped = await row(sim, loop("claude-sonnet-4-5", [directive]));
+  assert.deepEqual(parts(stripped), [2_000, 2, 0, 100]);
+  assert.deepEqual([stripped.firstDivergence, stripped.missCause], ["messages[1].content[0]", "diverged"]);
+});
+
+test("inside the last tool result the same words keep earlier thinking, and the cache", async () => {
+  await using sim = await startSimulator({ clock: new ManualClock() });
+  const turn = (results: readonly Body[]): Body => {
+    const body = loop("claude-sonnet-4-5", []);
+    const [opening, answer] = body.messages as { content: Body[] }[];
+    const calls = answer?.content.map((block) => (block.type === "tool_use" ? { ...block, ...marked } : block));
+    return { ...body, messages: [opening, { ...answer, content: calls }, { role: "user", content: results }] };
+  };
+  const result = (content: string): Body => ({ type: "tool_result", tool_use_id: "t1", content });
+  await row(sim, turn([result("ok")]));
+  assert.deepEqual(parts(await row(sim, turn([result(`ok  ${textOfTokens(100)}`)]))), [2_401, 0, 0, 101]);
+  assert.deepEqual(parts(await row(sim, turn([result("ok"), directive]))), [2_000, 1, 0, 101]);
+});
+
+test("a keep-all model keeps earlier thinking and reads past it", async () => {
+  await using sim = await startSimulator({ clock: new ManualClock() });
+  await row(sim, loop("claude-sonnet-4-6", []));
+  assert.deepEqual(parts(await row(sim, loop("claude-sonnet-4-6", [directive]))), [2_402, 0, 0, 100]);
+});
+
+type Reply = { readonly content: readonly Body[] };
+
+test("thinking the simulator made must come back unchanged", async () => {
+  await using sim = await startSimulator({ script: () => think("step by step", callTools([{ name: "R" }])) });
+  const first = request({ messages: [{ role: "user", content: "go" }] });
+  const { content } = (await (await post(sim, first)).json()) as Reply;
+  const next = (thinking: Body): Body => ({
+    ...first,
+    messages: [
+      { role: "user", content: "go" },
+      { role: "assistant", content: [thinking, content[1]] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: content[1]?.id, content: "ok" }] },
+    ],
+  });
+  assert.equal((await post(sim, next(content[0] as Body))).status, 200);
+  assert.equal(
+    await refusal(sim, next({ ...content[0], thinking: "step by stop" })),
+    "400 invalid_request_error: messages.1.content.0: Invalid `signature` in `thinking` block",
+  );
+});
+
+test("a model that binds thinking refuses it behind an edited conversation, and allows appending", async () => {
+  await using sim = await startSimulator({ script: () => think("hm", say("done")) });
+  const body = (model: string, opening: string, content: readonly Body[], system?: string): Body => ({
+    ...request({
+      model,
+      messages: [
+        { role: "user", content: opening },
+        { role: "assistant", content },
+        { role: "user", content: [{ type: "text", text: "more", ...marked }] },
+      ],
+    }),
+    ...(system === undefined ? {} : { system }),
+  });
+  for (const [model, edited] of [
+    ["claude-opus-5-5", 400],
+    ["claude-opus-4-8", 200],
+  ] as const) {
+    const first = request({ model, messages: [{ role: "user", content: "go" }] });
+    const { content } = (await (await post(sim, first)).json()) as Reply;
+    assert.equal((await post(sim, body(model, "go", content))).status, 200);
+    assert.equal((await post(sim, body(model, "gone", content))).status, edited);
+    assert.equal((await post(sim, body(model, "go", content, "new system"))).status, edited);
+  }
+  const { content } = (await (
+    await post(sim, request({ model: "claude-opus-5-5", messages: [{ role: "user", content: "go" }] }))
+  ).json()) as Reply;
+  assert.match(
+    await refusal(sim, body("claude-opus-5-5", "gone", content)),
+    /messages\.1\.content\.0: Invalid signature in thinking block\. The block is bound to a different conversation/,
+  );
+});
