@@ -1,0 +1,174 @@
+/** Who may import whom? Packages point one way, a module is entered by its index.ts, inside a package the order of
+ *  the tables below is the order of the data flow, and nothing imports in a circle.
+ *  Elsewhere: how text is read without comments and strings (source.ts). */
+
+import { readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+import { isFile, type Problem, placeOf, readSources, type SourceFile, type Verdict } from "./source.ts";
+
+/** Package → the packages of ours that its sources may import. */
+const packageOrder: Readonly<Record<string, readonly string[]>> = {
+  wire: [],
+  runtime: ["wire"],
+  remote: ["runtime", "wire"],
+  cli: ["runtime", "wire"],
+};
+
+/** Rows from the bottom up: a file or folder of `src` imports from its own row and the rows above it in this list. */
+const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  wire: [
+    ["request", "usage"],
+    ["errors", "events"],
+    ["models", "prices"],
+    ["json", "rope", "pairing"],
+    ["prefix"],
+    ["markers"],
+    ["economics"],
+    ["fork-messages"],
+    ["protocols"],
+    ["prepare", "recorded"],
+    ["fork-requests"],
+    ["retry", "transport", "client"],
+    ["launch-gate", "family"],
+    ["xray"],
+    ["simulator"],
+    ["index"],
+  ],
+  runtime: [
+    ["events", "ports"],
+    ["guard"],
+    ["trust"],
+    ["journal"],
+    ["workspace"],
+    ["context"],
+    ["tools"],
+    ["loop"],
+    ["tasks"],
+    ["fork"],
+    ["agents"],
+    ["sidecars"],
+    ["observe"],
+    ["session"],
+    ["index"],
+  ],
+};
+
+/** The simulator judges the rest of the wire, so it shares only the words of a request with it, and nobody leans on it. */
+const judge = { package: "wire", room: "simulator", mayImport: ["request", "usage", "models"] };
+
+type Import = { readonly from: SourceFile; readonly path: string; readonly place: string };
+
+/** `packages/wire/src/protocols/anthropic.ts` → { package: "wire", part: "src", room: "protocols" }. */
+type Home = { readonly package?: string; readonly part: string; readonly room: string };
+
+export function checkLayers(root: string): Verdict {
+  const files = readSources(root, /^(?:packages|apps|examples|bench|evals|scripts)\//);
+  const imports = files.flatMap((file) => importsOf(file));
+  const inside = imports.filter(({ path }) => path.startsWith("."));
+  return {
+    files: files.length,
+    problems: [
+      ...files.flatMap((file) => checkPlace(file)),
+      ...imports.flatMap((found) => (found.path.startsWith(".") ? checkRelative(found) : checkPackage(found, root))),
+      ...checkCircles(inside),
+    ],
+  };
+}
+
+function importsOf(file: SourceFile): readonly Import[] {
+  return [...file.blanked.matchAll(/\b(?:from|import)\s*\(?\s*(["'])( *)\1/dg)].map((found) => {
+    const [start, end] = found.indices?.[2] ?? [0, 0];
+    return { from: file, path: file.text.slice(start, end), place: placeOf(file, start) };
+  });
+}
+
+function homeOf(path: string): Home {
+  const [top = "", name = "", part = "", room = ""] = path.split("/");
+  if (top !== "packages") return { part: top, room: "" };
+  return { package: name, part, room: room.replace(/\.ts$/, "") };
+}
+
+const targetOf = ({ from, path }: Import): string => posix.join(posix.dirname(from.path), path);
+
+const rowOf = (home: Home): number => rows[home.package ?? ""]?.findIndex((row) => row.includes(home.room)) ?? 0;
+
+function checkPlace(file: SourceFile): readonly Problem[] {
+  const home = homeOf(file.path);
+  if (home.package !== undefined && packageOrder[home.package] === undefined)
+    return [problem(file.path, `package ${home.package} has no place in the order`, "add it to packageOrder")];
+  if (home.part !== "src" || rowOf(home) !== -1) return [];
+  return [problem(file.path, `${home.room} has no place in the order of ${home.package}`, "give it a row")];
+}
+
+/** An import by name of one of our packages: the right direction, and through a public entry. */
+function checkPackage({ from, path, place }: Import, root: string): readonly Problem[] {
+  const [, target, entry = ""] = /^@prefork\/([^/]+)(\/.*)?$/.exec(path) ?? [];
+  if (target === undefined) return [];
+  const home = homeOf(from.path);
+  if (home.part === "scripts") return [problem(place, "scripts import no package", "ask the tools, not the product")];
+  const allowed =
+    home.package === undefined ? Object.keys(packageOrder) : [home.package, ...(packageOrder[home.package] ?? [])];
+  if (!allowed.includes(target) || (home.package === target && home.part === "src"))
+    return [
+      problem(place, `${home.package} may not import ${path}`, "turn the dependency round, or pass the value in"),
+    ];
+  const manifest = join(root, "packages", target, "package.json");
+  const entries = isFile(manifest) ? Object.keys(JSON.parse(readFileSync(manifest, "utf8")).exports ?? {}) : [];
+  if (entries.includes(`.${entry}`)) return [];
+  return [problem(place, `${path} is not a public entry of @prefork/${target}`, `use ${entries.join(", ") || "none"}`)];
+}
+
+function checkRelative(found: Import): readonly Problem[] {
+  const { from, place, path } = found;
+  const [home, target] = [homeOf(from.path), homeOf(targetOf(found))];
+  const leaves = home.package !== target.package || (home.package === undefined && home.part !== target.part);
+  if (leaves) return [problem(place, `${path} leaves its package`, "import the public entry (@prefork/…) by name")];
+  if (home.part !== "src") return [];
+  if (target.part !== "src")
+    return [problem(place, `sources import no ${target.part}`, "move what is shared into src")];
+  const problems: Problem[] = [];
+  const entered = posix.relative(posix.dirname(from.path), targetOf(found)).replace(/^(?:\.\.\/)+/, "");
+  if (entered.includes("/") && !/^[^/]+\/index\.ts$/.test(entered))
+    problems.push(
+      problem(place, `${path} enters a module past its index.ts`, "export the name there, and import that"),
+    );
+  if (rowOf(home) !== -1 && rowOf(target) > rowOf(home))
+    problems.push(problem(place, `${home.room} stands before ${target.room} and may not import it`, "turn it round"));
+  if (home.package === judge.package && home.room !== target.room) {
+    if (home.room === judge.room && !judge.mayImport.includes(target.room))
+      problems.push(
+        problem(place, `${judge.room} imports only ${judge.mayImport.join(", ")}`, "write the rule there as data"),
+      );
+    if (target.room === judge.room)
+      problems.push(
+        problem(place, `nothing in ${judge.package} imports ${judge.room}`, "use its public entry from outside"),
+      );
+  }
+  return problems;
+}
+
+/** Reports each circle once, at the import that closes it. */
+function checkCircles(imports: readonly Import[]): readonly Problem[] {
+  const bySource = Map.groupBy(imports, ({ from }) => from.path);
+  const done = new Set<string>();
+  const problems: Problem[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    for (const found of bySource.get(path) ?? []) {
+      const target = targetOf(found);
+      const start = trail.indexOf(target);
+      if (start !== -1) {
+        const circle = [...trail.slice(start), target].map((step) => posix.basename(step)).join(" → ");
+        problems.push(problem(found.place, `imports go in a circle: ${circle}`, "move what both need below both"));
+      } else if (!done.has(target)) visit(target, [...trail, target]);
+    }
+    done.add(path);
+  };
+  for (const path of bySource.keys()) if (!done.has(path)) visit(path, [path]);
+  return problems;
+}
+
+const problem = (place: string, rule: string, wayOut: string): Problem => ({
+  place,
+  rule,
+  wayOut: `${wayOut} (tables in scripts/checks/layers.ts)`,
+});

@@ -1,0 +1,48 @@
+/** Where the same input must give the same bytes and the same bill: is there a clock, chance or environment?
+ *  And everywhere in our packages: is there state that belongs to a module instead of an owner?
+ *  Elsewhere: how text is read without comments and strings (source.ts). */
+
+import { type Problem, placeOf, readSources, type SourceFile, type Verdict } from "./source.ts";
+
+/** The edges, where time and the machine come in as defaults that a caller can replace. */
+const edges = [
+  /^packages\/wire\/src\/(?:transport|client|retry|launch|family)(?:\.ts$|\/|-)/,
+  /^packages\/wire\/src\/simulator\/(?:serve|server|clock)(?:\.ts$|\/|-)/,
+];
+const isPure = (path: string): boolean => /^packages\/wire\/src\//.test(path) && !edges.some((edge) => edge.test(path));
+
+type Ban = { readonly what: string; readonly pattern: RegExp };
+
+const impure: readonly Ban[] = [
+  { what: "a clock", pattern: /\bDate\.now\b|\bnew Date\b(?!\s*\(\s*[^\s)])|\bperformance\.now\b|\bhrtime\b/g },
+  { what: "a timer", pattern: /\bset(?:Timeout|Interval|Immediate)\b/g },
+  { what: "chance", pattern: /\bMath\.random\b|\brandom(?:UUID|Bytes|Int|FillSync)\b|\bgetRandomValues\b/g },
+  { what: "the environment", pattern: /\bprocess\.(?:env|argv|cwd|pid|platform)\b|\bimport\.meta\.env\b/g },
+];
+
+/** The formatter puts what belongs to the module, and nothing else, at the start of a line. */
+const moduleState = /^(?:export\s+)?(?:declare\s+)?(?:let|var)\b/gm;
+
+export function checkPurity(root: string): Verdict {
+  const files = readSources(root, /^packages\/[^/]+\/src\//);
+  return {
+    files: files.length,
+    problems: files.flatMap((file) => [...(isPure(file.path) ? findImpure(file) : []), ...findState(file)]),
+  };
+}
+
+const findImpure = (file: SourceFile): readonly Problem[] =>
+  impure.flatMap(({ what, pattern }) =>
+    [...file.blanked.matchAll(pattern)].map((found) => ({
+      place: placeOf(file, found.index),
+      rule: `no ${what.replace(/^(?:a|the) /, "")} in pure code (${found[0].trim()})`,
+      wayOut: `take ${what} as an argument; only the edges named in scripts/checks/purity.ts have a default for it`,
+    })),
+  );
+
+const findState = (file: SourceFile): readonly Problem[] =>
+  [...file.blanked.matchAll(moduleState)].map((found) => ({
+    place: placeOf(file, found.index),
+    rule: "no let or var at module level: state has an owner",
+    wayOut: "make it a private field of the object whose life it shares, or a const",
+  }));

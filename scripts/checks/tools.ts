@@ -1,0 +1,50 @@
+/** The tools of others that belong to the check: formatter and linter, type checker, compiler.
+ *  Invariant: each runs from node_modules on the runtime that runs this script; what it prints is shown as it is.
+ *  Elsewhere: our own rules (the files beside this one). */
+
+import { spawn } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { isFile, type Verdict } from "./source.ts";
+
+type Run = { readonly ok: boolean; readonly output: string };
+
+export async function checkFormatAndLint(root: string): Promise<Verdict> {
+  const run = await runTool(root, ["@biomejs/biome/bin/biome", "check", "--error-on-warnings", "--max-diagnostics=50"]);
+  const files = Number(/Checked (\d+) file/.exec(run.output)?.[1] ?? 0);
+  const advice = "way out: npm run format repairs what can be repaired";
+  return run.ok ? { files, problems: [] } : { files, problems: [], output: `${run.output.trimEnd()}\n${advice}` };
+}
+
+export async function checkTypes(root: string): Promise<Verdict> {
+  const pretty = colours() ? ["--pretty"] : [];
+  const run = await runTool(root, ["typescript/bin/tsc", "-p", "tsconfig.json", "--listFiles", ...pretty]);
+  const isListed = (line: string): boolean => isAbsolute(line) && /\.[cm]?ts$/.test(line);
+  const lines = run.output.trimEnd().split("\n");
+  const files = lines.filter((line) => isListed(line) && !line.includes("/node_modules/")).length;
+  const output = lines.filter((line) => !isListed(line)).join("\n");
+  return run.ok ? { files, problems: [] } : { files, problems: [], output };
+}
+
+/** Compiles every package into its dist; only what changed is done again. */
+export async function build(root: string): Promise<Run> {
+  const projects = readdirSync(join(root, "packages"))
+    .map((name) => `packages/${name}/tsconfig.build.json`)
+    .filter((project) => isFile(join(root, project)));
+  if (projects.length === 0) return { ok: true, output: "" };
+  return runTool(root, ["typescript/bin/tsc", "--build", ...projects]);
+}
+
+const colours = (): boolean => process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
+
+function runTool(root: string, [script = "", ...parameters]: readonly string[]): Promise<Run> {
+  return new Promise((done) => {
+    const env = { ...process.env, ...(colours() ? { FORCE_COLOR: "1" } : {}) };
+    const child = spawn(process.execPath, [join(root, "node_modules", script), ...parameters], { cwd: root, env });
+    const output: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => output.push(chunk));
+    child.on("error", (error) => done({ ok: false, output: error.message }));
+    child.on("close", (code) => done({ ok: code === 0, output: Buffer.concat(output).toString() }));
+  });
+}

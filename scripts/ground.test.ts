@@ -1,0 +1,178 @@
+/** The ground under everything: installing once, running on the right runtime, counting honestly, the door of the
+ *  command line. Real processes in folders of their own; npm is a small program that plays what npm does. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const repository = fileURLToPath(new URL("..", import.meta.url));
+
+type End = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+/** A folder with these files; `copied` ones come from the repository. */
+function makeFolder(files: Readonly<Record<string, string>>, copied: readonly string[]) {
+  const folder = mkdtempDisposableSync(join(tmpdir(), "prefork-ground-"));
+  for (const path of copied) cpSync(join(repository, path), join(folder.path, path), { recursive: true });
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder.path, path)), { recursive: true });
+    writeFileSync(join(folder.path, path), text);
+  }
+  return folder;
+}
+
+function runNode(cwd: string, parameters: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<End> {
+  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env; // else a runner inside a test refuses to run
+  const child = spawn(process.execPath, parameters, { cwd, env: { ...inherited, ...env } });
+  const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
+  child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+  return new Promise((done, fail) => {
+    child.on("error", fail);
+    child.on("close", (code) =>
+      done({ code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() }),
+    );
+  });
+}
+
+/** Writes what npm writes, and a line for each time it was asked; `then` is what it does besides. */
+const fakeNpm = (then = ""): string => `
+const fs = require("node:fs");
+fs.appendFileSync("asked.txt", "x");
+fs.mkdirSync("node_modules/some-package", { recursive: true });
+${then}
+setTimeout(() => fs.writeFileSync("node_modules/.package-lock.json", "{}"), 300);
+`;
+
+const clone = (npm: string): Readonly<Record<string, string>> => ({
+  "package.json": '{ "type": "module" }',
+  "package-lock.json": '{ "packages": { "node_modules/a": {}, "node_modules/b": { "os": ["none"] } } }',
+  "npm/npm-cli.cjs": npm,
+  "hello.ts": 'const name: string = process.argv[2] ?? ""; console.log("hello", name); process.exitCode = 7;',
+});
+
+const start = (root: string): Promise<End> =>
+  runNode(root, ["scripts/bootstrap.mjs", "hello.ts", "you"], { npm_execpath: join(root, "npm/npm-cli.cjs") });
+
+const askedTimes = (root: string): number => readFileSync(join(root, "asked.txt"), "utf8").length;
+
+test("two first runs at once install once, and both run the script with its exit code", async () => {
+  using folder = makeFolder(clone(fakeNpm()), ["scripts/bootstrap.mjs"]);
+  const ends = await Promise.all([start(folder.path), start(folder.path)]);
+  assert.deepEqual(
+    ends.map(({ code, stdout }) => ({ code, stdout })),
+    Array.from({ length: 2 }, () => ({ code: 7, stdout: "hello you\n" })),
+  );
+  assert.equal(askedTimes(folder.path), 1);
+  assert.match(
+    ends.map(({ stderr }) => stderr).join(""),
+    /installing 1 packages with npm and building \(first run only\)/,
+  );
+});
+
+test("a second run asks npm only after a manifest changed", async () => {
+  using folder = makeFolder(clone(fakeNpm()), ["scripts/bootstrap.mjs"]);
+  await start(folder.path);
+  assert.deepEqual(await start(folder.path), { code: 7, stdout: "hello you\n", stderr: "" });
+  assert.equal(askedTimes(folder.path), 1);
+  writeFileSync(join(folder.path, "package.json"), '{ "type": "module", "version": "2.0.0" }');
+  assert.match((await start(folder.path)).stderr, /changed since the last install/);
+  assert.equal(askedTimes(folder.path), 2);
+});
+
+test("a failed install shows npm's words, runs nothing and leaves no fragment", async () => {
+  using folder = makeFolder(clone(fakeNpm('console.error("E404 not found"); process.exit(1);')), [
+    "scripts/bootstrap.mjs",
+  ]);
+  const { code, stdout, stderr } = await start(folder.path);
+  assert.deepEqual({ code, stdout }, { code: 1, stdout: "" });
+  assert.match(stderr, /E404 not found\nnpm install failed after [\d.]+ s; nothing was run\.\nWhat to do: /);
+  assert.equal(existsSync(join(folder.path, "node_modules")), false);
+});
+
+test("the lock of a process that is gone is taken over", async () => {
+  const lock = `node_modules/.prefork-install.lock/${hostname()}@4194999`; // above the highest process number
+  using folder = makeFolder({ ...clone(fakeNpm()), [lock]: "" }, ["scripts/bootstrap.mjs"]);
+  assert.equal((await start(folder.path)).code, 7);
+  assert.equal(existsSync(join(folder.path, "node_modules/.prefork-install.lock")), false);
+});
+
+test("an install that changes the lock file says so", async () => {
+  const npm = fakeNpm('fs.writeFileSync("package-lock.json", "{}");');
+  using folder = makeFolder({ ...clone(npm), ".git/HEAD": "" }, ["scripts/bootstrap.mjs"]);
+  assert.match((await start(folder.path)).stderr, /npm changed package-lock\.json/);
+});
+
+test("the runner counts tests and examples, explains failures and lists what it skipped", async () => {
+  const files = {
+    "package.json": '{ "type": "module" }',
+    "packages/a/test/mixed.test.ts": [
+      'import assert from "node:assert/strict";',
+      'import { describe, test } from "node:test";',
+      'describe("group", () => {',
+      '  test("good", () => {});',
+      '  test("bad", () => assert.equal(1, 2));',
+      '  test("absent", { skip: "needs a moon" }, () => {});',
+      "});",
+    ].join("\n"),
+    "packages/a/test/empty.test.ts": "export const nothing = 1;\n",
+    "examples/01-good.ts": 'console.log("fine");\n',
+    "examples/02-bad.ts": 'console.log("before the end"); process.exitCode = 3;\n',
+  };
+  using folder = makeFolder(files, [
+    "scripts/test.ts",
+    "scripts/report.ts",
+    "scripts/checks/tools.ts",
+    "scripts/checks/source.ts",
+  ]);
+  symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
+  const all = await runNode(folder.path, ["scripts/test.ts"]);
+  assert.equal(all.code, 1);
+  assert.equal(all.stdout.trimEnd().split("\n").at(-1), "2 passed, 3 failed, 1 skipped");
+  for (const part of [
+    "– packages/a/test/mixed.test.ts: group › absent (needs a moon)",
+    "✖ packages/a/test/mixed.test.ts: group › bad\n    AssertionError",
+    "✖ packages/a/test/empty.test.ts: runs to its end\n    this file ended without a single test",
+    "✖ examples/02-bad.ts: runs to its end\n    the program ended with exit code 3",
+    "examples/02-bad.ts printed:\n    before the end",
+  ])
+    assert.ok(all.stdout.includes(part), `${part} is not in:\n${all.stdout}`);
+  const good = await runNode(folder.path, ["scripts/test.ts", "examples/01"]);
+  assert.deepEqual([good.code, good.stdout.trimEnd().split("\n").at(-1)], [0, "1 passed, 0 failed"]);
+  const none = await runNode(folder.path, ["scripts/test.ts", "nowhere"]);
+  assert.deepEqual([none.code, none.stdout.trimEnd().split("\n").at(-1)], [1, "0 passed, 0 failed"]);
+});
+
+test("the door answers its version alone, and says when nothing is built", async () => {
+  const manifest = '{ "type": "module", "version": "1.2.3" }';
+  using folder = makeFolder({ "packages/cli/package.json": manifest }, ["packages/cli/bin/prefork.js"]);
+  const door = "packages/cli/bin/prefork.js";
+  for (const word of ["--version", "-v", "version"])
+    assert.deepEqual(await runNode(folder.path, [door, word]), { code: 0, stdout: "1.2.3\n", stderr: "" });
+  assert.deepEqual(await runNode(folder.path, [door, "demo"]), {
+    code: 2,
+    stdout: "",
+    stderr: "prefork: not built: run npm run build\n",
+  });
+});
+
+test("the door passes arguments and exit code to the built program", async () => {
+  const files = {
+    "packages/cli/package.json": '{ "type": "module", "version": "1.2.3" }',
+    "packages/cli/dist/main.js": 'export const main = async (argv) => { console.log(argv.join("+")); return 5; };',
+  };
+  using folder = makeFolder(files, ["packages/cli/bin/prefork.js"]);
+  const end = await runNode(folder.path, ["packages/cli/bin/prefork.js", "cost", "--json"]);
+  assert.deepEqual(end, { code: 5, stdout: "cost+--json\n", stderr: "" });
+});

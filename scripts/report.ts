@@ -1,0 +1,126 @@
+/** What a run of tests looks like: a line a test, file by file; then what was skipped, the failures in full, the count.
+ *  Invariant: every test counts once; a parent that failed only through its children is not counted beside them.
+ *  Elsewhere: finding and running the files (test.ts). */
+
+import { relative } from "node:path";
+import type { run } from "node:test";
+import { styleText } from "node:util";
+
+type Events = ReturnType<typeof run>;
+
+type Outcome =
+  | { readonly kind: "passed" }
+  | { readonly kind: "skipped"; readonly reason: string }
+  | { readonly kind: "failed"; readonly detail: string };
+
+type TestResult = { readonly name: string; readonly ms: number; readonly outcome: Outcome };
+
+export type FileResult = {
+  readonly path: string;
+  readonly tests: readonly TestResult[];
+  /** What the file printed, shown only beside a failure. */
+  readonly printed: string;
+};
+
+type Finished = {
+  readonly name: string;
+  readonly nesting: number;
+  readonly skip?: string | boolean | undefined;
+  readonly todo?: string | boolean | undefined;
+  readonly details: {
+    readonly duration_ms: number;
+    readonly type?: string | undefined;
+    readonly error?: Failure;
+  };
+};
+
+type Failure = Error & { readonly failureType?: string; readonly exitCode?: number };
+
+const PRINTED_LINES = 40;
+
+export async function collect(
+  events: Events,
+  file: { readonly path: string; readonly root: string },
+): Promise<FileResult> {
+  const tests: TestResult[] = [];
+  const names: string[] = [];
+  let printed = "";
+  for await (const event of events) {
+    if (event.type === "test:stdout" || event.type === "test:stderr") printed += event.data.message;
+    if (event.type === "test:start") names.splice(event.data.nesting, names.length, event.data.name);
+    if (event.type !== "test:pass" && event.type !== "test:fail") continue;
+    const finished: Finished = event.data;
+    const isWholeFile = relative(file.root, finished.name) === file.path;
+    const outcome = outcomeOf(finished, isWholeFile && file.path.endsWith(".test.ts"));
+    const name = isWholeFile ? "runs to its end" : [...names.slice(0, finished.nesting), finished.name].join(" › ");
+    if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, outcome });
+  }
+  return { path: file.path, tests, printed };
+}
+
+function outcomeOf({ skip, todo, details }: Finished, shouldHaveTests: boolean): Outcome | undefined {
+  if (isSet(skip)) return { kind: "skipped", reason: typeof skip === "string" ? skip : "no reason given" };
+  if (isSet(todo)) return { kind: "skipped", reason: `to do${typeof todo === "string" ? `: ${todo}` : ""}` };
+  if (details.error !== undefined) {
+    return details.error.failureType === "subtestsFailed"
+      ? undefined
+      : { kind: "failed", detail: explain(details.error) };
+  }
+  if (details.type === "suite") return undefined;
+  return shouldHaveTests ? { kind: "failed", detail: "this file ended without a single test" } : { kind: "passed" };
+}
+
+const isSet = (mark: string | boolean | undefined): boolean => mark !== undefined && mark !== false;
+
+function explain(error: Failure): string {
+  if (error.failureType === "testAborted") return "stopped: the file did not end in its time";
+  if (error.exitCode !== undefined) return `the program ended with exit code ${error.exitCode}`;
+  return withCauses(error.cause ?? error);
+}
+
+function withCauses(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const stack = (error.stack ?? error.message).replace(/\n\s+at (?:[^\n]*\(node:|node:|async node:)[^\n]*/g, "");
+  return error.cause === undefined ? stack : `${stack}\ncaused by: ${withCauses(error.cause)}`;
+}
+
+const marks = {
+  passed: styleText("green", "✔"),
+  skipped: styleText("yellow", "–"),
+  failed: styleText("red", "✖"),
+};
+
+export function showFile({ path, tests }: FileResult): void {
+  console.log(`${path}`);
+  for (const { name, ms, outcome } of tests) {
+    console.log(`  ${marks[outcome.kind]} ${name} ${styleText("dim", `(${(ms / 1000).toFixed(2)} s)`)}`);
+  }
+}
+
+/** Prints what deserves a second look and the closing count, and says whether the run was good. */
+export function showClosing(files: readonly FileResult[]): boolean {
+  const results = files.flatMap((file) => file.tests.map((test) => ({ file, ...test })));
+  const skipped = results.flatMap(({ file, name, outcome }) =>
+    outcome.kind === "skipped" ? [`  ${marks.skipped} ${file.path}: ${name} (${outcome.reason})`] : [],
+  );
+  const failed = results.flatMap(({ file, name, outcome }) =>
+    outcome.kind === "failed" ? [`${marks.failed} ${file.path}: ${name}\n${indent(outcome.detail)}`] : [],
+  );
+  const printed = files
+    .filter((file) => file.printed.trim() !== "" && file.tests.some(({ outcome }) => outcome.kind === "failed"))
+    .map((file) => `${file.path} printed:\n${indent(lastLines(file.printed))}`);
+  if (skipped.length > 0) console.log(`\nskipped:\n${skipped.join("\n")}`);
+  for (const block of [...failed, ...printed]) console.log(`\n${block}`);
+  const passed = results.length - skipped.length - failed.length;
+  const count = `${passed} passed, ${failed.length} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ""}`;
+  console.log(`\n${count}`);
+  return failed.length === 0 && passed > 0;
+}
+
+const indent = (text: string): string => text.trimEnd().replace(/^/gm, "    ");
+
+const lastLines = (text: string): string => {
+  const lines = text.trimEnd().split("\n");
+  const cut = lines.length - PRINTED_LINES;
+  return cut > 0 ? [`(${cut} earlier lines left out)`, ...lines.slice(cut)].join("\n") : lines.join("\n");
+};

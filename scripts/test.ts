@@ -1,0 +1,67 @@
+/** `npm test`: runs every test file and every example, each in its own process, and closes with a plain count.
+ *  Invariant: exit code 0 means that something ran and nothing failed; what was skipped is listed with its reason.
+ *  Elsewhere: how results are shown (report.ts), making a clone runnable (bootstrap.mjs).
+ *
+ *  npm test [-- <filter>…]   a filter is a path or parts of one: wire/prefix, examples, cli */
+
+import { globSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "./checks/tools.ts";
+import { collect, type FileResult, showClosing, showFile } from "./report.ts";
+
+const FILE_TIMEOUT_MS = 120_000;
+const CONCURRENCY = 2;
+const patterns = ["packages/*/test/**/*.test.ts", "scripts/**/*.test.ts", "examples/*.ts"];
+
+/** `wire/prefix` finds packages/wire/test/prefix.test.ts: the parts of a filter occur in this order. */
+function matches(path: string, filter: string): boolean {
+  const parts = filter.replace(/^\.\//, "").split("/");
+  const pattern = parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*");
+  return new RegExp(pattern).test(path);
+}
+
+async function main(root: string, parameters: readonly string[]): Promise<number> {
+  const option = parameters.find((parameter) => parameter.startsWith("-"));
+  if (option !== undefined) {
+    console.error(`unknown option ${option}; usage: npm test [-- <part of a path>…]`);
+    return 2;
+  }
+  const all = globSync(patterns, { cwd: root }).sort();
+  const files = all.filter((path) => parameters.length === 0 || parameters.some((filter) => matches(path, filter)));
+  if (files.length === 0) {
+    console.log(`nothing to run: no file of ${all.length} matches ${parameters.join(" ")}\n\n0 passed, 0 failed`);
+    return 1;
+  }
+  const built = await buildPackages(root);
+  return showClosing([built, ...(await runFiles(root, files))]) ? 0 : 1;
+}
+
+/** The command line's tests start the built program, and it must be the one of these sources. */
+async function buildPackages(root: string): Promise<FileResult> {
+  const { ok, output } = await build(root);
+  const tests = ok ? [] : [{ name: "compiles", ms: 0, outcome: { kind: "failed", detail: output } as const }];
+  return { path: "packages", tests, printed: "" };
+}
+
+/** Two at a time; each file is a run of its own, because only a run, not a file in it, can be given an end. */
+async function runFiles(root: string, files: readonly string[]): Promise<readonly FileResult[]> {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort());
+  const results: FileResult[] = [];
+  const waiting = [...files];
+  const work = async (): Promise<void> => {
+    for (let path = waiting.shift(); path !== undefined && !stop.signal.aborted; path = waiting.shift()) {
+      const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
+      const events = run({ cwd: root, files: [join(root, path)], isolation: "process", signal });
+      const result = await collect(events, { path, root });
+      showFile(result);
+      results.push(result);
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  return results;
+}
+
+process.exitCode = await main(fileURLToPath(new URL("..", import.meta.url)), process.argv.slice(2));
