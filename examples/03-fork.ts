@@ -1,7 +1,6 @@
 /** Three forks of a request that your own loop has sent: they share its cache and differ in one block. */
 
 import assert from "node:assert/strict";
-import { createClient, forkRequests, sendFamily } from "@prefork/wire";
 import { callTools, lastUserText, say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
 
 // A provider stand-in: it calls three agents, and a fork answers with its directive.
@@ -26,6 +25,8 @@ const headers = { "x-api-key": "any", "content-type": "application/json" };
 const answer = await (await fetch(`${simulator.url}/v1/messages`, { method: "POST", headers, body: request })).text();
 
 // #region fork
+import { createClient, forkRequests, sendFamily } from "@prefork/wire";
+
 const client = createClient({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" } });
 const family = forkRequests(request, ["schema", "service", "tests"], { answer });
 const { members, launch } = await sendFamily(client, family);
@@ -33,7 +34,7 @@ const { members, launch } = await sendFamily(client, family);
 for (const member of members) {
   if (member.status === "failed") throw member.error;
   const { message, usage } = member.response;
-  console.log(message.content[0], `read ${usage.read}, wrote ${usage.written["5m"] ?? 0}`);
+  console.log(message.content, usage);
 }
 console.log(launch.reason);
 // #endregion

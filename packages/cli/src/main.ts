@@ -3,13 +3,9 @@
  *  Elsewhere: what each command does (commands/). */
 
 import { readFileSync } from "node:fs";
-import { InputError } from "@prefork/wire";
-import { SimulatorError } from "@prefork/wire/simulator";
 import { CommanderError } from "commander";
-import { costCommand } from "./commands/cost.ts";
-import { demoCommand } from "./commands/demo.ts";
-import { simCommand } from "./commands/sim.ts";
-import { type Io, newCommand, UsageError } from "./io.ts";
+import { costCommand, demoCommand, simCommand } from "./commands/index.ts";
+import { type Io, newCommand } from "./io.ts";
 
 const version = (): string => {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -53,8 +49,10 @@ export const run = async (argv: readonly string[], io: Io): Promise<number> => {
   }
 };
 
-const isCallersFault = (error: unknown): boolean =>
-  error instanceof UsageError || error instanceof InputError || error instanceof SimulatorError;
+/** By name, so that help and errors load nothing that the command itself does not. */
+const CALLERS_FAULTS: readonly string[] = ["UsageError", "InputError", "SimulatorError"];
+
+const isCallersFault = (error: unknown): boolean => error instanceof Error && CALLERS_FAULTS.includes(error.name);
 
 const oneLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");

@@ -65,12 +65,10 @@ export { LaunchGate, type LaunchOrder, type Ticket } from "./launch-gate.ts";
 export {
   type FamilyMarkerOptions,
   familyMarkers,
-  LOOK_BACK,
   type Marker,
   type MarkerOptions,
   type MarkerPlace,
   type MarkerRole,
-  MOST_MARKERS,
   markerPlaces,
   markersAt,
   nextMarkers,
@@ -89,7 +87,6 @@ export {
   pricesFor,
   type Service,
   USUAL_MULTIPLIERS,
-  withoutNoise,
   withPrices,
   writeMultiplier,
 } from "./prices.ts";
@@ -122,6 +119,6 @@ export {
   toolResult,
   userText,
 } from "./request.ts";
-export { Backoff, defaultRetry, type RetryEdge, type RetryPolicy, realEdge } from "./retry.ts";
+export { Backoff, defaultRetry, type RetryEdge, type RetryPolicy } from "./retry.ts";
 export { defaultTimeouts, type Timeouts } from "./transport.ts";
 export { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "./usage.ts";

@@ -3,8 +3,6 @@
 
 import { DEFAULT_MODEL, type InFlight, modelFacts } from "@prefork/wire";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { demoAsJson, demoAsText } from "../demo/report.ts";
-import { runDemo } from "../demo/run.ts";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { parseCount } from "../numbers.ts";
 import { progressLine } from "../progress.ts";
@@ -45,6 +43,7 @@ export const demoCommand = (io: Io): Command =>
     .option("--json", "print the figures as JSON")
     .action(async ({ forks, cold = false, inFlight, lookback, model, json = false }: DemoFlags) => {
       if (!modelFacts(model)) throw new UsageError(`option '--model': no figures for "${model}"`);
+      const { demoAsJson, demoAsText, runDemo } = await import("../demo/index.ts");
       const progress = progressLine(io);
       try {
         const result = await runDemo({

@@ -4,7 +4,6 @@
 
 import { once } from "node:events";
 import { DEFAULT_MODEL, modelFacts } from "@prefork/wire";
-import { loadScript, startSimulator } from "@prefork/wire/simulator";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { parseCount } from "../numbers.ts";
@@ -54,6 +53,7 @@ See docs/simulator.md.`,
           `option '--model': no figures for "${options.model}"; known: ${[...models.keys()].join(", ")}`,
         );
       }
+      const { loadScript, startSimulator } = await import("@prefork/wire/simulator");
       const script = options.script === undefined ? {} : { script: await loadScript(options.script) };
       await using simulator = await startSimulator({
         port: options.port,

@@ -3,7 +3,7 @@
  *  fields outside the cache key come after the messages.
  *  Elsewhere: reading answers (anthropic-step.ts), where markers go (../markers.ts). */
 
-import { isObject, quote, authoredJson } from "../json.ts";
+import { authoredJson, isObject, quote } from "../json.ts";
 import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind } from "../prefix.ts";
 import type {
   Block,

@@ -51,3 +51,37 @@ export const checkThinkingBlocks = (body: JsonObject, bound: boolean): string | 
   }
   return undefined;
 };
+
+/** Thinking that came with calls, until the calls are answered: it must come back with them. */
+export class IssuedThinking {
+  readonly #byCall = new Map<string, readonly string[]>();
+
+  remember(content: readonly JsonObject[]): void {
+    const seals = content.map(sealOf).filter((seal) => seal !== "");
+    if (seals.length === 0) return;
+    for (const block of content) if (block.type === "tool_use") this.#byCall.set(stringOf(block.id), seals);
+  }
+
+  /** Judges the turn whose calls the last user turn answers. */
+  check(body: JsonObject, earlierThinking: "keep-all" | "last-turn"): string | undefined {
+    if (objectOf(body.thinking).type === "disabled") return undefined;
+    const messages = readMessages(body);
+    const index = messages.findLastIndex(({ role }) => role === "assistant");
+    const answers = messages.slice(index + 1).flatMap(({ blocks }) => blocks);
+    const strips = earlierThinking === "last-turn" && answers.some(({ block }) => block.type !== "tool_result");
+    if (index < 0 || answers.length === 0 || strips) return undefined;
+    const turn = (messages[index]?.blocks ?? []).map(({ block }) => block);
+    const present = new Set(turn.map(sealOf));
+    const robbed = turn.find((block) => this.#byCall.get(stringOf(block.id))?.some((seal) => !present.has(seal)));
+    return robbed === undefined
+      ? undefined
+      : `messages.${index}: \`thinking\` blocks of the current tool-use turn must be sent back unmodified; missing beside \`tool_use\` ${stringOf(robbed.id)}`;
+  }
+}
+
+const sealOf = (block: JsonObject): string =>
+  block.type === "thinking"
+    ? stringOf(block.signature)
+    : block.type === "redacted_thinking"
+      ? stringOf(block.data)
+      : "";

@@ -1,5 +1,6 @@
 /** What time is it for the cache and the ledger?
  *  Invariant: time is read only through SimClock, and a manual clock never moves backwards by itself.
+ *  Real time enters the simulator here, as a default that can be replaced, and nowhere else.
  *  Elsewhere: real delays between events (server.ts), how long an entry lives (cache.ts). */
 
 export interface SimClock {
@@ -50,3 +51,5 @@ export class RunningClock implements SimClock {
     this.#offset = ms - this.#source();
   }
 }
+
+export const realClock = (): SimClock => new RunningClock(Date.now);

@@ -9,10 +9,9 @@ import { isObject } from "./body.ts";
 import type { SimClock } from "./clock.ts";
 import type { Engine } from "./engine.ts";
 import { errorType } from "./errors.ts";
-import type { Fault } from "./faults.ts";
+import type { Fault, FaultQueue } from "./faults.ts";
 import { parseFault } from "./faults.ts";
 import { sendJson } from "./reply.ts";
-import type { SimServer } from "./server.ts";
 
 export type ControlCall = {
   readonly request: IncomingMessage;
@@ -21,7 +20,11 @@ export type ControlCall = {
   readonly body: Buffer;
 };
 
-export type Controlled = { readonly engine: Engine; readonly clock: SimClock; readonly server: SimServer };
+export type Controlled = {
+  readonly engine: Engine;
+  readonly clock: SimClock;
+  readonly server: { readonly faults: FaultQueue; reset(): void };
+};
 
 const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 

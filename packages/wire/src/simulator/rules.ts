@@ -184,12 +184,16 @@ export type RuleTable = {
   /** Applied to one model, last. */
   readonly byModel?: Readonly<Record<string, RuleOverrides>>;
   readonly models?: ReadonlyMap<string, ModelFacts>;
+  /** The model whose rules and figures serve ids that are in no table. */
+  readonly unknownAs?: string;
 };
 
-/** The rules of Anthropic's Messages API for a model; a model nobody published figures for gets the default model's. */
+/** The rules of Anthropic's Messages API for a model. Without figures for it, and no stand-in named, it gets the
+ *  default model's rules and no prices: a price nobody published is not made up. */
 export const anthropicRules = (model: string, table: RuleTable = {}): ModelRules => {
   const models = table.models ?? knownModels;
-  const facts = modelFacts(model, models);
+  const standIn = table.unknownAs === undefined ? undefined : modelFacts(table.unknownAs, models);
+  const facts = modelFacts(model, models) ?? standIn;
   const base = facts ?? modelFacts(DEFAULT_MODEL, knownModels);
   const own = anthropicModels[base?.id ?? model] ?? {};
   const all = table.overrides ?? {};

@@ -28,7 +28,7 @@ export const sendWhole = ({ response, admission, message, fault, requestId }: De
     admission.finish("aborted", 0);
     return;
   }
-  admission.begin();
+  admission.begin(message.content);
   const whole = JSON.stringify(wholeMessage(withFaultyIds(message, fault)));
   const cut = fault?.kind === "truncated-json" || fault?.kind === "reset-mid-stream";
   const text = cut ? whole.slice(0, Math.floor(whole.length / 2)) : whole;
@@ -55,7 +55,7 @@ export const sendStream = async (delivery: Delivery): Promise<void> => {
     "cache-control": "no-cache",
     "request-id": requestId,
   });
-  admission.begin();
+  admission.begin(message.content);
   const gap = fault?.kind === "slow-drip" ? fault.delayMs : delivery.betweenEventsMs;
   let sent = 0;
   let generated = 0;
@@ -94,7 +94,7 @@ async function* paced(
   await hold;
   for (const events of [contentEvents(message), closingEvents(message)])
     for (const event of events) {
-      if (gapMs > 0) await delay(gapMs);
+      if (gapMs > 0) await delay(gapMs, undefined, { ref: false });
       yield event;
     }
 }

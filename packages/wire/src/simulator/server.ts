@@ -38,6 +38,8 @@ export type ServerParts = {
   readonly latency: { readonly firstEventMs: number; readonly betweenEventsMs: number };
 };
 
+/** A long delay must not keep a program alive whose simulator is closed. */
+const unreferenced = { ref: false };
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const credentialHeaders = new Set(["x-api-key", "authorization", "cookie", "proxy-authorization"]);
 
@@ -128,7 +130,7 @@ export class SimServer {
     if (!("parsed" in entry)) return refuseHere(entry);
     const fault = this.faults.take(model);
     if (fault?.kind === "status" || fault?.kind === "reset") {
-      if (fault.latencyMs) await delay(fault.latencyMs);
+      if (fault.latencyMs) await delay(fault.latencyMs, undefined, unreferenced);
       if (fault.kind === "status")
         return refuseHere({ status: fault.status, message: statusMessage(fault.status) }, retryHeaders(fault));
       ledger.update(requestId, { outcome: "interrupted", error: "connection reset" });
@@ -171,7 +173,7 @@ export class SimServer {
 
   async #decide(request: SimRequest, prewarm: boolean, fault: Fault | undefined): Promise<SimAnswer> {
     const wait = fault?.latencyMs ?? this.#parts.latency.firstEventMs;
-    if (wait > 0) await delay(wait);
+    if (wait > 0) await delay(wait, undefined, unreferenced);
     if (fault?.kind === "together") await this.#gathering.join(fault);
     if (prewarm) return { content: [], stopReason: "max_tokens", outputTokens: 0 };
     return this.#parts.script(request);

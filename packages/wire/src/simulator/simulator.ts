@@ -1,12 +1,11 @@
 /** How is a simulator started, steered and stopped from a program?
- *  Invariant: it listens on loopback only, and disposal leaves no socket open. This is the simulator's edge:
- *  real time enters here, as the default of an injected clock, and nowhere else.
+ *  Invariant: it listens on loopback only, and disposal leaves no socket open.
  *  Elsewhere: HTTP (server.ts), the command that serves it (the command line). */
 
 import type { AddressInfo } from "node:net";
 import type { ModelFacts } from "../models.ts";
 import type { SimClock } from "./clock.ts";
-import { RunningClock } from "./clock.ts";
+import { realClock } from "./clock.ts";
 import { Engine } from "./engine.ts";
 import { SimulatorError } from "./errors.ts";
 import type { Fault } from "./faults.ts";
@@ -32,6 +31,8 @@ export type SimulatorOptions = {
   readonly modelRules?: Readonly<Record<string, RuleOverrides>>;
   /** Figures in place of the published ones: prices, minimum, thinking. */
   readonly models?: ReadonlyMap<string, ModelFacts>;
+  /** The model whose rules and figures serve ids without any. Default: the rules of DEFAULT_MODEL, and no money. */
+  readonly unknownModelsAs?: string;
   readonly keepBodies?: boolean; // default: false
   /** Real delays. */
   readonly latency?: { readonly firstEventMs?: number; readonly betweenEventsMs?: number };
@@ -50,7 +51,7 @@ export interface Simulator extends AsyncDisposable {
 }
 
 export const startSimulator = async (options: SimulatorOptions = {}): Promise<Simulator> => {
-  const clock = options.clock ?? new RunningClock(Date.now);
+  const clock = options.clock ?? realClock();
   const overrides: RuleOverrides = {
     ...options.rules,
     cache: { ...options.rules?.cache, ...(options.lookback === undefined ? {} : { lookback: options.lookback }) },
@@ -59,6 +60,7 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     overrides,
     ...(options.modelRules === undefined ? {} : { byModel: options.modelRules }),
     ...(options.models === undefined ? {} : { models: options.models }),
+    ...(options.unknownModelsAs === undefined ? {} : { unknownAs: options.unknownModelsAs }),
   };
   const engine = new Engine({
     clock,

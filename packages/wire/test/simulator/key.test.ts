@@ -51,7 +51,7 @@ const rows: readonly (readonly [string, Body, number])[] = [
   ],
   ["model", { model: "claude-opus-5" }, 0],
   ["speed", { speed: "fast" }, 0],
-  ["web search switched on", { tools: [...baseTools, webSearch] }, 2_000],
+  ["web search switched on", { tools: [webSearch, ...baseTools] }, 2_000],
   ["system text", { system: [textBlock(2_000, 3, marked)] }, 2_000],
   ["tool_choice", { tool_choice: { type: "any" } }, 4_000],
   ["disable_parallel_tool_use", { tool_choice: { type: "auto", disable_parallel_tool_use: true } }, 4_000],
@@ -145,6 +145,21 @@ test("a string and one text block are the same prompt, and so are split and join
   });
   const written = (await row(sim, split)).written["5m"];
   assert.equal((await row(sim, joined)).read, written);
+});
+
+test("who speaks is in the key", async () => {
+  await using sim = await startSimulator({ clock: new ManualClock() });
+  const words = textOfTokens(1_500, 1);
+  await row(sim, conversation(words, "yes"));
+  const monologue = request({
+    messages: [
+      {
+        role: "user",
+        content: [textBlock(1_500, 1), { type: "text", text: "yes" }, { type: "text", text: "go on", ...marked }],
+      },
+    ],
+  });
+  assert.equal((await row(sim, monologue)).read, 0);
 });
 
 test("key order inside a tool input is in the key, also of keys that look like numbers; outside it is not", async () => {

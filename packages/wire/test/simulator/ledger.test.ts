@@ -112,6 +112,18 @@ test("divergence is measured against the best earlier request, not the last one"
   assert.equal((await row(sim, conversation())).firstDivergence, null);
 });
 
+test("a second continuation of a conversation extends it, as the first one did", async () => {
+  await using sim = await startSimulator({ clock: new ManualClock() });
+  const grown = (answer: string): Body =>
+    conversation({
+      messages: [...messages, { role: "assistant", content: answer }, { role: "user", content: "next" }],
+    });
+  await row(sim, conversation());
+  await row(sim, grown("one way"));
+  const other = await row(sim, grown("another way"));
+  assert.deepEqual([other.firstDivergence, other.missCause], [null, null]);
+});
+
 test("a row states the whole bill of a request, as literal figures", async () => {
   const clock = new ManualClock(1_000);
   await using sim = await startSimulator({ clock, script: () => ({ ...say("x"), outputTokens: 1_000 }) });
@@ -159,6 +171,13 @@ test("a model without published prices is counted but not priced", async () => {
     request({ model: "my-own", messages: [{ role: "user", content: "12345" }] }),
   );
   assert.deepEqual([billed, promptTokens], [{ inputUnits: null, usd: null }, 2]);
+});
+
+test("a stand-in gives ids without figures its rules and its prices", async () => {
+  await using sim = await startSimulator({ unknownModelsAs: "claude-opus-5", script: () => say("") });
+  const body = request({ model: "my-own", messages: [{ role: "user", content: [textBlock(512, 1, marked)] }] });
+  const { billed, written } = await row(sim, body);
+  assert.deepEqual([written["5m"], billed], [512, { inputUnits: 640, usd: 0.0032 }]);
 });
 
 test("ids come from sequence and content: two equal runs give equal ledgers", async () => {

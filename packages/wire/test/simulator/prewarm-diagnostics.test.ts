@@ -67,6 +67,14 @@ test("diagnostics name what changed against an earlier response, and how many to
   });
 });
 
+test("a response of another workspace is no baseline", async () => {
+  await using sim = await startSimulator();
+  const { id } = (await (await post(sim, base)).json()) as { id: string };
+  const body = { ...base, diagnostics: { previous_message_id: id } };
+  const answer = (await (await post(sim, body, { key: "key-b" })).json()) as Body;
+  assert.deepEqual(answer.diagnostics, { cache_miss_reason: { type: "previous_message_not_found" } });
+});
+
 test("when streaming, diagnostics come with message_start", async () => {
   await using sim = await startSimulator();
   const body = { ...base, stream: true, diagnostics: { previous_message_id: "msg_never" } };

@@ -71,19 +71,32 @@ test("thinking the simulator made must come back unchanged", async () => {
   );
 });
 
+test("thinking of the current tool-use turn must come back with its calls; of earlier turns it may be left out", async () => {
+  await using sim = await startSimulator({ script: () => think("step by step", callTools([{ name: "R" }])) });
+  const opening = { role: "user", content: "go" };
+  const { content } = (await (await post(sim, request({ messages: [opening] }))).json()) as Reply;
+  const call = content[1] as Body;
+  const result = { type: "tool_result", tool_use_id: call.id, content: "ok" };
+  const robbed = [opening, { role: "assistant", content: [call] }, { role: "user", content: [result] }];
+  assert.equal(
+    await refusal(sim, request({ messages: robbed })),
+    `400 invalid_request_error: messages.1: \`thinking\` blocks of the current tool-use turn must be sent back unmodified; missing beside \`tool_use\` ${call.id}`,
+  );
+  const over = [...robbed, { role: "assistant", content: "done" }, { role: "user", content: "next" }];
+  assert.equal((await post(sim, request({ messages: over }))).status, 200);
+});
+
 test("a model that binds thinking refuses it behind an edited conversation, and allows appending", async () => {
   await using sim = await startSimulator({ script: () => think("hm", say("done")) });
-  const body = (model: string, opening: string, content: readonly Body[], system?: string): Body => ({
-    ...request({
+  const body = (model: string, opening: string, content: readonly Body[]): Body =>
+    request({
       model,
       messages: [
         { role: "user", content: opening },
         { role: "assistant", content },
         { role: "user", content: [{ type: "text", text: "more", ...marked }] },
       ],
-    }),
-    ...(system === undefined ? {} : { system }),
-  });
+    });
   for (const [model, edited] of [
     ["claude-opus-5-5", 400],
     ["claude-opus-4-8", 200],
@@ -92,7 +105,7 @@ test("a model that binds thinking refuses it behind an edited conversation, and 
     const { content } = (await (await post(sim, first)).json()) as Reply;
     assert.equal((await post(sim, body(model, "go", content))).status, 200);
     assert.equal((await post(sim, body(model, "gone", content))).status, edited);
-    assert.equal((await post(sim, body(model, "go", content, "new system"))).status, edited);
+    assert.equal((await post(sim, { ...body(model, "go", content), system: "new system" })).status, edited);
   }
   const { content } = (await (
     await post(sim, request({ model: "claude-opus-5-5", messages: [{ role: "user", content: "go" }] }))

@@ -1,0 +1,3 @@
+export { costCommand } from "./cost.ts";
+export { demoCommand } from "./demo.ts";
+export { simCommand } from "./sim.ts";

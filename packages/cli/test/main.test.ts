@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { run } from "../src/main.ts";
+import { captured } from "./captured.ts";
+
+const ran = async (...argv: readonly string[]) => {
+  const io = captured();
+  const code = await run(argv, io);
+  return { code, out: io.text(), err: io.errors() };
+};
+
+test("help lists every command, however it is asked for", async () => {
+  for (const argv of [["help"], ["--help"], ["-h"], []]) {
+    const { code, out, err } = await ran(...argv);
+    assert.deepEqual([code, err], [0, ""]);
+    for (const command of ["demo", "cost", "sim", "help"]) assert.match(out, new RegExp(`^  ${command}\\b`, "m"));
+    assert.match(out, /Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted\./);
+  }
+});
+
+test("each command explains its flags", async () => {
+  for (const command of ["demo", "cost", "sim"]) {
+    const { code, out } = await ran("help", command);
+    assert.equal(code, 0);
+    assert.match(out, new RegExp(`^Usage: prefork ${command} `));
+    assert.equal((await ran(command, "--help")).out, out);
+  }
+});
+
+test("the version is printed alone", async () => {
+  const { code, out } = await ran("--version");
+  assert.equal(code, 0);
+  assert.match(out, /^\d+\.\d+\.\d+\n$/);
+});
+
+test("a misspelt command is named, with what was probably meant", async () => {
+  const { code, out, err } = await ran("dmeo");
+  assert.deepEqual([code, out], [2, ""]);
+  assert.equal(err, "prefork: unknown command 'dmeo' (Did you mean demo?)\n");
+});
+
+test("a command that is interrupted says nothing more and ends with 130", async () => {
+  const interrupt = new AbortController();
+  interrupt.abort();
+  const io = captured({ signal: interrupt.signal });
+  assert.equal(await run(["demo"], io), 130);
+  assert.deepEqual([io.text(), io.errors()], ["", ""]);
+});

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import Anthropic from "@anthropic-ai/sdk";
+import { run } from "../src/main.ts";
+import { captured } from "./captured.ts";
+
+const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+/** `prefork sim` as a process of its own, until the test is over. */
+const serve = async (...argv: readonly string[]): Promise<AsyncDisposable & { url: string; child: ChildProcess }> => {
+  const child = spawn(process.execPath, ["--conditions=prefork-source", main, "sim", "--port", "0", ...argv], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  const stop = async (): Promise<void> => {
+    if (child.exitCode !== null) return;
+    child.kill("SIGINT");
+    await once(child, "exit");
+  };
+  return { url, child, [Symbol.asyncDispose]: stop };
+};
+
+const folder = async (): Promise<AsyncDisposable & { path: (name: string) => string }> => {
+  const base = await mkdtemp(join(tmpdir(), "prefork-sim-"));
+  return {
+    path: (name) => join(base, name),
+    [Symbol.asyncDispose]: () => rm(base, { recursive: true, force: true }),
+  };
+};
+
+const refusal = async (...argv: readonly string[]): Promise<string> => {
+  const io = captured();
+  assert.equal(await run(["sim", ...argv], io), 2);
+  assert.equal(io.text(), "");
+  assert.match(io.errors(), /^prefork: [^\n]+\n$/, "one line");
+  return io.errors().slice("prefork: ".length, -1);
+};
+
+test("the official SDK works against it, streaming with tools and thinking, with usage in its own types", async () => {
+  await using files = await folder();
+  await writeFile(
+    files.path("script.mjs"),
+    `export const script = (request) => {
+       const asked = request.body.messages.at(-1).content;
+       const results = Array.isArray(asked) && asked.some((block) => block.type === "tool_result");
+       return results
+         ? { content: [{ type: "text", text: "It rains." }], outputTokens: 4 }
+         : { content: [{ type: "thinking", thinking: "I must look." }, { type: "tool_use", name: "weather", input: { city: "Ulm" } }], outputTokens: 9 };
+     };`,
+  );
+  await using sim = await serve("--script", files.path("script.mjs"));
+  const client = new Anthropic({ baseURL: sim.url, apiKey: "any" });
+  const shared = {
+    model: "claude-opus-4-6",
+    max_tokens: 2_000,
+    thinking: { type: "adaptive" as const },
+    cache_control: { type: "ephemeral" as const },
+    system: "word ".repeat(4_000),
+    tools: [{ name: "weather", input_schema: { type: "object" as const, properties: { city: { type: "string" } } } }],
+  };
+  const question = { role: "user" as const, content: "Do I need an umbrella?" };
+  const first = await client.messages.stream({ ...shared, messages: [question] }).finalMessage();
+  assert.deepEqual(
+    first.content.map((block) =>
+      block.type === "tool_use" ? { type: block.type, input: block.input } : { type: block.type },
+    ),
+    [{ type: "thinking" }, { type: "tool_use", input: { city: "Ulm" } }],
+  );
+  assert.equal(first.stop_reason, "tool_use");
+  const call = first.content.find((block) => block.type === "tool_use");
+  assert.ok(call);
+  const second = await client.messages.create({
+    ...shared,
+    messages: [
+      question,
+      { role: "assistant", content: first.content },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: "rain" }] },
+    ],
+  });
+  assert.deepEqual(second.content, [{ type: "text", text: "It rains.", citations: null }]);
+  assert.equal(second.usage.cache_read_input_tokens, first.usage.cache_creation_input_tokens);
+  assert.equal(first.usage.cache_read_input_tokens, 0);
+  assert.deepEqual([first.usage.output_tokens, second.usage.output_tokens], [9, 4]);
+});
+
+test("its ledger and its clock answer over HTTP", async () => {
+  await using sim = await serve("--json");
+  const { url } = JSON.parse(sim.url) as { url: string };
+  const body = { model: "claude-sonnet-5", max_tokens: 10, messages: [{ role: "user", content: "hello" }] };
+  const ask = () =>
+    fetch(`${url}/v1/messages`, { method: "POST", headers: { "x-api-key": "any" }, body: JSON.stringify(body) });
+  assert.equal((await ask()).status, 200);
+  const moved = await fetch(`${url}/_sim/clock`, { method: "POST", body: JSON.stringify({ advanceMs: 1_000 }) });
+  assert.equal(moved.status, 200);
+  const { rows } = (await (await fetch(`${url}/_sim/ledger`)).json()) as { rows: readonly { promptTokens: number }[] };
+  assert.deepEqual(
+    rows.map(({ promptTokens }) => promptTokens),
+    [2],
+  );
+});
+
+test("Ctrl-C ends it with exit code 0", async () => {
+  await using sim = await serve();
+  sim.child.kill("SIGINT");
+  const [code] = (await once(sim.child, "exit")) as [number];
+  assert.equal(code, 0);
+});
+
+test("a port in use, an unknown provider or model and a broken script are one line each and exit code 2", async () => {
+  await using files = await folder();
+  const taken = createServer();
+  taken.listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address() as { port: number };
+  assert.equal(await refusal("--port", String(port)), `port ${port} is already in use on 127.0.0.1`);
+  taken.close();
+  assert.match(await refusal("--port", "70000"), /argument '70000' is invalid\. Expected a port from 0 to 65535\.$/);
+  assert.match(await refusal("--provider", "acme"), /argument 'acme' is invalid\. Allowed choices are anthropic\.$/);
+  assert.match(await refusal("--model", "gpt-2"), /^option '--model': no figures for "gpt-2"; known: claude-/);
+  assert.match(await refusal("--script", files.path("missing.mjs")), /missing\.mjs/);
+  await writeFile(files.path("bad.mjs"), "export const script = 5;");
+  assert.match(await refusal("--script", files.path("bad.mjs")), /bad\.mjs/);
+  await writeFile(files.path("prices.json"), `{"models": {"claude-sonnet-5": {"input": "two"}}}`);
+  assert.match(await refusal("--prices", files.path("prices.json")), /prices\.json: .*input/);
+});
