@@ -12,6 +12,8 @@ export type Io = {
   readonly isTerminal: boolean;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The lines of standard input. */
+  readonly input: () => AsyncIterable<string>;
 };
 
 /** Bad input: exit code 2 and one line that names the place. */

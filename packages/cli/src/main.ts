@@ -3,6 +3,7 @@
  *  Elsewhere: what each command does (commands/). */
 
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { CommanderError } from "commander";
 import { costCommand, demoCommand, simCommand } from "./commands/index.ts";
 import { type Io, newCommand } from "./io.ts";
@@ -74,6 +75,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     isTerminal: isTerminal && process.stderr.isTTY === true,
     signal: interrupt.signal,
     env,
+    input: () => createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
   });
 };
 

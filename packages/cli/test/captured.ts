@@ -14,6 +14,7 @@ export const captured = (changed: Partial<Io> = {}): Captured => {
     isTerminal: false,
     signal: new AbortController().signal,
     env: {},
+    input: async function* () {},
     ...changed,
     text: () => out.join(""),
     errors: () => err.join(""),

@@ -20,6 +20,7 @@ const runCost = async (line: string, colour = false): Promise<string> => {
     isTerminal: colour,
     signal: new AbortController().signal,
     env: {},
+    input: async function* () {},
   };
   await costCommand(io).parseAsync(line.split(" "), { from: "user" });
   return printed;

@@ -53,13 +53,12 @@ export const sendFamily = async (
     }
   };
   // Asked for in this order, so the first child leads and the parent is released with the followers.
-  const children = family.members.map(send);
-  const parent = family.parentNext && send(family.parentNext, "parent");
-  const sent = parent ? [...children, parent] : children;
+  const { parentNext: next } = family;
+  const sent = [...family.members.map(send), ...(next ? [send(next, "parent")] : [])];
   await Promise.allSettled(sent);
   const outcomes = await Promise.all(sent);
-  const parentNext = parent && outcomes.pop();
-  return { launch, members: outcomes, ...(parentNext ? { parentNext } : {}) };
+  const parentNext = outcomes[family.members.length];
+  return { launch, members: outcomes.slice(0, family.members.length), ...(parentNext ? { parentNext } : {}) };
 };
 
 const ordered = (decision: LaunchDecision, wanted: LaunchOrder["launch"] | undefined): FamilyOutcome["launch"] => {

@@ -28,6 +28,8 @@ export type ToolUseBlock = {
   readonly id: string;
   readonly name: string;
   readonly input: RawJson;
+  /** Members the provider added to its call (who made it, for instance), verbatim: `"caller":{…}`. */
+  readonly extras?: RawJson;
 };
 export type ToolResultBlock = {
   readonly type: "tool_result";

@@ -121,7 +121,9 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
   const endWith = (error: ModelError): void => {
     ended ??= error;
     unwatch();
-    request.destroy(ended);
+    // Without the error: between the answer's end and the next request nobody listens to the socket, and one it is
+    // destroyed with would end the process. `reasonFor` has it.
+    request.destroy();
   };
   const onAbort = (): void => signal && endWith(abortedError(signal));
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -184,8 +186,15 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
 const abortedError = (signal: AbortSignal): ModelError =>
   new ModelError("the request was aborted", { kind: "aborted" }, { cause: signal.reason });
 
-const timeoutError = (phase: "connect" | "first-byte" | "idle" | "total", ms: number): ModelError =>
-  new ModelError(`no ${phase === "total" ? "end" : phase} within ${ms} ms`, { kind: "timeout", phase });
+const MISSING = {
+  connect: "connection",
+  "first-byte": "first byte",
+  idle: "more of the answer",
+  total: "end",
+} as const;
+
+const timeoutError = (phase: keyof typeof MISSING, ms: number): ModelError =>
+  new ModelError(`no ${MISSING[phase]} within ${ms} ms`, { kind: "timeout", phase });
 
 const connectionError = (cause: unknown): ModelError =>
   cause instanceof ModelError
@@ -223,14 +232,22 @@ const readText = async (response: IncomingMessage, watch: Watch): Promise<string
 };
 
 async function* readFrames(response: IncomingMessage, watch: Watch): AsyncGenerator<Frame, void> {
-  const ready: Frame[] = [];
-  const parser = createParser({ onEvent: ({ event, data }) => ready.push({ event: event ?? "message", data }) });
-  const decoder = new TextDecoder();
+  const read = frameReader();
   for await (const chunk of readChunks(response, watch)) {
-    parser.feed(decoder.decode(chunk, { stream: true }));
-    for (const frame of ready.splice(0)) {
+    for (const frame of read(chunk)) {
       yield frame;
       watch.check();
     }
   }
 }
+
+/** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
+export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => {
+  const ready: Frame[] = [];
+  const parser = createParser({ onEvent: ({ event, data }) => ready.push({ event: event ?? "message", data }) });
+  const decoder = new TextDecoder();
+  return (chunk) => {
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    return ready.splice(0);
+  };
+};

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { anthropic, bytesOf, type FrozenPrefix, type Message, prepare } from "../src/index.ts";
+import { readBlock } from "../src/protocols/index.ts";
 import { anyConversation, grown, open, readTurn, text, toolResult, userText } from "./conversations.ts";
 
 const bodyOf = (prefix: FrozenPrefix): Buffer =>
@@ -192,4 +193,12 @@ test("calls that nobody answered are answered by the constant when the next mess
     role: "user",
     content: ["toolu_0", "toolu_1"].map((id) => ({ type: "tool_result", tool_use_id: id, content: placeholder })),
   });
+});
+
+test("what a provider adds to its call goes back with it", () => {
+  const call = readBlock(
+    `{"type":"tool_use","caller":{"type":"direct", "n":1.0},"id":"toolu_1","name":"Read","input":{}}`,
+  );
+  const prefix = grown([userText("go"), { role: "assistant", content: [call] }]);
+  assert.ok(bytes(prefix).includes(`"input":{},"caller":{"type":"direct", "n":1.0}}`));
 });

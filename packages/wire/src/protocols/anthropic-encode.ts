@@ -119,10 +119,11 @@ const blockJson = (block: Block): readonly RawJson[] => {
       return [`{"type":"thinking","thinking":${quote(block.thinking)},"signature":${quote(block.signature)}}`];
     case "redacted_thinking":
       return [`{"type":"redacted_thinking","data":${quote(block.data)}}`];
-    case "tool_use":
-      return [
-        `{"type":"tool_use","id":${quote(block.id)},"name":${quote(block.name)},"input":${inputJson(block.input)}}`,
-      ];
+    case "tool_use": {
+      const { id, name, input, extras } = block;
+      const added = extras ? `,${extras}` : "";
+      return [`{"type":"tool_use","id":${quote(id)},"name":${quote(name)},"input":${inputJson(input)}${added}}`];
+    }
     case "tool_result":
       return [resultJson(block)];
     case "provider":

@@ -7,6 +7,7 @@ import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts
 import { isArray, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
 import { noUsage, type Usage } from "../usage.ts";
+import { failure } from "./anthropic-errors.ts";
 import type { BlockDraft, ParserState, Step } from "./protocol.ts";
 
 export const initial: ParserState = {
@@ -115,6 +116,13 @@ const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
   return itemsOf(bytes, member.start).map(({ start, end }) => bytes.toString("utf8", start, end));
 };
 
+const extrasOf = (json: RawJson, known: readonly string[]): { readonly extras?: RawJson } => {
+  const bytes = Buffer.from(json);
+  const others = membersOf(bytes, skipSpace(bytes, 0)).filter(({ key }) => !known.includes(key));
+  if (others.length === 0) return {};
+  return { extras: others.map(({ keyStart, end }) => bytes.toString("utf8", keyStart, end)).join(",") };
+};
+
 export const readBlock = (json: RawJson): Block => {
   const value = parse(json);
   const type = asString(value.type);
@@ -128,7 +136,13 @@ export const readBlock = (json: RawJson): Block => {
     case "redacted_thinking":
       return { type, data: asString(value.data) };
     case "tool_use":
-      return { type, id: asString(value.id), name: asString(value.name), input: slice(json, "input") ?? "{}" };
+      return {
+        type,
+        id: asString(value.id),
+        name: asString(value.name),
+        input: slice(json, "input") ?? "{}",
+        ...extrasOf(json, ["type", "id", "name", "input"]),
+      };
     default:
       return { type: "provider", kind: type, json };
   }
@@ -257,7 +271,7 @@ const stopMessage = (state: ParserState): Step => {
   ];
 };
 
-/** One frame. Errors the provider sends inside a stream are raised by the caller, who knows how to read them. */
+/** One frame. An error inside a stream is thrown, whether or not the frame is labelled as one. */
 export const step = (state: ParserState, { data }: Frame): Step => {
   const frame = parse(data);
   switch (frame.type) {
@@ -275,6 +289,8 @@ export const step = (state: ParserState, { data }: Frame): Step => {
     }
     case "message_stop":
       return stopMessage(state);
+    case "error":
+      throw failure({ status: 200, headers: {}, body: data });
     default:
       return [state, []];
   }

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LaunchGate, type Ticket } from "../src/launch-gate.ts";
+
+type Cap = { readonly ms: number; readonly up: () => void; readonly signal: AbortSignal };
+
+/** A gate whose time is up when a test says so, and a record of who was admitted in which order. */
+const gated = (launch: "leader-first" | "at-once" = "leader-first") => {
+  const caps: Cap[] = [];
+  const gate = new LaunchGate(
+    { launch, waitCapMs: 10_000 },
+    (ms, signal) =>
+      new Promise((up, reject) => {
+        caps.push({ ms, up, signal });
+        signal.addEventListener("abort", () => reject(signal.reason));
+      }),
+  );
+  const admitted: string[] = [];
+  const tickets = new Map<string, Ticket>();
+  const ask = async (name: string, signal?: AbortSignal): Promise<void> => {
+    tickets.set(name, await gate.admit(signal));
+    admitted.push(name);
+  };
+  const ticket = (name: string): Ticket => {
+    const found = tickets.get(name);
+    assert.ok(found, `${name} was not admitted`);
+    return found;
+  };
+  return { gate, caps, admitted, ask, ticket };
+};
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test("the leader goes alone, and all others in their order once what it wrote can be read", async () => {
+  const { admitted, ask, ticket, caps } = gated();
+  const sent = ["a", "b", "c", "parent"].map((name) => ask(name));
+  await settled();
+  assert.deepEqual(admitted, ["a"]);
+  assert.deepEqual(
+    caps.map(({ ms }) => ms),
+    [10_000],
+  );
+  ticket("a").readable();
+  await Promise.all(sent);
+  assert.deepEqual(admitted, ["a", "b", "c", "parent"]);
+  assert.equal(caps[0]?.signal.aborted, true, "no timer is left behind");
+  await ask("late");
+  assert.deepEqual(admitted.at(-1), "late");
+  assert.equal(caps.length, 1, "nobody leads any more");
+});
+
+test("when the time is up all are released", async () => {
+  const { admitted, ask, caps, ticket } = gated();
+  const sent = ["a", "b", "c"].map((name) => ask(name));
+  await settled();
+  caps[0]?.up();
+  await Promise.all(sent);
+  assert.deepEqual(admitted, ["a", "b", "c"]);
+  ticket("a").failed();
+  ticket("a").readable();
+  await ask("d");
+  assert.deepEqual(admitted, ["a", "b", "c", "d"]);
+});
+
+test("a leader that fails hands over to the next, which leads in turn with time of its own", async () => {
+  const { admitted, ask, ticket, caps } = gated();
+  const sent = ["a", "b", "c", "d"].map((name) => ask(name));
+  await settled();
+  ticket("a").failed();
+  await settled();
+  assert.deepEqual(admitted, ["a", "b"]);
+  assert.deepEqual(
+    caps.map(({ signal }) => signal.aborted),
+    [true, false],
+  );
+  ticket("a").readable();
+  caps[0]?.up();
+  await settled();
+  assert.deepEqual(admitted, ["a", "b"], "who no longer leads releases nobody");
+  ticket("b").failed();
+  await settled();
+  assert.deepEqual(admitted, ["a", "b", "c"]);
+  ticket("c").readable();
+  await Promise.all(sent);
+  assert.deepEqual(admitted, ["a", "b", "c", "d"]);
+  assert.deepEqual(
+    caps.map(({ signal }) => signal.aborted),
+    [true, true, true],
+  );
+});
+
+test("when the last of them fails no timer is left, and the next to ask leads", async () => {
+  const { admitted, ask, ticket, caps } = gated();
+  await ask("a");
+  ticket("a").failed();
+  assert.equal(caps[0]?.signal.aborted, true);
+  await ask("b");
+  const waits = ask("c");
+  await settled();
+  assert.deepEqual(admitted, ["a", "b"]);
+  ticket("b").readable();
+  await waits;
+});
+
+test("who asks in the moment of a hand-over waits behind the new leader", async () => {
+  const { admitted, ask, ticket } = gated();
+  const sent = [ask("a"), ask("b")];
+  await settled();
+  ticket("a").failed();
+  sent.push(ask("c"));
+  await settled();
+  assert.deepEqual(admitted, ["a", "b"]);
+  ticket("b").readable();
+  await Promise.all(sent);
+  assert.deepEqual(admitted, ["a", "b", "c"]);
+});
+
+test("an aborted waiter leaves the queue, and the others still go", async () => {
+  const { admitted, ask, ticket } = gated();
+  const abort = new AbortController();
+  const [leader, leaving, ...others] = [ask("a"), ask("b", abort.signal), ask("c"), ask("d")];
+  await leader;
+  abort.abort(new Error("enough"));
+  await assert.rejects(leaving, { message: "enough" });
+  ticket("a").failed();
+  await settled();
+  assert.deepEqual(admitted, ["a", "c"], "the lead passes it by");
+  ticket("c").readable();
+  await Promise.all(others);
+  assert.deepEqual(admitted, ["a", "c", "d"]);
+});
+
+test("at once nobody waits and no time is taken", async () => {
+  const { admitted, ask, caps, ticket } = gated("at-once");
+  await Promise.all(["a", "b", "c"].map((name) => ask(name)));
+  assert.deepEqual(admitted, ["a", "b", "c"]);
+  assert.equal(caps.length, 0);
+  ticket("a").failed();
+  await ask("d");
+  assert.deepEqual(admitted, ["a", "b", "c", "d"]);
+});
+
+test("who is aborted before asking is not admitted and does not lead", async () => {
+  const { admitted, ask, caps } = gated();
+  await assert.rejects(ask("a", AbortSignal.abort(new Error("enough"))), { message: "enough" });
+  assert.deepEqual([admitted, caps.length], [[], 0]);
+  await ask("b");
+  assert.deepEqual(admitted, ["b"]);
+});
