@@ -1,0 +1,78 @@
+/** `npm run bench -- <name>`: are the promised figures kept, on this machine, now?
+ *  Invariant: exit code 0 when every limit is kept, 1 when one is missed or could not be measured, 2 for a wrong call.
+ *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
+ *
+ *  npm run bench -- wire [--quick] [--json] */
+
+import { parseArgs } from "node:util";
+import { type Extent, garbageCollector, surroundings } from "./measure.ts";
+import { type Finding, figureText, judge, renderFindings } from "./table.ts";
+import { measureWire } from "./wire/index.ts";
+
+type Benchmark = {
+  readonly about: string;
+  readonly measure: (extent: Extent, told: (step: string) => void) => Promise<readonly Finding[]>;
+};
+
+const benchmarks: Readonly<Record<string, Benchmark>> = {
+  wire: { about: "building, sending and holding open the forks of a long parent", measure: measureWire },
+};
+
+const usage = (): string =>
+  [
+    "npm run bench -- <name>… [--quick] [--json]",
+    ...Object.entries(benchmarks).map(([name, { about }]) => `  ${name.padEnd(8)}${about}`),
+    "  --quick   small counts, to see that it runs: a missed limit then does not count",
+    "  --json    for machines",
+  ].join("\n");
+
+const run = async (names: readonly string[], options: { readonly quick: boolean; readonly json: boolean }) => {
+  const { quick, json } = options;
+  const extent = { rounds: quick ? 5 : 40, streams: quick ? 100 : 1_000, collect: garbageCollector() };
+  setTimeout(giveUp, MOST_MS).unref();
+  const told = (step: string): void => void process.stderr.write(`… ${step}\n`);
+  const [before, started] = [surroundings(), performance.now()];
+  const findings: Finding[] = [];
+  for (const name of names) findings.push(...((await benchmarks[name]?.measure(extent, told)) ?? []));
+  const rows = findings.map(judge);
+  const missed = rows.filter(({ ok }) => ok === false).length;
+  const [after, seconds] = [surroundings(), (performance.now() - started) / 1_000];
+  if (json) {
+    console.log(JSON.stringify({ benchmarks: names, quick, ...before, loadAfter: after.load, seconds, missed, rows }));
+  } else {
+    const { node, processor, cores } = before;
+    console.log(renderFindings(rows, process.stdout.isTTY === true));
+    console.log(`\nNode ${node}, ${cores} × ${processor}; ${seconds.toFixed(0)} s`);
+    console.log(`load ${figureText(before.load)} before, ${figureText(after.load)} after`);
+    console.log(missed === 0 ? "every limit is kept" : `${missed} limit${missed === 1 ? "" : "s"} missed`);
+    if (quick) console.log("a quick run: its counts are too small, so missed limits do not count");
+  }
+  return missed === 0 || quick ? 0 : 1;
+};
+
+const MOST_MS = 240_000;
+
+/** Children end when their parent does. */
+const giveUp = (): never => {
+  console.error(`the benchmark failed: no result within ${MOST_MS / 1_000} s`);
+  process.exit(1);
+};
+
+const main = async (): Promise<number> => {
+  const options = { quick: { type: "boolean", default: false }, json: { type: "boolean", default: false } } as const;
+  try {
+    const { values, positionals } = parseArgs({ options, allowPositionals: true });
+    const unknown = positionals.filter((name) => benchmarks[name] === undefined);
+    if (unknown.length > 0) throw new TypeError(`no such benchmark: ${unknown.join(", ")}`);
+    const names = positionals.length > 0 ? positionals : Object.keys(benchmarks);
+    return await run(names, values).catch((error: Error) => {
+      console.error(`the benchmark failed: ${error.message}`);
+      return 1;
+    });
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${usage()}`);
+    return 2;
+  }
+};
+
+process.exitCode = await main();

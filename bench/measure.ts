@@ -1,0 +1,83 @@
+/** How a figure is taken: CPU time of this process, subjects taking turns, medians over rounds.
+ *  Invariant: every subject of a comparison runs in every round, each round begins with another one, and no subject
+ *  pays for the garbage of the one before it.
+ *  Elsewhere: the subjects (wire/), what the figures are held against (table.ts). */
+
+import { availableParallelism, cpus, loadavg } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+/** Microseconds of CPU, system calls and helper threads included: unlike time on the wall, it does not grow when other
+ *  processes want the same core. */
+export const cpuMicros = (): number => {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+};
+
+/** CPU of one run of `work`, which does `units` of the thing that is measured. */
+export const cpuPerUnit = (units: number, work: () => void): number => {
+  const before = cpuMicros();
+  work();
+  return (cpuMicros() - before) / units;
+};
+
+/** V8's own collector; the flag may be set late, so no reader has to know a command line for it. Waits until the
+ *  collector's helper threads have rested too: their CPU counts as ours. */
+export const garbageCollector = (): (() => Promise<void>) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  return async () => {
+    collect();
+    await sleep(REST_MS);
+  };
+};
+
+const REST_MS = 5;
+
+export const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+};
+
+/** How much a run may take: `--quick` has less of everything. */
+export type Extent = {
+  readonly rounds: number;
+  readonly streams: number;
+  readonly collect: () => Promise<void>;
+};
+
+export type Subject = { readonly name: string; readonly sample: () => number | Promise<number> };
+
+/** The median sample of each subject. Rounds before the first counted one only warm up. */
+export const interleave = async (
+  subjects: readonly Subject[],
+  { warmUp, rounds }: { readonly warmUp: number; readonly rounds: number },
+): Promise<ReadonlyMap<string, number>> => {
+  const samples = new Map<string, number[]>(subjects.map(({ name }) => [name, []]));
+  for (let round = -warmUp; round < rounds; round += 1) {
+    for (const index of subjects.keys()) {
+      const subject = subjects[(index + round + warmUp) % subjects.length];
+      const sample = await subject?.sample();
+      if (subject && sample !== undefined && round >= 0) samples.get(subject.name)?.push(sample);
+    }
+  }
+  return new Map([...samples].map(([name, taken]) => [name, median(taken)]));
+};
+
+export type Surroundings = {
+  readonly node: string;
+  readonly processor: string;
+  readonly cores: number;
+  /** Processes that wanted a core over the last minute: above `cores`, figures lean towards noise. */
+  readonly load: number;
+};
+
+export const surroundings = (): Surroundings => ({
+  node: process.version,
+  processor: cpus()[0]?.model.trim() ?? "unknown processor",
+  cores: availableParallelism(),
+  load: loadavg()[0] ?? 0,
+});

@@ -1,0 +1,80 @@
+/** Findings as a table: what was measured, what it stands beside, and whether the promised limit holds.
+ *  Invariant: a verdict comes from the unrounded figures, and what has no limit gets no verdict.
+ *  Elsewhere: measuring (measure.ts), what is measured (wire/). */
+
+export type Unit = "µs" | "ms" | "KiB" | "streams";
+export type Amount = { readonly value: number; readonly unit: Unit };
+
+/** What DESIGN promises, of our own figure or of its ratio to the other one. */
+export type Limit = { readonly of: "ratio" | "ours"; readonly is: "at most" | "at least"; readonly value: number };
+
+export type Finding = {
+  readonly group: string;
+  readonly figure: string;
+  readonly ours: Amount;
+  readonly against?: { readonly name: string; readonly amount: Amount };
+  readonly limit?: Limit;
+};
+
+export type Judged = Finding & { readonly ratio?: number; readonly ok?: boolean };
+
+export const judge = (finding: Finding): Judged => {
+  const { ours, against, limit } = finding;
+  // A growth can be lost in noise; a ratio to nothing would say less than no ratio.
+  const ratio = against && against.amount.value > 0 ? ours.value / against.amount.value : undefined;
+  const judged = limit?.of === "ratio" ? ratio : ours.value;
+  const beside = ratio === undefined ? {} : { ratio };
+  if (!limit) return { ...finding, ...beside };
+  const ok = judged !== undefined && (limit.is === "at most" ? judged <= limit.value : judged >= limit.value);
+  return { ...finding, ...beside, ok };
+};
+
+/** Three digits that mean something, and no more. */
+export const figureText = (value: number): string => {
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
+  return Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(Math.abs(value) >= 0.1 ? 2 : 3);
+};
+
+const amountText = ({ value, unit }: Amount): string => `${figureText(value)} ${unit}`;
+
+const limitText = ({ of, is, value }: Limit, unit: Unit): string =>
+  `${is === "at most" ? "≤" : "≥"} ${value.toLocaleString("en-US")} ${of === "ratio" ? "×" : unit}`;
+
+type Column = { readonly title: string; readonly right?: boolean; readonly cell: (row: Judged) => string };
+
+const COLUMNS: readonly Column[] = [
+  { title: "figure", cell: ({ figure }) => figure },
+  { title: "ours", right: true, cell: ({ ours }) => amountText(ours) },
+  { title: "compared with", cell: ({ against }) => against?.name ?? "" },
+  { title: "", right: true, cell: ({ against }) => (against ? amountText(against.amount) : "") },
+  { title: "ratio", right: true, cell: ({ ratio }) => (ratio === undefined ? "" : `${figureText(ratio)} ×`) },
+  { title: "limit", right: true, cell: ({ limit, ours }) => (limit ? limitText(limit, ours.unit) : "") },
+  { title: "", cell: ({ ok }) => (ok === undefined ? "" : ok ? "ok" : "MISS") },
+];
+
+const BOLD = 1;
+const FAINT = 2;
+const RED = 31;
+const GREEN = 32;
+
+export const renderFindings = (rows: readonly Judged[], colour: boolean): string => {
+  const widths = COLUMNS.map(({ title, cell }) => Math.max(title.length, ...rows.map((row) => cell(row).length)));
+  const line = (texts: readonly string[]): string =>
+    COLUMNS.map(({ right }, index) => {
+      const text = texts[index] ?? "";
+      return right ? text.padStart(widths[index] ?? 0) : text.padEnd(widths[index] ?? 0);
+    })
+      .join("  ")
+      .trimEnd();
+  const paint = (text: string, code: number): string => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const groups = Map.groupBy(rows, ({ group }) => group);
+  const body = [...groups].flatMap(([group, members]) => [
+    "",
+    paint(group, BOLD),
+    ...members.map((row) => {
+      const text = line(COLUMNS.map(({ cell }) => cell(row)));
+      return row.ok === undefined ? text : text.replace(/\S+$/, (verdict) => paint(verdict, row.ok ? GREEN : RED));
+    }),
+  ]);
+  return [paint(line(COLUMNS.map(({ title }) => title)), FAINT), ...body].join("\n");
+};
