@@ -22,10 +22,13 @@ export function checkApi(root: string, { update }: { readonly update: boolean })
   let files = 0;
   for (const folder of packages.sort().map((name) => `packages/${name}`)) {
     const manifest = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
-    const entries = Object.entries(manifest.exports ?? {}) as readonly [string, { readonly types: string }][];
+    const entries = Object.entries(manifest.exports ?? {}) as readonly [string, string | { readonly types: string }][];
     if (entries.length === 0) continue;
-    const surfaces = entries.map(([entry, { types }]) =>
-      readEntry(root, { name: manifest.name + entry.slice(1), path: `${folder}/${types.replace(/^\.\//, "")}` }),
+    // An entry that is a plain file (a JSON schema) exports no names.
+    const surfaces = entries.flatMap(([entry, target]) =>
+      typeof target === "string"
+        ? []
+        : readEntry(root, { name: manifest.name + entry.slice(1), path: join(folder, target.types) }),
     );
     files += entries.length;
     problems.push(...surfaces.flatMap((surface) => surface.problems));

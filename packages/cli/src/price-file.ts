@@ -8,7 +8,7 @@ import { knownModels, type ModelFacts, modelFacts, type PriceOverride, withPrice
 import { z } from "zod";
 import { UsageError } from "./io.ts";
 
-const dollars = z.number().nonnegative(); // per million tokens
+const dollars = z.number().nonnegative().max(1e6); // per million tokens
 const tokens = z.number().int().nonnegative();
 const write = z.strictObject({
   "5m": dollars.exactOptional(),

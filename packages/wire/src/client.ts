@@ -50,7 +50,7 @@ export const createClient = (options: ClientOptions): Client => {
       let folded = nothingFolded;
       let content = false;
       try {
-        for await (const event of readEvents(prepared, await attempt(prepared, signal))) {
+        for await (const event of readEvents(prepared, await attempt(prepared, signal), options.credential)) {
           backoff.succeeded();
           folded = foldEvent(folded, event);
           content ||= isContent(event);
@@ -78,9 +78,10 @@ export const createClient = (options: ClientOptions): Client => {
 
 const parseBase = (baseUrl: string): URL => {
   const url = URL.parse(baseUrl);
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new InputError(`the base URL must start with http:// or https://, got "${baseUrl}"`);
-  }
+  // The text is not repeated: people put keys into it by mistake.
+  if (!url || !/^https?:$/.test(url.protocol)) throw new InputError("the base URL must start with http:// or https://");
+  if (url.username !== "" || url.password !== "")
+    throw new InputError("the base URL must not hold a user or a password");
   return url;
 };
 
@@ -91,13 +92,20 @@ const under = (base: URL, path: string): URL => {
   return url;
 };
 
-const readEvents = async function* (prepared: Prepared, answer: Answer): AsyncGenerator<ModelEvent, void> {
-  const { protocol } = prepared;
+const readEvents = async function* (
+  { protocol }: Prepared,
+  answer: Answer,
+  credential: Credential | undefined,
+): AsyncGenerator<ModelEvent, void> {
   const { status, headers } = answer;
-  if (status !== 200) throw protocol.failure({ status, headers, body: await answer.text() });
+  if (status !== 200) throw protocol.failure({ status, headers, body: without(credential, await answer.text()) });
   if (headers["content-type"]?.includes("text/event-stream")) yield* readStream(protocol, answer);
   else yield* protocol.whole(await answer.text());
 };
+
+/** A provider that repeats the key in its complaint must not put it into ours. */
+const without = (credential: Credential | undefined, text: string): string =>
+  credential && credential.value !== "" ? text.replaceAll(credential.value, "[key]") : text;
 
 async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<ModelEvent, void> {
   const { status, headers } = answer;

@@ -55,32 +55,42 @@ export type ModelResponse = {
 export type Frame = { readonly event: string; readonly data: string };
 
 /** The response so far. `complete` is false until the provider has said that it is: no tool may run before. */
-export type Folded = { readonly response: ModelResponse; readonly complete: boolean };
+export type Folded = {
+  readonly response: ModelResponse;
+  readonly complete: boolean;
+  /** The provider's number of each block in `message.content`: blocks may stop in another order than they stand in. */
+  readonly places: readonly number[];
+};
 
 export const nothingFolded: Folded = {
   response: { id: "", model: "", message: { role: "assistant", content: [] }, stop: "other", usage: noUsage },
   complete: false,
+  places: [],
 };
 
-export const foldEvent = ({ response, complete }: Folded, event: ModelEvent): Folded => {
+export const foldEvent = (folded: Folded, event: ModelEvent): Folded => {
+  const { response, places } = folded;
   switch (event.type) {
     case "response_started": {
       const { id, model, usage, diagnosis } = event;
-      return { response: { ...response, id, model, usage, ...(diagnosis ? { diagnosis } : {}) }, complete };
+      return { ...folded, response: { ...response, id, model, usage, ...(diagnosis ? { diagnosis } : {}) } };
     }
     case "block_stopped": {
-      const content = [...response.message.content, event.block];
-      return { response: { ...response, message: { role: "assistant", content } }, complete };
+      const at = places.filter((place) => place < event.index).length;
+      const content = response.message.content.toSpliced(at, 0, event.block);
+      const message = { role: "assistant" as const, content };
+      return { ...folded, response: { ...response, message }, places: places.toSpliced(at, 0, event.index) };
     }
     case "response_stopped": {
       const { stop, stopDetail, usage } = event;
-      return { response: { ...response, stop, usage, ...(stopDetail ? { stopDetail } : {}) }, complete: true };
+      const stopped = { ...response, stop, usage, ...(stopDetail ? { stopDetail } : {}) };
+      return { ...folded, response: stopped, complete: true };
     }
     case "block_started":
     case "text_grew":
     case "thinking_grew":
     case "input_grew":
-      return { response, complete };
+      return folded;
   }
 };
 

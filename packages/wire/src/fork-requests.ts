@@ -19,8 +19,8 @@ import { modelFacts } from "./models.ts";
 import type { FrozenPrefix } from "./prefix.ts";
 import { assemble, type Prepared } from "./prepare.ts";
 import { anthropic, readBlock } from "./protocols/index.ts";
-import { type RecordedRequest, readRecorded } from "./recorded.ts";
-import type { Json, JsonObject, Message, Ttl } from "./request.ts";
+import { checkBlocks, type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
+import type { Block, Json, JsonObject, Message, RawJson, Ttl } from "./request.ts";
 
 export type FamilyOptions = Omit<TailOptions, "insideLastResult"> & {
   /** Children go on from the parent's last request and do not see its in-flight turn: nothing for siblings to confuse,
@@ -111,7 +111,7 @@ const stripsThinking = ({ model }: FrozenPrefix): boolean => modelFacts(model)?.
 export type ForkOptions = Omit<FamilyOptions, "inFlight" | "trim"> & {
   /** The answer to the recorded request: a response body, or an assistant message. Not needed when the recorded
    *  messages end with it. */
-  readonly answer?: string | Buffer | JsonObject;
+  readonly answer?: Recording;
   readonly inFlight?: InFlight; // default: keep
   readonly betas?: readonly string[];
 };
@@ -119,7 +119,7 @@ export type ForkOptions = Omit<FamilyOptions, "inFlight" | "trim"> & {
 /** N forks of any recorded Anthropic request, for people with a loop of their own. The notes say where the recording
  *  could not be taken letter for letter. */
 export const forkRequests = (
-  parentRequest: string | Buffer | JsonObject,
+  parentRequest: Recording,
   directives: readonly string[],
   options: ForkOptions = {},
 ): Family & { readonly notes: readonly string[] } => {
@@ -127,9 +127,17 @@ export const forkRequests = (
   const recorded = readRecorded(parentRequest, betas);
   const trim = inFlight === "trim";
   if (trim) checkTrim(recorded);
-  const turn = answer === undefined ? {} : { inFlight: readAnswer(answer) };
+  const turn: Pick<FamilyOptions, "inFlight"> = answer === undefined ? {} : { inFlight: readAnswer(answer) };
   const parent = { protocol: anthropic, ...recorded, stream: recorded.value.stream === true };
-  return { ...forkFamily(parent, directives, { ...rest, ...turn, trim }), notes: recorded.notes };
+  const family = forkFamily(parent, directives, { ...rest, ...turn, trim });
+  return { ...family, notes: [...recorded.notes, ...strippingNote(recorded, turn.inFlight)] };
+};
+
+/** With no call to answer there is no result to put the directive into. */
+const strippingNote = ({ prefix, value }: RecordedRequest, inFlight: Message | undefined): readonly string[] => {
+  const calls = inFlight?.content.some(({ type }) => type === "tool_use") || prefix.pending.length > 0;
+  if (calls || !stripsThinking(prefix) || !thinksInLoop(value)) return [];
+  return [`${prefix.model} drops earlier thinking when the directive arrives, and the cache ends there`];
 };
 
 const checkTrim = ({ prefix, value }: RecordedRequest): void => {
@@ -143,17 +151,23 @@ const checkTrim = ({ prefix, value }: RecordedRequest): void => {
   }
 };
 
-/** The blocks of the answer with the provider's own spelling of tool inputs. */
-const readAnswer = (answer: string | Buffer | JsonObject): Message => {
-  const json = typeof answer === "string" || Buffer.isBuffer(answer) ? answer.toString() : JSON.stringify(answer);
-  const value = parseJson(json, "the parent's answer");
+/** The blocks of the answer as their provider spelled them. */
+const readAnswer = (answer: Recording): Message => {
+  const given = typeof answer === "string" || answer instanceof Uint8Array ? answer : JSON.stringify(answer);
+  const bytes = Buffer.from(given);
+  const value = parseJson(bytes.toString("utf8"), "the parent's answer");
   if (!isObject(value) || value.role !== "assistant" || !isArray(value.content) || value.content.length === 0) {
     throw new InputError("the parent's answer must be an assistant message with a `content` array");
   }
-  const bytes = Buffer.from(json);
+  checkBlocks(value.content, "the parent's answer: content");
   const content = membersOf(bytes, skipSpace(bytes, 0)).find(({ key }) => key === "content");
   const spans = content ? itemsOf(bytes, content.start) : [];
-  return { role: "assistant", content: spans.map(({ start, end }) => readBlock(bytes.toString("utf8", start, end))) };
+  return { role: "assistant", content: spans.map(({ start, end }) => verbatim(bytes.toString("utf8", start, end))) };
+};
+
+const verbatim = (raw: RawJson): Block => {
+  const block = readBlock(raw);
+  return block.type === "provider" ? block : { ...block, raw };
 };
 
 /** True while the parent is between a call and its last result, with thinking that new user text would strip. */

@@ -91,7 +91,7 @@ export {
   writeMultiplier,
 } from "./prices.ts";
 export { anthropic, type Credential, type Protocol } from "./protocols/index.ts";
-export { type RecordedRequest, readRecorded } from "./recorded.ts";
+export { type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
 export {
   type Block,
   type Closing,

@@ -36,13 +36,17 @@ export const quote = (value: string): RawJson => JSON.stringify(value.toWellForm
 
 /** Our own objects, keys in the order their author gave: the same value gives the same bytes, and a tool's parameters
  *  reach the model in the order they were written. */
-export const authoredJson = (value: Json | undefined): RawJson => {
+export const authoredJson = (value: Json | undefined, depth = 0): RawJson => {
+  if (depth > DEEPEST) throw new InputError(`a value is nested more than ${DEEPEST} levels deep`);
   if (typeof value === "string") return quote(value);
-  if (isArray(value)) return `[${value.map(authoredJson).join(",")}]`;
+  if (isArray(value)) return `[${value.map((item) => authoredJson(item, depth + 1)).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value ?? null);
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return `{${members.map(([key, member]) => `${quote(key)}:${authoredJson(member)}`).join(",")}}`;
+  return `{${members.map(([key, member]) => `${quote(key)}:${authoredJson(member, depth + 1)}`).join(",")}}`;
 };
+
+/** Deeper values are no data that anybody authored, and would end the stack. */
+const DEEPEST = 200;
 
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
@@ -131,7 +135,12 @@ export type Place = {
 };
 
 /** Where the byte at `offset` stands below the value at `from`. */
-export const placeOf = (bytes: Buffer, from: number, offset: number): Place => {
+export const placeOf = (bytes: Buffer, from: number, offset: number): Place => descend({ bytes, offset }, from, 0);
+
+type Sought = { readonly bytes: Buffer; readonly offset: number };
+
+const descend = ({ bytes, offset }: Sought, from: number, depth: number): Place => {
+  if (depth > DEEPEST) return { path: "", inside: true };
   const children = isObjectAt(bytes, from)
     ? membersOf(bytes, from).map(({ key, keyStart, start, end }) => ({ name: `.${key}`, first: keyStart, start, end }))
     : isArrayAt(bytes, from)
@@ -141,7 +150,7 @@ export const placeOf = (bytes: Buffer, from: number, offset: number): Place => {
   const child = children.find(({ end }) => offset < end);
   if (!child) return { path: "", inside: false };
   if (offset < child.start) return { path: child.name, inside: offset >= child.first };
-  const { path, inside } = placeOf(bytes, child.start, offset);
+  const { path, inside } = descend({ bytes, offset }, child.start, depth + 1);
   return { path: child.name + path, inside };
 };
 

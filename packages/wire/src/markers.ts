@@ -4,7 +4,7 @@
  *  Elsewhere: which bytes a marker is (protocols/), splicing them in (prepare.ts), what they cost (economics/). */
 
 import type { FrozenPrefix, Segment } from "./prefix.ts";
-import type { Ttl } from "./request.ts";
+import { SHORTEST_FIRST, type Ttl } from "./request.ts";
 
 /** `system`: end of system, or of tools without one. `inherited`: a parent's last marker, kept where it was (end of P).
  *  `shared`: the last block all siblings share (end of S). `previous`: the tail of the line's last request, out of
@@ -16,7 +16,6 @@ export type Marker = { readonly at: Segment; readonly role: MarkerRole; readonly
 /** A marker as data, for the journal. */
 export type MarkerPlace = { readonly segment: number; readonly role: MarkerRole; readonly ttl: Ttl };
 
-export const MOST_MARKERS = 4;
 /** A provider looks for earlier entries this many positions back, the marker's own position counted as the first. */
 export const LOOK_BACK = 20;
 
@@ -62,10 +61,13 @@ export const familyMarkers = (
 ): readonly Marker[] => {
   const keep = (kept: Marker | undefined, role: MarkerRole): Marker | undefined =>
     kept && { at: kept.at, role, ttl: cold ? ttl : kept.ttl };
-  const system = parent.findLast(({ at }) => at.kind !== "block");
-  const inherited = parent.findLast(({ at }) => at.kind === "block");
+  const last = (kind: Segment["kind"]): Marker | undefined => parent.findLast(({ at }) => at.kind === kind);
+  const inherited = last("block");
+  // A parent without any marker has cached nothing: then its head is as good a place as the end of S. Where it has one,
+  // a new marker in its bytes would gain nothing.
+  const fresh = parent.length === 0 ? marker(prefix.tip?.headEnd, "system", ttl) : undefined;
   return ordered([
-    keep(system, "system") ?? marker(prefix.tip?.headEnd, "system", ttl),
+    keep(last("system") ?? last("tool"), "system") ?? fresh,
     keep(inherited, line === "fork" ? "inherited" : "previous"),
     marker(lastMarkable(sharedEnd), "shared", ttl),
     tail ? marker(lastMarkable(prefix.tip), "tail", ttl) : undefined,
@@ -97,7 +99,7 @@ export const lastMarkable = (from: Segment | undefined): Segment | undefined => 
   return at?.kind === "block" ? at : undefined;
 };
 
-const LIFETIMES: readonly Ttl[] = ["12h", "1h", "30m", "5m"];
+const RENDERED: readonly Segment["kind"][] = ["head", "tool", "system", "block"];
 
 /** In the order of the prompt, one a place (the earlier role wins), and no lifetime longer than one before it. */
 const ordered = (candidates: readonly (Marker | undefined)[]): readonly Marker[] => {
@@ -105,10 +107,11 @@ const ordered = (candidates: readonly (Marker | undefined)[]): readonly Marker[]
   for (const candidate of candidates) {
     if (candidate && !places.has(candidate.at.index)) places.set(candidate.at.index, candidate);
   }
-  const inOrder = [...places.values()].sort((a, b) => a.at.index - b.at.index);
-  let longest = 0;
-  return inOrder.slice(-MOST_MARKERS).map((kept) => {
-    longest = Math.max(longest, LIFETIMES.indexOf(kept.ttl));
-    return { ...kept, ttl: LIFETIMES[longest] ?? kept.ttl };
+  const rank = ({ at }: Marker): number => RENDERED.indexOf(at.kind);
+  const inOrder = [...places.values()].sort((a, b) => rank(a) - rank(b) || a.at.index - b.at.index);
+  let shortest = SHORTEST_FIRST.length - 1;
+  return inOrder.map((kept) => {
+    shortest = Math.min(shortest, SHORTEST_FIRST.indexOf(kept.ttl));
+    return { ...kept, ttl: SHORTEST_FIRST[shortest] ?? kept.ttl };
   });
 };

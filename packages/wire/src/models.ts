@@ -1,6 +1,6 @@
 /** What we know of each model, as data: prices, cache minimum, what it does with earlier thinking.
  *  Invariant: a figure stands here only if a vendor or a published list states it; unknown stays absent.
- *  Elsewhere: arithmetic on it (prices.ts, economics.ts), user overrides (the price file of the command line). */
+ *  Elsewhere: arithmetic on it (prices.ts, economics/), user overrides (the price file of the command line). */
 
 import type { Ttl } from "./request.ts";
 

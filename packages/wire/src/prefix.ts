@@ -259,8 +259,14 @@ const link = (before: Segment | undefined, encoded: EncodedSegment, { start, wri
     end: start + written.length,
     hash: chainHash(before?.hash ?? seed, written),
     site,
-    headEnd: before && before.kind !== "block" && before.site ? before : before?.headEnd,
+    headEnd: headEndAfter(before),
   };
+};
+
+/** Providers render tools before system, in whatever order a recorded request wrote them. */
+const headEndAfter = (before: Segment | undefined): Segment | undefined => {
+  if (!before || before.kind === "block" || !before.site) return before?.headEnd;
+  return before.kind === "tool" && before.headEnd?.kind === "system" ? before.headEnd : before;
 };
 
 const chainHash = (before: string, bytes: Buffer): string =>

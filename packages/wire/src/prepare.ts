@@ -2,6 +2,7 @@
  *  Invariant: chunks point into the prefix's shared bytes and are cut only at markers; nothing is copied but the tail.
  *  Elsewhere: where markers go (markers.ts), who sends (client.ts). */
 
+import { InputError } from "./errors.ts";
 import type { Marker } from "./markers.ts";
 import type { FrozenPrefix } from "./prefix.ts";
 import type { Protocol } from "./protocols/index.ts";
@@ -27,13 +28,25 @@ export type RequestParts = {
 };
 
 /** Open calls are answered by the placeholder first, as the provider would refuse them otherwise. */
-export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): Prepared =>
-  assemble({ protocol, prefix: prefix.settled(), markers, closing: protocol.closing(closing), stream: closing.stream });
+export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): Prepared => {
+  const { maxTokens } = closing;
+  if (prefix.messages === 0) throw new InputError("a request needs at least one message");
+  if (!Number.isSafeInteger(maxTokens) || maxTokens < 0)
+    throw new InputError(`maxTokens must be a whole number, got ${maxTokens}`);
+  return assemble({
+    protocol,
+    prefix: prefix.settled(),
+    markers,
+    closing: protocol.closing(closing),
+    stream: closing.stream,
+  });
+};
 
 export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream">;
 
 export const assemble = ({ protocol, prefix, markers, closing, stream }: Assembly): Prepared => {
-  const insertions = markers.flatMap((marker) => insertionsOf(protocol, marker));
+  // Markers stand in the order of the prompt, which need not be that of the bytes in a recorded request.
+  const insertions = markers.flatMap((marker) => insertionsOf(protocol, marker)).sort((a, b) => a.offset - b.offset);
   const chunks = [...prefix.chunks(insertions), Buffer.from(prefix.close + closing)];
   const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   return { protocol, prefix, markers, closing, stream, chunks, byteLength };

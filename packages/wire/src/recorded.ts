@@ -22,6 +22,9 @@ import { type EncodedSegment, FrozenPrefix, type MarkerSite, type SegmentKind } 
 import { anthropic } from "./protocols/index.ts";
 import type { Json, JsonObject, Role, Ttl } from "./request.ts";
 
+/** JSON as text, as bytes, or as an object, which has lost its own spelling. */
+export type Recording = string | Uint8Array | JsonObject;
+
 export type RecordedRequest = {
   readonly prefix: FrozenPrefix;
   /** Everything after the open message's own closing, verbatim. */
@@ -32,20 +35,23 @@ export type RecordedRequest = {
 };
 
 /** An Anthropic request body. A string or bytes are taken as they are; an object has lost its own spelling already. */
-export const readRecorded = (body: string | Buffer | JsonObject, betas: readonly string[] = []): RecordedRequest => {
+export const readRecorded = (body: Recording, betas: readonly string[] = []): RecordedRequest => {
   const notes: string[] = [];
-  if (typeof body !== "string" && !Buffer.isBuffer(body)) {
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
     notes.push("given as an object: number and key forms may differ from the bytes that were sent");
   }
-  const given = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const given = Buffer.from(typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body));
   const value = validated(parseJson(given.toString("utf8"), "the recorded request"));
   const bytes = messagesLast(given, notes);
-  return { ...slice(bytes, value, betas), value, notes };
+  return { ...slice(bytes, value, { betas, notes }), value, notes };
 };
 
 const validated = (value: Json): JsonObject => {
   if (!isObject(value)) throw new InputError("the recorded request must be a JSON object");
   if (typeof value.model !== "string") throw new InputError("the recorded request has no `model`");
+  if (value.max_tokens === 0) throw new InputError("the recorded request only fills the cache: max_tokens is 0");
+  checkList(value.tools ?? [], "tools");
+  if (typeof value.system !== "string") checkList(value.system ?? [], "system");
   const { messages } = value;
   if (!isArray(messages)) throw new InputError("the recorded request has no `messages` array");
   if (messages.length === 0) throw new InputError("the recorded request's `messages` is empty");
@@ -59,14 +65,37 @@ const validated = (value: Json): JsonObject => {
       throw new InputError(`messages[${index}].content must be a string or an array`);
     }
     if (content.length === 0) throw new InputError(`messages[${index}].content is empty`);
+    if (isArray(content)) checkBlocks(content, `messages[${index}].content`);
   });
   return value;
+};
+
+const checkList = (value: Json, name: string): void => {
+  const wanted = name === "system" ? "a string or an array of objects" : "an array of objects";
+  if (!isArray(value) || !value.every(isObject)) throw new InputError(`${name} must be ${wanted}`);
+};
+
+/** Blocks that a provider would know: objects with a type. */
+export const checkBlocks = (blocks: readonly Json[], name: string): void => {
+  const wrong = blocks.findIndex((block) => !isObject(block) || typeof block.type !== "string");
+  if (wrong >= 0) throw new InputError(`${name}[${wrong}] is not a block with a type`);
+};
+
+/** JSON readers differ in which of two equal keys they believe; here both would be sent. */
+const uniqueMembers = (bytes: Buffer, from: number, name: string): readonly Member[] => {
+  const members = membersOf(bytes, from);
+  const keys = new Set<string>();
+  for (const { key } of members) {
+    if (keys.has(key)) throw new InputError(`${name} has "${key}" twice`);
+    keys.add(key);
+  }
+  return members;
 };
 
 /** Tools and system belong to the prefix. Where they were written after the messages they are moved before them, which
  *  changes no rendered byte. */
 const messagesLast = (bytes: Buffer, notes: string[]): Buffer => {
-  const members = membersOf(bytes, skipSpace(bytes, 0));
+  const members = uniqueMembers(bytes, skipSpace(bytes, 0), "the recorded request");
   const at = members.findIndex(({ key }) => key === "messages");
   const late = members.slice(at + 1).filter(({ key }) => key === "tools" || key === "system");
   if (late.length === 0) return bytes;
@@ -85,16 +114,17 @@ type Cut = Span & { readonly kind: SegmentKind; readonly opens?: Role };
 const slice = (
   bytes: Buffer,
   value: JsonObject,
-  betas: readonly string[],
+  { betas, notes }: { readonly betas: readonly string[]; readonly notes: string[] },
 ): Pick<RecordedRequest, "prefix" | "closing" | "markers"> => {
   const top = membersOf(bytes, skipSpace(bytes, 0));
   const messages = top.find(({ key }) => key === "messages") as Member;
-  const automatic = top.find(({ key }) => key === "cache_control");
+  const automatic = top.find(isMarker(bytes));
+  if (automatic) notes.push("automatic caching replaced by explicit markers, one of them where it would have been put");
   const spans = itemsOf(bytes, messages.start);
   const last = spans.at(-1) as Span;
   const cuts = [
     ...headCuts(bytes, top.slice(0, top.indexOf(messages))),
-    ...spans.flatMap((span) => messageCuts(bytes, span)),
+    ...spans.flatMap((span, index) => messageCuts(bytes, span, `messages[${index}]`)),
   ];
   const removals = [
     ...cuts.flatMap((cut) => markersIn(bytes, cut)),
@@ -117,15 +147,16 @@ const headCuts = (bytes: Buffer, members: readonly Member[]): readonly Cut[] => 
   const listed = members.filter(({ key }) => key === "tools" || key === "system");
   const cuts = listed.flatMap(({ key, start, end }): readonly Cut[] => {
     const kind = key === "tools" ? "tool" : "system";
-    return isArrayAt(bytes, start) ? itemsOf(bytes, start).map((item) => ({ kind, ...item })) : [{ kind, start, end }];
+    if (isArrayAt(bytes, start)) return itemsOf(bytes, start).map((item) => ({ kind, ...item }));
+    return isStringAt(bytes, start) ? [{ kind, start, end }] : [];
   });
   const first = members.findIndex(({ key }) => key === "tools" || key === "system");
   const headEnd = members.slice(0, first < 0 ? members.length : first).at(-1)?.end ?? 1;
   return [{ kind: "head", start: 0, end: headEnd }, ...cuts];
 };
 
-const messageCuts = (bytes: Buffer, message: Span): readonly Cut[] => {
-  const members = membersOf(bytes, message.start);
+const messageCuts = (bytes: Buffer, message: Span, name: string): readonly Cut[] => {
+  const members = uniqueMembers(bytes, message.start, name);
   const content = members.find(({ key }) => key === "content") as Member;
   const role = members.find(({ key }) => key === "role") as Member;
   const opens = JSON.parse(bytes.toString("utf8", role.start, role.end)) as Role;
@@ -155,21 +186,39 @@ const ttlAt = (bytes: Buffer, { start, end }: Span): Ttl => {
   return isObject(value) && value.ttl === "1h" ? "1h" : "5m";
 };
 
-/** Markers of a block and of the blocks inside a tool result. */
+/** Markers of a block, and of the blocks inside a tool result: no deeper, as nothing deeper can carry one. */
 const markersIn = (bytes: Buffer, { kind, start }: Cut): readonly Removal[] => {
   if (kind === "head" || !isObjectAt(bytes, start)) return [];
   const members = membersOf(bytes, start);
   const content = members.find(({ key }) => key === "content");
   const inner = content && isArrayAt(bytes, content.start) ? itemsOf(bytes, content.start) : [];
   return [
-    ...members.filter(({ key }) => key === "cache_control").map((member) => removalOf(bytes, members, member)),
-    ...inner.flatMap((span) => markersIn(bytes, { kind: "block", ...span })),
-  ];
+    members,
+    ...inner.filter((item) => isObjectAt(bytes, item.start)).map((item) => membersOf(bytes, item.start)),
+  ].flatMap((siblings) => siblings.filter(isMarker(bytes)).map((member) => removalOf(bytes, siblings, member)));
+};
+
+const isMarker =
+  (bytes: Buffer) =>
+  ({ key, start }: Member): boolean =>
+    key === "cache_control" && isObjectAt(bytes, start);
+
+/** The removals that reach into a span; they are sorted and do not overlap. */
+const within = (removals: readonly Removal[], start: number, end: number): readonly Removal[] => {
+  let [low, high] = [0, removals.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((removals[middle] as Removal).end > start) high = middle;
+    else low = middle + 1;
+  }
+  let after = low;
+  while (after < removals.length && (removals[after] as Removal).start < end) after += 1;
+  return removals.slice(low, after);
 };
 
 /** The bytes of a span less what is removed in it; a removal may reach over the span's end. */
 const without = (bytes: Buffer, { start, end }: Span, removals: readonly Removal[]): Buffer => {
-  const inside = removals.filter((removal) => removal.start < end && removal.end > start);
+  const inside = within(removals, start, end);
   if (inside.length === 0) return bytes.subarray(start, end);
   const froms = [start, ...inside.map((removal) => Math.min(removal.end, end))];
   const tos = [...inside.map((removal) => Math.max(removal.start, start)), end];
@@ -202,7 +251,7 @@ const siteOf = (bytes: Buffer, { kind, start, end }: Cut, removals: readonly Rem
   const type = membersOf(bytes, start).find(({ key }) => key === "type");
   const name = type ? bytes.toString("utf8", type.start, type.end) : "";
   if (name === `"thinking"` || name === `"redacted_thinking"`) return undefined;
-  const recorded = removals.filter((removal) => removal.start >= start && removal.end <= end).at(-1);
+  const recorded = within(removals, start, end).at(-1);
   if (!recorded) return { fromEnd: 1 };
   const text = bytes.toString("utf8", recorded.start, recorded.end);
   const fromEnd = without(bytes, { start: recorded.end, end }, removals).length;

@@ -11,6 +11,7 @@ export type JsonObject = { readonly [key: string]: Json };
 
 /** How long a cache entry lives. Each provider offers some of these. */
 export type Ttl = "5m" | "30m" | "1h" | "12h";
+export const SHORTEST_FIRST: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
 
 export type MediaSource =
   | { readonly kind: "base64"; readonly mediaType: string; readonly data: string }
@@ -18,12 +19,23 @@ export type MediaSource =
   | { readonly kind: "file"; readonly fileId: string }
   | { readonly kind: "text"; readonly text: string };
 
-export type TextBlock = { readonly type: "text"; readonly text: string; readonly citations?: readonly RawJson[] };
+/** The block as its provider spelled it; sent in place of our own spelling where it is known. */
+type Verbatim = { readonly raw?: RawJson };
+
+export type TextBlock = Verbatim & {
+  readonly type: "text";
+  readonly text: string;
+  readonly citations?: readonly RawJson[];
+};
 export type ImageBlock = { readonly type: "image"; readonly source: MediaSource };
 export type DocumentBlock = { readonly type: "document"; readonly source: MediaSource; readonly title?: string };
-export type ThinkingBlock = { readonly type: "thinking"; readonly thinking: string; readonly signature: string };
-export type RedactedThinkingBlock = { readonly type: "redacted_thinking"; readonly data: string };
-export type ToolUseBlock = {
+export type ThinkingBlock = Verbatim & {
+  readonly type: "thinking";
+  readonly thinking: string;
+  readonly signature: string;
+};
+export type RedactedThinkingBlock = Verbatim & { readonly type: "redacted_thinking"; readonly data: string };
+export type ToolUseBlock = Verbatim & {
   readonly type: "tool_use";
   readonly id: string;
   readonly name: string;

@@ -4,14 +4,19 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
+  anthropic,
   bytesOf,
   type ClientOptions,
   createClient,
+  FrozenPrefix,
+  fold,
   InputError,
   ModelError,
   type ModelErrorReason,
   type ModelEvent,
+  prepare,
   type Timeouts,
+  userText,
 } from "../src/index.ts";
 import { asStream } from "./conformance/protocol-suite.ts";
 import {
@@ -163,8 +168,12 @@ test("a base URL that is none, and a key that no header can carry, are errors of
   for (const baseUrl of ["", "api.example.com", "ftp://example.com", "http://"])
     assert.throws(() => createClient({ baseUrl }), {
       name: "InputError",
-      message: `the base URL must start with http:// or https://, got "${baseUrl}"`,
+      message: "the base URL must start with http:// or https://",
     });
+  assert.throws(() => createClient({ baseUrl: "https://user:secret@example.com" }), {
+    name: "InputError",
+    message: "the base URL must not hold a user or a password",
+  });
   await using server = await startServer(answers);
   const { send } = client(server.url, { credential: { kind: "api-key", value: "secret\nline" } });
   await assert.rejects(send(request()), (error: unknown) => {
@@ -416,4 +425,69 @@ test("an error frame without its label is still the provider's error", async () 
   });
   const error = await failing(client(server.url).send(request()), { kind: "invalid-request", status: 400 });
   assert.equal(error.message, "invalid_request_error: no");
+});
+
+test("a key that a provider repeats in its complaint does not reach the error", async () => {
+  await using server = await startServer(({ response }) => {
+    response.writeHead(401, { "content-type": "application/json" });
+    response.end(`{"type":"error","error":{"type":"authentication_error","message":"bad key sk-secret-123"}}`);
+  });
+  const { send } = client(server.url, { credential: { kind: "api-key", value: "sk-secret-123" } });
+  const error = await failing(send(request()), { kind: "authentication", status: 401 });
+  assert.equal(error.message, "authentication_error: bad key [key]");
+});
+
+test("an empty retry-after-ms does not undo retry-after", async () => {
+  const waits: number[] = [];
+  const edge = steppingEdge();
+  await using server = await startServer(({ response }) => {
+    response.writeHead(429, { "retry-after": "2", "retry-after-ms": "" });
+    response.end("{}");
+  }, answers);
+  const wait: typeof edge.wait = (ms, signal) => {
+    waits.push(ms);
+    return edge.wait(ms, signal);
+  };
+  await client(server.url, { edge: { ...edge, wait } }).send(request());
+  assert.ok((waits[0] ?? 0) >= 2_000, `waited ${waits}`);
+});
+
+test("blocks that stop in another order stand in the provider's order", () => {
+  const stopped = (index: number, words: string): ModelEvent => ({
+    ...{ type: "block_stopped", index, block: { type: "text", text: words } },
+  });
+  const { response } = fold([stopped(1, "second"), stopped(0, "first"), stopped(2, "third")]);
+  assert.deepEqual(
+    response.message.content.map((block) => block.type === "text" && block.text),
+    ["first", "second", "third"],
+  );
+});
+
+test("a stop reason that is a name of every object is still only a word", () => {
+  const [, events] = anthropic.step(
+    { ...anthropic.initial, drafts: new Map() },
+    { event: "", data: `{"type":"message_delta","delta":{"stop_reason":"constructor"},"usage":{}}` },
+  );
+  assert.deepEqual(events, []);
+  const [state] = anthropic.step(anthropic.initial, {
+    event: "",
+    data: `{"type":"message_delta","delta":{"stop_reason":"constructor"},"usage":{"cache_read_input_tokens":-5}}`,
+  });
+  assert.deepEqual([state.stop, state.stopDetail, state.usage.read], ["other", "constructor", 0]);
+});
+
+test("a request without a message, or with an odd limit, is refused before it is bytes", () => {
+  const empty = FrozenPrefix.open(anthropic.encoder, { model: "m", tools: [], system: [], settings: {} });
+  const parts = { protocol: anthropic, markers: [] };
+  const closing = { maxTokens: 1, stream: false };
+  assert.throws(() => prepare({ ...parts, prefix: empty, closing }), {
+    message: "a request needs at least one message",
+  });
+  for (const maxTokens of [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.5]) {
+    const prefix = empty.append(userText("x"));
+    assert.throws(
+      () => prepare({ ...parts, prefix, closing: { ...closing, maxTokens } }),
+      /^InputError: maxTokens must be/,
+    );
+  }
 });

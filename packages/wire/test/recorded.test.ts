@@ -5,6 +5,7 @@ import {
   anthropic,
   assemble,
   bytesOf,
+  type ForkOptions,
   forkRequests,
   nextMarkers,
   type Prepared,
@@ -26,6 +27,7 @@ test("a recorded request is put together again letter for letter", () => {
     `{"model":"m","system":"be brief","tools":[{"name":"t","cache_control":{"type":"ephemeral","ttl":"1h"},"input_schema":{}}],"messages":[{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"\\u00e9 \\" ] }"}]}],"max_tokens":1}`,
     `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"r","cache_control": {"type": "ephemeral"} }]}]}],"model":"m"}`,
     `{"model":"m","tools":[],"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`,
+    `{"model":"m","system":null,"tools":null,"cache_control":null,"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":null}]}]}`,
   ];
   for (const body of bodies) assert.equal(again(body).toString(), body);
 });
@@ -106,6 +108,24 @@ test("what is no request is refused in one line that names the place", () => {
     ],
     [`{"model":"m","messages":[{"role":"user"}]}`, /^messages\[0\]\.content must be a string or an array$/],
     [`{"model":"m","messages":[{"role":"user","content":[]}]}`, /^messages\[0\]\.content is empty$/],
+    [
+      `{"model":"m","messages":[{"role":"user","content":[1]}]}`,
+      /^messages\[0\]\.content\[0\] is not a block with a type$/,
+    ],
+    [
+      `{"model":"m","system":5,"messages":[{"role":"user","content":"x"}]}`,
+      /^system must be a string or an array of objects$/,
+    ],
+    [`{"model":"m","tools":{"a":1},"messages":[{"role":"user","content":"x"}]}`, /^tools must be an array of objects$/],
+    [
+      `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"x"}]}`,
+      /only fills the cache: max_tokens is 0$/,
+    ],
+    [
+      `{"model":"m","messages":[{"role":"user","content":"x"}],"messages":[{"role":"user","content":"y"}]}`,
+      /^the recorded request has "messages" twice$/,
+    ],
+    [`{"model":"m","messages":[{"role":"user","content":"x","role":"assistant"}]}`, /^messages\[0\] has "role" twice$/],
   ];
   for (const [body, message] of refusals) {
     assert.throws(() => readRecorded(body), { name: "InputError", message }, body);
@@ -222,4 +242,82 @@ test("an answer that is no assistant message, or no directive, is refused", () =
     () => forkRequests(parentBody, ["x"], { answer: { role: "user", content: [] } }),
     /must be an assistant message/,
   );
+});
+
+const small = (head: string, content: string): string =>
+  `{"model":"claude-sonnet-5",${head}"messages":[{"role":"user","content":${content}}],"max_tokens":9}`;
+const calling = `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Agent","input":{}}]}`;
+const firstChild = (body: string, options: ForkOptions = {}) =>
+  forkRequests(body, ["one"], { answer: calling, protocol: "none", ...options }).members[0] as Prepared;
+
+test("a null in place of system, tools or a marker is no reason to break the request", () => {
+  const child = firstChild(small(`"system":null,"tools":null,`, `[{"type":"text","text":"a","cache_control":null}]`));
+  assert.equal(JSON.parse(bytesOf(child).toString()).system, null);
+  assert.deepEqual(
+    child.markers.map(({ role }) => role),
+    ["shared", "tail"],
+  );
+});
+
+test("a parent that marked its messages and not its system gets no new marker in its own bytes", () => {
+  const body = small(`"system":"be brief",`, `[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]`);
+  const shared = body.indexOf(`],"max_tokens"`);
+  assert.equal(Buffer.compare(bytesOf(firstChild(body)).subarray(0, shared), Buffer.from(body).subarray(0, shared)), 0);
+});
+
+test("a system that was written before the tools is still the end of the head", () => {
+  const hour = `"cache_control":{"type":"ephemeral","ttl":"1h"}`;
+  const body = small(
+    `"system":[{"type":"text","text":"s",${hour}}],"tools":[{"name":"t",${hour}}],`,
+    `[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]`,
+  );
+  const places = (cold: boolean) =>
+    firstChild(body, { cold }).markers.map(({ at, ttl }) => `${anthropic.encoder.pathOf(at)} ${ttl}`);
+  const rest = ["messages[0].content[0] 5m", "messages[2].content[0] 5m", "messages[2].content[1] 5m"];
+  assert.deepEqual(places(false), ["system[0] 1h", ...rest]);
+  assert.deepEqual(places(true), ["system[0] 5m", ...rest], "a cold family writes five minutes");
+  const cold = bytesOf(firstChild(body, { cold: true })).toString();
+  assert.ok(!cold.includes("1h"), "the recorded hour is not put back");
+});
+
+test("thinking of either kind and empty strings never carry a marker", () => {
+  const parent = `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"redacted_thinking","data":"d"}]},{"role":"user","content":""}],"cache_control":{"type":"ephemeral"}}`;
+  assert.throws(() => readRecorded(parent), /messages\[2\]\.content is empty/);
+  const ended = parent.replace(`,{"role":"user","content":""}`, "");
+  assert.deepEqual(placesOf(ended), ["messages[1].content[0] 5m"]);
+});
+
+test("an answer is sent as its provider spelled it, unknown members and escapes included", () => {
+  const block = `{"type":"thinking","thinking":"caf\\u00e9 \\/","signature":"S","extra":1}`;
+  const turn = `{"role":"assistant","content":[${block},{"type":"tool_use","id":"a","name":"Agent","input":{}}]}`;
+  assert.ok(bytesOf(firstChild(small("", `"x"`), { answer: turn })).includes(block));
+});
+
+test("a trimmed fork of a recording that already holds the answer is refused", () => {
+  const held = small("", `"x"`).replace(`],"max_tokens"`, `,${calling}],"max_tokens"`);
+  assert.throws(() => forkRequests(held, ["one"], { inFlight: "trim" }), /already end with the in-flight turn/);
+});
+
+test("on a model that strips thinking a turn without calls is kept with a note, redacted thinking included", () => {
+  const loop = (thought: string) =>
+    `{"model":"claude-sonnet-4-5","messages":[{"role":"user","content":"x"},{"role":"assistant","content":[${thought},{"type":"tool_use","id":"c","name":"Read","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c"}]}],"max_tokens":9}`;
+  for (const thought of [
+    `{"type":"thinking","thinking":"t","signature":"s"}`,
+    `{"type":"redacted_thinking","data":"d"}`,
+  ]) {
+    const { notes } = forkRequests(loop(thought), ["one"], {
+      answer: `{"role":"assistant","content":[{"type":"text","text":"t"}]}`,
+    });
+    assert.deepEqual(notes, [
+      "claude-sonnet-4-5 drops earlier thinking when the directive arrives, and the cache ends there",
+    ]);
+    assert.throws(() => forkRequests(loop(thought), ["one"], { inFlight: "trim" }), /cannot trim/);
+  }
+});
+
+test("thousands of marked blocks and deep results are read in one pass", () => {
+  const marked = Array.from({ length: 8_000 }, () => `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`);
+  assert.equal(readRecorded(small("", `[${marked.join(",")}]`)).markers.length, 8_000);
+  const deep = `${'{"type":"tool_result","tool_use_id":"x","content":['.repeat(5_000)}${"]}".repeat(5_000)}`;
+  assert.equal(readRecorded(small("", `[${deep}]`)).prefix.messages, 1);
 });

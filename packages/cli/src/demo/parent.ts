@@ -1,7 +1,7 @@
 /** The demo's parent: a conversation of about 50,000 tokens that ends in the turn in which it starts its forks.
  *  Invariant: it is really sent, turn by turn, and grows only by appending; what the model says comes from a script that
  *  sees nothing but the request.
- *  Elsewhere: the forks (family.ts), the table (report.ts). */
+ *  Elsewhere: the forks (run.ts), the table (report.ts). */
 
 import {
   anthropic,

@@ -71,7 +71,7 @@ export const demoAsText = (result: DemoResult, colour: boolean): string => {
     `P ${formatTokens(result.prefix)} inherited · S ${formatTokens(result.tail)} shared tail · D ${formatTokens(result.directive)} each fork's own`,
     "",
     requestTable(result, colour),
-    paint("faint", `Launched ${result.launch.reason}.`),
+    paint("faint", `Decided before sending, from estimates: ${result.launch.reason}.`),
     "",
     billTable(result, bills, colour),
     `The family paid ${bills.overCheapest.toFixed(3)} × the cheapest plan for the same blocks.`,

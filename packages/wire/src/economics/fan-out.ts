@@ -5,7 +5,7 @@
 
 import type { ModelFacts } from "../models.ts";
 import { costOf, inputUnits, type Service, withoutNoise } from "../prices.ts";
-import type { Ttl } from "../request.ts";
+import { SHORTEST_FIRST, type Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
 
 export type InFlight = "keep" | "trim";
@@ -44,8 +44,6 @@ export type Sender = "leader" | "follower" | "child" | "prime" | "parent";
 export type Sent = { readonly from: Sender; readonly count: number; readonly usage: Usage };
 
 export type FamilyRequests = { readonly children: readonly Sent[]; readonly parentNext: readonly Sent[] };
-
-const SHORTEST_FIRST: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
 
 /** Children live for minutes, so they write the shortest lifetime the model sells. */
 export const childTtl = (facts: ModelFacts | undefined): Ttl =>
@@ -147,4 +145,5 @@ export const checkFanOut = (fanOut: FanOut): void => {
 };
 
 /** 31390 → "31,390". */
-export const figure = (value: number): string => value.toLocaleString("en-US", { maximumFractionDigits: 2 });
+export const figure = (value: number): string =>
+  value.toLocaleString("en-US", { maximumFractionDigits: value < 1_000 ? 2 : 0 });

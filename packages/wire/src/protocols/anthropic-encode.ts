@@ -103,6 +103,7 @@ const inputJson = (input: RawJson): RawJson => {
 
 /** One block as JSON, or nothing for an empty text, which the provider refuses. */
 const blockJson = (block: Block): readonly RawJson[] => {
+  if ("raw" in block && block.raw !== undefined) return [block.raw];
   switch (block.type) {
     case "text": {
       if (block.text === "") return [];

@@ -22,7 +22,7 @@ const readError = (body: string): WireError | undefined => {
 
 /** Waiting time in either spelling; a date is read against the response's own date, so no clock is needed. */
 const retryAfter = (headers: FailedResponse["headers"]): number | undefined => {
-  const milliseconds = Number(headers["retry-after-ms"]);
+  const milliseconds = Number(headers["retry-after-ms"] || Number.NaN);
   if (Number.isFinite(milliseconds) && milliseconds >= 0) return milliseconds;
   const value = headers["retry-after"];
   if (value === undefined) return undefined;
@@ -32,18 +32,20 @@ const retryAfter = (headers: FailedResponse["headers"]): number | undefined => {
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
 };
 
-const TYPE_STATUS: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  authentication_error: 401,
-  billing_error: 402,
-  permission_error: 403,
-  not_found_error: 404,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-};
+const TYPE_STATUS: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    authentication_error: 401,
+    billing_error: 402,
+    permission_error: 403,
+    not_found_error: 404,
+    request_too_large: 413,
+    rate_limit_error: 429,
+    api_error: 500,
+    timeout_error: 504,
+    overloaded_error: 529,
+  }),
+);
 
 const reasonFor = (status: number, waited: { readonly retryAfterMs?: number }): ModelErrorReason => {
   if (status === 401) return { kind: "authentication", status };
@@ -61,7 +63,7 @@ export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wait = retryAfter(headers);
   const requestId = wire?.requestId ?? headers["request-id"];
   // Inside a stream there is no status of its own: the error's type tells it.
-  const told = status === 200 ? (TYPE_STATUS[wire?.type ?? ""] ?? 500) : status;
+  const told = status === 200 ? (TYPE_STATUS.get(wire?.type ?? "") ?? 500) : status;
   const words = [wire?.type, wire?.message].filter(Boolean).join(": ");
   const message = words || `HTTP ${status}: ${body.slice(0, 200) || "no body"}`;
   const context: ModelErrorContext = {

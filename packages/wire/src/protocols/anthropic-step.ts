@@ -34,7 +34,8 @@ const parse = (json: string): JsonObject => {
 
 const asObject = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
 const asString = (value: Json | undefined): string => (typeof value === "string" ? value : "");
-const asCount = (value: Json | undefined): number | undefined => (typeof value === "number" ? value : undefined);
+const asCount = (value: Json | undefined): number | undefined =>
+  typeof value === "number" && value >= 0 ? value : undefined;
 
 // --- usage -----------------------------------------------------------------------------------------------------------
 
@@ -75,21 +76,23 @@ const sumIterations = (iterations: readonly Json[]): Usage => {
 
 // --- stop reasons and diagnosis --------------------------------------------------------------------------------------
 
-const STOPS: Readonly<Record<string, StopReason>> = {
-  end_turn: "end",
-  tool_use: "tool-use",
-  max_tokens: "max-tokens",
-  stop_sequence: "stop-sequence",
-  pause_turn: "pause",
-  refusal: "refusal",
-  model_context_window_exceeded: "context-full",
-};
+const STOPS: ReadonlyMap<string, StopReason> = new Map(
+  Object.entries<StopReason>({
+    end_turn: "end",
+    tool_use: "tool-use",
+    max_tokens: "max-tokens",
+    stop_sequence: "stop-sequence",
+    pause_turn: "pause",
+    refusal: "refusal",
+    model_context_window_exceeded: "context-full",
+  }),
+);
 
 /** Nothing where no reason is given: one report may tell the reason and another only the usage. */
 const readStop = (delta: JsonObject): Partial<Pick<ParserState, "stop" | "stopDetail">> => {
   const reason = asString(delta.stop_reason);
   if (reason === "") return {};
-  const stop = STOPS[reason] ?? "other";
+  const stop = STOPS.get(reason) ?? "other";
   const details = delta.stop_details;
   const explained = isObject(details) ? JSON.stringify(details) : asString(delta.stop_sequence);
   return { stop, stopDetail: explained || (stop === "other" ? reason : undefined) };
@@ -123,7 +126,10 @@ const extrasOf = (json: RawJson, known: readonly string[]): { readonly extras?: 
   return { extras: others.map(({ keyStart, end }) => bytes.toString("utf8", keyStart, end)).join(",") };
 };
 
-export const readBlock = (json: RawJson): Block => {
+/** What an assistant's block can be. */
+export type AnswerBlock = Exclude<Block, { readonly type: "image" | "document" | "tool_result" }>;
+
+export const readBlock = (json: RawJson): AnswerBlock => {
   const value = parse(json);
   const type = asString(value.type);
   switch (type) {
