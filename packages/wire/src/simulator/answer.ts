@@ -20,7 +20,11 @@ export type SimMessage = {
   readonly stopSequence: string | null;
   readonly usage: Usage;
   readonly diagnostics: Json;
+  /** What the provider left out of the prompt; undefined unless the client asked to be told. */
+  readonly transformations: Json | undefined;
   readonly speed: Json;
+  /** Output tokens of each block. */
+  readonly blockTokens: readonly number[];
   /** Tool inputs that are streamed as given, by index of their block. */
   readonly rawInputs: ReadonlyMap<number, string>;
 };
@@ -30,6 +34,7 @@ export type MessageTerms = {
   readonly requestedModel: string;
   readonly promptUsage: Usage;
   readonly diagnostics: Json;
+  readonly transformations: Json | undefined;
   readonly speed: Json;
   readonly tokenRule: TokenRule;
   readonly sign: (thinking: string) => string;
@@ -80,7 +85,9 @@ export const messageOf = (answer: SimAnswer, terms: MessageTerms): SimMessage =>
     stopSequence: answer.stopSequence ?? null,
     usage: { ...terms.promptUsage, output, thinking },
     diagnostics: terms.diagnostics,
+    transformations: terms.transformations,
     speed: terms.speed,
+    blockTokens: tokens,
     rawInputs: new Map(
       answer.content.flatMap((block, index) => {
         const raw = (block as { inputJson?: string }).inputJson;
@@ -121,6 +128,7 @@ export const wholeMessage = (message: SimMessage): JsonObject => ({
   stop_details: null,
   container: null,
   diagnostics: message.diagnostics,
+  ...(message.transformations === undefined ? {} : { input_transformations: message.transformations }),
   usage: { ...startUsage(message, message.usage.output), output_tokens_details: thinkingDetails(message) },
 });
 

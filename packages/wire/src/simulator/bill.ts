@@ -8,7 +8,7 @@ import type { Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
 import type { Breakpoint } from "./breakpoints.ts";
 
-/** A: where the hit ends. B: the last long-lived breakpoint after it. C: the last breakpoint. The rest is plain. */
+/** A: where the read ends. B: the last long-lived breakpoint after it. C: the last breakpoint. The rest is plain. */
 export const usageOf = (prompt: number, read: number, writes: readonly Breakpoint[]): Usage => {
   const longEnd = Math.max(read, ...writes.filter(({ ttl }) => ttl === "1h").map(({ end }) => end));
   const lastEnd = Math.max(longEnd, ...writes.map(({ end }) => end));

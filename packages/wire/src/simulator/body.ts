@@ -4,12 +4,21 @@
 
 import type { Json, JsonObject } from "../request.ts";
 
+/** The package's encoder has a check of this name too. It is written twice on purpose: the simulator judges that
+ *  encoder, so it shares no code with it. */
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 export const objectOf = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
 export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
 export const stringOf = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+
+/** What a table says about a name that came from outside: `constructor` and its like are in no table. */
+export const own = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
+
+/** `messages[1].content[0]` as the provider's messages spell it: `messages.1.content.0`. */
+export const dotted = (path: string): string => path.replaceAll("[", ".").replaceAll("]", "");
 
 export type ReadBlock = {
   readonly block: JsonObject;

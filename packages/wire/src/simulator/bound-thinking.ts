@@ -1,55 +1,87 @@
-/** Is a thinking block sent back as it was made, and, where the model demands it, behind the same conversation?
+/** May a thinking block come back: as it was made, to the model that made it, behind the same conversation?
  *  Invariant: only signatures the simulator made are judged; foreign ones pass, since nobody here can check them.
- *  Elsewhere: which models bind thinking (rules.ts), leaving out earlier thinking (render.ts). */
+ *  Elsewhere: which models bind thinking to a conversation (rules.ts), leaving blocks out of the prompt (render.ts). */
 
 import { hash } from "node:crypto";
 import type { Json, JsonObject } from "../request.ts";
-import { listOf, objectOf, readMessages, readSystem, stringOf } from "./body.ts";
-import { canonical, fieldsOf } from "./render-block.ts";
+import type { ReadMessage } from "./body.ts";
+import { dotted, listOf, objectOf, readMessages, readSystem, stringOf } from "./body.ts";
+import { canonical, fieldsOf, isThinking } from "./render-block.ts";
+
+/** The beta that lets a client choose what happens to thinking behind an edited conversation, and reports it. */
+export const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 
 const OWN = "sim1";
+const UNBOUND = "free";
 
 const digest = (text: string): string => hash("sha256", text).slice(0, 20);
 
+type Signature = { readonly model: string; readonly conversation: string; readonly thinking: string };
+
+const signatureText = ({ model, conversation, thinking }: Signature): string =>
+  [OWN, digest(model), conversation, digest(thinking)].join(".");
+
 /** Signs thinking made in answer to this request. */
 export const signerFor = (body: JsonObject, bound: boolean): ((thinking: string) => string) => {
-  const conversation = bound ? conversationBefore(body, listOf(body.messages).length) : "free";
-  return (thinking) => `${OWN}.${conversation}.${digest(thinking)}`;
+  const conversation = bound ? (conversationsBefore(body, readMessages(body)).at(-1) ?? UNBOUND) : UNBOUND;
+  return (thinking) => signatureText({ model: stringOf(body.model), conversation, thinking });
 };
 
-/** What stands before a message, without thinking: removing thinking from the front is allowed. */
-const conversationBefore = (body: JsonObject, messageIndex: number): string => {
+/** What stands before each message, and before the next one, without thinking: removing thinking is allowed. */
+const conversationsBefore = (body: JsonObject, messages: readonly ReadMessage[]): readonly string[] => {
   const tools = listOf(body.tools).filter((tool) => objectOf(tool).defer_loading !== true);
   const system = readSystem(body).map(({ block }) => canonical(block));
-  const turns = readMessages(body)
-    .slice(0, messageIndex)
-    .flatMap(({ role, blocks }) =>
-      blocks
-        .filter(({ block }) => !stringOf(block.type).endsWith("thinking"))
-        .map(({ block }) => [
-          role,
-          stringOf(block.type),
-          ...fieldsOf(block).map(({ name, value }) => `${name}=${value}`),
-        ]),
-    );
-  return digest(JSON.stringify([canonical(tools as Json), system, turns]));
+  let chain = digest(JSON.stringify([canonical(tools as Json), system]));
+  const before = [chain];
+  for (const { role, blocks } of messages) {
+    for (const { block } of blocks) {
+      if (isThinking(block)) continue;
+      const fields = fieldsOf(block).map(({ name, value }) => [name, value]);
+      chain = digest(JSON.stringify([chain, role, stringOf(block.type), fields]));
+    }
+    before.push(chain);
+  }
+  return before;
 };
 
-export const checkThinkingBlocks = (body: JsonObject, bound: boolean): string | undefined => {
-  for (const [index, message] of readMessages(body).entries()) {
-    const own = message.blocks
-      .map(({ block }, at) => ({ block, at, signature: stringOf(block.signature).split(".") }))
-      .filter(({ block, signature }) => block.type === "thinking" && signature[0] === OWN);
-    const changed = own.find(({ block, signature }) => signature[2] !== digest(stringOf(block.thinking)));
-    if (changed !== undefined)
-      return `messages.${index}.content.${changed.at}: Invalid \`signature\` in \`thinking\` block`;
-    if (!bound || own.length === 0) continue;
-    const conversation = conversationBefore(body, index);
-    const foreign = own.find(({ signature }) => signature[1] !== "free" && signature[1] !== conversation);
-    if (foreign !== undefined)
-      return `messages.${index}.content.${foreign.at}: Invalid signature in thinking block. The block is bound to a different conversation.`;
+export type DroppedThinking = {
+  readonly path: string;
+  readonly reason: "model_binding_mismatch" | "prefix_binding_mismatch";
+};
+
+/** Thinking to leave out of the prompt, or one line saying why the request is refused. */
+export const judgeThinking = (body: JsonObject, bound: boolean): readonly DroppedThinking[] | string => {
+  const messages = readMessages(body);
+  const own = messages.some(({ blocks }) => blocks.some(({ block }) => partsOf(block) !== undefined));
+  if (!own) return [];
+  const drops = objectOf(objectOf(body.thinking).block_binding).prefix_mismatch_behavior === "drop_block";
+  const conversations = bound ? conversationsBefore(body, messages) : [];
+  const dropped: DroppedThinking[] = [];
+  for (const [index, { blocks }] of messages.entries()) {
+    let edited = false;
+    for (const { block, path } of blocks) {
+      // Thinking that follows at once was built on what was dropped, and goes with it.
+      edited &&= isThinking(block);
+      const [model, conversation, thinking] = partsOf(block) ?? [];
+      if (thinking !== undefined && thinking !== digest(stringOf(block.thinking)))
+        return `${dotted(path)}: Invalid \`signature\` in \`thinking\` block`;
+      if (model !== undefined && model !== digest(stringOf(body.model))) {
+        dropped.push({ path, reason: "model_binding_mismatch" });
+        continue;
+      }
+      edited ||= bound && conversation !== undefined && ![UNBOUND, conversations[index]].includes(conversation);
+      if (edited && !drops)
+        return `${dotted(path)}: Invalid signature in thinking block. The block is bound to a different conversation.`;
+      if (edited) dropped.push({ path, reason: "prefix_binding_mismatch" });
+    }
   }
-  return undefined;
+  return dropped;
+};
+
+/** Model, conversation and thinking as this simulator signed them. */
+const partsOf = (block: JsonObject): readonly string[] | undefined => {
+  const [maker, ...parts] = block.type === "thinking" ? stringOf(block.signature).split(".") : [];
+  return maker === OWN ? parts : undefined;
 };
 
 /** Thinking that came with calls, until the calls are answered: it must come back with them. */

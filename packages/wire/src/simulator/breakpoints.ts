@@ -1,9 +1,9 @@
 /** Where may this request write entries, and from where does it look for them?
  *  Invariant: breakpoints are in prompt order; longer lifetimes come before shorter ones.
- *  Elsewhere: which blocks may carry a marker at all (validate-markers.ts), what is found and written (cache.ts). */
+ *  Elsewhere: which blocks may carry a marker at all (validate-content.ts), what is found and written (cache.ts). */
 
 import type { JsonObject, Ttl } from "../request.ts";
-import { isObject, listOf, objectOf, readMessages, readResultContent, readSystem } from "./body.ts";
+import { dotted, isObject, listOf, objectOf, readMessages, readResultContent, readSystem } from "./body.ts";
 import type { Rendered, RenderedBlock } from "./render.ts";
 import type { CacheRules } from "./rules.ts";
 
@@ -67,8 +67,7 @@ const markersIn = (body: JsonObject): number => {
 
 const refused = (message: string): Breakpoints => ({ ok: false, message });
 
-const placeOf = (rendered: Rendered, { index }: Breakpoint): string =>
-  (rendered.blocks[index]?.path ?? "").replaceAll("[", ".").replaceAll("]", "");
+const placeOf = (rendered: Rendered, { index }: Breakpoint): string => dotted(rendered.blocks[index]?.path ?? "");
 
 const lifetime = (ttl: Ttl, rules: CacheRules): number => rules.ttls[ttl] ?? 0;
 

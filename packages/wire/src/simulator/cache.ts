@@ -23,13 +23,13 @@ export type MissCause = "expired" | "raced" | "look-back exceeded" | "no marker 
 export type Miss = { readonly cause: MissCause; readonly words: string };
 
 export type Lookup = {
-  /** Tokens read; the block the hit ends at, or -1. */
+  /** Tokens read; the block the read ends at, or -1. */
   readonly read: number;
-  readonly hitIndex: number;
+  readonly readIndex: number;
   /** What the best entry ever written on this chain would give if it were live, readable and found. */
   readonly expected: number;
   readonly miss: Miss | undefined;
-  /** Breakpoints past the hit that will become entries. */
+  /** Breakpoints past the read that will become entries. */
   readonly writes: readonly Breakpoint[];
 };
 
@@ -46,18 +46,18 @@ export class PrefixCache {
 
   /** Reads, and refreshes what was read. */
   lookup(asked: Asked): Lookup {
-    const hit = this.#findHit(asked);
-    const hitIndex = hit?.index ?? -1;
-    if (hit !== undefined) this.#refresh(asked, hit.index, hit.through);
+    const found = this.#find(asked);
+    const readIndex = found?.index ?? -1;
+    if (found !== undefined) this.#refresh(asked, found.index, found.through);
     const best = asked.rendered.blocks.findLastIndex((block) => this.#entries.has(block.hash));
     const writes = asked.breakpoints.filter(
-      ({ index, end }) => index > hitIndex && end >= asked.rules.minimumPrefix && end > 0,
+      ({ index, end }) => index > readIndex && end >= asked.rules.minimumPrefix && end > 0,
     );
     return {
-      read: blockAt(asked, hitIndex)?.end ?? 0,
-      hitIndex,
+      read: blockAt(asked, readIndex)?.end ?? 0,
+      readIndex,
       expected: blockAt(asked, best)?.end ?? 0,
-      miss: best > hitIndex ? this.#missAt(asked, best) : belowMinimum(asked, writes, hitIndex),
+      miss: best > readIndex ? this.#missAt(asked, best) : belowMinimum(asked, writes, readIndex),
       writes,
     };
   }
@@ -111,16 +111,18 @@ export class PrefixCache {
     return entry?.readable && entry.expiresAt > now ? entry : undefined;
   }
 
-  #findHit(asked: Asked): { readonly index: number; readonly through: Breakpoint } | undefined {
+  #find(asked: Asked): { readonly index: number; readonly through: Breakpoint } | undefined {
     for (const through of asked.breakpoints.toReversed())
       for (const index of lookbackFrom(through.index, asked))
         if (this.#live(blockAt(asked, index)?.hash ?? "", asked.startedAt) !== undefined) return { index, through };
     return undefined;
   }
 
-  #refresh(asked: Asked, hitIndex: number, through: Breakpoint): void {
+  #refresh(asked: Asked, readIndex: number, through: Breakpoint): void {
     const { rules, startedAt } = asked;
-    const refreshed = rules.refreshBelowHit ? asked.rendered.blocks.slice(0, hitIndex + 1) : [blockAt(asked, hitIndex)];
+    const refreshed = rules.refreshBelowRead
+      ? asked.rendered.blocks.slice(0, readIndex + 1)
+      : [blockAt(asked, readIndex)];
     for (const block of refreshed) {
       const entry = block && this.#live(block.hash, startedAt);
       if (entry === undefined) continue;
@@ -160,9 +162,9 @@ export type PendingWrites = {
 const blockAt = (asked: Asked, index: number): RenderedBlock | undefined =>
   index < 0 ? undefined : asked.rendered.blocks[index];
 
-const belowMinimum = (asked: Asked, writes: readonly Breakpoint[], hitIndex: number): Miss | undefined => {
+const belowMinimum = (asked: Asked, writes: readonly Breakpoint[], readIndex: number): Miss | undefined => {
   const last = asked.breakpoints.at(-1);
-  if (last === undefined || hitIndex >= 0 || writes.length > 0) return undefined;
+  if (last === undefined || readIndex >= 0 || writes.length > 0) return undefined;
   return {
     cause: "below minimum",
     words: `the longest marked prefix has ${last.end} tokens; this model caches from ${asked.rules.minimumPrefix}`,

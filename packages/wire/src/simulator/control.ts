@@ -1,16 +1,16 @@
 /** How does a test in another process steer the simulator?
- *  Invariant: only requests addressed to a loopback name are obeyed, so no web page can reach in by another name;
- *  every answer is JSON, every refusal one line.
- *  Elsewhere: the same from inside the process (simulator.ts). */
+ *  Invariant: no web page is obeyed but one served from loopback; every answer is JSON, every refusal one line.
+ *  Elsewhere: the same from inside the process (simulator.ts), who may come in at all (reach.ts). */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Json, JsonObject } from "../request.ts";
-import { isObject } from "./body.ts";
+import { isObject, own } from "./body.ts";
 import type { SimClock } from "./clock.ts";
 import type { Engine } from "./engine.ts";
-import { errorType } from "./errors.ts";
+import { errorType, oneLine } from "./errors.ts";
 import type { Fault, FaultQueue } from "./faults.ts";
 import { parseFault } from "./faults.ts";
+import { isForeignPage } from "./reach.ts";
 import { sendJson } from "./reply.ts";
 
 export type ControlCall = {
@@ -26,8 +26,6 @@ export type Controlled = {
   readonly server: { readonly faults: FaultQueue; reset(): void };
 };
 
-const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
-
 export const handleControl = (call: ControlCall, controlled: Controlled): void => {
   const { status, value } = reply(call, controlled);
   sendJson(call.response, { status }, value);
@@ -37,14 +35,13 @@ type Reply = { readonly status: number; readonly value: JsonObject };
 
 const refusal = (status: number, message: string): Reply => ({
   status,
-  value: { type: "error", error: { type: errorType(status), message } },
+  value: { type: "error", error: { type: errorType(status), message: oneLine(message) } },
 });
 
 const reply = ({ request, url, body }: ControlCall, controlled: Controlled): Reply => {
-  if (!loopbackHost.test(request.headers.host ?? ""))
-    return refusal(403, "control: the Host header must be a loopback name");
+  if (isForeignPage(request)) return refusal(403, "control: a web page from elsewhere may not steer the simulator");
   const endpoint = `${request.method} ${url.pathname}`;
-  const action = actions[endpoint];
+  const action = own(actions, endpoint);
   if (action === undefined) return refusal(404, `control: no such endpoint: ${endpoint}`);
   const given = parse(body);
   if (given === undefined) return refusal(400, "control: the body is not valid JSON");

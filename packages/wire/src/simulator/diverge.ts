@@ -60,6 +60,7 @@ const differingField = (block: RenderedBlock, other: NonNullable<Seen["next"]>):
   const theirs = new Map(other.digests);
   const different = block.digests.find(([shown, digest]) => theirs.get(shown) !== digest);
   if (different !== undefined) return different[0];
-  const missing = other.digests.find(([shown]) => !block.digests.some(([own]) => own === shown));
+  const ours = new Set(block.digests.map(([shown]) => shown));
+  const missing = other.digests.find(([shown]) => !ours.has(shown));
   return (missing ?? block.digests.at(-1))?.[0] ?? "";
 };

@@ -2,6 +2,7 @@
  *  Invariant: the status decides the type; the message is one line that names the place.
  *  Elsewhere: when a request is refused (validate*.ts, breakpoints.ts), injected failures (faults.ts). */
 
+import { inspect } from "node:util";
 import type { JsonObject } from "../request.ts";
 
 export type Refusal = { readonly status: number; readonly message: string };
@@ -28,7 +29,16 @@ export const errorBody = ({ status, message }: Refusal, requestId: string): Json
   request_id: requestId,
 });
 
-export const invalid = (message: string): Refusal => ({ status: 400, message });
+/** Names in a message come from the client, and may hold line breaks. */
+export const oneLine = (message: string): string => message.replaceAll(/[\r\n\u2028\u2029]+/g, " ");
+
+export const invalid = (message: string): Refusal => ({ status: 400, message: oneLine(message) });
+
+/** A 500 for what someone else's function threw: anything can be thrown. */
+export const thrownBy = (whose: "script" | "simulator", cause: unknown): Refusal => {
+  const words = cause instanceof Error ? cause.message || cause.name : inspect(cause, { depth: 0 });
+  return { status: 500, message: oneLine(`${whose}: ${words}`) };
+};
 
 /** A simulator that could not be started or configured: one line, nothing left open. */
 export class SimulatorError extends Error {

@@ -3,7 +3,7 @@
  *  Elsewhere: carrying them out (serve-answer.ts). */
 
 import type { Json, JsonObject } from "../request.ts";
-import { isObject } from "./body.ts";
+import { isObject, own } from "./body.ts";
 
 export type FaultKind =
   /** An error status instead of an answer; nothing is read, written or billed. */
@@ -98,14 +98,14 @@ const kinds: Readonly<
 export const parseFault = (value: Json | undefined): Fault | string => {
   if (!isObject(value)) return "fault: expected an object";
   const kind = value.kind;
-  const known = typeof kind === "string" ? kinds[kind] : undefined;
+  const known = typeof kind === "string" ? own(kinds, kind) : undefined;
   if (known === undefined) return `fault.kind: expected one of ${Object.keys(kinds).join(", ")}`;
   const rules: Record<string, FieldRule> = { ...common, ...known.fields };
   for (const name of known.required)
     if (value[name] === undefined) return `fault.${name}: required for ${String(kind)}`;
   for (const [name, given] of Object.entries(value)) {
     if (name === "kind") continue;
-    const rule = rules[name];
+    const rule = own(rules, name);
     if (rule === undefined) return `fault.${name}: unknown field for ${String(kind)}`;
     const wrong = wrongValue(given, rule);
     if (wrong !== undefined) return `fault.${name}: expected ${wrong}`;

@@ -124,6 +124,9 @@ export const countedBlock = (block: JsonObject): CountedBlock => {
   }
 };
 
+export const isThinking = (block: JsonObject): boolean =>
+  block.type === "thinking" || block.type === "redacted_thinking";
+
 export const imagesIn = (block: JsonObject): number =>
   block.type === "image"
     ? 1

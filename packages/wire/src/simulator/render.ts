@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import type { Json, JsonObject, Ttl } from "../request.ts";
 import { isObject, listOf, objectOf, readMessages, readResultContent, readSystem, stringOf } from "./body.ts";
 import type { Field } from "./render-block.ts";
-import { canonical, citesIn, countedBlock, countedTool, fieldsOf, imagesIn } from "./render-block.ts";
+import { canonical, citesIn, countedBlock, countedTool, fieldsOf, imagesIn, isThinking } from "./render-block.ts";
 import type { CacheRules, KeyParameter, Level } from "./rules.ts";
 import { levels } from "./rules.ts";
 import type { TokenRule } from "./tokens.ts";
@@ -46,6 +46,8 @@ export type RenderInput = {
   readonly partition: string;
   readonly rules: CacheRules;
   readonly tokenRule: TokenRule;
+  /** Paths of the thinking that the provider takes out before the model sees the prompt. */
+  readonly dropped: ReadonlySet<string>;
 };
 
 type Piece = {
@@ -103,12 +105,14 @@ type Parameters = Readonly<Partial<Record<KeyParameter, Json>>>;
 
 const keyParameters = ({ body, betas, rules }: RenderInput): Parameters => {
   const { effort, ...output } = objectOf(body.output_config);
+  // What happens to thinking that no longer fits shows in the prompt by itself: the cache restarts at the edit.
+  const { block_binding: _binding, ...thinking } = objectOf(body.thinking);
   const blocks = readMessages(body).flatMap((message) => message.blocks);
   const images = blocks.reduce((count, { block }) => count + imagesIn(block), 0);
   const given: Partial<Record<KeyParameter, Json | undefined>> = {
     model: body.model,
     speed: body.speed,
-    thinking: body.thinking,
+    thinking: isObject(body.thinking) ? thinking : undefined,
     effort,
     tool_choice: body.tool_choice,
     output_format: body.output_format ?? (Object.keys(output).length > 0 ? output : undefined),
@@ -182,8 +186,6 @@ const piecesByLevel = (input: RenderInput): Record<Level, readonly Piece[]> => {
   };
 };
 
-const isThinking = (block: JsonObject): boolean => block.type === "thinking" || block.type === "redacted_thinking";
-
 /** Messages before this index have lost their thinking, where the model keeps only the last turn's. */
 const thinkingKeptFrom = (body: JsonObject, rules: CacheRules): number =>
   rules.earlierThinking === "keep-all"
@@ -193,7 +195,7 @@ const thinkingKeptFrom = (body: JsonObject, rules: CacheRules): number =>
       );
 
 /** Messages are flattened: a role change is in the key, a message boundary is not, so same-role turns merge. */
-const messagePieces = ({ body, rules, tokenRule }: RenderInput): readonly Piece[] => {
+const messagePieces = ({ body, rules, tokenRule, dropped }: RenderInput): readonly Piece[] => {
   const keptFrom = thinkingKeptFrom(body, rules);
   const pieces: Piece[] = [];
   let stripped: string | undefined;
@@ -209,6 +211,7 @@ const messagePieces = ({ body, rules, tokenRule }: RenderInput): readonly Piece[
         fields: [{ name: "output_config", shown: ".output_config", value: canonical(effort) }],
       });
     for (const { block, path, bare } of message.blocks) {
+      if (dropped.has(path)) continue;
       if (index < keptFrom && isThinking(block)) {
         stripped ??= path;
         continue;

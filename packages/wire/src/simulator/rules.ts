@@ -5,6 +5,7 @@
 import type { ModelFacts } from "../models.ts";
 import { DEFAULT_MODEL, knownModels, modelFacts } from "../models.ts";
 import type { Json, Ttl } from "../request.ts";
+import { own } from "./body.ts";
 
 /** The levels of a prompt, in render order. Losing one loses all after it. */
 export const levels = ["tools", "system", "messages"] as const;
@@ -34,8 +35,9 @@ export type CacheRules = {
   readonly defaults: Readonly<Partial<Record<KeyParameter, Json>>>;
   /** Where web-search and web-fetch tools enter the render: toggling them keeps the tools before that level. */
   readonly webToolsLevel: Level;
-  /** presence: having any image at all is in the key; count: how many; a conversation that only grows keeps its key under none. */
-  readonly images: "presence" | "count" | "none";
+  /** What of the images is in the key of the messages. count: how many, so that adding one anywhere, also in a new
+   *  turn, loses them all, as the vendor's table says; presence: whether there is any; none: nothing but their blocks. */
+  readonly images: "count" | "presence" | "none";
   readonly maxMarkers: number;
   readonly lookbackPositions: number;
   /** runs: consecutive tool_use blocks are one position, and so are tool_result blocks; singly: each block is one. */
@@ -47,7 +49,7 @@ export type CacheRules = {
   readonly readable: "first-event" | "complete";
   /** A read through a marker of another lifetime extends the entry by the shorter of the two, or by the entry's own. */
   readonly mixedRefresh: "shorter" | "entry";
-  readonly refreshBelowHit: boolean;
+  readonly refreshBelowRead: boolean;
   readonly isolation: "workspace" | "organization";
   readonly earlierThinking: "keep-all" | "last-turn";
   /** Server-tool results act as a marker of this lifetime once the request has any marker. */
@@ -100,7 +102,7 @@ const anthropicCache: Omit<CacheRules, "minimumPrefix" | "earlierThinking"> = {
   },
   defaults: { effort: "high", speed: "standard", thinking: { type: "disabled" } },
   webToolsLevel: "system",
-  images: "presence",
+  images: "count",
   maxMarkers: 4,
   lookbackPositions: 20,
   lookback: "runs",
@@ -109,7 +111,7 @@ const anthropicCache: Omit<CacheRules, "minimumPrefix" | "earlierThinking"> = {
   defaultTtl: "5m",
   readable: "first-event",
   mixedRefresh: "shorter",
-  refreshBelowHit: false,
+  refreshBelowRead: false,
   isolation: "workspace",
   serverResultMarker: "5m",
 };
@@ -195,26 +197,26 @@ export const anthropicRules = (model: string, table: RuleTable = {}): ModelRules
   const standIn = table.unknownAs === undefined ? undefined : modelFacts(table.unknownAs, models);
   const facts = modelFacts(model, models) ?? standIn;
   const base = facts ?? modelFacts(DEFAULT_MODEL, knownModels);
-  const own = anthropicModels[base?.id ?? model] ?? {};
+  const row = own(anthropicModels, base?.id ?? model) ?? {};
   const all = table.overrides ?? {};
-  const single = table.byModel?.[model] ?? {};
+  const single = own(table.byModel ?? {}, model) ?? {};
   return {
     model,
     cache: {
       ...anthropicCache,
       minimumPrefix: base?.minimumPrefix ?? 0,
       earlierThinking: base?.earlierThinking ?? "keep-all",
-      ...own.cache,
+      ...row.cache,
       ...all.cache,
       ...single.cache,
       invalidation: {
         ...anthropicCache.invalidation,
-        ...own.cache?.invalidation,
+        ...row.cache?.invalidation,
         ...all.cache?.invalidation,
         ...single.cache?.invalidation,
       },
     },
-    accepts: { ...anthropicAccepts, ...own.accepts, ...all.accepts, ...single.accepts },
+    accepts: { ...anthropicAccepts, ...row.accepts, ...all.accepts, ...single.accepts },
     ...(facts ? { facts } : {}),
   };
 };

@@ -1,6 +1,7 @@
 /** How is an answer sent, and how is it broken on request?
  *  Invariant: entries become readable immediately before the first byte of the answer; a client that goes away,
- *  or a connection that breaks, ends the work and closes the ledger row.
+ *  a connection that breaks, or a script that fails late, ends the work and closes the ledger row. Nothing here
+ *  refers to the request's body, which may be large while its stream is held open.
  *  Elsewhere: the events (answer.ts), accepting the request (engine.ts, server.ts). */
 
 import type { ServerResponse } from "node:http";
@@ -8,28 +9,50 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Json } from "../request.ts";
 import type { SimEvent, SimMessage } from "./answer.ts";
 import { closingEvents, contentEvents, startEvent, wholeMessage } from "./answer.ts";
-import type { Admission } from "./engine.ts";
-import { errorType } from "./errors.ts";
+import type { Progress } from "./engine.ts";
+import { errorType, thrownBy } from "./errors.ts";
 import type { Fault } from "./faults.ts";
-import { countedBlock } from "./render-block.ts";
+import { refuse } from "./reply.ts";
 
 export type Delivery = {
   readonly response: ServerResponse;
-  readonly admission: Admission;
+  readonly progress: Progress;
   readonly message: SimMessage;
+  readonly stream: boolean;
   readonly fault: Fault | undefined;
   readonly requestId: string;
   readonly betweenEventsMs: number;
   readonly hold: Promise<unknown> | undefined;
 };
 
-export const sendWhole = ({ response, admission, message, fault, requestId }: Delivery): void => {
-  if (response.destroyed) {
-    admission.finish("aborted", 0);
+export const deliver = async (delivery: Delivery): Promise<void> => {
+  try {
+    await (delivery.stream ? sendStream(delivery) : sendWhole(delivery));
+  } catch (cause) {
+    failLate(delivery, cause);
+  }
+};
+
+/** A `hold` that rejects, or content that is no JSON. */
+const failLate = ({ response, progress, requestId }: Delivery, cause: unknown): void => {
+  const refusal = thrownBy("script", cause);
+  if (!response.headersSent) {
+    progress.finish("refused", { status: refusal.status, error: refusal.message });
+    refuse(response, refusal, { requestId });
     return;
   }
-  admission.begin(message.content);
+  progress.finish("interrupted", { error: refusal.message });
+  response.end(errorFrame(refusal.status, refusal.message));
+};
+
+const sendWhole = async ({ response, progress, message, fault, requestId, hold }: Delivery): Promise<void> => {
   const whole = JSON.stringify(wholeMessage(withFaultyIds(message, fault)));
+  await hold;
+  if (response.destroyed) {
+    progress.finish("aborted");
+    return;
+  }
+  progress.begin(message.content);
   const cut = fault?.kind === "truncated-json" || fault?.kind === "reset-mid-stream";
   const text = cut ? whole.slice(0, Math.floor(whole.length / 2)) : whole;
   const promised = fault?.kind === "reset-mid-stream" ? whole : text;
@@ -38,16 +61,16 @@ export const sendWhole = ({ response, admission, message, fault, requestId }: De
     "content-length": String(Buffer.byteLength(promised)),
     "request-id": requestId,
   });
-  admission.finish(cut ? "interrupted" : "complete", message.usage.output);
+  progress.finish(cut ? "interrupted" : "complete", { output: message.usage.output });
   if (fault?.kind === "reset-mid-stream") response.write(text, () => breakOff(response));
   else response.end(text);
 };
 
-export const sendStream = async (delivery: Delivery): Promise<void> => {
-  const { response, admission, fault, requestId } = delivery;
+const sendStream = async (delivery: Delivery): Promise<void> => {
+  const { response, progress, fault, requestId } = delivery;
   const message = withFaultyIds(delivery.message, fault);
   if (response.destroyed) {
-    admission.finish("aborted", 0);
+    progress.finish("aborted");
     return;
   }
   response.writeHead(200, {
@@ -55,12 +78,12 @@ export const sendStream = async (delivery: Delivery): Promise<void> => {
     "cache-control": "no-cache",
     "request-id": requestId,
   });
-  admission.begin(message.content);
+  progress.begin(message.content);
   const gap = fault?.kind === "slow-drip" ? fault.delayMs : delivery.betweenEventsMs;
   let sent = 0;
   let generated = 0;
   const finish = (outcome: "complete" | "interrupted" | "aborted"): void =>
-    admission.finish(outcome, outcome === "complete" ? message.usage.output : generated);
+    progress.finish(outcome, { output: outcome === "complete" ? message.usage.output : generated });
   for await (const event of paced(message, delivery.hold, gap)) {
     if (response.destroyed) return finish("aborted");
     const broken = breakBefore(event, sent, fault);
@@ -72,7 +95,7 @@ export const sendStream = async (delivery: Delivery): Promise<void> => {
     }
     const flushed = response.write(frame(event));
     sent += 1;
-    if (event.event === "content_block_stop") generated += blockTokens(message, event, admission);
+    if (event.event === "content_block_stop") generated += message.blockTokens[event.data.index as number] ?? 0;
     if (!flushed && !response.destroyed) await drained(response);
   }
   if (response.destroyed) return finish("aborted");
@@ -84,6 +107,12 @@ export const sendStream = async (delivery: Delivery): Promise<void> => {
 const breakOff = (response: ServerResponse): void => response.socket?.destroySoon();
 
 const frame = ({ event, data }: SimEvent): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+
+const errorFrame = (status: number, message: string): string =>
+  frame({
+    event: "error",
+    data: { type: "error", error: { type: errorType(status), message }, request_id: null },
+  });
 
 async function* paced(
   message: SimMessage,
@@ -110,11 +139,6 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on("close", done);
   });
 
-const blockTokens = (message: SimMessage, event: SimEvent, admission: Admission): number => {
-  const block = message.content[event.data.index as number];
-  return block === undefined ? 0 : admission.terms.tokenRule(countedBlock(block));
-};
-
 /** "reset", the last text to send, or undefined to go on. */
 const breakBefore = (event: SimEvent, sent: number, fault: Fault | undefined): string | undefined => {
   switch (fault?.kind) {
@@ -122,10 +146,7 @@ const breakBefore = (event: SimEvent, sent: number, fault: Fault | undefined): s
       return sent >= fault.afterEvents ? "reset" : undefined;
     case "error-mid-stream":
       return event.event === (fault.moment === "before-content" ? "content_block_start" : "content_block_stop")
-        ? frame({
-            event: "error",
-            data: { type: "error", error: { type: errorType(529), message: "Overloaded" }, request_id: null },
-          })
+        ? errorFrame(529, "Overloaded")
         : undefined;
     case "truncated-json":
       return event.event === "content_block_delta" || event.event === "message_delta" ? half(frame(event)) : undefined;

@@ -1,27 +1,30 @@
 /** How is the simulator reached over HTTP?
- *  Invariant: loopback only; credentials are hashed on arrival and never kept; a body is parsed once and dropped.
+ *  Invariant: loopback only; credentials are hashed on arrival and never kept; a body is parsed once, and dropped
+ *  before its answer is sent; every row that is opened in the ledger is closed.
  *  Real delays, where a test asks for them, are made here and in serve-answer.ts only.
- *  Elsewhere: what a request does (engine.ts), control endpoints (control.ts), sending (serve-answer.ts). */
+ *  Elsewhere: reading requests (receive.ts), what one does (engine.ts), control (control.ts), sending (serve-answer.ts). */
 
 import { hash } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { messageOf, stableId } from "./answer.ts";
-import type { ParsedBody } from "./body.ts";
-import { parseBody, stringOf } from "./body.ts";
+import { stringOf } from "./body.ts";
+import { checkedAnswer } from "./check-answer.ts";
 import type { SimClock } from "./clock.ts";
 import { handleControl } from "./control.ts";
 import type { Admission, Engine } from "./engine.ts";
 import type { Refusal } from "./errors.ts";
-import { invalid } from "./errors.ts";
+import { thrownBy } from "./errors.ts";
 import type { Fault } from "./faults.ts";
 import { FaultQueue, retryHeaders } from "./faults.ts";
 import { Gathering } from "./gathering.ts";
-import type { Ledger } from "./ledger.ts";
+import { isLoopbackHost } from "./reach.ts";
+import { betasOf, credentialOf, headersOf, openBody, readBody, urlOf } from "./receive.ts";
 import { refuse, sendJson } from "./reply.ts";
 import type { SimAnswer, SimRequest, SimScript } from "./script.ts";
-import { sendStream, sendWhole } from "./serve-answer.ts";
+import type { Delivery } from "./serve-answer.ts";
+import { deliver } from "./serve-answer.ts";
 
 export type KeptRequest = {
   readonly sequence: number;
@@ -40,8 +43,8 @@ export type ServerParts = {
 
 /** A long delay must not keep a program alive whose simulator is closed. */
 const unreferenced = { ref: false };
-const MAX_BODY_BYTES = 32 * 1024 * 1024;
-const credentialHeaders = new Set(["x-api-key", "authorization", "cookie", "proxy-authorization"]);
+/** What a race yields when the client goes away first; a script cannot return it. */
+const GONE = Symbol("the client has gone");
 
 export class SimServer {
   readonly faults = new FaultQueue();
@@ -56,7 +59,7 @@ export class SimServer {
   constructor(parts: ServerParts) {
     this.#parts = parts;
     this.http = createServer((request, response) => {
-      this.#route(request, response).catch((cause: unknown) => this.#failed(response, cause));
+      this.#serve(request, response).catch((cause: unknown) => this.#failed(response, cause));
     });
     // Many forks connect at the same moment, and agents hold their streams open for long.
     this.http.requestTimeout = 0;
@@ -74,26 +77,32 @@ export class SimServer {
     this.#others = 0;
   }
 
-  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? "/", "http://simulator");
-    const received = await readBody(request);
-    if (received === undefined) return;
-    if (url.pathname.startsWith("/_sim/")) {
+  /** Two steps, because a waiting function keeps all its variables: the first one holds the body, and has ended
+   *  when the second, which may take as long as a stream stays open, begins. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const delivery = await this.#route(request, response);
+    if (delivery !== undefined) await deliver(delivery);
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<Delivery | undefined> {
+    const body = await readBody(request);
+    if (body === undefined) return;
+    const url = urlOf(request);
+    const path = url?.pathname ?? "";
+    const refuseHere = (status: number, message: string): undefined => {
+      refuse(response, { status, message }, { requestId: this.#otherId(path) });
+    };
+    if (!isLoopbackHost(request)) return refuseHere(403, "host: the Host header must be a loopback name");
+    if (url !== null && path.startsWith("/_sim/")) {
       const { engine, clock } = this.#parts;
-      return handleControl({ request, response, url, body: received }, { engine, clock, server: this });
+      handleControl({ request, response, url, body }, { engine, clock, server: this });
+      return;
     }
-    const isMessages = url.pathname === "/v1/messages";
-    if (!isMessages && url.pathname !== "/v1/messages/count_tokens") {
-      const refusal = { status: 404, message: `Not found: ${request.method} ${url.pathname}` };
-      return refuse(response, refusal, { requestId: this.#otherId(url.pathname) });
-    }
-    if (request.method !== "POST")
-      return refuse(
-        response,
-        { status: 405, message: "Method Not Allowed" },
-        { requestId: this.#otherId(url.pathname) },
-      );
-    return isMessages ? this.#message(request, response, received) : this.#count(request, response, received);
+    if (path !== "/v1/messages" && path !== "/v1/messages/count_tokens")
+      return refuseHere(404, `Not found: ${request.method} ${path}`);
+    if (request.method !== "POST") return refuseHere(405, "Method Not Allowed");
+    const arrival = { request, response, body };
+    return path === "/v1/messages" ? this.#message(arrival) : this.#count(arrival);
   }
 
   #otherId(path: string): string {
@@ -101,33 +110,33 @@ export class SimServer {
     return stableId("req", this.#others, `other ${path}`);
   }
 
-  #count(request: IncomingMessage, response: ServerResponse, received: Buffer): void {
+  #count({ request, response, body }: Arrival): undefined {
     const requestId = this.#otherId("count_tokens");
-    const entry = this.#enter(request, received);
+    const opened = openBody(request, body);
     const counted =
-      "parsed" in entry ? this.#parts.engine.count({ parsed: entry.parsed, betas: betasOf(request) }) : entry;
+      "parsed" in opened ? this.#parts.engine.count({ parsed: opened.parsed, betas: betasOf(request) }) : opened;
     if (typeof counted === "number") sendJson(response, { status: 200, requestId }, { input_tokens: counted });
     else refuse(response, counted, { requestId });
   }
 
-  async #message(request: IncomingMessage, response: ServerResponse, received: Buffer): Promise<void> {
+  async #message({ request, response, body: received }: Arrival): Promise<Delivery | undefined> {
+    const { engine, clock, keepBodies } = this.#parts;
+    const { ledger } = engine;
     const sequence = ++this.#sequence;
     const requestId = stableId("req", sequence, "message");
-    const startedAt = this.#parts.clock.now();
+    const startedAt = clock.now();
     const headers = headersOf(request);
-    if (this.#parts.keepBodies) this.kept.push({ sequence, path: request.url ?? "", headers, body: received });
-    const entry = this.#enter(request, received);
-    const body = "parsed" in entry ? entry.parsed.body : {};
+    if (keepBodies) this.kept.push({ sequence, path: request.url ?? "", headers, body: received });
+    const opened = openBody(request, received);
+    const body = "parsed" in opened ? opened.parsed.body : {};
     const model = stringOf(body.model);
-    const stream = body.stream === true;
-    const { ledger } = this.#parts.engine;
     const workspace = this.#workspace(request);
-    ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream });
-    const refuseHere = (refusal: Refusal, extra: Readonly<Record<string, string>> = {}): void => {
+    ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: body.stream === true });
+    const refuseHere = (refusal: Refusal, extra: Readonly<Record<string, string>> = {}): undefined => {
       ledger.update(requestId, { status: refusal.status, outcome: "refused", error: refusal.message });
       refuse(response, refusal, { requestId, extra });
     };
-    if (!("parsed" in entry)) return refuseHere(entry);
+    if (!("parsed" in opened)) return refuseHere(opened);
     const fault = this.faults.take(model);
     if (fault?.kind === "status" || fault?.kind === "reset") {
       if (fault.latencyMs) await delay(fault.latencyMs, undefined, unreferenced);
@@ -137,59 +146,48 @@ export class SimServer {
       request.socket.resetAndDestroy();
       return;
     }
-    const { parsed } = entry;
-    const betas = betasOf(request);
-    const admission = this.#parts.engine.admit({ parsed, betas, workspace, sequence, requestId, startedAt });
+    const { parsed } = opened;
+    const admission = engine.admit({ parsed, betas: betasOf(request), workspace, sequence, requestId, startedAt });
     if (!admission.ok) {
       // The others of a gathering must not wait for one that was refused.
       if (fault?.kind === "together") this.#gathering.leave(fault);
       return refuseHere(admission);
     }
-    await this.#answer({ request: { body, headers, model }, response, admission, fault, requestId, stream, ledger });
+    return this.#decide({ request: { body, headers, model }, response, admission, fault, requestId });
   }
 
-  async #answer(job: Job): Promise<void> {
-    const { request, response, admission, fault, requestId } = job;
-    const prewarm = request.body.max_tokens === 0;
+  /** The script's answer, ready to be sent; nothing when the client went away or the script failed. */
+  async #decide({ request, response, admission, fault, requestId }: Admitted): Promise<Delivery | undefined> {
+    const { progress, terms } = admission;
     const gone = closed(response);
-    let answer: SimAnswer | undefined;
     try {
-      answer = await Promise.race([this.#decide(request, prewarm, fault), gone]);
+      const given = await Promise.race([this.#ask(request, fault), gone]);
+      if (given === GONE) {
+        progress.finish("aborted");
+        return;
+      }
+      const answer = checkedAnswer(given);
+      const message = messageOf(answer, terms);
+      const hold = answer.hold === undefined ? undefined : Promise.race([answer.hold, gone]);
+      // It may reject before the sender looks at it.
+      hold?.catch(() => undefined);
+      const { betweenEventsMs } = this.#parts.latency;
+      const stream = request.body.stream === true;
+      return { response, progress, message, stream, fault, requestId, betweenEventsMs, hold };
     } catch (cause) {
-      admission.finish("refused", 0);
-      const message = `script: ${cause instanceof Error ? cause.message : String(cause)}`;
-      job.ledger.update(requestId, { status: 500, error: message });
-      return refuse(response, { status: 500, message }, { requestId });
+      const refusal = thrownBy("script", cause);
+      progress.finish("refused", { status: refusal.status, error: refusal.message });
+      refuse(response, refusal, { requestId });
+      return;
     }
-    if (answer === undefined) return admission.finish("aborted", 0);
-    const message = messageOf(answer, admission.terms);
-    const { betweenEventsMs } = this.#parts.latency;
-    const hold = answer.hold === undefined ? undefined : Promise.race([answer.hold, gone]);
-    const delivery = { response, admission, message, fault, requestId, betweenEventsMs, hold };
-    if (job.stream) return sendStream(delivery);
-    await hold;
-    sendWhole(delivery);
   }
 
-  async #decide(request: SimRequest, prewarm: boolean, fault: Fault | undefined): Promise<SimAnswer> {
+  async #ask(request: SimRequest, fault: Fault | undefined): Promise<SimAnswer> {
     const wait = fault?.latencyMs ?? this.#parts.latency.firstEventMs;
     if (wait > 0) await delay(wait, undefined, unreferenced);
     if (fault?.kind === "together") await this.#gathering.join(fault);
-    if (prewarm) return { content: [], stopReason: "max_tokens", outputTokens: 0 };
+    if (request.body.max_tokens === 0) return { content: [], stopReason: "max_tokens", outputTokens: 0 };
     return this.#parts.script(request);
-  }
-
-  /** The checks before the provider looks at the request itself. */
-  #enter(request: IncomingMessage, received: Buffer): { readonly parsed: ParsedBody } | Refusal {
-    if (credentialOf(request) === "") return { status: 401, message: "x-api-key header is required" };
-    if (received.length > MAX_BODY_BYTES) return { status: 413, message: "Request exceeds the maximum size of 32 MB" };
-    try {
-      const parsed = parseBody(received.toString("utf8"));
-      return parsed === undefined ? invalid("body: Input should be a valid dictionary") : { parsed };
-    } catch (cause) {
-      const reason = cause instanceof Error ? cause.message.split("\n")[0] : "";
-      return invalid(`The request body is not valid JSON: ${reason}`);
-    }
   }
 
   #workspace(request: IncomingMessage): string {
@@ -200,66 +198,27 @@ export class SimServer {
   }
 
   #failed(response: ServerResponse, cause: unknown): void {
-    const message = cause instanceof Error ? cause.message : String(cause);
     if (response.headersSent) response.destroy();
-    else refuse(response, { status: 500, message: `simulator: ${message}` }, { requestId: this.#otherId("failed") });
+    else refuse(response, thrownBy("simulator", cause), { requestId: this.#otherId("failed") });
   }
 }
 
-type Job = {
+type Arrival = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly body: Buffer };
+
+type Admitted = {
   readonly request: SimRequest;
   readonly response: ServerResponse;
   readonly admission: Admission;
   readonly fault: Fault | undefined;
   readonly requestId: string;
-  readonly stream: boolean;
-  readonly ledger: Ledger;
 };
 
 /** Resolves when the client has gone, or the answer has been sent. */
-const closed = (response: ServerResponse): Promise<undefined> =>
+const closed = (response: ServerResponse): Promise<typeof GONE> =>
   new Promise((resolve) => {
-    response.once("close", () => resolve(undefined));
+    if (response.destroyed) resolve(GONE);
+    else response.once("close", () => resolve(GONE));
   });
-
-/** Undefined when the client went away while sending. An oversized body is read to its end but not kept whole. */
-const readBody = async (request: IncomingMessage): Promise<Buffer | undefined> => {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length <= MAX_BODY_BYTES + 65_536) chunks.push(chunk);
-    }
-  } catch {
-    return undefined;
-  }
-  return Buffer.concat(chunks);
-};
-
-const header = (request: IncomingMessage, name: string): string => {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(",") : (value ?? "");
-};
-
-const credentialOf = (request: IncomingMessage): string =>
-  header(request, "x-api-key").trim() ||
-  header(request, "authorization")
-    .replace(/^bearer\s+/i, "")
-    .trim();
-
-const betasOf = (request: IncomingMessage): readonly string[] =>
-  header(request, "anthropic-beta")
-    .split(",")
-    .map((beta) => beta.trim())
-    .filter((beta) => beta !== "");
-
-const headersOf = (request: IncomingMessage): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.keys(request.headers)
-      .filter((name) => !credentialHeaders.has(name))
-      .map((name) => [name, header(request, name)]),
-  );
 
 const statusMessage = (status: number): string =>
   status === 429

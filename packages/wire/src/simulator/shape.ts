@@ -3,7 +3,7 @@
  *  Elsewhere: which fields have which type (validate.ts, validate-content.ts). */
 
 import type { Json, JsonObject } from "../request.ts";
-import { isObject } from "./body.ts";
+import { isObject, own } from "./body.ts";
 
 export type Checker = (value: Json, place: string) => string | undefined;
 
@@ -56,6 +56,38 @@ export const first = <T>(
   return undefined;
 };
 
+/** The first item that stands in the list a second time. */
+export const firstRepeated = (items: readonly string[]): string | undefined => {
+  const seen = new Set<string>();
+  return items.find((item) => seen.size === seen.add(item).size);
+};
+
+const MAX_DEPTH = 200;
+/** Deep enough to name a field of a block or of a tool's schema; the whole path would be a line of its own. */
+const NAMED_DEPTH = 5;
+
+/** Everything after this check may recurse into the body. */
+export const isShallow: Checker = (value, place) => {
+  const path = pathBelow(value, MAX_DEPTH);
+  if (path === undefined) return undefined;
+  const named = [...(place === "" ? [] : [place]), ...path.toReversed().slice(0, NAMED_DEPTH)].join(".");
+  return `${named}: Input should not be nested deeper than ${MAX_DEPTH} levels`;
+};
+
+/** The keys down to the first value nested deeper than `levels`, innermost first. */
+const pathBelow = (value: Json, levels: number): string[] | undefined => {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (levels === 0) return [];
+  for (const [key, item] of Object.entries(value)) {
+    const below = pathBelow(item, levels - 1);
+    if (below !== undefined) {
+      below.push(key);
+      return below;
+    }
+  }
+  return undefined;
+};
+
 export type Shape = {
   readonly required?: Readonly<Record<string, Checker>>;
   readonly optional?: Readonly<Record<string, Checker>>;
@@ -73,9 +105,9 @@ export const isShape =
         object[name] === undefined ? `${under(name)}: Field required` : undefined,
       ) ??
       first(Object.entries(object), ([name, field]) => {
-        const needed = required[name];
+        const needed = own(required, name);
         if (needed !== undefined) return needed(field, under(name));
-        const allowed = optional[name];
+        const allowed = own(optional, name);
         if (allowed === undefined) return `${under(name)}: Extra inputs are not permitted`;
         return field === null ? undefined : allowed(field, under(name));
       })

@@ -1,9 +1,9 @@
 /** Is every content block and tool well formed?
  *  Invariant: blocks only the provider's own tools make are passed through; all others are checked field by field.
- *  Elsewhere: the order of blocks and turns (validate-turns.ts), markers (validate-markers.ts). */
+ *  Elsewhere: the order of blocks and turns (validate-turns.ts), where markers stand (breakpoints.ts). */
 
 import type { Json } from "../request.ts";
-import { isObject } from "./body.ts";
+import { isObject, own } from "./body.ts";
 import type { Checker, Shape } from "./shape.ts";
 import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "./shape.ts";
 
@@ -24,7 +24,7 @@ const textShape: Shape = {
 
 const isResultBlock: Checker = (value, place) => {
   const type = isObject(value) ? value.type : undefined;
-  const shape = typeof type === "string" ? resultBlocks[type] : undefined;
+  const shape = typeof type === "string" ? own(resultBlocks, type) : undefined;
   return shape === undefined
     ? `${place}: Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${Object.keys(resultBlocks).join(", ")}`
     : isShape(shape)(value, place);
@@ -71,7 +71,7 @@ const providerBlock =
 const isBlock: Checker = (value, place) => {
   const type = isObject(value) ? value.type : undefined;
   if (type === undefined) return `${place}.type: Field required`;
-  const shape = typeof type === "string" ? blocks[type] : undefined;
+  const shape = typeof type === "string" ? own(blocks, type) : undefined;
   if (shape !== undefined) return isShape(withoutThinkingMarker(String(type), value, shape))(value, place);
   if (typeof type === "string" && providerBlock.test(type)) return undefined;
   return `${place}: Input tag '${String(type)}' found using 'type' does not match any of the expected tags: ${Object.keys(blocks).join(", ")}`;

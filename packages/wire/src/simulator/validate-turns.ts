@@ -6,7 +6,7 @@ import type { JsonObject } from "../request.ts";
 import type { ReadMessage } from "./body.ts";
 import { listOf, objectOf, readMessages, stringOf } from "./body.ts";
 import type { AcceptanceRules } from "./rules.ts";
-import { first } from "./shape.ts";
+import { first, firstRepeated } from "./shape.ts";
 
 type Turn = { readonly role: string; readonly at: number; readonly blocks: readonly JsonObject[] };
 
@@ -81,13 +81,11 @@ const checkSystemMessages = (messages: readonly ReadMessage[], accepts: Acceptan
 const endsInServerToolUse = (message: ReadMessage): boolean => message.blocks.at(-1)?.block.type === "server_tool_use";
 
 const mergedTurns = (messages: readonly ReadMessage[]): readonly Turn[] => {
-  const turns: Turn[] = [];
-  messages.forEach(({ role, blocks }, at) => {
-    const last = turns.at(-1);
-    const own = blocks.map(({ block }) => block);
-    if (last?.role === role) turns[turns.length - 1] = { ...last, blocks: [...last.blocks, ...own] };
-    else turns.push({ role, at, blocks: own });
-  });
+  const turns: (Turn & { readonly blocks: JsonObject[] })[] = [];
+  for (const [at, { role, blocks }] of messages.entries()) {
+    if (turns.at(-1)?.role !== role) turns.push({ role, at, blocks: [] });
+    for (const { block } of blocks) turns.at(-1)?.blocks.push(block);
+  }
   return turns;
 };
 
@@ -99,8 +97,7 @@ const checkPairing = (turns: readonly Turn[]): string | undefined =>
     const previous = turns[index - 1];
     const called = idsOf(turn, "tool_use", "id");
     const answered = new Set(idsOf(turns[index + 1], "tool_result", "tool_use_id"));
-    const twice = called.find((id, at) => called.indexOf(id) !== at);
-    if (twice !== undefined) return `${placeOf(turn.at)}: \`tool_use\` ids must be unique`;
+    if (firstRepeated(called) !== undefined) return `${placeOf(turn.at)}: \`tool_use\` ids must be unique`;
     const open = called.filter((id) => !answered.has(id));
     if (open.length > 0)
       return `${placeOf(turn.at)}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.join(", ")}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`;
@@ -113,8 +110,9 @@ const checkResults = (turn: Turn, previous: Turn | undefined): string | undefine
   const stray = results.find((id) => !calls.has(id));
   if (stray !== undefined)
     return `${placeOf(turn.at)}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${stray}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`;
-  if (results.some((id, at) => results.indexOf(id) !== at))
-    return `${placeOf(turn.at)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${results.find((id, at) => results.indexOf(id) !== at)}`;
+  const twice = firstRepeated(results);
+  if (twice !== undefined)
+    return `${placeOf(turn.at)}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${twice}`;
   const lastResult = turn.blocks.findLastIndex((block) => block.type === "tool_result");
   const firstOther = turn.blocks.findIndex((block) => block.type !== "tool_result");
   if (lastResult >= 0 && firstOther >= 0 && firstOther < lastResult)

@@ -3,11 +3,13 @@
  *  Elsewhere: blocks (validate-content.ts), turns (validate-turns.ts), settings by model (validate-model.ts). */
 
 import type { JsonObject } from "../request.ts";
-import { isObject, listOf, objectOf, readMessages, readSystem, stringOf } from "./body.ts";
+import { dotted, isObject, listOf, objectOf, readMessages, readSystem, stringOf } from "./body.ts";
+import { BINDING_BETA } from "./bound-thinking.ts";
 import type { AcceptanceRules } from "./rules.ts";
 import type { Checker, Shape } from "./shape.ts";
 import {
   first,
+  firstRepeated,
   isAnything,
   isBoolean,
   isDictionary,
@@ -15,6 +17,7 @@ import {
   isListOf,
   isNumber,
   isOneOf,
+  isShallow,
   isShape,
   isString,
 } from "./shape.ts";
@@ -40,7 +43,7 @@ const isThinkingConfig: Checker = isShape({
   optional: {
     budget_tokens: isIntegerFrom(0),
     display: isOneOf("summarized", "omitted"),
-    block_binding: isDictionary,
+    block_binding: isShape({ optional: { prefix_mismatch_behavior: isOneOf("error", "drop_block") } }),
   },
 });
 
@@ -93,31 +96,38 @@ const messageShape: Shape = {
 const isMessageRequest = isShape(messageShape);
 const isCountRequest = isShape(prompt);
 
-export type ValidationTarget = "message" | "count";
+export type ValidationTerms = {
+  readonly accepts: AcceptanceRules;
+  readonly betas: readonly string[];
+  readonly target: "message" | "count";
+};
 
-export const checkRequest = (
-  body: JsonObject,
-  accepts: AcceptanceRules,
-  target: ValidationTarget = "message",
-): string | undefined =>
+export const checkRequest = (body: JsonObject, { accepts, betas, target }: ValidationTerms): string | undefined =>
+  isShallow(body, "") ??
   (target === "message" ? isMessageRequest : isCountRequest)(body, "") ??
+  checkBetaFields(body, betas) ??
   checkTools(body) ??
   checkMarkedText(body) ??
   checkTurns(body, accepts) ??
   checkModelSettings(body, accepts);
 
+const checkBetaFields = (body: JsonObject, betas: readonly string[]): string | undefined =>
+  isObject(objectOf(body.thinking).block_binding) && !betas.includes(BINDING_BETA)
+    ? `thinking.block_binding: Extra inputs are not permitted without the beta ${BINDING_BETA}`
+    : undefined;
+
 const checkTools = (body: JsonObject): string | undefined => {
   const names = listOf(body.tools).map((tool) => stringOf(objectOf(tool).name));
-  return names.some((name, index) => name !== "" && names.indexOf(name) !== index)
-    ? "tools: Tool names must be unique."
-    : undefined;
+  return firstRepeated(names.filter((name) => name !== "")) === undefined
+    ? undefined
+    : "tools: Tool names must be unique.";
 };
 
 /** An empty text block has nothing to cache, and the provider refuses to pretend otherwise. */
 const checkMarkedText = (body: JsonObject): string | undefined =>
   first([...readSystem(body), ...readMessages(body).flatMap((message) => message.blocks)], ({ block, path }) =>
     block.type === "text" && block.text === "" && isObject(block.cache_control)
-      ? `${path.replaceAll("[", ".").replaceAll("]", "")}: cache_control cannot be set for empty text blocks`
+      ? `${dotted(path)}: cache_control cannot be set for empty text blocks`
       : undefined,
   ) ??
   first(readSystem(body), ({ block, bare }) =>

@@ -98,8 +98,28 @@ test("thinking and effort lose messages only, where the model's row says so", as
   assert.equal(await readAfter({ output_config: { effort: "low" } }, { rules }), 4_000);
 });
 
-test("images keep the cache where the switch says they are not in the key", async () => {
+/** 2,000 of system, an image and 400 of text, all marked; then the same conversation grown by another image. */
+const readAfterGrowth = async (images?: "count" | "presence" | "none"): Promise<number> => {
+  await using sim = await startSimulator({
+    clock: new ManualClock(),
+    ...(images ? { rules: { cache: { images } } } : {}),
+  });
+  const opening = { role: "user", content: [image, textBlock(400, 2, marked)] };
+  const grown = [opening, { role: "assistant", content: "yes" }, { role: "user", content: [image] }];
+  const system = [textBlock(2_000, 1, marked)];
+  assert.equal((await row(sim, request({ system, messages: [opening] }))).written["5m"], 4_000);
+  return (await row(sim, request({ system, messages: grown }))).read;
+};
+
+test("a further image, even in a new turn, loses the messages; two switches say otherwise", async () => {
+  assert.equal(await readAfterGrowth(), 2_000);
+  assert.equal(await readAfterGrowth("presence"), 4_000);
+  assert.equal(await readAfterGrowth("none"), 4_000);
+});
+
+test("the first image loses the messages unless images are not in the key at all", async () => {
   const messages = [{ role: "user", content: [textBlock(2_000, 2, marked), image] }];
+  assert.equal(await readAfter({ messages }, { rules: { cache: { images: "presence" } } }), 4_000);
   assert.equal(await readAfter({ messages }, { rules: { cache: { images: "none" } } }), 6_000);
 });
 

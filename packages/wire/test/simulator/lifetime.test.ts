@@ -85,7 +85,7 @@ test("a hit does not refresh shorter entries below it unless the switch says so"
     return (await row(sim, twoLevels(501))).read;
   };
   assert.equal(await systemReadAfter({}), 0);
-  assert.equal(await systemReadAfter({ rules: { cache: { refreshBelowHit: true } } }), 2_000);
+  assert.equal(await systemReadAfter({ rules: { cache: { refreshBelowRead: true } } }), 2_000);
 });
 
 test("mixed lifetimes: read to A, one-hour write to B, five-minute write to C, the rest plain", async () => {

@@ -1,0 +1,67 @@
+/** What does a request say before anyone looks at its meaning?
+ *  Invariant: nothing here judges a body's content; credentials are read to be hashed, and are in no list of headers.
+ *  Elsewhere: routing (server.ts), what the body means (engine.ts). */
+
+import type { IncomingMessage } from "node:http";
+import type { ParsedBody } from "./body.ts";
+import { parseBody } from "./body.ts";
+import type { Refusal } from "./errors.ts";
+import { invalid } from "./errors.ts";
+
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const credentialHeaders = new Set(["x-api-key", "authorization", "cookie", "proxy-authorization"]);
+
+/** Undefined when the client went away while sending. An oversized body is read to its end but not kept whole. */
+export const readBody = async (request: IncomingMessage): Promise<Buffer | undefined> => {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length <= MAX_BODY_BYTES + 65_536) chunks.push(chunk);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks);
+};
+
+/** Null for a target that is no path; a path that looks like a host, such as `//[`, stays a path. */
+export const urlOf = ({ url = "/" }: IncomingMessage): URL | null =>
+  URL.parse(url.startsWith("/") ? `http://simulator${url}` : url);
+
+/** The checks before the provider looks at the request itself. */
+export const openBody = (request: IncomingMessage, received: Buffer): { readonly parsed: ParsedBody } | Refusal => {
+  if (credentialOf(request) === "") return { status: 401, message: "x-api-key header is required" };
+  if (received.length > MAX_BODY_BYTES) return { status: 413, message: "Request exceeds the maximum size of 32 MB" };
+  try {
+    const parsed = parseBody(received.toString("utf8"));
+    return parsed === undefined ? invalid("body: Input should be a valid dictionary") : { parsed };
+  } catch (cause) {
+    return invalid(`The request body is not valid JSON: ${cause instanceof Error ? cause.message : ""}`);
+  }
+};
+
+const header = (request: IncomingMessage, name: string): string => {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(",") : (value ?? "");
+};
+
+export const credentialOf = (request: IncomingMessage): string =>
+  header(request, "x-api-key").trim() ||
+  header(request, "authorization")
+    .replace(/^bearer\s+/i, "")
+    .trim();
+
+export const betasOf = (request: IncomingMessage): readonly string[] =>
+  header(request, "anthropic-beta")
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter((beta) => beta !== "");
+
+export const headersOf = (request: IncomingMessage): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.keys(request.headers)
+      .filter((name) => !credentialHeaders.has(name))
+      .map((name) => [name, header(request, name)]),
+  );
