@@ -36,7 +36,9 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   runtime: [
     ["events", "ports"],
+    ["paths"],
     ["guard"],
+    ["files"],
     ["trust"],
     ["journal"],
     ["workspace"],

@@ -1,0 +1,154 @@
+/** How do we hold a folder, so that what we open is in it whatever happens to its name meanwhile?
+ *  Invariant: a folder is entered one name at a time and never through a link; every path handed to the kernel is
+ *  `<an open folder>/<one name>`.
+ *  Elsewhere: which paths may be asked for (../paths), what is done in a folder (root.ts, replace.ts). */
+
+import { type BigIntStats, constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readlink, realpath } from "node:fs/promises";
+
+/** Node has no `openat`. Linux gives the same through `/proc/self/fd`; elsewhere names are used, links are refused and
+ *  each open folder is compared with its name again before and after every use. */
+export type Way = "descriptors" | "names";
+
+const ENTER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+export const isSame = (a: BigIntStats, b: BigIntStats): boolean => a.ino === b.ino && a.dev === b.dev;
+
+/** The place is not what its name said a moment ago. */
+export class SwappedError extends Error {
+  override readonly name = "SwappedError";
+}
+
+type Place = {
+  readonly way: Way;
+  readonly handle: FileHandle;
+  /** Canonical, as it was when the folder was opened. Bytes, since names need not be text. */
+  readonly path: Buffer;
+  /** The first folder of the walk and the names from it down to here. */
+  readonly from?: { readonly top: Folder; readonly names: readonly Buffer[] };
+};
+
+const SLASH = Buffer.from("/");
+
+const asBytes = (name: string | Buffer): Buffer => (typeof name === "string" ? Buffer.from(name) : name);
+
+const joined = (folder: Buffer, names: readonly Buffer[]): Buffer =>
+  Buffer.concat([folder.equals(SLASH) ? Buffer.alloc(0) : folder, ...names.flatMap((name) => [SLASH, name])]);
+
+/** An open folder. Whoever opens or enters one closes it. */
+export class Folder implements AsyncDisposable {
+  readonly way: Way;
+  readonly handle: FileHandle;
+  readonly path: Buffer;
+  readonly #from: Place["from"];
+
+  private constructor({ way, handle, path, from }: Place) {
+    this.way = way;
+    this.handle = handle;
+    this.path = path;
+    this.#from = from;
+  }
+
+  /** Opens a folder by its canonical path; the caller has resolved it. */
+  static async open(path: string, way?: Way): Promise<Folder> {
+    const handle = await open(path, ENTER);
+    try {
+      const inProc =
+        way === "names"
+          ? undefined
+          : await lstat(`/proc/self/fd/${handle.fd}/.`, { bigint: true }).catch(() => undefined);
+      const held = await handle.stat({ bigint: true });
+      const chosen: Way = inProc !== undefined && isSame(inProc, held) ? "descriptors" : "names";
+      const folder = new Folder({ way: chosen, handle, path: Buffer.from(path) });
+      await folder.verify();
+      return folder;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** The path of one name in this folder, for a call that does not follow its last component. */
+  at(name: string | Buffer): Buffer {
+    const folder = this.way === "descriptors" ? Buffer.from(`/proc/self/fd/${this.handle.fd}`) : this.path;
+    return joined(folder, [asBytes(name)]);
+  }
+
+  /** What stands under a name, links themselves included; undefined where nothing does. */
+  async look(name: string | Buffer): Promise<BigIntStats | undefined> {
+    try {
+      return await lstat(this.at(name), { bigint: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  async enter(name: string | Buffer): Promise<Folder> {
+    await this.#verifyName();
+    const handle = await open(this.at(name), ENTER);
+    const top = this.#from?.top ?? this;
+    const names = [...(this.#from?.names ?? []), asBytes(name)];
+    const entered = new Folder({
+      way: this.way,
+      handle,
+      path: joined(this.path, [asBytes(name)]),
+      from: { top, names },
+    });
+    try {
+      await entered.#verifyName();
+      return entered;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Makes a folder where there is none, then enters it. `mode` undefined: as the umask says. */
+  async enterOrMake(name: string, mode: number | undefined): Promise<Folder> {
+    try {
+      return await this.enter(name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      await mkdir(this.at(name), { mode: mode ?? 0o777 }).catch((failure: NodeJS.ErrnoException) => {
+        if (failure.code !== "EEXIST") throw failure;
+      });
+      const made = await this.enter(name);
+      if (mode !== undefined) await made.handle.chmod(mode); // what the umask took away, a private folder needs
+      return made;
+    }
+  }
+
+  /** Is this folder still where the walk found it? Asked before anything in it changes: a folder that was moved away
+   *  while we hold it would carry our write along. */
+  async verify(): Promise<void> {
+    if (this.way === "names") return this.#verifyName();
+    if (this.#from === undefined) return;
+    const { top, names } = this.#from;
+    const [now, topNow] = await Promise.all(
+      [this, top].map(({ handle }) => readlink(`/proc/self/fd/${handle.fd}`, { encoding: "buffer" })),
+    );
+    if (now === undefined || topNow === undefined || !now.equals(joined(topNow, names)))
+      throw new SwappedError("a folder of the path was moved meanwhile");
+  }
+
+  /** Where only names can be used: the name must still lead to what we hold, and without any link. */
+  async #verifyName(): Promise<void> {
+    if (this.way === "descriptors") return;
+    const [held, named, real] = await Promise.all([
+      this.handle.stat({ bigint: true }),
+      lstat(this.path, { bigint: true }),
+      realpath(this.path, { encoding: "buffer" }),
+    ]);
+    if (!isSame(held, named) || !real.equals(this.path))
+      throw new SwappedError("a folder of the path was replaced meanwhile, or is reached through a link");
+  }
+
+  async close(): Promise<void> {
+    await this.handle.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,15 @@
+export { Folder, isSame, SwappedError, type Way } from "./folder.ts";
+export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState } from "./private-folder.ts";
+export { type Kind, kindOf, refusalOf } from "./reasons.ts";
+export {
+  type Entry,
+  type FileFacts,
+  type ListResult,
+  type LookResult,
+  openRoot,
+  type ReadResult,
+  Root,
+  RootError,
+  type RootOptions,
+  type WriteResult,
+} from "./root.ts";

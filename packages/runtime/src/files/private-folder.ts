@@ -1,0 +1,108 @@
+/** A folder of the user's own that nobody else can read, change or put a link into: where state is kept.
+ *  Invariant: the folder is 0700 and ours, every folder above it can be changed only by us or the superuser, and no link
+ *  stands in its place; otherwise it is refused, never repaired behind somebody's back.
+ *  Elsewhere: what is kept there (../trust). */
+
+import type { Stats } from "node:fs";
+import { lstat, mkdir, open, realpath } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Refused } from "../paths/index.ts";
+import { refusalOf, refuse } from "./reasons.ts";
+import { openRoot, type Root } from "./root.ts";
+
+const STICKY = 0o1000;
+
+const self = (): number => process.getuid?.() ?? -1;
+
+const octal = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, "0");
+
+/** Many systems give each user a group of the same number with nobody else in it; writable by that group is writable by
+ *  the user. The superuser's group is no such group. */
+const isOwnGroup = ({ gid, uid }: Stats): boolean => gid !== 0 && gid === uid && uid === self();
+
+/** Why a folder above ours could be exchanged by somebody else, or undefined. */
+const unsafeAbove = (path: string, stats: Stats): string | undefined => {
+  if (stats.uid !== self() && stats.uid !== 0) return `${path} belongs to another user (${stats.uid})`;
+  if (stats.isSymbolicLink()) return undefined; // whose it is was asked; where it leads is on the list as well
+  if (!stats.isDirectory()) return `${path} is not a folder`;
+  if (stats.mode & STICKY) return undefined; // others may add to it, but not rename or remove what is ours
+  const others = stats.mode & 0o002 || (stats.mode & 0o020 && !isOwnGroup(stats));
+  return others ? `${path} can be changed by others (mode ${octal(stats.mode)})` : undefined;
+};
+
+const foldersTo = (path: string): readonly string[] => (path === "/" ? ["/"] : [...foldersTo(dirname(path)), path]);
+
+type Found =
+  | { readonly kind: "there"; readonly path: string; readonly mode: number }
+  | { readonly kind: "missing"; readonly path: string; readonly make: readonly string[] };
+
+/** Looks without changing anything. */
+const find = async (folder: string): Promise<Found | Refused> => {
+  const missing: string[] = [];
+  let given = dirname(resolve(folder));
+  let above: string;
+  for (;;) {
+    try {
+      above = await realpath(given);
+      break;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") return refusalOf(error);
+      // A link that leads nowhere is not the same as nothing: making folders would go through it.
+      if ((await lstat(given).catch(() => undefined)) !== undefined)
+        return refuse(`${given} is a link that leads nowhere`);
+      missing.unshift(basename(given));
+      given = dirname(given);
+    }
+  }
+  for (const path of new Set([...foldersTo(given), ...foldersTo(above)])) {
+    const unsafe = unsafeAbove(path, await lstat(path));
+    if (unsafe !== undefined) return refuse(unsafe);
+  }
+  const path = join(above, ...missing, basename(resolve(folder)));
+  const stats = missing.length > 0 ? undefined : await lstat(path).catch(() => undefined);
+  if (stats === undefined) return { kind: "missing", path, make: foldersTo(path).slice(foldersTo(above).length) };
+  if (stats.isSymbolicLink()) return refuse(`${path} is a link`);
+  if (!stats.isDirectory()) return refuse(`${path} is not a folder`);
+  if (stats.uid !== self()) return refuse(`${path} belongs to another user (${stats.uid})`);
+  if (stats.mode & 0o022) return refuse(`${path} can be changed by others (mode ${octal(stats.mode)})`);
+  return { kind: "there", path, mode: stats.mode & 0o777 };
+};
+
+export type PrivateFolderState =
+  | { readonly ok: true; readonly path: string; readonly mode: number | undefined }
+  | Refused;
+
+/** What `openPrivateFolder` would find; `mode` is undefined where the folder is not there yet. */
+export const inspectPrivateFolder = async (folder: string): Promise<PrivateFolderState> => {
+  const found = await find(folder).catch(refusalOf);
+  if (!("kind" in found)) return found;
+  return { ok: true, path: found.path, mode: found.kind === "there" ? found.mode : undefined };
+};
+
+/** Opens the folder, making it 0700 where there is none. */
+export const openPrivateFolder = async (
+  folder: string,
+): Promise<{ readonly ok: true; readonly root: Root } | Refused> => {
+  try {
+    const found = await find(folder);
+    if (!("kind" in found)) return found;
+    if (found.kind === "missing") for (const path of found.make) await makeOrKeep(path);
+    const again = await find(folder);
+    if (!("kind" in again)) return again;
+    if (again.kind === "missing") return refuse(`${again.path} was removed meanwhile`);
+    await using handle = await open(again.path, "r");
+    if (again.mode !== 0o700) await handle.chmod(0o700);
+    return { ok: true, root: await openRoot(again.path, { protect: false }) };
+  } catch (error) {
+    return refusalOf(error);
+  }
+};
+
+/** Another process of ours may make the same folder at the same time; what stands there is judged afterwards. */
+const makeOrKeep = (path: string): Promise<void> =>
+  mkdir(path, { mode: 0o700 }).then(
+    () => undefined,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    },
+  );

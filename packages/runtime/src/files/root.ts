@@ -1,0 +1,290 @@
+/** The files inside one pinned folder: read, write, list, look, remove.
+ *  Invariant: the folder is held open from the start, each use walks down from it without following a link, and what is
+ *  refused is a value with a reason that can be shown to a model.
+ *  Elsewhere: what a path text means and which names are protected (../paths), the walk (folder.ts), writing (replace.ts). */
+
+import { type BigIntStats, constants } from "node:fs";
+import { access, lstat, open, readdir, readlink, realpath, unlink } from "node:fs/promises";
+import { resolve } from "node:path";
+import { isPseudoPath, judgeInside, judgePath, protectedName, type Refused } from "../paths/index.ts";
+import { Folder, isSame, SwappedError, type Way } from "./folder.ts";
+import { hasOtherNames, type Kind, kindOf, notAFile, refusalOf, refuse } from "./reasons.ts";
+import { replaceFile, versionOf } from "./replace.ts";
+
+export type RootOptions = {
+  /** New files 0600 and new folders 0700 whatever the umask; otherwise as the umask says. Default: true. */
+  readonly private?: boolean;
+  /** Refuse to write names that run something later (../paths/protected.ts). Default: true. */
+  readonly protect?: boolean;
+  /** Default: descriptors where the kernel has them. */
+  readonly way?: Way;
+};
+
+export type FileFacts = {
+  readonly kind: Kind;
+  readonly size: number;
+  readonly mode: number;
+  readonly owner: number;
+  readonly links: number;
+  readonly modifiedMs: number;
+  /** Equal versions mean equal bytes; give it back to `write` to be told of a change in between. */
+  readonly version: string;
+};
+
+export type ReadResult = { readonly ok: true; readonly bytes: Buffer; readonly facts: FileFacts } | Refused;
+export type WriteResult = { readonly ok: true; readonly created: boolean; readonly facts: FileFacts } | Refused;
+export type LookResult = { readonly ok: true; readonly facts: FileFacts | undefined } | Refused;
+export type Entry = { readonly name: string; readonly kind: Kind };
+export type ListResult = { readonly ok: true; readonly entries: readonly Entry[] } | Refused;
+
+/** The folder cannot be pinned: there is none, or it is no ordinary folder. */
+export class RootError extends Error {
+  override readonly name = "RootError";
+}
+
+const MAX_READ_BYTES = 32 * 1024 * 1024;
+const MAX_ENTRIES = 20_000;
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+const factsOf = (stats: BigIntStats): FileFacts => ({
+  kind: kindOf(stats),
+  size: Number(stats.size),
+  mode: Number(stats.mode) & 0o7777,
+  owner: Number(stats.uid),
+  links: Number(stats.nlink),
+  modifiedMs: Number(stats.mtimeMs),
+  version: versionOf(stats),
+});
+
+type Visit<T> = (folder: Folder, name: string) => Promise<T | Refused>;
+
+export class Root implements AsyncDisposable {
+  /** Canonical. */
+  readonly path: string;
+  /** All names the folder goes by: canonical, and as it was given. */
+  readonly names: readonly string[];
+  readonly #folder: Folder;
+  readonly #options: RootOptions;
+
+  /** Use `openRoot`. */
+  constructor(folder: Folder, names: readonly string[], options: RootOptions) {
+    this.path = names[0] ?? "";
+    this.names = names;
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  get way(): Way {
+    return this.#folder.way;
+  }
+
+  async read(path: string, options: { readonly maxBytes?: number } = {}): Promise<ReadResult> {
+    const { maxBytes = MAX_READ_BYTES } = options;
+    return this.#visit(path, async (folder, name) => {
+      const seen = await folder.look(name);
+      if (seen === undefined) return refuse("there is no such file");
+      const wrong = notAFile(seen); // before it is opened: opening a device can do something
+      if (wrong !== undefined) return refuse(wrong);
+      await using handle = await open(folder.at(name), READ);
+      const held = await handle.stat({ bigint: true });
+      if (!isSame(seen, held) || !held.isFile()) throw new SwappedError("the file was replaced meanwhile; try again");
+      await folder.verify();
+      if (held.size > BigInt(maxBytes)) return refuse(`the file has ${held.size} bytes; at most ${maxBytes} are read`);
+      const bytes = await readUpTo(handle, maxBytes + 1);
+      if (bytes.length > maxBytes) return refuse(`the file grew over ${maxBytes} bytes while it was read`);
+      return { ok: true, bytes, facts: factsOf(held) };
+    });
+  }
+
+  /** Puts `content` in place of the whole file, making it and its folders where there are none. */
+  async write(
+    path: string,
+    content: string | Uint8Array,
+    options: { readonly expected?: string } = {},
+  ): Promise<WriteResult> {
+    const isPrivate = this.#options.private ?? true;
+    return this.#change(path, true, async (folder, name) => {
+      const before = await folder.look(name);
+      const wrong = await notWritable(folder, name, before);
+      if (wrong !== undefined) return refuse(wrong);
+      if (options.expected !== undefined && (before === undefined || versionOf(before) !== options.expected))
+        return refuse("the file was changed since it was read; read it again");
+      const mode = isPrivate ? 0o600 : undefined;
+      const now = await replaceFile({ folder, name, content, before, mode });
+      return { ok: true, created: before === undefined, facts: factsOf(now) };
+    });
+  }
+
+  async remove(path: string): Promise<{ readonly ok: true } | Refused> {
+    return this.#change(path, false, async (folder, name) => {
+      const before = await folder.look(name);
+      if (before === undefined) return refuse("there is no such file");
+      const wrong = notAFile(before) ?? hasOtherNames(before);
+      if (wrong !== undefined) return refuse(wrong);
+      await folder.verify();
+      await unlink(folder.at(name));
+      return { ok: true };
+    });
+  }
+
+  /** What stands there; `facts` is undefined where nothing does. A link is told as a link, and not followed. */
+  async look(path: string): Promise<LookResult> {
+    const inside = judgeInside(this.names, path);
+    if (!inside.ok) return inside;
+    if (inside.below.length === 0)
+      return { ok: true, facts: factsOf(await this.#folder.handle.stat({ bigint: true })) };
+    const looked = await this.#visit<LookResult>(path, async (folder, name) => {
+      const stats = await folder.look(name);
+      return { ok: true, facts: stats === undefined ? undefined : factsOf(stats) };
+    });
+    return !looked.ok && looked.reason === NO_FOLDER ? { ok: true, facts: undefined } : looked;
+  }
+
+  /** Where a link points, as its text; nothing is looked up there. */
+  async linkText(path: string): Promise<{ readonly ok: true; readonly text: string } | Refused> {
+    return this.#visit(path, async (folder, name) => ({ ok: true, text: await readlink(folder.at(name)) }));
+  }
+
+  /** The names in a folder, sorted by their bytes. */
+  async list(path: string): Promise<ListResult> {
+    const inside = judgeInside(this.names, path);
+    if (!inside.ok) return inside;
+    const listed = async (folder: Folder): Promise<ListResult> => {
+      const found = await readdir(folder.at("."), { withFileTypes: true });
+      await folder.verify();
+      if (found.length > MAX_ENTRIES)
+        return refuse(`the folder has ${found.length} entries; at most ${MAX_ENTRIES} are listed`);
+      const entries = found.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
+      return { ok: true, entries: entries.sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))) };
+    };
+    if (inside.below.length === 0) return listed(this.#folder).catch(refusalOf);
+    return this.#visit(path, async (folder, name) => {
+      await using entered = await folder.enter(name);
+      return await listed(entered);
+    });
+  }
+
+  /** May this be written? The same walk and checks as `write`, changing nothing. */
+  async mayWrite(path: string): Promise<{ readonly ok: true } | Refused> {
+    const refused = this.#refusesWrite(path);
+    if (refused !== undefined) return refused;
+    const looked = await this.#visit<{ readonly ok: true }>(path, async (folder, name) => {
+      const before = await folder.look(name);
+      const wrong = await notWritable(folder, name, before);
+      await folder.verify();
+      return wrong === undefined ? { ok: true } : refuse(wrong);
+    });
+    return !looked.ok && looked.reason === NO_FOLDER ? { ok: true } : looked;
+  }
+
+  async close(): Promise<void> {
+    await this.#folder.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #refusesWrite(path: string): Refused | undefined {
+    const inside = judgeInside(this.names, path);
+    if (!inside.ok) return inside;
+    const reason = (this.#options.protect ?? true) ? protectedName(inside.below) : undefined;
+    if (reason !== undefined) return refuse(reason);
+    return path.endsWith("/") ? refuse("this names a folder, not a file") : undefined;
+  }
+
+  #change<T>(path: string, makeFolders: boolean, visit: Visit<T>): Promise<T | Refused> {
+    const refused = this.#refusesWrite(path);
+    return refused === undefined ? this.#visit(path, visit, makeFolders) : Promise.resolve(refused);
+  }
+
+  /** Walks to the folder of the last name, one name at a time. */
+  async #visit<T>(path: string, visit: Visit<T>, makeFolders = false): Promise<T | Refused> {
+    const inside = judgeInside(this.names, path);
+    if (!inside.ok) return inside;
+    const name = inside.below.at(-1);
+    if (name === undefined) return refuse("this is the folder itself, not a file in it");
+    const entered: Folder[] = [];
+    try {
+      let folder = this.#folder;
+      for (const part of inside.below.slice(0, -1)) {
+        const step = await this.#step(folder, part, makeFolders);
+        if (!(step instanceof Folder)) return step;
+        entered.push(step);
+        folder = step;
+      }
+      return await visit(folder, name);
+    } catch (error) {
+      return refusalOf(error);
+    } finally {
+      await Promise.all(entered.map((folder) => folder.close()));
+    }
+  }
+
+  async #step(folder: Folder, name: string, make: boolean): Promise<Folder | Refused> {
+    try {
+      if (!make) return await folder.enter(name);
+      return await folder.enterOrMake(name, (this.#options.private ?? true) ? 0o700 : undefined);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") return refuse(NO_FOLDER);
+      if (code !== "ENOTDIR" && code !== "ELOOP") throw error;
+      // The kernel says the same of a link and of a file; a model can act on the difference.
+      const stats = await folder.look(name);
+      return refuse(
+        stats?.isSymbolicLink() ? `${name} is a link, and links are not followed` : `${name} is not a folder`,
+      );
+    }
+  }
+}
+
+/** A rename would pass over the write protection of the file it replaces, so that is asked for here. */
+const notWritable = async (
+  folder: Folder,
+  name: string,
+  stats: BigIntStats | undefined,
+): Promise<string | undefined> => {
+  if (stats === undefined) return undefined;
+  const wrong = notAFile(stats) ?? hasOtherNames(stats);
+  if (wrong !== undefined) return wrong;
+  const isProtected =
+    (Number(stats.mode) & 0o222) === 0 ||
+    (await access(folder.at(name), constants.W_OK).then(
+      () => false,
+      () => true,
+    ));
+  return isProtected ? "this file is write-protected" : undefined;
+};
+
+const NO_FOLDER = "there is no such folder";
+
+const readUpTo = async (handle: Awaited<ReturnType<typeof open>>, limit: number): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  while (total < limit) {
+    const chunk = Buffer.allocUnsafe(Math.min(limit - total, 256 * 1024));
+    const { bytesRead } = await handle.read(chunk, 0, chunk.length, null);
+    if (bytesRead === 0) break;
+    chunks.push(chunk.subarray(0, bytesRead));
+    total += bytesRead;
+  }
+  return Buffer.concat(chunks);
+};
+
+/** Pins a folder. Throws RootError where there is none or where it is none. */
+export const openRoot = async (folder: string, options: RootOptions = {}): Promise<Root> => {
+  if (process.platform === "win32") throw new RootError("files cannot be held safely on this platform");
+  const given = judgePath(resolve(folder));
+  if (!given.ok) throw new RootError(`${folder}: ${given.reason}`);
+  try {
+    const path = await realpath(given.path);
+    const canonical = judgePath(path);
+    if (!canonical.ok) throw new RootError(`${path}: ${canonical.reason}`);
+    if (path === "/" || isPseudoPath(path)) throw new RootError(`${path} cannot be a root: it is no ordinary folder`);
+    if (!(await lstat(path)).isDirectory()) throw new RootError(`${folder} is not a folder`);
+    return new Root(await Folder.open(path, options.way), [...new Set([path, given.path])], options);
+  } catch (error) {
+    if (error instanceof RootError) throw error;
+    throw new RootError(`${folder}: ${refusalOf(error).reason}`, { cause: error });
+  }
+};

@@ -1,0 +1,88 @@
+/** What a path text from a model means, judged by its text alone: one absolute place, or a reason why not.
+ *  Invariant: nothing is folded, expanded or decoded; a text that some other program would read differently is refused.
+ *  Elsewhere: names that agents may not write (protected.ts), what stands on the disk (../files). */
+
+export type Refused = { readonly ok: false; readonly reason: string };
+
+export type Judged = { readonly ok: true; readonly path: string; readonly parts: readonly string[] };
+
+const MAX_PATH_BYTES = 4_096;
+const MAX_NAME_BYTES = 255;
+
+const refuse = (reason: string): Refused => ({ ok: false, reason });
+
+/** Control characters of both ranges, line separators, direction marks, and surrogates that no bytes stand for. */
+const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+
+/** Forms that a shell, a browser or a template would put something else in place of. */
+const EXPANDED: readonly (readonly [RegExp, string])[] = [
+  [/^~|\/~(?:\/|$)/, "~ is not expanded"],
+  [/\$[({]|`/, "substitutions are not expanded"],
+  [/\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])/, "variables are not expanded"],
+  [/%(?:2[ef]|5c|00)/i, "percent codes are not decoded"],
+  [/\\/, "a backslash separates nothing here"],
+];
+
+/** One name between two slashes: is it a name under every reading? A reading that folds forms must not find a step. */
+const judgeName = (name: string): string | undefined => {
+  if (name === "..") return `".." is refused anywhere in a path; write the place it leads to`;
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `a name in the path is longer than ${MAX_NAME_BYTES} bytes`;
+  const folded = name.normalize("NFKC");
+  if (folded !== name && (/[/\\]/.test(folded) || /^\.{1,2}$/.test(folded)))
+    return "a name in the path looks like a step or a slash in another writing";
+  return undefined;
+};
+
+/** An absolute path, component by component. `.` and doubled slashes mean nothing and are left out. */
+export const judgePath = (text: unknown): Judged | Refused => {
+  if (typeof text !== "string") return refuse("the path must be a text");
+  if (text === "") return refuse("the path is empty");
+  if (text.includes("\0")) return refuse("the path holds a NUL character");
+  if (UNPRINTABLE.test(text)) return refuse("the path holds control characters");
+  if (Buffer.byteLength(text) > MAX_PATH_BYTES) return refuse(`the path is longer than ${MAX_PATH_BYTES} bytes`);
+  if (/^[a-z][a-z0-9+.-]*:/i.test(text)) return refuse("this is a URL or a drive, not a path; give an absolute path");
+  for (const [form, why] of EXPANDED) if (form.test(text)) return refuse(`${why}; give the plain absolute path`);
+  if (!text.startsWith("/")) return refuse("the path is relative; give an absolute path");
+  const parts: string[] = [];
+  for (const name of text.split("/")) {
+    if (name === "" || name === ".") continue;
+    const wrong = judgeName(name);
+    if (wrong !== undefined) return refuse(wrong);
+    parts.push(name);
+  }
+  return { ok: true, path: `/${parts.join("/")}`, parts };
+};
+
+/** The names below a folder, or undefined where the path is not inside it. Whole names are compared, byte by byte, so a
+ *  sibling that only starts like the folder is outside. */
+export const partsBelow = (folder: readonly string[], parts: readonly string[]): readonly string[] | undefined =>
+  folder.length <= parts.length && folder.every((name, at) => name === parts[at])
+    ? parts.slice(folder.length)
+    : undefined;
+
+/** The names of a file inside one folder that goes by one or more names (as it was given, and as the kernel has it). */
+export const judgeInside = (
+  folders: readonly string[],
+  text: unknown,
+): { readonly ok: true; readonly below: readonly string[] } | Refused => {
+  const judged = judgePath(text);
+  if (!judged.ok) return judged;
+  for (const folder of folders) {
+    const below = partsBelow(folder.split("/").filter(Boolean), judged.parts);
+    if (below !== undefined) return { ok: true, below };
+  }
+  return refuse(`the path is outside ${folders[0] ?? "every allowed folder"}`);
+};
+
+/** Files that are no files: reading one asks the kernel or a device, and may tell secrets or never end. The shared
+ *  memory below /dev holds ordinary files. */
+export const isPseudoPath = (text: string): boolean => {
+  const names = text.split("/").filter((name) => name !== "" && name !== ".");
+  while (names.includes("..")) {
+    const at = names.indexOf("..");
+    names.splice(Math.max(0, at - 1), at === 0 ? 1 : 2);
+  }
+  const climbs = text.startsWith("/") || /(?:^|\/)\.\.(?:\/|$)/.test(text);
+  if (!climbs || (names[0] === "dev" && ["shm", "null"].includes(names[1] ?? ""))) return false;
+  return ["proc", "sys", "dev"].includes(names[0] ?? "");
+};

@@ -1,0 +1,108 @@
+/** What in a folder could run something or change what we do, as hashes: the thing a person trusts.
+ *  Invariant: bytes are hashed and never interpreted; links are noted and never followed; a part that cannot be read
+ *  whole makes the whole unreadable.
+ *  Elsewhere: who said yes to which hashes (store.ts), holding files (../files). */
+
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { Root } from "../files/index.ts";
+import type { Refused } from "../paths/index.ts";
+import { withoutBranches } from "./git-config.ts";
+
+export type Configuration = {
+  /** Name inside the folder → what stands there, as a hash. */
+  readonly entries: Readonly<Record<string, string>>;
+  /** One hash over all entries; what a person agreed to. */
+  readonly fingerprint: string;
+};
+
+const SETTINGS = ["settings.json", "settings.local.json", "agents", "skills", "hooks", "commands"];
+
+/** Files and whole folders, relative to the trusted folder. */
+const EXECUTABLE: readonly string[] = [
+  ...SETTINGS.map((name) => `.prefork/${name}`),
+  ...SETTINGS.map((name) => `.claude/${name}`),
+  ".mcp.json",
+  ".envrc",
+  ".git/config",
+  ".git/config.worktree",
+  ".git/hooks",
+];
+
+const MAX_FILES = 2_000;
+const MAX_BYTES = 32 * 1024 * 1024;
+const MAX_DEPTH = 12;
+
+const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+export const fingerprintOf = (entries: Readonly<Record<string, string>>): string =>
+  sha256(JSON.stringify(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1))));
+
+/** Expected trouble on the way through a folder; ends the walk. */
+class Unreadable extends Error {}
+
+class Reading {
+  readonly entries: Record<string, string> = {};
+  readonly #root: Root;
+  #files = 0;
+  #bytes = 0;
+
+  constructor(root: Root) {
+    this.#root = root;
+  }
+
+  async add(name: string, depth = 0): Promise<void> {
+    const path = join(this.#root.path, name);
+    const looked = await this.#root.look(path);
+    if (!looked.ok) {
+      // A link or a file where a folder was expected: what hangs below it cannot be reached through us either.
+      if (depth > 0) throw new Unreadable(`${name}: ${looked.reason}`);
+      this.entries[name] = "out of reach";
+      return;
+    }
+    const { facts } = looked;
+    if (facts === undefined || /^\.git\/hooks\/[^/]+\.sample$/.test(name)) return;
+    if (++this.#files > MAX_FILES) throw new Unreadable(`over ${MAX_FILES} files of configuration`);
+    if (facts.kind === "folder") return this.#addFolder(name, depth);
+    if (facts.kind === "link") {
+      const link = await this.#root.linkText(path);
+      if (!link.ok) throw new Unreadable(`${name}: ${link.reason}`);
+      this.entries[name] = `link ${sha256(link.text)}`;
+      return;
+    }
+    const read = await this.#root.read(path, { maxBytes: MAX_BYTES - this.#bytes });
+    if (!read.ok) throw new Unreadable(`${name}: ${read.reason}`);
+    this.#bytes += read.bytes.length;
+    const bytes = name === ".git/config" ? withoutBranches(read.bytes.toString("latin1")) : read.bytes;
+    this.entries[name] = `${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`;
+  }
+
+  async #addFolder(name: string, depth: number): Promise<void> {
+    if (depth >= MAX_DEPTH) throw new Unreadable(`${name}: folders are nested too deeply`);
+    const listed = await this.#root.list(join(this.#root.path, name));
+    if (!listed.ok) throw new Unreadable(`${name}: ${listed.reason}`);
+    for (const entry of listed.entries) await this.add(`${name}/${entry.name}`, depth + 1);
+  }
+}
+
+/** Reads the executable configuration of an open folder. */
+export const readConfiguration = async (
+  root: Root,
+): Promise<{ readonly ok: true; readonly configuration: Configuration } | Refused> => {
+  const reading = new Reading(root);
+  try {
+    for (const name of EXECUTABLE) await reading.add(name);
+  } catch (error) {
+    if (error instanceof Unreadable) return { ok: false, reason: error.message };
+    throw error;
+  }
+  const { entries } = reading;
+  return { ok: true, configuration: { entries, fingerprint: fingerprintOf(entries) } };
+};
+
+/** Names whose entries differ, in either direction. */
+export const changedNames = (
+  before: Readonly<Record<string, string>>,
+  now: Readonly<Record<string, string>>,
+): readonly string[] =>
+  [...new Set([...Object.keys(before), ...Object.keys(now)])].filter((name) => before[name] !== now[name]).sort();

@@ -1,0 +1,162 @@
+/** Which folders does the user trust, with which executable configuration?
+ *  Invariant: the answer is kept outside every workspace, keyed by real path, and covers hashes: other bytes ask again.
+ *  A folder that nobody trusted is not read at all.
+ *  Elsewhere: what is hashed (configuration.ts), work trees (work-tree.ts), the folder it is kept in (../files). */
+
+import { createHash } from "node:crypto";
+import { isAbsolute, join } from "node:path";
+import * as z from "zod";
+import { openPrivateFolder, openRoot, type Root, RootError } from "../files/index.ts";
+import type { Refused } from "../paths/index.ts";
+import { type Configuration, changedNames, fingerprintOf, readConfiguration } from "./configuration.ts";
+import { mainRepositoryOf } from "./work-tree.ts";
+
+export type Trust =
+  /** `through`: the folder that was trusted; another than `folder` for a work tree. */
+  | { readonly kind: "trusted"; readonly folder: string; readonly through: string }
+  | { readonly kind: "unknown"; readonly folder: string }
+  | { readonly kind: "changed"; readonly folder: string; readonly changed: readonly string[] }
+  /** Not trusted, and it cannot be asked for before this is repaired. */
+  | { readonly kind: "refused"; readonly folder: string; readonly reason: string };
+
+export type Grant = { readonly folder: string; readonly entries: Readonly<Record<string, string>> };
+
+const grantSchema = z.strictObject({
+  version: z.literal(1),
+  folder: z.string().min(1),
+  entries: z.record(z.string(), z.string()),
+});
+
+/** `$XDG_STATE_HOME/prefork`, or `.local/state/prefork` in the home folder. A relative value counts as none. */
+export const stateFolder = (env: Readonly<Record<string, string | undefined>>, home: string): string => {
+  const { XDG_STATE_HOME: base } = env;
+  return join(base !== undefined && isAbsolute(base) ? base : join(home, ".local", "state"), "prefork");
+};
+
+const refuse = (reason: string): Refused => ({ ok: false, reason });
+
+const keyOf = (folder: string): string => `${createHash("sha256").update(folder).digest("hex")}.json`;
+
+const self = (): number => process.getuid?.() ?? -1;
+
+const parseGrant = (text: string): Grant | undefined => {
+  try {
+    const parsed = grantSchema.safeParse(JSON.parse(text));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** A record is believed only if nobody else could have written it. */
+const readGrant = async (
+  store: Root,
+  name: string,
+): Promise<{ readonly ok: true; readonly grant: Grant | undefined } | Refused> => {
+  const path = join(store.path, name);
+  const looked = await store.look(path);
+  if (!looked.ok) return refuse(`${path}: ${looked.reason}`);
+  if (looked.facts === undefined) return { ok: true, grant: undefined };
+  const read = await store.read(path, { maxBytes: 4 * 1024 * 1024 });
+  if (!read.ok) return refuse(`${path}: ${read.reason}`);
+  const { owner, mode, links } = read.facts;
+  if (owner !== self()) return refuse(`${path} belongs to another user (${owner})`);
+  if (mode & 0o022) return refuse(`${path} can be changed by others (mode ${mode.toString(8).padStart(4, "0")})`);
+  if (links !== 1) return refuse(`${path} has further names (hard links)`);
+  const grant = parseGrant(read.bytes.toString("utf8"));
+  if (grant === undefined || keyOf(grant.folder) !== name)
+    return refuse(`${path} is damaged; remove it to be asked again`);
+  return { ok: true, grant };
+};
+
+/** Opens the store and the folder, and closes both. A folder or a store that cannot be opened is a refusal. */
+const withStore = async <T>(state: string, use: (store: Root) => Promise<T>): Promise<T | Refused> => {
+  const above = await openPrivateFolder(state);
+  if (!above.ok) return above;
+  await above.root.close();
+  const opened = await openPrivateFolder(join(above.root.path, "trust"));
+  if (!opened.ok) return opened;
+  await using store = opened.root;
+  return await use(store);
+};
+
+const withFolder = async <T>(folder: string, use: (root: Root) => Promise<T>): Promise<T | Refused> => {
+  try {
+    await using root = await openRoot(folder);
+    return await use(root);
+  } catch (error) {
+    if (error instanceof RootError) return refuse(error.message);
+    throw error;
+  }
+};
+
+/** What a person is asked to trust: read, hashed, not interpreted. */
+export const configurationOf = (
+  folder: string,
+): Promise<{ readonly ok: true; readonly configuration: Configuration } | Refused> =>
+  withFolder(folder, readConfiguration);
+
+/** Every folder that was ever trusted and not revoked. */
+export const readTrust = (state: string): Promise<{ readonly ok: true; readonly grants: readonly Grant[] } | Refused> =>
+  withStore(state, async (store) => {
+    const listed = await store.list(store.path);
+    if (!listed.ok) return listed;
+    const grants: Grant[] = [];
+    for (const { name } of listed.entries.filter(({ name }) => /^[0-9a-f]{64}\.json$/.test(name))) {
+      const read = await readGrant(store, name);
+      if (!read.ok) return read;
+      if (read.grant !== undefined) grants.push(read.grant);
+    }
+    return { ok: true, grants: grants.sort((a, b) => (a.folder < b.folder ? -1 : 1)) };
+  });
+
+/** A work tree brings its own files, perhaps of another branch: each must be one that was agreed to. */
+const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant): readonly string[] =>
+  Object.keys(entries).filter((name) => !name.startsWith(".git") && entries[name] !== granted.entries[name]);
+
+const judge = async (store: Root, root: Root): Promise<Trust> => {
+  const folder = root.path;
+  const own = await readGrant(store, keyOf(folder));
+  if (!own.ok) return { kind: "refused", folder, reason: own.reason };
+  const main = own.grant === undefined ? await mainRepositoryOf(root) : undefined;
+  const read = main === undefined ? own : await readGrant(store, keyOf(main));
+  if (!read.ok) return { kind: "refused", folder, reason: read.reason };
+  const { grant } = read;
+  if (grant === undefined) return { kind: "unknown", folder };
+  const now = await readConfiguration(root);
+  if (!now.ok) return { kind: "refused", folder, reason: now.reason };
+  const { entries } = now.configuration;
+  const changed = main === undefined ? changedNames(grant.entries, entries) : inheritedBy(entries, grant);
+  return changed.length > 0 ? { kind: "changed", folder, changed } : { kind: "trusted", folder, through: grant.folder };
+};
+
+/** Is this folder trusted, as it is now? */
+export const trustOf = async (state: string, folder: string): Promise<Trust> => {
+  const answer = await withStore(state, (store) => withFolder(folder, (root) => judge(store, root)));
+  return "kind" in answer ? answer : { kind: "refused", folder, reason: answer.reason };
+};
+
+/** Trusts a folder with the configuration that was shown: other bytes by now are refused. */
+export const grant = (state: string, folder: string, fingerprint: string): Promise<{ readonly ok: true } | Refused> =>
+  withStore(state, (store) =>
+    withFolder(folder, async (root) => {
+      const now = await readConfiguration(root);
+      if (!now.ok) return now;
+      const { entries } = now.configuration;
+      if (fingerprintOf(entries) !== fingerprint)
+        return refuse("the configuration was changed since it was shown; look again");
+      const record = { version: 1, folder: root.path, entries };
+      const written = await store.write(join(store.path, keyOf(root.path)), `${JSON.stringify(record)}\n`);
+      return written.ok ? ({ ok: true } as const) : written;
+    }),
+  );
+
+/** Forgets a folder; one that was not trusted, or is no longer there, is no failure. */
+export const revoke = (state: string, folder: string): Promise<{ readonly ok: true } | Refused> =>
+  withStore(state, async (store) => {
+    const real = await withFolder(folder, async (root) => ({ ok: true as const, path: root.path }));
+    const path = join(store.path, keyOf(real.ok ? real.path : folder));
+    const looked = await store.look(path);
+    if (!looked.ok) return looked;
+    return looked.facts === undefined ? ({ ok: true } as const) : store.remove(path);
+  });

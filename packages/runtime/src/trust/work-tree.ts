@@ -1,0 +1,44 @@
+/** Is this folder a work tree of a repository, and does that repository say so too?
+ *  Invariant: a folder's own claim is never enough: the repository's record must point back at exactly this folder.
+ *  Elsewhere: what follows from it (store.ts). */
+
+import { realpath } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { openRoot, type Root, RootError } from "../files/index.ts";
+import { judgePath } from "../paths/index.ts";
+
+const MAX_POINTER_BYTES = 8_192;
+
+const pointer = async (root: Root, path: string): Promise<string | undefined> => {
+  const read = await root.read(path, { maxBytes: MAX_POINTER_BYTES });
+  return read.ok ? /^([^\n]+)\n?$/.exec(read.bytes.toString("utf8"))?.[1] : undefined;
+};
+
+const pointsBackAt = async (folder: string, claimed: string): Promise<boolean> => {
+  if (basename(claimed) !== ".git") return false;
+  return realpath(dirname(claimed)).then(
+    (real) => real === folder,
+    () => false,
+  );
+};
+
+/** The main repository's folder, verified from both ends; undefined where the folder is no such work tree. */
+export const mainRepositoryOf = async (folder: Root): Promise<string | undefined> => {
+  const claim = /^gitdir: (.+)$/.exec((await pointer(folder, join(folder.path, ".git"))) ?? "")?.[1];
+  if (claim === undefined) return undefined;
+  const record = judgePath(resolve(folder.path, claim));
+  if (!record.ok || record.parts.at(-2) !== "worktrees" || record.parts.at(-3) !== ".git") return undefined;
+  const main = `/${record.parts.slice(0, -3).join("/")}`;
+  try {
+    await using root = await openRoot(main);
+    if (root.path !== main) return undefined;
+    const back = await pointer(root, join(record.path, "gitdir"));
+    const common = await pointer(root, join(record.path, "commondir"));
+    if (back === undefined || common === undefined) return undefined;
+    const agrees = resolve(record.path, common) === join(main, ".git");
+    return agrees && (await pointsBackAt(folder.path, resolve(record.path, back))) ? main : undefined;
+  } catch (error) {
+    if (error instanceof RootError) return undefined;
+    throw error;
+  }
+};

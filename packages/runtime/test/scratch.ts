@@ -1,0 +1,52 @@
+/** A folder of its own for one test, and its tree as plain data. */
+
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+export type Scratch = Disposable & {
+  readonly path: string;
+  readonly at: (...names: readonly string[]) => string;
+  /** Writes a file and the folders above it. */
+  readonly put: (name: string, content?: string) => string;
+};
+
+export const scratch = (): Scratch => {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "prefork-test-")));
+  const at = (...names: readonly string[]): string => join(path, ...names);
+  return {
+    path,
+    at,
+    put: (name, content = "") => {
+      mkdirSync(dirname(at(name)), { recursive: true });
+      writeFileSync(at(name), content);
+      return at(name);
+    },
+    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
+  };
+};
+
+/** Every name below a folder with what it is: a folder, a link and its target, or a file and its content. */
+export const treeOf = (folder: string, below = ""): Readonly<Record<string, string>> => {
+  const found: Record<string, string> = {};
+  for (const name of readdirSync(join(folder, below)).sort()) {
+    const path = join(below, name);
+    const stats = lstatSync(join(folder, path));
+    const mode = (stats.mode & 0o7777).toString(8);
+    if (stats.isDirectory()) Object.assign(found, { [`${path}/`]: mode }, treeOf(folder, path));
+    else if (stats.isSymbolicLink()) found[path] = `-> ${readlinkSync(join(folder, path))}`;
+    else if (stats.isFile()) found[path] = `${mode} ${readFileSync(join(folder, path), "utf8")}`;
+    else found[path] = "special";
+  }
+  return found;
+};

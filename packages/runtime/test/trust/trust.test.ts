@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { test } from "node:test";
+import { withoutBranches } from "../../src/trust/git-config.ts";
+import { configurationOf, grant, readTrust, revoke, stateFolder, trustOf } from "../../src/trust/index.ts";
+import { scratch, treeOf } from "../scratch.ts";
+
+const git = (cwd: string, ...args: readonly string[]): void => {
+  execFileSync("git", ["-C", cwd, "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false", ...args], {
+    stdio: "ignore",
+    env: { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" },
+  });
+};
+
+/** Says yes to a folder as it is now. */
+const agree = async (state: string, folder: string): Promise<void> => {
+  const shown = await configurationOf(folder);
+  assert.ok(shown.ok);
+  assert.deepEqual(await grant(state, folder, shown.configuration.fingerprint), { ok: true });
+};
+
+test("state stands where the user's environment says, and a relative value says nothing", () => {
+  assert.equal(stateFolder({ XDG_STATE_HOME: "/s" }, "/home/me"), "/s/prefork");
+  assert.equal(stateFolder({}, "/home/me"), "/home/me/.local/state/prefork");
+  assert.equal(stateFolder({ XDG_STATE_HOME: "s" }, "/home/me"), "/home/me/.local/state/prefork");
+});
+
+test("a folder is unknown, then trusted by every name it has, then unknown again", async () => {
+  using place = scratch();
+  place.put("repo/.prefork/settings.json", "{}");
+  symlinkSync("repo", place.at("alias"));
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  assert.deepEqual(await trustOf(state, repo), { kind: "unknown", folder: repo });
+  await agree(state, place.at("alias"));
+  for (const name of ["repo", "alias"])
+    assert.deepEqual(await trustOf(state, place.at(name)), { kind: "trusted", folder: repo, through: repo });
+  const read = await readTrust(state);
+  assert.deepEqual(read.ok && read.grants.map(({ folder }) => folder), [repo]);
+  assert.deepEqual(await revoke(state, place.at("alias")), { ok: true });
+  assert.deepEqual(await trustOf(state, repo), { kind: "unknown", folder: repo });
+  assert.deepEqual(await revoke(state, repo), { ok: true }, "twice is no failure");
+});
+
+test("the store is private under every umask, and nothing is written into the workspace", async () => {
+  using place = scratch();
+  place.put("repo/.envrc", "export A=1");
+  const before = treeOf(place.at("repo"));
+  const umask = process.umask(0o000);
+  try {
+    await agree(place.at("deep/state"), place.at("repo"));
+  } finally {
+    process.umask(umask);
+  }
+  const [record = ""] = readdirSync(place.at("deep/state/trust"));
+  const modes = Object.entries(treeOf(place.at("deep"))).map(([name, what]) => [name, what.split(" ")[0]]);
+  assert.deepEqual(modes, [
+    ["state/", "700"],
+    ["state/trust/", "700"],
+    [`state/trust/${record}`, "600"],
+  ]);
+  assert.deepEqual(treeOf(place.at("repo")), before);
+});
+
+test("any change of executable configuration asks again and names it; other files do not", async () => {
+  using place = scratch();
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  mkdirSync(repo);
+  git(repo, "init", "-q");
+  place.put("repo/.claude/skills/a/SKILL.md", "one");
+  place.put("repo/.git/hooks/pre-commit", "#!/bin/sh");
+  await agree(state, repo);
+  place.put("repo/src/main.ts", "code");
+  place.put("repo/README.md", "text");
+  place.put("repo/.git/hooks/new.sample", "text");
+  git(repo, "config", "branch.main.remote", "origin");
+  git(repo, "config", "branch.main.merge", "refs/heads/main");
+  assert.equal((await trustOf(state, repo)).kind, "trusted");
+  const changes: readonly (readonly [string, () => void])[] = [
+    [".prefork/settings.json", () => place.put("repo/.prefork/settings.json", "{}")],
+    [".prefork/agents/helper.md", () => place.put("repo/.prefork/agents/helper.md", "x")],
+    [".prefork/hooks/deep/er.sh", () => place.put("repo/.prefork/hooks/deep/er.sh", "x")],
+    [".claude/skills/a/SKILL.md", () => place.put("repo/.claude/skills/a/SKILL.md", "two")],
+    [".claude/skills/a/SKILL.md", () => rmSync(place.at("repo/.claude/skills/a/SKILL.md"))],
+    [".mcp.json", () => place.put("repo/.mcp.json", "{}")],
+    [".envrc", () => place.put("repo/.envrc", "x")],
+    [".git/hooks/pre-commit", () => chmodSync(place.at("repo/.git/hooks/pre-commit"), 0o755)],
+    [".git/config", () => git(repo, "config", "core.fsmonitor", "./run-me")],
+    [".prefork/settings.local.json", () => symlinkSync("/etc/hostname", place.at("repo/.prefork/settings.local.json"))],
+    [".claude/commands", () => symlinkSync("/etc", place.at("repo/.claude/commands"))],
+  ];
+  for (const [name, change] of changes) {
+    change();
+    assert.deepEqual(await trustOf(state, repo), { kind: "changed", folder: repo, changed: [name] });
+    await agree(state, repo);
+    assert.equal((await trustOf(state, repo)).kind, "trusted");
+  }
+  rmSync(place.at("repo/.prefork"), { recursive: true });
+  symlinkSync("src", place.at("repo/.prefork"));
+  const swapped = await trustOf(state, repo);
+  assert.ok(swapped.kind === "changed" && swapped.changed.every((path) => path.startsWith(".prefork/")));
+});
+
+test("what was shown is what is trusted: bytes that changed in between are refused", async () => {
+  using place = scratch();
+  place.put("repo/.mcp.json", "{}");
+  const shown = await configurationOf(place.at("repo"));
+  assert.ok(shown.ok);
+  assert.deepEqual(Object.keys(shown.configuration.entries), [".mcp.json"]);
+  writeFileSync(place.at("repo/.mcp.json"), '{"servers":{}}');
+  assert.deepEqual(await grant(place.at("state"), place.at("repo"), shown.configuration.fingerprint), {
+    ok: false,
+    reason: "the configuration was changed since it was shown; look again",
+  });
+  assert.equal((await trustOf(place.at("state"), place.at("repo"))).kind, "unknown");
+});
+
+test("configuration that cannot be read whole is refused, not skipped", async () => {
+  using place = scratch();
+  mkdirSync(place.at("repo/.prefork/agents"), { recursive: true });
+  execFileSync("mkfifo", [place.at("repo/.prefork/agents/pipe.md")]);
+  const shown = await configurationOf(place.at("repo"));
+  assert.match(shown.ok ? "" : shown.reason, /^\.prefork\/agents\/pipe\.md: this is a device, a pipe or a socket/);
+  assert.deepEqual((await trustOf(place.at("state"), place.at("missing"))).kind, "refused");
+});
+
+test("a record that others could have written, or that is damaged, is not believed", async () => {
+  using place = scratch();
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  mkdirSync(repo);
+  const renew = async (): Promise<string> => {
+    rmSync(state, { recursive: true, force: true });
+    await agree(state, repo);
+    return place.at("state/trust", readdirSync(place.at("state/trust"))[0] ?? "");
+  };
+  const reason = async (): Promise<string> => {
+    const trust = await trustOf(state, repo);
+    return trust.kind === "refused" ? trust.reason : trust.kind;
+  };
+  chmodSync(await renew(), 0o620);
+  assert.match(await reason(), /can be changed by others \(mode 0620\)/);
+  linkSync(await renew(), place.at("second-name"));
+  assert.match(await reason(), /further names/);
+  const record = await renew();
+  const content = readFileSync(record);
+  rmSync(record);
+  symlinkSync(place.put("elsewhere.json", content.toString()), record);
+  assert.match(await reason(), /is a link/);
+  writeFileSync(await renew(), '{"version":1,');
+  assert.match(await reason(), /is damaged; remove it to be asked again/);
+  writeFileSync(await renew(), content.toString().replace(repo, "/another"));
+  assert.match(await reason(), /is damaged/);
+  await renew();
+  chmodSync(state, 0o777);
+  assert.match(await reason(), /state can be changed by others/);
+  chmodSync(state, 0o700);
+  if (process.getuid?.() === 0) {
+    chownSync(await renew(), 12_345, 12_345);
+    assert.match(await reason(), /belongs to another user \(12345\)/);
+  }
+});
+
+test("a work tree inherits trust only when both ends agree and its configuration is the trusted one", async () => {
+  using place = scratch();
+  const [state, main, tree] = [place.at("state"), place.at("main"), place.at("tree")];
+  mkdirSync(main);
+  git(main, "init", "-q", "-b", "main");
+  place.put("main/.prefork/settings.json", "{}");
+  git(main, "add", ".");
+  git(main, "commit", "-q", "-m", "first");
+  place.put("main/.prefork/settings.local.json", "{}");
+  git(main, "worktree", "add", "-q", tree, "-b", "side");
+  assert.equal((await trustOf(state, tree)).kind, "unknown", "its repository is not trusted");
+  await agree(state, main);
+  assert.deepEqual(await trustOf(state, tree), { kind: "trusted", folder: tree, through: main });
+
+  place.put("tree/.mcp.json", "{}");
+  assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: [".mcp.json"] });
+  rmSync(place.at("tree/.mcp.json"));
+  place.put("tree/.prefork/settings.json", '{"hooks":{}}');
+  assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: [".prefork/settings.json"] });
+  place.put("tree/.prefork/settings.json", "{}");
+
+  const pointer = readFileSync(place.at("tree/.git"), "utf8");
+  place.put("impostor/.git", pointer);
+  assert.equal((await trustOf(state, place.at("impostor"))).kind, "unknown", "a claim that nobody returns");
+  for (const claim of [
+    "gitdir: ../main/.git",
+    `gitdir: ${main}/.git/worktrees/none`,
+    `${pointer}x`,
+    "",
+    "gitdir: /proc/self",
+  ]) {
+    place.put("tree/.git", claim);
+    assert.equal((await trustOf(state, tree)).kind, "unknown", claim);
+  }
+  place.put("tree/.git", pointer);
+  assert.equal((await trustOf(state, tree)).kind, "trusted");
+  writeFileSync(place.at("main/.git/worktrees/tree/commondir"), place.at("impostor"));
+  assert.equal((await trustOf(state, tree)).kind, "unknown");
+  writeFileSync(place.at("main/.git/worktrees/tree/commondir"), "../..\n");
+  writeFileSync(place.at("main/.git/worktrees/tree/gitdir"), `${place.at("elsewhere/.git")}\n`);
+  assert.equal((await trustOf(state, tree)).kind, "unknown");
+});
+
+test("only lines exactly as git writes them for a branch are left out of a repository's configuration", () => {
+  const branch = '[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n';
+  assert.equal(withoutBranches(`[core]\n\tbare = false\n${branch}`), withoutBranches("[core]\n\tbare = false\n"));
+  const counted = [
+    '[branch "x"]\n\tremote = ./program\n',
+    '[branch "x"]\n\tremote = origin\n\tfsmonitor = x\n',
+    '[branch "x"] [core]\n\tfsmonitor = x\n',
+    '[pager]\n\tlog = a\\\n[branch "x"]\n\tmerge = refs/heads/program\n',
+    "[pager]\n\tmerge = refs/heads/program\n",
+    '[branch "x"]\n\tremote = origin\\\n\tmerge = refs/heads/x\n',
+    '[branch "x"]\n\tmerge = refs/heads/x\n[core]\n\tremote = x\n',
+  ];
+  for (const text of counted) assert.notEqual(withoutBranches(text).trim(), "", text);
+});
