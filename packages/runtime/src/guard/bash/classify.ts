@@ -1,0 +1,187 @@
+/** May this command run unasked? Only if it is provably read-only; then the verdict carries what to run.
+ *  Invariant: total and fast; any doubt is "unknown"; a plan is made only of programs, options and words that the tables
+ *  know. What is run is the plan, never the text.
+ *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../../workspace). */
+
+import { readOptions } from "./options.ts";
+import type { GitFolder, Plan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
+import { gitFolders, type Program, programs, STANDS_FOR } from "./programs/index.ts";
+import { Refusal } from "./refusal.ts";
+import { checkSecrets } from "./secrets.ts";
+import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
+import { isWriter } from "./writers.ts";
+
+export type Verdict =
+  | { readonly verdict: "read-only"; readonly reason: string; readonly plan: Plan }
+  | { readonly verdict: "write" | "unknown"; readonly reason: string };
+
+export type ClassifyOptions = {
+  /** Programs that the user, never a project, has declared read-only whatever they are given. */
+  readonly readOnlyPrograms?: readonly string[];
+};
+
+export const classify = (text: string, options: ClassifyOptions = {}): Verdict => {
+  try {
+    const own = new Set(options.readOnlyPrograms ?? []);
+    const steps = readSteps(text).map((step) => readStep(step, own));
+    return { verdict: "read-only", reason: "every part only reads", plan: { steps, gitFolders: foldersOf(steps) } };
+  } catch (error) {
+    if (error instanceof Refusal) return { verdict: error.verdict, reason: error.message };
+    return { verdict: "unknown", reason: "could not be read" };
+  }
+};
+
+const readStep = ({ after, negated, commands, group }: Step, own: ReadonlySet<string>): PlanStep => {
+  if (group) {
+    const steps = group.steps.map((step) => readStep(step, own));
+    return { after, negated, run: { kind: "group", steps, scoped: group.scoped } };
+  }
+  const [first] = commands;
+  if (first?.words[0]?.text === "cd") {
+    if (commands.length > 1 || negated) throw new Refusal("cd stands alone: cd DIR && command");
+    return { after, negated, run: readFolder(first) };
+  }
+  return { after, negated, run: { kind: "pipe", commands: commands.map((command) => readCommand(command, own)) } };
+};
+
+const readFolder = ({ words, redirects, assignments }: SimpleCommand): PlanStep["run"] => {
+  const [, folder, ...more] = words;
+  if (!folder || more.length > 0 || folder.pattern || assignments.length > 0) {
+    throw new Refusal("cd takes one plain folder");
+  }
+  if (folder.text.startsWith("-")) throw new Refusal("cd takes one plain folder, no option");
+  checkSecrets([folder]);
+  if (redirects.length === 0) return { kind: "cd", folder };
+  // It prints nothing but its complaint, so all that can be sent away is that.
+  if (redirects.some(({ kind }) => kind !== "discard"))
+    throw new Refusal("cd takes 2>/dev/null and no other redirection");
+  const quiet = redirects.some((redirect) => redirect.kind === "discard" && redirect.descriptor !== 1);
+  return quiet ? { kind: "cd", folder, quiet } : { kind: "cd", folder };
+};
+
+/** Settings that only change how an answer looks. All but the time zone are what the runner sets anyway. */
+const LOOKS: Readonly<Record<string, RegExp>> = {
+  LC_ALL: /^(C|POSIX|C\.UTF-8|en_US\.UTF-8)$/,
+  LANG: /^(C|POSIX|C\.UTF-8|en_US\.UTF-8)$/,
+  TZ: /^(UTC|UTC0)$/,
+  NO_COLOR: /^1$/,
+  PAGER: /^cat$/,
+  GIT_PAGER: /^cat$/,
+  GIT_OPTIONAL_LOCKS: /^0$/,
+};
+
+const readCommand = ({ words, redirects, assignments }: SimpleCommand, own: ReadonlySet<string>): PlanCommand => {
+  for (const { name, value } of assignments) {
+    if (!Object.hasOwn(LOOKS, name) || !LOOKS[name]?.test(value))
+      throw new Refusal(`sets ${name}; read-only commands set no variables`);
+  }
+  for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file]);
+  const [name, ...args] = words as [PlanWord, ...PlanWord[]];
+  const program = programName(name);
+  const zone = assignments.some((set) => set.name === "TZ") ? ({ zone: "UTC0" } as const) : {};
+  if (own.has(program)) return { program, args, redirects, ...zone };
+  const judged = judge(program, args, false);
+  const known = programs.get(program);
+  const text = known?.looksFor && !asksHelp(known, args) ? known.looksFor(args) : [];
+  const final =
+    text.length === 0
+      ? judged
+      : judged.map((word) => (text.includes(word) ? { ...word, sought: true as const } : word));
+  if (!known?.silent) checkSecrets(text.length === 0 ? judged : judged.filter((word) => !text.includes(word)));
+  return { program: STANDS_FOR[program] ?? program, args: final, redirects, ...zone };
+};
+
+/** System folders: a path there names the same program as the bare name. */
+const SYSTEM = /^\/(usr\/)?bin\/([\w.[+-]+)$/;
+
+const programName = ({ text, pattern, home }: PlanWord): string => {
+  if (pattern || home) throw new Refusal("the program must be named plainly");
+  const named = SYSTEM.exec(text)?.[2] ?? text;
+  if (named.includes("/")) throw new Refusal(`${text} is no program of the system`);
+  return named;
+};
+
+/** The arguments as they may be run, or a Refusal. */
+const judge = (name: string, args: readonly PlanWord[], anyNames: boolean): readonly PlanWord[] => {
+  const program = programs.get(name);
+  if (!program) {
+    if (isWriter(name)) throw new Refusal(`${name} changes something`, "write");
+    throw new Refusal(`${name} is not a known read-only program`);
+  }
+  if (asksHelp(program, args) && !anyNames) return args;
+  if (anyNames && !program.harmless) throw new Refusal(`${name} may not be given names that only turn up when it runs`);
+  if (!program.harmless) checkPatterns(name, args);
+  return program.read ? program.read(args, inner) : judgeOptions(name, args, { program, anyNames });
+};
+
+/** None of their options writes, runs or sends, or they look for none among names. */
+const TAKE_ANY_NAME: readonly string[] = ["awk", "gawk", "mawk", "jq", "echo", "printf"];
+
+/** The runner never lets a name become an option, but the text must be harmless to bash as well. */
+const checkPatterns = (name: string, args: readonly PlanWord[]): void => {
+  if (TAKE_ANY_NAME.includes(name)) return;
+  const ended = args.findIndex(({ text, pattern }) => text === "--" && !pattern);
+  const before = ended < 0 || name === "find" ? args : args.slice(0, ended);
+  // No word that find acts on has a dot in it.
+  const couldAct = (text: string): boolean => /^[*?[]/.test(text) && !(name === "find" && text.includes("."));
+  if (before.some(({ text, pattern, home }) => pattern && !home && couldAct(text))) {
+    throw new Refusal(`a file name could become an option of ${name}; quote it, or put ./ before the pattern`);
+  }
+};
+
+/** Programs that read all their words themselves say by themselves what may be asked of them. */
+const asksHelp = (program: Program, args: readonly PlanWord[]): boolean =>
+  !program.read && args.length === 1 && args[0]?.text === "--help" && !args[0].pattern;
+
+const inner = (words: readonly PlanWord[], anyNames: boolean): readonly PlanWord[] => {
+  const [name, ...args] = words;
+  if (!name) throw new Refusal("there is no inner command");
+  const program = programName(name);
+  return [{ text: STANDS_FOR[program] ?? program }, ...judge(program, args, anyNames)];
+};
+
+const judgeOptions = (
+  name: string,
+  args: readonly PlanWord[],
+  { program, anyNames }: { readonly program: Program; readonly anyNames: boolean },
+): readonly PlanWord[] => {
+  const given = readOptions(name, args, program.rule);
+  const many = given.operands.some(({ pattern }) => pattern) || anyNames;
+  const { least = 0, most = Number.POSITIVE_INFINITY } = program;
+  const asksVersion = given.options.some(({ name: option }) => option === "version");
+  if (given.operands.length < least && !asksVersion && !anyNames) throw new Refusal(`${name} needs more words`);
+  if (given.operands.length > most || (many && Number.isFinite(most))) {
+    throw new Refusal(`${name} takes at most ${most} plain words; more could be written to`);
+  }
+  program.check?.(given);
+  return args;
+};
+
+/** `timeout` is the one program that may run git. */
+const gitInside = (program: string, [, inside, ...more]: readonly PlanWord[]): readonly PlanWord[] | undefined =>
+  program === "timeout" && inside?.text === "git" ? more : undefined;
+
+type Ways = readonly (readonly PlanWord[])[];
+
+/** Where git will run: after each `cd` that may have happened, and through its own `-C`. */
+const foldersOf = (steps: readonly PlanStep[]): Plan["gitFolders"] => {
+  const found: GitFolder[] = [];
+  const walk = (part: readonly PlanStep[], start: Ways): Ways => {
+    let reached = start;
+    for (const { run } of part) {
+      if (run.kind === "cd") reached = [...reached, ...reached.map((way) => [...way, run.folder])];
+      if (reached.length > 16) throw new Refusal("changes folder too often; use git -C DIR");
+      if (run.kind === "group") {
+        const after = walk(run.steps, reached);
+        reached = run.scoped ? reached : after;
+      }
+      for (const { program, args } of run.kind === "pipe" ? run.commands : []) {
+        const git = program === "git" ? args : gitInside(program, args);
+        if (git) found.push(...reached.map((cd) => ({ cd, within: gitFolders(git) })));
+      }
+    }
+    return reached;
+  };
+  walk(steps, [[]]);
+  return found;
+};

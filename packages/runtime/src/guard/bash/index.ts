@@ -1,0 +1,6 @@
+/** Bash commands: may they run unasked, and as what? */
+
+export { type ClassifyOptions, classify, type Verdict } from "./classify.ts";
+export { partsOf } from "./parts.ts";
+export type { Plan, PlanCommand, PlanRedirect, PlanStep, PlanWord } from "./plan.ts";
+export { isSecret, noFileProblem, pathProblem } from "./secrets.ts";

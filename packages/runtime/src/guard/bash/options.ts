@@ -1,0 +1,122 @@
+/** Options of a program by allow-list, with arity.
+ *  Invariant: what is not listed is refused, and so are abbreviations; a word that could become an option by expansion
+ *  is never taken for an operand; values of options are literal.
+ *  Elsewhere: which options each program has (programs/). */
+
+import type { PlanWord } from "./plan.ts";
+import { Refusal } from "./refusal.ts";
+
+/** What a program may be given. Strings of letters are short options. */
+export type OptionRule = {
+  readonly flags?: string;
+  /** Short options that take a value, glued or as the next word. */
+  readonly valued?: string;
+  /** Short options with a value only if it is glued: `-M`, `-M90%`. */
+  readonly glued?: string;
+  /** Long options by name: `all`, `color?` (a value only after `=`), `width=` (a value is required). */
+  readonly long?: string;
+  /** `-20` counts as an option (head, tail, git log). */
+  readonly count?: boolean;
+  /** Options end at the first operand, as in find and xargs. */
+  readonly strict?: boolean;
+  /** Options whose next word may start with a dash: patterns to search for. Everywhere else such a word is refused,
+   *  because a program that reads the arity otherwise would take it for an option. */
+  readonly dashed?: string;
+  /** Values are words of their own, or numbers: the program reads other letters after the option as more options. */
+  readonly apart?: boolean;
+  /** One option a word: the program does not take letters together. */
+  readonly single?: boolean;
+};
+
+export type Given = {
+  /** Options as given: name without dashes, and its value. */
+  readonly options: readonly { readonly name: string; readonly value?: string }[];
+  readonly operands: readonly PlanWord[];
+};
+
+type Arity = "none" | "optional" | "required";
+
+const longOf = (rule: OptionRule): ReadonlyMap<string, Arity> =>
+  new Map(
+    (rule.long ?? "")
+      .split(/\s+/)
+      .filter((word) => word !== "")
+      .map((word) => {
+        if (word.endsWith("=")) return [word.slice(0, -1), "required"] as const;
+        if (word.endsWith("?")) return [word.slice(0, -1), "optional"] as const;
+        return [word, "none"] as const;
+      }),
+  );
+
+/** A rule with its long options looked up once. */
+export type CompiledRule = OptionRule & { readonly names: ReadonlyMap<string, Arity> };
+export const compile = (rule: OptionRule): CompiledRule => ({ ...rule, names: longOf(rule) });
+
+const mayBeDashed = (rule: OptionRule, name: string): boolean => (rule.dashed ?? "").split(" ").includes(name);
+
+/** What was given, or a Refusal that names the option. */
+export const readOptions = (program: string, words: readonly PlanWord[], rule: CompiledRule): Given => {
+  const options: { name: string; value?: string }[] = [];
+  const operands: PlanWord[] = [];
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] as PlanWord;
+    const { text } = word;
+    if (word.pattern || word.home || text === "-" || !text.startsWith("-")) {
+      operands.push(word);
+      if (rule.strict) return { options, operands: [...operands, ...words.slice(at + 1)] };
+      continue;
+    }
+    if (text === "--") return { options, operands: [...operands, ...words.slice(at + 1)] };
+    const next = (name: string): string => {
+      at += 1;
+      const value = literalValue(program, text, words[at]);
+      if (value === "--" || (/^-(?!\d*$)/.test(value) && !mayBeDashed(rule, name))) {
+        throw new Refusal(`${program} ${text} ${value}: give a value that starts with a dash as ${text}=… or glued`);
+      }
+      return value;
+    };
+    if (text.startsWith("--")) options.push(readLong(program, text, { rule, next }));
+    else options.push(...readShort(program, text, { rule, next }));
+  }
+  return { options, operands };
+};
+
+type Reading = { readonly rule: CompiledRule; readonly next: (name: string) => string };
+
+const refuse = (program: string, option: string): never => {
+  throw new Refusal(`${program} ${option} is not a known read-only option; leave it out`);
+};
+
+const literalValue = (program: string, option: string, word: PlanWord | undefined): string => {
+  if (!word || word.pattern || word.home) throw new Refusal(`${program} ${option} needs a plain value; quote it`);
+  return word.text;
+};
+
+const readLong = (program: string, text: string, { rule, next }: Reading): { name: string; value?: string } => {
+  const [, name = "", value] = /^--([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  const arity = rule.names.get(name) ?? refuse(program, text);
+  if (arity === "none") return value === undefined ? { name } : refuse(program, text);
+  if (value !== undefined) return { name, value };
+  return arity === "required" ? { name, value: next(name) } : { name };
+};
+
+const readShort = (program: string, text: string, { rule, next }: Reading): { name: string; value?: string }[] => {
+  if (rule.count && /^-\d+$/.test(text)) return [{ name: "count", value: text.slice(1) }];
+  const found: { name: string; value?: string }[] = [];
+  for (let at = 1; at < text.length; at += 1) {
+    const letter = text[at] as string;
+    if (rule.single && at > 1) return refuse(program, text);
+    if (rule.flags?.includes(letter)) found.push({ name: letter });
+    else if (rule.glued?.includes(letter)) {
+      const glued = text.slice(at + 1);
+      found.push(glued === "" ? { name: letter } : { name: letter, value: glued });
+      return found;
+    } else if (rule.valued?.includes(letter)) {
+      const glued = text.slice(at + 1);
+      if (rule.apart && !/^\d*$/.test(glued)) return refuse(program, text);
+      found.push({ name: letter, value: glued === "" ? next(letter) : glued });
+      return found;
+    } else return refuse(program, text);
+  }
+  return found;
+};

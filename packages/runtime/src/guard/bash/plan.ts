@@ -1,0 +1,55 @@
+/** A read-only command as data: what is run in place of its text.
+ *  Invariant: every word is final but for file names that a pattern stands for; nothing in it is shell syntax.
+ *  Elsewhere: making one (classify.ts), running one (../../workspace). */
+
+/** A word with its quotes resolved. */
+export type PlanWord = {
+  readonly text: string;
+  /** `text` is a file name pattern (`*`, `?`, `[…]`; a backslash before what stood quoted). */
+  readonly pattern?: true;
+  /** `text` starts with `~`, which stands for the home directory. */
+  readonly home?: true;
+  /** Each `$?` in `text` stands for the exit code of the step before. */
+  readonly status?: true;
+  /** Text to look for: whatever it looks like, no file of that name is opened. */
+  readonly sought?: true;
+};
+
+export type PlanRedirect =
+  /** To nowhere: descriptor 1, 2 or both. */
+  | { readonly kind: "discard"; readonly descriptor: 1 | 2 | "both" }
+  | { readonly kind: "join"; readonly from: 1 | 2; readonly to: 1 | 2 }
+  | { readonly kind: "input"; readonly file: PlanWord };
+
+export type PlanCommand = {
+  /** A name from the program table; found in system directories when it is run. */
+  readonly program: string;
+  readonly args: readonly PlanWord[];
+  readonly redirects: readonly PlanRedirect[];
+  /** The time zone that the command asks for. */
+  readonly zone?: "UTC0";
+};
+
+export type PlanStep = {
+  /** How it follows the step before: always, after success, after failure. */
+  readonly after: "always" | "success" | "failure";
+  readonly negated: boolean;
+  readonly run: /** `quiet`: a folder that is not there is not complained about. */
+    | { readonly kind: "cd"; readonly folder: PlanWord; readonly quiet?: true }
+    | { readonly kind: "pipe"; readonly commands: readonly PlanCommand[] }
+    /** `scoped`: a `cd` in it is forgotten at its end. */
+    | { readonly kind: "group"; readonly steps: readonly PlanStep[]; readonly scoped: boolean };
+};
+
+/** The way to a folder: each `cd`, which goes by names, then each `-C`, which git follows through links. */
+export type GitFolder = {
+  readonly cd: readonly PlanWord[];
+  readonly within: readonly PlanWord[];
+};
+
+export type Plan = {
+  readonly steps: readonly PlanStep[];
+  /** Where git runs. Checked before the plan is run, because a repository's own configuration can make git start
+   *  programs. */
+  readonly gitFolders: readonly GitFolder[];
+};

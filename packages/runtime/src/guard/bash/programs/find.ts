@@ -1,0 +1,104 @@
+/** find: its expression has a grammar of its own.
+ *  Invariant: tests and printing only; -exec only of programs that only read whatever names they are given. A name that
+ *  find hands over starts with the folder it was found in, so it is never an option. */
+
+import type { PlanWord } from "../plan.ts";
+import { Refusal } from "../refusal.ts";
+import { type InnerCommand, type ProgramTable, program } from "./program.ts";
+
+/** How many words each part of an expression takes. */
+const PARTS: Readonly<Record<string, number>> = {
+  ...{ "(": 0, ")": 0, "!": 0, "-not": 0, "-a": 0, "-and": 0, "-o": 0, "-or": 0, ",": 0 },
+  ...{ "-true": 0, "-false": 0, "-print": 0, "-print0": 0, "-prune": 0, "-quit": 0, "-ls": 0, "-depth": 0, "-d": 0 },
+  ...{ "-xdev": 0, "-mount": 0, "-daystart": 0, "-follow": 0, "-noleaf": 0, "-empty": 0, "-readable": 0 },
+  ...{ "-writable": 0, "-executable": 0, "-nouser": 0, "-nogroup": 0, "-ignore_readdir_race": 0 },
+  ...{ "-maxdepth": 1, "-mindepth": 1, "-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1 },
+  ...{
+    "-iwholename": 1,
+    "-regex": 1,
+    "-iregex": 1,
+    "-regextype": 1,
+    "-lname": 1,
+    "-ilname": 1,
+    "-type": 1,
+    "-xtype": 1,
+  },
+  ...{ "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1, "-newer": 1 },
+  ...{
+    "-anewer": 1,
+    "-cnewer": 1,
+    "-newermt": 1,
+    "-newerct": 1,
+    "-newerat": 1,
+    "-perm": 1,
+    "-user": 1,
+    "-group": 1,
+    "-uid": 1,
+    "-gid": 1,
+  },
+  ...{ "-links": 1, "-inum": 1, "-samefile": 1, "-used": 1, "-fstype": 1, "-printf": 1 },
+};
+
+const WRITING: readonly string[] = ["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
+const RUNNING: readonly string[] = ["-exec", "-execdir", "-ok", "-okdir"];
+
+/** Programs that have dangerous options, but only read what is given as a name. */
+const READERS: readonly string[] = ["sed", "awk", "gawk", "mawk", "jq", "file", "rg", "sort"];
+
+/** Stands for the names that are found: any number, none of them an option. */
+const FOUND: PlanWord = { text: "./*", pattern: true };
+
+/** Parts whose value people leave unquoted. What such a pattern expands to is never an option, so never an action. */
+const NAMES: readonly string[] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
+
+const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): number => {
+  if (words[at]?.text !== "-exec")
+    throw new Refusal(`find ${words[at]?.text} is not read; pipe to xargs or use grep -r`);
+  const end = words.findIndex(({ text }, index) => index > at && (text === ";" || text === "+"));
+  const command = words.slice(at + 1, end < 0 ? words.length : end);
+  const places = command.filter(({ text }) => text === "{}").length;
+  const glued = command.some(({ text }) => text.includes("{}") && text !== "{}");
+  if (end < 0 || places !== 1 || glued || command.at(-1)?.text !== "{}") {
+    throw new Refusal("find -exec must end in {} \\; or {} +");
+  }
+  if (command.some(({ pattern }) => pattern)) throw new Refusal("find -exec takes plain words");
+  const given = command.slice(0, -1);
+  if (READERS.includes(given[0]?.text ?? "")) inner([...given, FOUND], false);
+  else inner(given, true);
+  return end + 1;
+};
+
+const readExpression = (words: readonly PlanWord[], inner: InnerCommand): void => {
+  let at = 0;
+  while (/^-[HLP]$/.test(words[at]?.text ?? "") && !words[at]?.pattern) at += 1;
+  const isStart = (word: PlanWord | undefined): boolean => word !== undefined && !/^[-(!,)]/.test(word.text);
+  while (at < words.length && isStart(words[at])) at += 1;
+  while (at < words.length) {
+    const { text, pattern } = words[at] as PlanWord;
+    if (pattern) throw new Refusal("quote the pattern that find shall match");
+    if (WRITING.includes(text)) throw new Refusal(`find ${text} writes`, "write");
+    if (RUNNING.includes(text)) {
+      at = readExec(words, at, inner);
+      continue;
+    }
+    const takes = Object.hasOwn(PARTS, text) ? PARTS[text] : undefined;
+    if (takes === undefined) throw new Refusal(`find ${text} is not known; leave it out`);
+    const values = words.slice(at + 1, at + 1 + takes);
+    const open = NAMES.includes(text);
+    if (values.length < takes || values.some((value) => (value.pattern && !open) || value.home)) {
+      throw new Refusal(`find ${text} needs a quoted value`);
+    }
+    at += 1 + takes;
+  }
+};
+
+export const findPrograms: ProgramTable = {
+  find: program({
+    read: (words, inner) => {
+      readExpression(words, inner);
+      return words;
+    },
+    looksFor: (words) =>
+      words.filter(({ text }, at) => /^\/(proc|sys|dev)(\/\*)?$/.test(text) && words[at - 1]?.text === "-path"),
+  }),
+};

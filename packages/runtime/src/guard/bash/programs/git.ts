@@ -1,0 +1,369 @@
+/** git: subcommands that only look, each with its own options.
+ *  Invariant: nothing that contacts a remote, checks a signature, starts a helper, or looks into submodules (their
+ *  configuration is not ours to switch off); subcommands that both list and change may only list.
+ *  Elsewhere: switching off what a repository's configuration could start (../../../workspace). */
+
+import type { Given, OptionRule } from "../options.ts";
+import { compile, readOptions } from "../options.ts";
+import type { PlanWord } from "../plan.ts";
+import { Refusal } from "../refusal.ts";
+import { type ProgramTable, program } from "./program.ts";
+
+type Subcommand = OptionRule & {
+  readonly most?: number;
+  readonly check?: (given: Given) => void;
+  /** Its verb comes first: after an option it may be taken for something else. */
+  readonly verbFirst?: boolean;
+  /** Switched off by an option of its own, whatever the configuration says. */
+  readonly forced?: readonly string[];
+};
+
+const has = ({ options }: Given, ...names: readonly string[]): boolean =>
+  options.some(({ name }) => names.includes(name));
+
+const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never => {
+  throw new Refusal(`git ${text}`, verdict);
+};
+
+// --- options shared by everything that shows changes -------------------------------------------------------------------
+
+const DIFF =
+  "patch no-patch unified? raw patch-with-raw patch-with-stat minimal patience histogram diff-algorithm= stat? stat-width= " +
+  "stat-name-width= stat-count= stat-graph-width= numstat shortstat dirstat? summary compact-summary name-only name-status " +
+  "color? no-color color-moved? no-color-moved word-diff? word-diff-regex= color-words? no-renames rename-empty " +
+  "no-rename-empty check full-index binary abbrev? break-rewrites? find-renames? find-copies? find-copies-harder " +
+  "irreversible-delete diff-filter= pickaxe-all pickaxe-regex relative? no-relative text ignore-cr-at-eol " +
+  "ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines= inter-hunk-context= " +
+  "function-context exit-code quiet no-ext-diff no-textconv src-prefix= dst-prefix= no-prefix default-prefix line-prefix= " +
+  "anchored= indent-heuristic no-indent-heuristic ita-invisible-in-index cc combined-all-paths skip-to= rotate-to= ws-error-highlight=";
+const DIFF_FLAGS = "pusRratzWwb";
+const DIFF_VALUED = "SGOlI";
+const DIFF_GLUED = "UMCBDX";
+/** They search for text, which may start with a dash. */
+const DASHED = "S G grep";
+
+const LOG =
+  "oneline graph no-graph all branches? tags? remotes? glob= exclude= since= after= until= before= author= committer= grep= " +
+  "all-match invert-grep regexp-ignore-case extended-regexp fixed-strings basic-regexp perl-regexp merges no-merges " +
+  "first-parent follow decorate? no-decorate clear-decorations decorate-refs= decorate-refs-exclude= pretty? format= " +
+  "abbrev-commit no-abbrev-commit no-abbrev date= relative-date reverse topo-order date-order author-date-order max-count= " +
+  "skip= left-right left-only right-only cherry-pick cherry-mark cherry boundary simplify-by-decoration full-history dense " +
+  "sparse simplify-merges ancestry-path? show-pulls walk-reflogs source log-size notes? no-notes encoding= expand-tabs? " +
+  "no-expand-tabs children parents mailmap use-mailmap no-mailmap no-use-mailmap no-walk? do-walk min-parents= max-parents= " +
+  "no-min-parents no-max-parents bisect reflog not diff-merges= no-diff-merges full-diff root";
+const LOG_FLAGS = "iEFPgmcq";
+const LOG_VALUED = "nL";
+
+/** `%G` in a format asks for a signature check, which starts another program; `remerge` makes a merge to compare with. */
+const noSignature = (given: Given): void => {
+  for (const { name, value = "" } of given.options) {
+    if ((name === "format" || name === "pretty") && /%[-+ ]?G|signature/i.test(value))
+      refuse(`--${name}: signatures are not checked`);
+    if (name === "diff-merges" && /^r/.test(value)) refuse(`--diff-merges=${value} writes objects`);
+  }
+};
+
+const NO_DRIVERS = ["--no-ext-diff", "--no-textconv"];
+const NO_SUBMODULES = "--ignore-submodules=all";
+
+const diffRule: Subcommand = {
+  flags: DIFF_FLAGS,
+  valued: DIFF_VALUED,
+  glued: DIFF_GLUED,
+  long: `${DIFF} cached staged merge-base no-index ours theirs base`,
+  forced: [...NO_DRIVERS, NO_SUBMODULES],
+};
+
+const logRule: Subcommand = {
+  flags: DIFF_FLAGS + LOG_FLAGS,
+  valued: DIFF_VALUED + LOG_VALUED,
+  glued: DIFF_GLUED,
+  long: `${DIFF} ${LOG}`,
+  dashed: DASHED,
+  count: true,
+  check: noSignature,
+  forced: NO_DRIVERS,
+};
+
+const blameRule: Subcommand = {
+  flags: "swtlcefnbp",
+  valued: "LS",
+  glued: "MC",
+  long:
+    "root show-stats reverse? first-parent date= score-debug show-name show-number show-email porcelain line-porcelain " +
+    "incremental abbrev? color-lines color-by-age ignore-rev= ignore-revs-file= since= encoding= minimal",
+  forced: ["--no-textconv"],
+};
+
+const refRule = "sort= format= points-at= contains? no-contains? merged? no-merged? ignore-case color? no-color";
+
+/** A subcommand that lists when asked to, and makes something when only given a name. */
+const listsOnly =
+  (what: string, ...asks: readonly string[]) =>
+  (given: Given): void => {
+    noSignature(given);
+    if (given.operands.length > 0 && !has(given, ...asks))
+      refuse(`${what} NAME changes something; use git ${what} --list`, "write");
+  };
+
+/** The first operand chooses among these; anything else changes something. */
+const firstOperand =
+  (subcommand: string, known: readonly string[]) =>
+  ({ operands }: Given): void => {
+    const [verb] = operands;
+    if (verb && !known.includes(verb.text)) refuse(`${subcommand} ${verb.text} is not read-only`, "write");
+  };
+
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
+  status: {
+    flags: "sbvz",
+    glued: "u",
+    long:
+      "short branch show-stash porcelain? long verbose untracked-files? ignored? column? no-column ahead-behind " +
+      "no-ahead-behind renames no-renames find-renames? null no-optional-locks",
+    forced: [NO_SUBMODULES],
+  },
+  diff: diffRule,
+  log: logRule,
+  show: logRule,
+  whatchanged: logRule,
+  "diff-tree": {
+    ...diffRule,
+    flags: `${DIFF_FLAGS}mcv`,
+    long: `${DIFF} root no-commit-id always pretty? format= merge-base`,
+    check: noSignature,
+  },
+  "diff-index": { ...diffRule, flags: `${DIFF_FLAGS}m`, long: `${DIFF} cached merge-base` },
+  "diff-files": { ...diffRule, flags: `${DIFF_FLAGS}0123cq` },
+  "range-diff": { ...diffRule, long: `${DIFF} creation-factor= no-dual-color left-only right-only` },
+  "rev-list": {
+    ...logRule,
+    long: `${DIFF} ${LOG} count objects objects-edge timestamp header disk-usage? use-bitmap-index`,
+    forced: [],
+  },
+  shortlog: {
+    flags: "snec",
+    glued: "w",
+    long: `${LOG} summary numbered email group= committer`,
+    check: noSignature,
+  },
+  blame: blameRule,
+  annotate: blameRule,
+  "ls-files": {
+    flags: "cdmoikustzvfr",
+    valued: "xX",
+    long:
+      "cached deleted modified others ignored stage directory no-empty-directory unmerged killed eol exclude= exclude-from= " +
+      "exclude-standard exclude-per-directory= error-unmatch with-tree= full-name abbrev? debug deduplicate sparse format=",
+  },
+  "ls-tree": { flags: "drtlz", long: "name-only name-status abbrev? full-name full-tree long format= object-only" },
+  grep: {
+    flags: "iIwvhHEGFPnlLzoqcWpar",
+    valued: "efABCm",
+    dashed: "e",
+    count: true,
+    long:
+      "cached untracked no-index exclude-standard no-exclude-standard text ignore-case word-regexp invert-match full-name " +
+      "extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only " +
+      "files-without-match null only-matching count color? no-color break heading show-function context= after-context= " +
+      "before-context= function-context max-count= max-depth= threads= and or not all-match quiet recursive no-recursive no-textconv",
+  },
+  branch: {
+    flags: "avril",
+    long: `all remotes list verbose show-current column? no-column abbrev? no-abbrev omit-empty ${refRule}`,
+    check: listsOnly("branch", "list", "l", "contains", "no-contains", "merged", "no-merged", "points-at"),
+  },
+  tag: {
+    flags: "li",
+    glued: "n",
+    long: `list column? no-column omit-empty ${refRule}`,
+    check: listsOnly("tag", "list", "l", "contains", "no-contains", "merged", "no-merged", "points-at"),
+  },
+  remote: {
+    verbFirst: true,
+    flags: "v",
+    long: "verbose all push",
+    check: (given) => {
+      firstOperand("remote", ["get-url", "show"])(given);
+      const [verb, name] = given.operands;
+      if (verb?.text === "get-url" && !name) refuse("remote get-url needs a name");
+      if (verb?.text === "show" && name) refuse("remote show NAME asks the remote; use git remote -v");
+    },
+  },
+  stash: {
+    ...logRule,
+    verbFirst: true,
+    check: (given) => {
+      noSignature(given);
+      if (given.operands.length === 0) refuse("stash puts changes away; use git stash list", "write");
+      firstOperand("stash", ["list", "show"])(given);
+    },
+    forced: [],
+  },
+  reflog: {
+    ...logRule,
+    check: (given) => {
+      noSignature(given);
+      const [first] = given.operands;
+      // Verbs are bare words; a name with one of these signs is a branch or a place in its history.
+      if (first && /[@/~^]/.test(first.text)) return;
+      if (first && !["show", "exists", "HEAD"].includes(first.text))
+        refuse(`reflog ${first.text} could change something; use git reflog show NAME`, "write");
+    },
+    forced: [],
+  },
+  worktree: {
+    verbFirst: true,
+    flags: "vz",
+    long: "porcelain verbose",
+    check: (given) => {
+      if (given.operands.length === 0) refuse("worktree needs a verb; use git worktree list");
+      firstOperand("worktree", ["list"])(given);
+    },
+  },
+  clean: {
+    flags: "ndxXqfi",
+    valued: "e",
+    long: "dry-run quiet exclude= force interactive",
+    check: (given) => {
+      if (!has(given, "n", "dry-run") || has(given, "f", "i", "force", "interactive"))
+        refuse("clean deletes files; use git clean -n to see which", "write");
+    },
+  },
+  notes: {
+    check: (given) => {
+      if (given.operands.length === 0) return;
+      firstOperand("notes", ["list", "show"])(given);
+    },
+  },
+  config: {
+    flags: "lz",
+    valued: "",
+    long: "list get get-all get-regexp get-urlmatch show-origin show-scope global local system worktree name-only null type= bool int path default= includes no-includes",
+    check: (given) => {
+      const [verb] = given.operands;
+      const asks = has(given, "list", "l", "get", "get-all", "get-regexp", "get-urlmatch");
+      if (verb && (verb.text === "get" || verb.text === "list") && given.operands.length <= 2) return;
+      if (given.operands.length > (asks ? 2 : 1) || (!asks && given.operands.length !== 1))
+        refuse("config may only be read; use git config --get KEY", "write");
+      if (!asks && !/^[\w.-]+\.[\w.*/:@-]+$/.test(verb?.text ?? ""))
+        refuse("config may only be read; use git config --get KEY", "write");
+    },
+  },
+  "rev-parse": {
+    flags: "q",
+    long:
+      "git-dir show-toplevel abbrev-ref? short? verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository " +
+      "is-shallow-repository show-prefix show-cdup show-superproject-working-tree symbolic-full-name symbolic all branches? " +
+      "tags? remotes? glob= exclude= git-common-dir absolute-git-dir git-path= path-format= revs-only no-revs flags no-flags " +
+      "not default= disambiguate= since= until= sq shared-index-path show-object-format? show-ref-format",
+  },
+  describe: {
+    long: "all tags contains abbrev? candidates= exact-match debug long match= exclude= always first-parent dirty?",
+    check: (given) => {
+      if (has(given, "dirty")) refuse("describe --dirty writes to the index; use git describe and git status --short");
+    },
+  },
+  "merge-base": { flags: "a", long: "all octopus independent is-ancestor fork-point" },
+  "cat-file": {
+    flags: "tsep",
+    long: "batch-check? batch-all-objects unordered buffer allow-unknown-type use-mailmap follow-symlinks",
+  },
+  "for-each-ref": { long: `count= omit-empty ${refRule}`, check: noSignature },
+  "show-ref": { flags: "dsqh", long: "head heads tags branches dereference hash? verify quiet abbrev? exists" },
+  "show-branch": {
+    flags: "ar",
+    long: "all remotes current topo-order date-order sparse more= list merge-base independent no-name sha1-name color? no-color",
+  },
+  "symbolic-ref": { flags: "q", long: "quiet short recurse no-recurse", most: 1 },
+  "name-rev": { long: "tags all name-only refs= exclude= always no-undefined" },
+  "count-objects": { flags: "vH", long: "verbose human-readable", most: 0 },
+  cherry: { flags: "v", long: "abbrev?" },
+  "check-ignore": { flags: "qvnz", long: "quiet verbose non-matching no-index" },
+  "check-attr": { flags: "az", long: "all cached" },
+  "check-ref-format": { long: "branch allow-onelevel no-allow-onelevel refspec-pattern normalize" },
+  version: { long: "build-options", most: 0 },
+};
+
+const COMPILED = new Map(Object.entries(SUBCOMMANDS).map(([name, sub]) => [name, { ...sub, rule: compile(sub) }]));
+
+const WRITING: readonly string[] = [
+  ...["add", "am", "apply", "bisect", "checkout", "cherry-pick", "clone", "commit", "fetch", "gc", "init", "merge"],
+  ...[
+    "mv",
+    "prune",
+    "pull",
+    "push",
+    "rebase",
+    "replace",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "submodule",
+    "switch",
+    "update-index",
+    "update-ref",
+  ],
+];
+
+/** Settings that change how an answer looks, and nothing else. */
+const LOOKS =
+  /^(color\.\w+=(always|never|auto|true|false)|core\.quote[pP]ath=(true|false|on|off)|core\.pager=cat|log\.(decorate|abbrevCommit|follow|mailmap|showRoot)=(true|false)|diff\.(renames|renameLimit|context|noprefix|mnemonicPrefix)=\w+|column\.ui=\w+)$/;
+
+type Globals = { readonly at: number; readonly kept: readonly PlanWord[] };
+
+/** Options before the subcommand: where to run and how it looks. */
+const readGlobals = (words: readonly PlanWord[]): Globals => {
+  const kept: PlanWord[] = [];
+  let at = 0;
+  for (;;) {
+    const word = words[at];
+    if (!word || word.pattern || word.home || !word.text.startsWith("-")) return { at, kept };
+    const value = words[at + 1];
+    if (
+      /^(--no-pager|-P|--no-optional-locks|--literal-pathspecs|--no-replace-objects|--glob-pathspecs|--icase-pathspecs)$/.test(
+        word.text,
+      )
+    ) {
+      at += 1;
+    } else if (word.text === "-C" && value && !value.pattern && value.text !== "") {
+      kept.push(word, value);
+      at += 2;
+    } else if (word.text === "-c" && value && !value.pattern && LOOKS.test(value.text)) {
+      kept.push(word, value);
+      at += 2;
+    } else if (word.text === "--version" && words.length === 1) return { at, kept };
+    else refuse(`${word.text} before the subcommand is not read; leave it out`);
+  }
+};
+
+const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const { at, kept } = readGlobals(words);
+  const name = words[at];
+  if (!name) return refuse("needs a subcommand");
+  if (name.text === "--version") return words;
+  if (name.pattern || name.home) return refuse("needs a plain subcommand");
+  if (WRITING.includes(name.text)) refuse(`${name.text} is not read-only`, "write");
+  const sub = COMPILED.get(name.text) ?? refuse(`${name.text} is not known to be read-only`);
+  const rest = words.slice(at + 1);
+  const given = readOptions(`git ${name.text}`, rest, sub.rule);
+  if (sub.most !== undefined && given.operands.length > sub.most) refuse(`${name.text} takes fewer words`, "write");
+  if (sub.verbFirst && given.operands.length > 0 && rest[0] !== given.operands[0]) {
+    refuse(`${name.text} takes its verb before its options`);
+  }
+  sub.check?.(given);
+  const forced = (sub.forced ?? []).map((text): PlanWord => ({ text }));
+  return [{ text: "--no-pager" }, ...kept, name, ...forced, ...rest];
+};
+
+/** The folders that `-C` names, in order: git runs where they lead. */
+export const gitFolders = (args: readonly PlanWord[]): readonly PlanWord[] => {
+  const found: PlanWord[] = [];
+  for (let at = 0; args[at]?.text.startsWith("-"); at += /^-[Cc]$/.test(args[at]?.text ?? "") ? 2 : 1) {
+    if (args[at]?.text === "-C") found.push(args[at + 1] as PlanWord);
+  }
+  return found;
+};
+
+export const gitPrograms: ProgramTable = { git: program({ read: readGit }) };

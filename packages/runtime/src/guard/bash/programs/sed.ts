@@ -1,0 +1,138 @@
+/** sed: a small grammar of scripts that only print.
+ *  Invariant: addresses and the commands p, P, d, D, q, Q, n, N, h, H, g, G, x, =, l, y and s without w and e; nothing
+ *  that reads or writes another file, runs anything, or goes round without taking a line. */
+
+import { readOptions } from "../options.ts";
+import type { PlanWord } from "../plan.ts";
+import { Refusal } from "../refusal.ts";
+import { type ProgramTable, program } from "./program.ts";
+
+const SCRIPT_HELP = "sed may print: sed -n '10,20p' FILE, or sed 's/a/b/' FILE";
+
+const refuse = (): never => {
+  throw new Refusal(SCRIPT_HELP);
+};
+
+/** The end of a part that a delimiter closes; the delimiter may be escaped, a newline ends nothing. */
+const endOfPart = (script: string, from: number, delimiter: string): number => {
+  for (let at = from; at < script.length; at += 1) {
+    if (script[at] === "\\") at += 1;
+    else if (script[at] === delimiter) return at;
+    else if (script[at] === "\n") return refuse();
+  }
+  return refuse();
+};
+
+/** A set in brackets, of a form on whose end all seds agree. */
+const SET = /\[\^?\]?(?:\[:[a-z]+:\]|[^\][\\\n]|\\[^\][\\\n])*\]/y;
+
+/** The end of a pattern: the delimiter may also stand in a set. A sed that ends the pattern there stops with an error. */
+const endOfPattern = (script: string, from: number, delimiter: string): number => {
+  for (let at = from; at < script.length; at += 1) {
+    if (script[at] === "\\") at += 1;
+    else if (script[at] === delimiter) return at;
+    else if (script[at] === "\n") return refuse();
+    else if (script[at] === "[") {
+      SET.lastIndex = at;
+      at += (SET.exec(script)?.[0] ?? refuse()).length - 1;
+    }
+  }
+  return refuse();
+};
+
+const skip = (script: string, from: number, what: RegExp): number => {
+  let at = from;
+  while (at < script.length && what.test(script[at] as string)) at += 1;
+  return at;
+};
+
+const readAddress = (script: string, from: number): number => {
+  const first = script[from] ?? "";
+  if (/\d/.test(first)) {
+    const at = skip(script, from, /\d/);
+    return script[at] === "~" ? skip(script, at + 1, /\d/) : at;
+  }
+  if (first === "$") return from + 1;
+  if (first === "/") return skip(script, endOfPattern(script, from + 1, "/") + 1, /[IM]/);
+  if (first === "\\" && /[|#,:@!%_;~]/.test(script[from + 1] ?? "")) {
+    return skip(script, endOfPattern(script, from + 2, script[from + 1] as string) + 1, /[IM]/);
+  }
+  if (first === "+" || first === "~") return skip(script, from + 1, /\d/);
+  return from;
+};
+
+const readCommand = (script: string, from: number): number => {
+  const letter = script[from] ?? "";
+  if (/[pPdDnNhHgGx=l]/.test(letter)) return from + 1;
+  if (/[qQ]/.test(letter)) return skip(script, skip(script, from + 1, / /), /\d/);
+  if (letter !== "s" && letter !== "y") return refuse();
+  const delimiter = script[from + 1] ?? "";
+  if (!/[/|#,:@!%_;~+=]/.test(delimiter)) return refuse();
+  const pattern = endOfPattern(script, from + 2, delimiter);
+  const replacement = endOfPart(script, pattern + 1, delimiter);
+  if (letter === "s") return skip(script, replacement + 1, /[gpiI0-9]/);
+  // Letters for letters: here brackets are letters too, so the end would be elsewhere.
+  return script.slice(from, replacement).includes("[") ? refuse() : replacement + 1;
+};
+
+/** The usual way to take all lines together before substituting: a loop that ends because it takes a line each time. */
+const ALL_LINES = /^\s*:([a-z])\s*[;\n]\s*N\s*[;\n]\s*\$!\s*b\s*\1\s*[;\n]/;
+
+/** One script: addressed commands separated by `;` or newlines, braces around some of them. */
+export const checkSedScript = (script: string): void => {
+  if (/[^\n\t\x20-\x7e\u00a0-\uffff]/.test(script)) refuse();
+  let at = ALL_LINES.exec(script)?.[0].length ?? 0;
+  let depth = 0;
+  let used = "";
+  while (at < script.length) {
+    at = skip(script, at, /[\s;]/);
+    if (at >= script.length) break;
+    if (script[at] === "}") {
+      depth -= 1;
+      if (depth < 0) refuse();
+      at += 1;
+      continue;
+    }
+    const start = readAddress(script, at);
+    at = start;
+    if (start > 0 && script[at] === ",") {
+      const second = readAddress(script, at + 1);
+      if (second === at + 1) refuse();
+      at = second;
+    }
+    at = skip(script, at, /[ !]/);
+    if (script[at] === "{") {
+      depth += 1;
+      at += 1;
+      continue;
+    }
+    used += script[at];
+    at = skip(script, readCommand(script, at), / /);
+    if (at < script.length && !/[;\n}]/.test(script[at] as string)) refuse();
+  }
+  // D starts again with what is left: if something is put back each time, for ever.
+  if (depth !== 0 || (used.includes("D") && /[syGgx]/.test(used))) refuse();
+};
+
+const sedRule = program({
+  flags: "nErsuz",
+  valued: "e",
+  long: "quiet silent regexp-extended separate unbuffered null-data expression= posix debug version",
+});
+
+const readSed = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  if (words.some(({ text }) => /^(-[nErsuz]*i|--in-place)/.test(text)))
+    throw new Refusal("sed -i changes files", "write");
+  const { options, operands } = readOptions("sed", words, sedRule.rule);
+  if (words.length === 1 && options.some(({ name }) => name === "version")) return words;
+  const given = options.filter(({ name }) => name === "e" || name === "expression").map(({ value }) => value ?? "");
+  if (given.length === 0) {
+    const [script] = operands;
+    if (!script || script.pattern || script.home) throw new Refusal(`quote the script; ${SCRIPT_HELP}`);
+    given.push(script.text);
+  }
+  given.forEach(checkSedScript);
+  return words;
+};
+
+export const sedPrograms: ProgramTable = { sed: program({ read: readSed }) };

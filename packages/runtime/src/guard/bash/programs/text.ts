@@ -1,0 +1,270 @@
+/** Programs that read text and print text. */
+
+import { type CompiledRule, readOptions } from "../options.ts";
+import type { PlanWord } from "../plan.ts";
+import { Refusal } from "../refusal.ts";
+import { type Program, type ProgramTable, program } from "./program.ts";
+
+const sums = program({
+  flags: "btcwz",
+  long: "binary text check tag status quiet warn strict ignore-missing zero",
+  harmless: true,
+});
+
+/** The first operand, unless an option has named what to look for, or it is a pattern that stands for files. */
+const searched = (rule: CompiledRule, words: readonly PlanWord[]): readonly PlanWord[] => {
+  const { options, operands } = readOptions("grep", words, rule);
+  return options.some(({ name }) => /^(e|f|regexp|file|files|type-list)$/.test(name))
+    ? []
+    : operands.slice(0, 1).filter(({ pattern }) => !pattern);
+};
+
+const grep: Program = program({
+  looksFor: (words) => searched(grep.rule, words),
+  flags: "EFGPivwxcLlqsbHhnorRIUzZyaT",
+  valued: "efmABCdD",
+  dashed: "e regexp",
+  count: true,
+  long:
+    "extended-regexp fixed-strings basic-regexp perl-regexp regexp= file= ignore-case no-ignore-case invert-match " +
+    "word-regexp line-regexp count color? colour? files-without-match files-with-matches max-count= only-matching quiet " +
+    "silent no-messages byte-offset with-filename no-filename label= line-number initial-tab null after-context= " +
+    "before-context= context= text binary-files= devices= directories= exclude= exclude-from= exclude-dir= include= " +
+    "recursive dereference-recursive line-buffered binary null-data version",
+  harmless: true,
+});
+
+const ripgrep: Program = program({
+  looksFor: (words) => searched(ripgrep.rule, words),
+  flags: "abcFHhIiLlnNopPqsSuUvVwx0.",
+  valued: "ABCEefgjmMrtTd",
+  dashed: "e regexp",
+  long:
+    "after-context= before-context= context= auto-hybrid-regex no-config binary block-buffered byte-offset case-sensitive " +
+    "color= colors= column context-separator= count count-matches crlf debug dfa-size-limit= encoding= engine= " +
+    "field-context-separator= field-match-separator= file= files files-with-matches files-without-match fixed-strings " +
+    "follow glob= glob-case-insensitive heading no-heading hidden iglob= ignore-case ignore-file= include-zero " +
+    "invert-match json line-buffered line-number no-line-number line-regexp max-columns= max-columns-preview max-count= " +
+    "max-depth= max-filesize= mmap multiline multiline-dotall no-ignore no-ignore-dot no-ignore-exclude no-ignore-files " +
+    "no-ignore-global no-ignore-messages no-ignore-parent no-ignore-vcs no-messages no-mmap no-unicode null null-data " +
+    "one-file-system only-matching passthru path-separator= pcre2 pretty quiet regexp= regex-size-limit= replace= " +
+    "smart-case sort= sortr= stats text threads= trim type= type-add= type-clear= type-list type-not= unrestricted " +
+    "version vimgrep with-filename no-filename word-regexp",
+  // `type-add` can include other types by name and nothing else; it names globs, not programs.
+});
+
+const sort = program({
+  flags: "bdfghiMnRrVcCmsuz",
+  valued: "kStT",
+  long:
+    "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort human-numeric-sort ignore-nonprinting " +
+    "month-sort numeric-sort random-sort reverse version-sort check? merge key= stable buffer-size= field-separator= " +
+    "unique zero-terminated sort= parallel= debug version",
+  check: ({ options }) => {
+    if (options.some(({ name }) => name === "T")) throw new Refusal("sort -T chooses where to write; leave it out");
+  },
+});
+
+const jqRule = program({
+  flags: "rcsSenMCjaRh",
+  long:
+    "raw-output compact-output slurp sort-keys exit-status null-input monochrome-output color-output join-output " +
+    "ascii-output raw-input tab indent= seq stream version",
+}).rule;
+
+/** Options that name a variable and its value. A filter can neither write nor run; modules would be code of the project. */
+const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const plain: PlanWord[] = [];
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] as PlanWord;
+    if (!/^--(arg|argjson|slurpfile|rawfile)$/.test(word.text)) plain.push(word);
+    else {
+      if (words.slice(at, at + 3).some(({ pattern }) => pattern))
+        throw new Refusal(`jq ${word.text} needs plain words`);
+      at += 2;
+    }
+  }
+  const { operands, options } = readOptions("jq", plain, jqRule);
+  if (words.length === 1 && options.some(({ name }) => name === "version" || name === "h")) return words;
+  const [filter] = operands;
+  if (!filter || filter.home) throw new Refusal("quote the jq filter");
+  if (filter.pattern) {
+    if (!filter.text.startsWith(".")) throw new Refusal("quote the jq filter");
+    // `.[0]` without quotes: a filter, whatever files there are.
+    const literal = { text: filter.text.replace(/\\(.)/gs, "$1") };
+    return readJq(words.map((word) => (word === filter ? literal : word)));
+  }
+  if (/\$ENV|\$__prog_args|(?<![.\w$"])env\b(?!\s*:)/.test(filter.text))
+    throw new Refusal("jq may not show the environment");
+  if (/(?<![.\w$"])(repeat|until|while|infinite|def)\b(?!\s*:)/.test(filter.text))
+    throw new Refusal("a jq filter that may never end is not read; write it without def and loops");
+  // A field (`.include`) or a text (`"include"`) of that name is no directive: those stand at the start of a filter.
+  if (/(?<![.\w$"])(import|include|modulemeta)\b/.test(filter.text))
+    throw new Refusal("jq modules are not read; write the filter out");
+  return words;
+};
+
+export const textPrograms: ProgramTable = {
+  cat: program({
+    flags: "AbeEnstTuv",
+    long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting version",
+    harmless: true,
+  }),
+  tac: program({ flags: "br", valued: "s", long: "before regex separator= version", harmless: true }),
+  rev: program({ harmless: true }),
+  nl: program({
+    flags: "p",
+    valued: "bdfhilnsvw",
+    long: "body-numbering= number-format= number-width= starting-line-number= line-increment= number-separator= version",
+    harmless: true,
+  }),
+  head: program({
+    flags: "qvz",
+    valued: "cn",
+    count: true,
+    long: "bytes= lines= quiet silent verbose zero-terminated version",
+    harmless: true,
+  }),
+  tail: program({
+    flags: "qvz",
+    valued: "cn",
+    count: true,
+    long: "bytes= lines= quiet silent verbose zero-terminated version",
+    harmless: true,
+    // The old form: `+5f` waits for more as `-f` does.
+    check: ({ operands }) => {
+      if (operands.some(({ text }) => /^\+\d*[bcl]?f$/.test(text))) throw new Refusal("tail may not wait for more");
+    },
+  }),
+  wc: program({ flags: "clLmw", long: "bytes chars lines max-line-length words total= version", harmless: true }),
+  cut: program({
+    flags: "nsz",
+    valued: "bcdf",
+    long: "bytes= characters= delimiter= fields= only-delimited complement output-delimiter= zero-terminated version",
+    harmless: true,
+  }),
+  tr: program({
+    flags: "cCdst",
+    long: "complement delete squeeze-repeats truncate-set1 version",
+    least: 1,
+    most: 2,
+    harmless: true,
+  }),
+  sort,
+  shuf: program({ flags: "z", valued: "in", long: "head-count= input-range= zero-terminated version", most: 1 }),
+  uniq: program({
+    flags: "cdDiuz",
+    valued: "fsw",
+    long: "count repeated all-repeated? group? skip-fields= ignore-case skip-chars= unique zero-terminated check-chars= version",
+    most: 1,
+    // After the first file an option may be taken for the output.
+    strict: true,
+  }),
+  comm: program({
+    flags: "123z",
+    long: "check-order nocheck-order output-delimiter= total zero-terminated version",
+    least: 2,
+    most: 2,
+    harmless: true,
+  }),
+  join: program({
+    flags: "iz",
+    valued: "aejotv12",
+    long: "ignore-case check-order nocheck-order header zero-terminated version",
+    least: 2,
+    most: 2,
+    harmless: true,
+  }),
+  paste: program({ flags: "sz", valued: "d", long: "serial delimiters= zero-terminated version", harmless: true }),
+  fold: program({ flags: "bs", valued: "w", count: true, long: "bytes spaces width= version", harmless: true }),
+  fmt: program({
+    flags: "cstu",
+    valued: "pwg",
+    count: true,
+    long: "width= split-only uniform-spacing version",
+    harmless: true,
+  }),
+  iconv: program({
+    flags: "cl",
+    valued: "ft",
+    long: "from-code= to-code= list version",
+    check: ({ options }) => {
+      if (options.some(({ value = "" }) => !/^[\w.:-]*(\/\/(TRANSLIT|IGNORE))*$/i.test(value)))
+        throw new Refusal("iconv takes plain names of encodings");
+    },
+  }),
+  numfmt: program({
+    flags: "z",
+    valued: "d",
+    long:
+      "from= to= from-unit= to-unit= padding= field= format= suffix= round= delimiter= grouping header? invalid= " +
+      "zero-terminated version",
+    harmless: true,
+  }),
+  expand: program({ flags: "i", valued: "t", long: "initial tabs= version", harmless: true }),
+  unexpand: program({ flags: "a", valued: "t", long: "all first-only tabs= version", harmless: true }),
+  column: program({
+    flags: "txneJLR",
+    valued: "csoNHRTlEWdOp",
+    long: "table separator= output-separator= output-width= table-columns= json version",
+    harmless: true,
+  }),
+  diff: program({
+    flags: "qsruyNBbwaiEtTZcpd",
+    valued: "UCWxFI",
+    count: true,
+    long:
+      "brief report-identical-files recursive unified? context? side-by-side new-file ignore-blank-lines " +
+      "ignore-space-change ignore-all-space ignore-trailing-space ignore-case ignore-tab-expansion text minimal width= " +
+      "suppress-common-lines left-column exclude= color? no-dereference strip-trailing-cr show-c-function label= normal version",
+    least: 2,
+    most: 2,
+  }),
+  cmp: program({
+    flags: "bls",
+    valued: "in",
+    long: "print-bytes verbose silent quiet bytes= ignore-initial= version",
+    least: 1,
+    most: 4,
+    harmless: true,
+  }),
+  grep,
+  egrep: grep,
+  fgrep: grep,
+  rg: ripgrep,
+  od: program({
+    flags: "abcdfhilosxv",
+    valued: "AjNStw",
+    long: "address-radix= skip-bytes= read-bytes= format= output-duplicates width? endian= version",
+    harmless: true,
+  }),
+  hexdump: program({
+    flags: "bcCdovx",
+    valued: "ens",
+    long: "canonical length= skip= no-squeezing version",
+    harmless: true,
+  }),
+  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true }),
+  // After the first file it takes any word for the output, and `-ps` is one option.
+  xxd: program({ flags: "abeEipuC", valued: "cglos", most: 1, strict: true, apart: true, single: true }),
+  strings: program({
+    flags: "afw",
+    valued: "nte",
+    count: true,
+    long: "all print-file-name bytes= radix= encoding= version",
+    harmless: true,
+  }),
+  shasum: program({ flags: "bcpstwUq0", valued: "a", long: "algorithm= binary check text status warn version" }),
+  md5sum: sums,
+  sha1sum: sums,
+  sha224sum: sums,
+  sha256sum: sums,
+  sha384sum: sums,
+  sha512sum: sums,
+  b2sum: sums,
+  cksum: program({ long: "version", harmless: true }),
+  sum: program({ flags: "rs", harmless: true }),
+  base64: program({ flags: "di", valued: "w", long: "decode ignore-garbage wrap= version", most: 1, harmless: true }),
+  base32: program({ flags: "di", valued: "w", long: "decode ignore-garbage wrap= version", most: 1, harmless: true }),
+  jq: program({ read: readJq }),
+};

@@ -1,0 +1,72 @@
+/** Programs that run another one: the inner command must be allowed by itself. */
+
+import { readOptions } from "../options.ts";
+import type { PlanWord } from "../plan.ts";
+import { Refusal } from "../refusal.ts";
+import { type InnerCommand, type ProgramTable, program } from "./program.ts";
+
+const xargsRule = program({
+  flags: "0rtx",
+  valued: "nLPdsI",
+  long: "null no-run-if-empty max-args= max-lines? max-procs= delimiter= exit verbose",
+  strict: true,
+}).rule;
+
+const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly PlanWord[] => {
+  const { operands, options: given } = readOptions("xargs", words, xargsRule);
+  const options = words.slice(0, words.length - operands.length);
+  const [name] = operands;
+  // What xargs does without a command, written out.
+  if (!name) return [...options, { text: "echo" }];
+  for (const { name: option, value = "" } of given) {
+    if (option === "I" && (!PLACES.includes(value) || name.text.includes(value)))
+      throw new Refusal("xargs -I takes {} and a plain program: xargs -I{} grep TEXT {}");
+  }
+  return [...options, ...inner(operands, true)];
+};
+
+const PLACES: readonly string[] = ["{}", "%", "@"];
+
+const readTimeout = (words: readonly PlanWord[], inner: InnerCommand): readonly PlanWord[] => {
+  const [limit, ...command] = words;
+  if (!limit || !/^\d+(\.\d+)?[smh]?$/.test(limit.text))
+    throw new Refusal("timeout takes a number of seconds and a command");
+  if (command.length === 0) throw new Refusal("timeout needs a command");
+  if (command[0]?.text === "timeout") throw new Refusal("one timeout is enough");
+  return [limit, ...inner(command, false)];
+};
+
+/** `command -v NAME` and `type NAME` ask where a program is: `which` answers the same. */
+const readLookup =
+  (option: RegExp) =>
+  (words: readonly PlanWord[]): readonly PlanWord[] => {
+    const names = words.filter(({ text }) => !option.test(text));
+    if (
+      names.length === 0 ||
+      names.some(({ text, pattern }) => pattern || !/^[\w.+-]+$/.test(text) || text.startsWith("-"))
+    ) {
+      throw new Refusal("ask for programs by name: command -v NAME");
+    }
+    return names;
+  };
+
+export const wrapperPrograms: ProgramTable = {
+  xargs: program({ read: readXargs }),
+  timeout: program({ read: readTimeout }),
+  command: program({
+    read: (words) => {
+      if (words[0]?.text !== "-v" && words[0]?.text !== "-V")
+        throw new Refusal("command may only look: command -v NAME");
+      return readLookup(/^-[vV]$/)(words);
+    },
+  }),
+  type: program({ read: readLookup(/^-[apPt]$/) }),
+};
+
+/** Shell words that stand for a program of the same use. */
+export const STANDS_FOR: Readonly<Record<string, string>> = {
+  command: "which",
+  type: "which",
+  ":": "true",
+  hd: "hexdump",
+};

@@ -1,0 +1,121 @@
+/** What coding agents run all day to read is allowed, and what is refused says what would be. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { classify } from "../../src/guard/index.ts";
+import { corpusLines } from "../corpus.ts";
+
+const everyday = corpusLines("allow-*.jsonl");
+const hostile = corpusLines("deny-*.jsonl");
+
+test("the everyday corpus is large, says why, and has nothing twice", () => {
+  assert.ok(everyday.length >= 450, `${everyday.length} lines`);
+  assert.deepEqual(
+    everyday.filter(({ cmd, why }) => typeof cmd !== "string" || typeof why !== "string" || why.length < 8),
+    [],
+  );
+  assert.equal(new Set(everyday.map(({ cmd }) => cmd)).size, everyday.length);
+});
+
+test("every command of the everyday corpus is read-only", () => {
+  const refused = everyday.flatMap(({ cmd }) => {
+    const judged = classify(cmd);
+    return judged.verdict === "read-only" ? [] : [{ cmd, reason: judged.reason }];
+  });
+  assert.deepEqual(refused, []);
+});
+
+test("a plan is data: it survives JSON, and judging again gives the same one", () => {
+  for (const { cmd } of everyday) {
+    const first = classify(cmd);
+    assert.deepEqual(JSON.parse(JSON.stringify(first)), classify(cmd), cmd);
+  }
+});
+
+test("every refusal of the hostile corpus is one short line", () => {
+  for (const { cmd } of hostile) {
+    const { verdict, reason } = classify(cmd);
+    assert.notEqual(verdict, "read-only", cmd);
+    // What it quotes of the command may be longer; what it says itself is not.
+    assert.match(reason.slice(0, 60), /^[^\n]{4,}$/, `${cmd}: ${reason}`);
+  }
+});
+
+/** A refused command, what the reason must name, and the form that passes when the model follows it. */
+const RECOVERIES: readonly (readonly [refused: string, names: RegExp, passes: string])[] = [
+  ["for f in *.ts; do wc -l $f; done", /loop.*simple commands joined by/, "wc -l *.ts"],
+  ["if [ -f a ]; then cat a; fi", /`if`.*simple commands joined by/, "[ -f a ] && cat a"],
+  ["cat $(git ls-files)", /run it first/, "git ls-files | xargs cat"],
+  ["echo $PATH", /write the value out/, "echo /usr/bin"],
+  ["wc -l <<< hello", /give the text as an argument or a file/, "wc -l notes.txt"],
+  ["ls &", /leave out the `&`/, "ls"],
+  ["time ls", /`time`.*leave them out/, "ls"],
+  ["ls > files.txt", /only \/dev\/null/, "ls > /dev/null"],
+  ["FOO=1 ls", /set no variables/, "ls"],
+  ["cd src | ls", /cd DIR && command/, "cd src && ls"],
+  ["./run.sh", /no program of the system/, "cat ./run.sh"],
+  ["sed -i s/a/b/ f", /sed -i changes files/, "sed s/a/b/ f"],
+  ["sed 'w out' f", /sed -n '10,20p' FILE/, "sed -n '10,20p' f"],
+  ["awk '{print > \"out\"}' f", /awk '\{print \$1\}' FILE/, "awk '{print $1}' f"],
+  ["find . -name a -exec rm {} +", /rm changes something/, "find . -name a"],
+  ["find . -execdir ls {} +", /pipe to xargs/, "find . | xargs ls"],
+  ["find . -delete", /-delete writes/, "find . -print"],
+  ["git branch topic", /git branch --list/, "git branch --list topic"],
+  ["git stash", /git stash list/, "git stash list"],
+  ["git reflog topic", /git reflog show NAME/, "git reflog show topic"],
+  ["git config user.name me", /git config --get KEY/, "git config --get user.name"],
+  ["git clean -fd", /git clean -n/, "git clean -n"],
+  ["git describe --dirty", /git describe and git status --short/, "git describe; git status --short"],
+  ["git remote show origin", /git remote -v/, "git remote -v"],
+  ["date -s now", /leave it out/, "date"],
+  ["sort -o out in", /sort -o .*leave it out/, "sort in"],
+  ["tree -o out", /tree -o .*leave it out/, "tree"],
+  ["rg foo -g *.ts", /quote it/, "rg foo -g '*.ts'"],
+  ["ls -*", /put \.\/ before it/, "ls ./-*"],
+  ["tar -xf a.tar", /tar -tf FILE/, "tar -tf a.tar"],
+  ["unzip a.zip", /unzip -l FILE/, "unzip -l a.zip"],
+  ["gzip data", /gzip -l FILE/, "gzip -l data"],
+  ["npm install", /--version/, "npm --version"],
+  ["xargs -I X rm X", /xargs -I\{\} grep TEXT \{\}/, "xargs -I{} grep TEXT {}"],
+  ["[[ a == b* ]]", /plain word/, "[[ a == b ]]"],
+  ["[[ -f a && -f b ]]", /\[ … \] joined by && \|\|/, "[ -f a ] && [ -f b ]"],
+  ["ls | (cat; pwd)", /simple commands joined by/, "ls | cat; pwd"],
+  ["cat $?", /exit code/, "echo $?"],
+];
+
+test("a refusal names the form that passes, and that form does pass", () => {
+  for (const [refused, names, passes] of RECOVERIES) {
+    const { verdict, reason } = classify(refused);
+    assert.notEqual(verdict, "read-only", refused);
+    assert.match(reason, names, refused);
+    assert.equal(classify(passes).verdict, "read-only", `${passes}: ${classify(passes).reason}`);
+  }
+});
+
+test("what only looks like more than reading is told from what is", () => {
+  const pairs: readonly (readonly [harmless: string, harmful: string])[] = [
+    ["find . -exec sed -n 1p {} +", "find . -exec sed -i s/a/b/ {} +"],
+    ["find . -name *.ts", "find . -fprint *.ts"],
+    ["xargs cat", "xargs sed -n 1p"],
+    ["sort ./*.txt", "sort *.txt"],
+    ["rg x -- *", "rg x *"],
+    ["xargs -I{} wc -l {}", "xargs -I{} {} -l"],
+    ["ls $HOME", "ls $HOMES"],
+    ["gzip -dc a.gz", "gzip -d a.gz"],
+    ["git clean -n", "git clean -nf"],
+    ["jq .include a.json", "jq 'include \"m\"; .' a.json"],
+    ["grep .env notes.txt", "grep KEY .env"],
+    ["grep '.e*' notes.txt", "grep .e* notes.txt"],
+    ["test -f .env", "cat .env"],
+    ["top -b -n 1", "top"],
+    ["sed ':a;N;$!ba;s/x/y/' f", "sed ':a;ba' f"],
+    ["grep -rn x --include=*.ts", "sort -* in"],
+    ["(cd src && ls)", "(cd src && touch x)"],
+    ["echo $?", "echo $((x))"],
+    ["timeout 5 git status", "timeout 5 git fetch"],
+  ];
+  for (const [harmless, harmful] of pairs) {
+    assert.equal(classify(harmless).verdict, "read-only", `${harmless}: ${classify(harmless).reason}`);
+    assert.notEqual(classify(harmful).verdict, "read-only", harmful);
+  }
+});
