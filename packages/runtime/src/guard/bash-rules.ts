@@ -1,0 +1,110 @@
+/** Does a command fall under a Bash rule?
+ *  Invariant: two readings of one rule. To allow, the words must be exactly those of the rule, with nothing computed,
+ *  set or redirected around them. To ask or deny, it is enough that the command could run what the rule names, anywhere
+ *  in the text; a text that cannot be read falls under every such rule.
+ *  Elsewhere: where a command could start (programs-with-programs.ts), rules of other tools (rules.ts). */
+
+import { programOf, type Start, type Starts } from "./programs-with-programs.ts";
+import { COMPUTED, couldBe, isLiteral, readShell, type ShellCommand, type ShellWord } from "./shell-words.ts";
+
+export type BashPattern = {
+  /** The words of the command; ANY_WORD stands for one word of any text. */
+  readonly words: readonly string[];
+  /** Further words may follow. */
+  readonly more: boolean;
+};
+
+/** `*` as a word of a rule: a letter that nobody writes, so that a quoted star stays a star. */
+const ANY_WORD = "\u{f0000}";
+
+/** The pattern in `Bash(…)`, or what is wrong with it. */
+export const parseBashPattern = (text: string): BashPattern | string => {
+  const ending = /(?::\*|\s\*)$/.exec(text);
+  const body = text.slice(0, ending?.index ?? text.length);
+  if (body.trim() === "" || body.includes(ANY_WORD)) return "names no command";
+  const reading = readShell(body.replace(/(?<=\s)\*(?=\s|$)/g, ANY_WORD));
+  if (reading.kind === "unread") return `is not a command: ${reading.reason}`;
+  const [command, ...others] = reading.commands;
+  if (!command || others.length > 0 || reading.definesFunction)
+    return "must name one simple command, without | && ; or $( )";
+  if (command.assignments.length > 0) return "must not set variables";
+  if (command.redirects.length > 0 || command.input.length > 0) return "must not redirect";
+  if (!command.words.every(isLiteral))
+    return "must be plain words; `*` stands as a word of its own, or as `:*` at the end";
+  return { words: command.words.map((word) => word.text), more: ending !== null };
+};
+
+// --- to allow ----------------------------------------------------------------------------------------------------------
+
+/** Joining descriptors and throwing output away change nothing. */
+const isHarmless = ({ operator, target }: ShellCommand["redirects"][number]): boolean => {
+  const text = target?.text ?? "";
+  if (operator === ">&") return /^[12]$/.test(text);
+  return [">", ">>", "&>"].includes(operator) && text === "/dev/null";
+};
+
+/** Is the command exactly what the rule allows? */
+export const allowsCommand = ({ words, more }: BashPattern, command: ShellCommand): boolean => {
+  if (command.assignments.length > 0 || command.input.length > 0) return false;
+  if (!command.redirects.every(isHarmless)) return false;
+  if (command.words.length < words.length || (!more && command.words.length > words.length)) return false;
+  return words.every((text, index) => {
+    const word = command.words[index];
+    return word !== undefined && isLiteral(word) && !word.home && (text === ANY_WORD || word.text === text);
+  });
+};
+
+// --- to ask or deny ------------------------------------------------------------------------------------------------------
+
+/** Could some part of the text run what the rule names? */
+export const couldRun = (pattern: BashPattern, starts: Starts): boolean =>
+  starts.kind === "unread" || starts.starts.some((start) => startsLike(pattern.words, start));
+
+/** Does the text name the rule's program outright, so that it is not only possible? */
+export const namesProgram = (pattern: BashPattern, starts: Starts): boolean =>
+  starts.kind === "starts" &&
+  starts.starts.some((start) => {
+    const head = start.words[start.at];
+    return head !== undefined && isLiteral(head) && startsLike(pattern.words, start);
+  });
+
+const startsLike = ([program = "", ...rest]: readonly string[], { words, at }: Start): boolean => {
+  const head = words[at];
+  if (!head || !couldBe(programOf(head), (program.split("/").at(-1) ?? "").toLowerCase())) return false;
+  if (head.spreads && head.text.includes(COMPUTED)) return true;
+  const after = words.slice(at + 1);
+  const operands = rest.filter((text) => !isOption(text));
+  return rest.filter(isOption).every((option) => hasOption(option, after)) && hasOperands(operands, after);
+};
+
+const isOption = (text: string): boolean => /^-./.test(text);
+
+/** Operands in the rule's order; options and their values may stand between them. */
+const hasOperands = (wanted: readonly string[], words: readonly ShellWord[]): boolean => {
+  let next = 0;
+  for (let at = 0; at < words.length && next < wanted.length; at++) {
+    const word = words[at];
+    const text = wanted[next];
+    if (!word || text === undefined) return false;
+    if (word.spreads && word.text.includes(COMPUTED)) return true;
+    if (text === ANY_WORD ? !isOption(word.text) : couldBe(word.text, text)) next++;
+    else if (!isOption(word.text) && !isOption(words[at - 1]?.text ?? "")) return false;
+  }
+  return next === wanted.length;
+};
+
+/** Long spellings of letters that rules like `rm -rf` name. */
+const LONG: Readonly<Record<string, string>> = { r: "--recursive", R: "--recursive", f: "--force" };
+
+/** Options count wherever they stand; letters count together or apart, in any order. */
+const hasOption = (option: string, words: readonly ShellWord[]): boolean => {
+  if (words.some(({ text }) => couldBe(text, option) || text.slice(0, option.length + 1) === `${option}=`)) return true;
+  if (/^--./.test(option)) return false;
+  const clusters = words.map(({ text }) => text).filter((text) => /^-[^-]/.test(text));
+  return [...option.slice(1)].every((letter) => {
+    const long = LONG[letter];
+    const spelled = long && words.some(({ text }) => text.length > 3 && long.slice(0, text.length) === text);
+    const letters = LONG[letter] === "--recursive" ? ["r", "R"] : [letter];
+    return spelled || clusters.some((text) => letters.some((either) => text.slice(1).includes(either)));
+  });
+};

@@ -1,0 +1,300 @@
+/** May this call run? The one answer: allow, deny or ask.
+ *  Invariant: total; deny rules come before the filter, before ask rules, before allow rules, before mode and built-in
+ *  judgement; nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
+ *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
+
+import { isPseudoPath, partsBelow, protectedName } from "../paths/index.ts";
+import { type ClassifyOptions, isSecret, type Verdict } from "./bash/index.ts";
+import { namesProgram } from "./bash-rules.ts";
+import type { Decision, ToolCall } from "./call.ts";
+import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
+import { notesFor } from "./notes.ts";
+import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
+import { programOf } from "./programs-with-programs.ts";
+import { allowsOne, type Matter, matches, matterOf, type Rule } from "./rules.ts";
+import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
+import { suggestRule } from "./suggest.ts";
+import { ruleName, type Target, targetOf } from "./targets.ts";
+import { type Bearing, bearsOn, type Touched, touchedBy } from "./touched.ts";
+
+export type GuardContext = {
+  /** The session's mode now; it may differ from what the settings start with. */
+  readonly mode: Mode;
+  readonly policy: Policy;
+  /** The workspace folders, absolute, as the kernel names them. The first is where relative paths start. */
+  readonly roots: readonly string[];
+  readonly cwd?: string; // default: the first root
+  readonly home?: string;
+  readonly filter?: ToolFilter;
+  /** What a filter needs to know beside the classifier. */
+  readonly filterContext?: Omit<FilterContext, "classify">;
+  readonly classify: (command: string, options?: ClassifyOptions) => Verdict;
+  /** The simple commands of a text; undefined where it is no plain list of them. */
+  readonly partsOf: (command: string) => readonly string[] | undefined;
+  /** Other names of a file, links followed; rules hold for each of them. */
+  readonly otherNames?: (path: string) => readonly string[];
+  /** Who answers questions. */
+  readonly asks: "person" | "parent" | "nobody";
+};
+
+const deny = (reason: string): Decision => ({ kind: "deny", reason });
+const allow = (reason: string): Decision => ({ kind: "allow", reason });
+
+export const decide = (call: ToolCall, context: GuardContext): Decision => {
+  try {
+    return settle(judge(call, context), context);
+  } catch {
+    return deny("the call could not be judged, so it does not run");
+  }
+};
+
+/** With nobody to ask, a question is a denial that says which rule is missing. */
+const settle = (decision: Decision, { asks }: GuardContext): Decision => {
+  if (decision.kind !== "ask" || asks !== "nobody") return decision;
+  const missing = decision.rule === undefined ? "no rule can allow it" : `the rule ${decision.rule} would allow it`;
+  return deny(`${decision.reason}; there is nobody to ask, and ${missing}`);
+};
+
+type Question = {
+  readonly call: ToolCall;
+  readonly tool: string;
+  readonly target: Target;
+  /** The same call under each name of its file. */
+  readonly matters: readonly Matter[];
+  readonly reading: ShellReading | undefined;
+  readonly touched: Touched | undefined;
+  readonly verdict: Verdict | undefined;
+  readonly context: GuardContext;
+};
+
+const judge = (call: ToolCall, context: GuardContext): Decision => {
+  const question = prepare(call, context);
+  const { target } = question;
+  if (target.kind === "wrong") return deny(target.reason);
+  return (
+    byTightening(question, "deny") ??
+    byFilter(question) ??
+    byPlanMode(question) ??
+    byTightening(question, "ask") ??
+    byProtection(question) ??
+    byDeniedPaths(question) ??
+    byReading(question) ??
+    (context.mode === "bypass" ? allow("bypass mode") : undefined) ??
+    byAllowing(question) ??
+    byKind(question)
+  );
+};
+
+const prepare = (call: ToolCall, context: GuardContext): Question => {
+  const cwd = context.cwd ?? context.roots[0] ?? "/";
+  const target = targetOf(call, cwd);
+  const tool = target.kind === "wrong" ? "" : (ruleName(call) ?? call.tool);
+  const matter = matterOf(tool, target);
+  const others = target.kind === "file" ? (context.otherNames?.(target.path) ?? []) : [];
+  const renamed = others.map((path): Matter => {
+    const names = path.split("/").filter((name) => name !== "");
+    return { tool, target: { ...(target as Extract<Target, { kind: "file" }>), path, names } };
+  });
+  const { reading } = matter;
+  return {
+    call,
+    tool,
+    target,
+    matters: [matter, ...renamed],
+    reading,
+    touched: reading && touchedBy(reading, { cwd, ...(context.home === undefined ? {} : { home: context.home }) }),
+    verdict: target.kind === "command" ? classified(target.command, reading, context) : undefined,
+    context,
+  };
+};
+
+/** Programs of the user's own count where every use in the text begins with the arguments they were declared with. */
+const classified = (
+  command: string,
+  reading: ShellReading | undefined,
+  { classify, policy }: GuardContext,
+): Verdict => {
+  const commands = reading?.kind === "read" ? reading.commands : [];
+  const isMeant = ({ args = [] }: ReadOnlyProgram, { words }: ShellCommand): boolean =>
+    args.every((text, at) => words[at + 1]?.text === text);
+  const names = [...new Set(policy.readOnlyPrograms.map(({ name }) => name))].filter((name) => {
+    const meanings = policy.readOnlyPrograms.filter((program) => program.name === name);
+    const uses = commands.filter(({ words: [head] }) => head && programOf(head) === name.toLowerCase());
+    return uses.every((use) => meanings.some((meaning) => isMeant(meaning, use)));
+  });
+  return classify(command, { readOnlyPrograms: names });
+};
+
+const ask = ({ tool, target, context }: Question, reason: string, offers = true): Decision => {
+  const { roots, home } = context;
+  const rule = offers ? suggestRule(tool, target, { roots, ...(home === undefined ? {} : { home }) }) : undefined;
+  const notes = target.kind === "command" ? notesFor(target.command, { roots }) : [];
+  return { kind: "ask", reason, ...(rule === undefined ? {} : { rule }), notes };
+};
+
+// --- rules that tighten ------------------------------------------------------------------------------------------------
+
+const byTightening = (question: Question, list: "deny" | "ask"): Decision | undefined => {
+  const { matters, context } = question;
+  for (const rule of context.policy[list]) {
+    const named = `${rule.text} (${rule.origin})`;
+    if (matters.some((matter) => matches(rule, matter))) {
+      const why = unreadable(question, rule);
+      return list === "deny" ? deny(`denied by ${named}${why}`) : ask(question, `${named} says to ask${why}`, false);
+    }
+    const bearing = pathBearing(rule, question);
+    if (bearing === "names" && list === "deny") return deny(`the command names a file that ${named} denies`);
+    if (bearing !== undefined && list === "ask")
+      return ask(question, `the command ${bearing} a file of ${named}`, false);
+  }
+  return undefined;
+};
+
+/** Where a denied file is only possible and not named, a person can tell. */
+const byDeniedPaths = (question: Question): Decision | undefined => {
+  const rule = question.context.policy.deny.find((denied) => pathBearing(denied, question) !== undefined);
+  return rule && ask(question, `the command might come to a file that ${rule.text} (${rule.origin}) denies`, false);
+};
+
+/** A rule about reading holds for every command, one about writing for those that may write. */
+const pathBearing = ({ form }: Rule, { touched, verdict }: Question): Bearing | undefined => {
+  if (!touched || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only")) return undefined;
+  return bearsOn(form.pattern, touched);
+};
+
+const unreadable = ({ reading, matters: [matter] }: Question, { form }: Rule): string => {
+  if (form.kind !== "bash" || !matter?.starts) return "";
+  if (reading?.kind === "unread") return `: the command cannot be checked against it, ${reading.reason}`;
+  if (matter.starts.kind === "unread") return `: the command cannot be checked against it, ${matter.starts.reason}`;
+  return namesProgram(form.pattern, matter.starts) ? "" : ": a program in it is computed; write its name out";
+};
+
+const byFilter = ({ call, context }: Question): Decision | undefined => {
+  const { filter, filterContext, classify } = context;
+  if (!filter) return undefined;
+  const verdict = applyFilter(filter, call, { ...filterContext, classify });
+  return verdict.allowed ? undefined : deny(verdict.reason);
+};
+
+const byPlanMode = ({ tool, target, verdict, context }: Question): Decision | undefined => {
+  if (context.mode !== "plan" || target.kind === "own") return undefined;
+  if (verdict?.verdict === "read-only" || (target.kind === "file" && target.access === "read")) return undefined;
+  const why = verdict
+    ? `the command is not provably read-only: ${verdict.reason}`
+    : `${tool} is not known to only read`;
+  return deny(`plan mode only reads, and ${why}`);
+};
+
+const namesBelow = (names: readonly string[], roots: readonly string[]): readonly string[] | undefined =>
+  roots.map((root) => partsBelow(root.split("/").filter(Boolean), names)).find((below) => below !== undefined);
+
+const isInside = ({ matters, context }: Question): boolean => {
+  const roots = [...context.roots, ...context.policy.directories];
+  return matters.every(({ target }) => target.kind === "file" && namesBelow(target.names, roots) !== undefined);
+};
+
+const byProtection = (question: Question): Decision | undefined => {
+  const { matters, touched, verdict, target, context } = question;
+  const onlyReads = target.kind === "file" ? target.access === "read" : verdict?.verdict === "read-only";
+  if (onlyReads) return undefined;
+  const roots = [...context.roots, ...context.policy.directories];
+  for (const names of [...matters.flatMap(namesOf), ...(touched?.literal ?? [])]) {
+    const reason = protectedName(namesBelow(names, roots) ?? names);
+    if (reason !== undefined) return ask(question, reason, false);
+  }
+  return undefined;
+};
+
+const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.kind === "file" ? [target.names] : []);
+
+// --- rules and judgement that allow --------------------------------------------------------------------------------------
+
+const byReading = ({ target, verdict }: Question): Decision | undefined => {
+  if (target.kind === "own") return allow("concerns only the agent itself");
+  if (verdict?.verdict !== "read-only") return undefined;
+  return { kind: "allow", reason: verdict.reason, plan: verdict.plan };
+};
+
+const byAllowing = (question: Question): Decision | undefined => {
+  const { matters, context } = question;
+  const rule = context.policy.allow.find((candidate) => matters.every((matter) => matches(candidate, matter)));
+  if (rule && (rule.form.kind !== "bash" || readsAlike(question)))
+    return allow(`allowed by ${rule.text} (${rule.origin})`);
+  const together = allowedTogether(question);
+  return together === undefined ? undefined : allow(`allowed by ${together}`);
+};
+
+/** Both readings of the text, the rules' and the classifier's, must find the same commands. */
+const readsAlike = ({ target, reading, context }: Question): boolean => {
+  if (target.kind !== "command" || reading?.kind !== "read" || reading.definesFunction) return false;
+  const parts = context.partsOf(target.command);
+  if (parts === undefined || parts.length !== reading.commands.length) return false;
+  return parts.every((part, at) => {
+    const again = readShell(part);
+    const [first, ...more] = again.kind === "read" ? again.commands : [];
+    const words = reading.commands[at]?.words;
+    return (
+      first !== undefined &&
+      more.length === 0 &&
+      words?.length === first.words.length &&
+      words.every(({ text }, index) => text === first.words[index]?.text)
+    );
+  });
+};
+
+/** Every command of the text falls under some allow rule, or only reads; at least one falls under a rule. */
+const allowedTogether = (question: Question): string | undefined => {
+  const { reading, target, context } = question;
+  if (target.kind !== "command" || reading?.kind !== "read" || !readsAlike(question)) return undefined;
+  const parts = context.partsOf(target.command) ?? [];
+  const used = new Set<string>();
+  const isCovered = (command: ShellCommand, part: string): boolean => {
+    const rule = context.policy.allow.find((candidate) => allowsOne(candidate, command));
+    if (rule) used.add(rule.text);
+    return rule !== undefined || onlyReads(command, part, context);
+  };
+  const covered = reading.commands.every((command, at) => isCovered(command, parts[at] ?? ""));
+  return covered && used.size > 0 ? [...used].join(", ") : undefined;
+};
+
+/** Going elsewhere is harmless only inside the workspace, since other parts then run there. */
+const onlyReads = (command: ShellCommand, part: string, { classify, roots, policy }: GuardContext): boolean => {
+  const [head, folder] = command.words;
+  if (command.redirects.some(({ operator }) => operator === "<") || command.input.length > 0) return false;
+  if (head?.text === "cd") {
+    if (!folder || folder.home || /(?:^|\/)\.\.(?:\/|$)/.test(folder.text)) return false;
+    const names = folder.text.split("/").filter((name) => name !== "" && name !== ".");
+    if (folder.text.startsWith("/") && !namesBelow(names, [...roots, ...policy.directories])) return false;
+  }
+  return classify(part).verdict === "read-only";
+};
+
+/** What the tool itself is about. */
+const byKind = (question: Question): Decision => {
+  const { tool, target, verdict, context } = question;
+  switch (target.kind) {
+    case "file": {
+      if (target.access === "write") {
+        if (context.mode === "accept-edits" && isInside(question))
+          return allow("inside the workspace, in accept-edits mode");
+        return ask(
+          question,
+          isInside(question) ? `${tool} changes ${target.path}` : `${target.path} is outside the workspace`,
+        );
+      }
+      if (isPseudoPath(target.path)) return ask(question, `${target.path} is no plain file`, false);
+      if (isSecret(target.path)) return ask(question, `${target.path} may hold keys`);
+      return isInside(question)
+        ? allow("reads inside the workspace")
+        : ask(question, `${target.path} is outside the workspace`);
+    }
+    case "command":
+      return ask(question, `not provably read-only: ${verdict?.reason ?? "unknown"}`);
+    case "mcp":
+      return ask(question, `${target.name} belongs to a tool server`);
+    case "site":
+      return ask(question, `fetches from ${target.host}`);
+    default:
+      return ask(question, `${tool} is not a known tool`);
+  }
+};

@@ -1,0 +1,54 @@
+/** May this call run? Pure judgement: rules, modes, filters, and what a bash command does. */
+
+export { readArguments, type ToolName, toolNamed } from "./arguments.ts";
+export {
+  type ClassifyOptions,
+  classify,
+  isSecret,
+  noFileProblem,
+  type Plan,
+  type PlanCommand,
+  type PlanRedirect,
+  type PlanStep,
+  type PlanWord,
+  partsOf,
+  pathProblem,
+  type Verdict,
+} from "./bash/index.ts";
+export type { Decision, ToolCall } from "./call.ts";
+export { type CallLine, readCallLine } from "./call-line.ts";
+export { decide, type GuardContext } from "./decide.ts";
+export {
+  allowAll,
+  applyFilter,
+  both,
+  type FilterContext,
+  type FilterVerdict,
+  memoryOnly,
+  only,
+  readOnly,
+  type ToolFilter,
+} from "./filters.ts";
+export { type NotesPlace, notesFor } from "./notes.ts";
+export {
+  type Layer,
+  type LayerSettings,
+  type Mode,
+  mergeLayers,
+  type Policy,
+  type ReadOnlyProgram,
+  type SandboxMode,
+} from "./policy.ts";
+export { parseRule, type Rule, type RuleList } from "./rules.ts";
+export {
+  describeProblem,
+  type PermissionFlags,
+  parseSettings,
+  type SettingsProblem,
+  type SettingsReading,
+  type SettingsSource,
+  settingsOfFlags,
+} from "./settings.ts";
+export { settingsJsonSchema } from "./settings-file.ts";
+export { suggestRule } from "./suggest.ts";
+export { type Target, targetOf } from "./targets.ts";

@@ -1,0 +1,164 @@
+/** Does a path fall under a path rule, `Read(./src/**)`?
+ *  Invariant: names are compared one by one, never as one text. To allow, letter by letter; to ask or deny, as the most
+ *  forgiving file system would, at any depth if the rule has no slash, and with everything below what it names.
+ *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
+
+import picomatch from "picomatch";
+import { COMPUTED, couldBe } from "./shell-words.ts";
+
+type Name = {
+  readonly exact: (name: string) => boolean;
+  readonly forgiving: (folded: string) => boolean;
+  /** The folded name, where it is no pattern. */
+  readonly only?: string;
+};
+/** `**`: any number of names. */
+type Component = Name | "any";
+
+export type PathPattern = {
+  readonly exact: readonly Component[];
+  readonly forgiving: readonly (readonly Component[])[];
+};
+
+export type PathPlace = {
+  /** Where relative rules start: the folder that holds the settings folder. Absolute. */
+  readonly base: string;
+  /** What `~` stands for. */
+  readonly home?: string;
+};
+
+const MOST_STARS = 2;
+const MOST_COMPONENTS = 64;
+
+const namesOf = (path: string): readonly string[] => path.split("/").filter((name) => name !== "" && name !== ".");
+
+/** The pattern in `Read(…)`, or what is wrong with it. */
+export const parsePathPattern = (text: string, { base, home }: PathPlace): PathPattern | string => {
+  const wrong = wrongIn(text);
+  if (wrong !== undefined) return wrong;
+  const names = namesOf(text.replace(/^~(?=\/|$)/, ""));
+  const compiled = compile(names);
+  if (typeof compiled === "string") return compiled;
+  const below = (folder: string): readonly Component[] => [...namesOf(folder).map(literal), ...compiled];
+  if (/^~(\/|$)/.test(text)) {
+    if (home === undefined) return "starts with ~, but no home folder is known";
+    return { exact: below(home), forgiving: [below(home)] };
+  }
+  if (text.startsWith("/")) {
+    const absolute = below("");
+    // Some agents read a single slash as the project's root; where it tightens, both readings count.
+    return { exact: absolute, forgiving: text.startsWith("//") ? [absolute] : [absolute, below(base)] };
+  }
+  const climbs = names.findIndex((name) => name !== "..");
+  const start = namesOf(base);
+  const folder = start.slice(0, Math.max(0, start.length - (climbs === -1 ? names.length : climbs))).join("/");
+  const relative = [...namesOf(folder).map(literal), ...compiled];
+  const anywhere: readonly Component[] = [...namesOf(base).map(literal), "any", ...compiled];
+  return { exact: relative, forgiving: text.includes("/") ? [relative] : [relative, anywhere] };
+};
+
+const wrongIn = (text: string): string | undefined => {
+  if (text.trim() === "") return "names no path";
+  if (/[\p{Cc}\\]/u.test(text)) return "holds a control character or a backslash";
+  if (/^~[^/]/.test(text)) return "names another user's home; write the path out";
+  if (/^!|[!@+*?]\(/.test(text)) return "uses `!` or an extended pattern; use * ** ? [ab] {a,b}";
+  const names = namesOf(text);
+  if (names.length > MOST_COMPONENTS) return `has more than ${MOST_COMPONENTS} names`;
+  const first = names.findIndex((name) => name !== "..");
+  if (names.slice(first === -1 ? names.length : first).includes(".."))
+    return "has `..` after a name; write the place it leads to";
+  return names[0] === ".." && text.startsWith("/") ? "climbs above the root" : undefined;
+};
+
+const compile = (names: readonly string[]): readonly Component[] | string => {
+  const components: Component[] = [];
+  for (const name of names) {
+    if (name === "..") continue;
+    if (name === "**") components.push("any");
+    else if (name.includes("**")) return "has `**` beside other letters; it stands alone between slashes";
+    else if ((name.match(/\*/g)?.length ?? 0) > MOST_STARS) return `has more than ${MOST_STARS} stars in one name`;
+    else components.push(/[*?[\]{}]/.test(name) ? globbed(name) : literal(name));
+  }
+  return components;
+};
+
+/** A name as a file system that ignores case, writing forms and invisible marks would see it. */
+const fold = (name: string): string => {
+  if (/^[\w+@.-]*[\w+@-]$/.test(name)) return name.toLowerCase();
+  const plain = name.normalize("NFKC").replace(/\p{Cf}/gu, "");
+  return plain.toLowerCase().replace(/(?<=[^. ])[. ]+$/, "");
+};
+
+const literal = (wanted: string): Name => {
+  const folded = fold(wanted);
+  return { exact: (name) => name === wanted, forgiving: (name) => name === folded, only: folded };
+};
+
+const globbed = (glob: string): Name => {
+  const options = { dot: true, nonegate: true, noextglob: true } as const;
+  const exact = picomatch(glob, options);
+  const forgiving = picomatch(glob.normalize("NFKC").toLowerCase(), options);
+  return { exact, forgiving };
+};
+
+/** Is the path (its names from the root) exactly what the rule names? */
+export const allowsPath = (pattern: PathPattern, names: readonly string[]): boolean =>
+  fits(pattern.exact, names, (component, name) => component.exact(name));
+
+/** Is the path what the rule names, or below it? */
+export const coversPath = (pattern: PathPattern, names: readonly string[]): boolean => {
+  const folded = names.map(fold);
+  return pattern.forgiving.some((components) =>
+    fits([...components, "any"], folded, (component, name) => component.forgiving(name)),
+  );
+};
+
+/** Could it be, where some names are computed by a shell? */
+export const couldCoverPath = (pattern: PathPattern, names: readonly string[]): boolean => {
+  const folded = names.map(fold);
+  const same: Comparison = ({ only, forgiving }, name) =>
+    name.includes(COMPUTED) ? only === undefined || couldBe(name, only) : forgiving(name);
+  return pattern.forgiving.some((components) => fits([...components, "any"], folded, same));
+};
+
+/** Is what the rule names hidden by a leading dot, so that searches which skip such names never see it? */
+export const isHidden = ({ exact }: PathPattern): boolean =>
+  exact.some((component) => component !== "any" && /^\./.test(component.only ?? ""));
+
+/** Could something below the folder fall under the rule? */
+export const reachesBelow = (pattern: PathPattern, folder: readonly string[]): boolean => {
+  const folded = folder.map(fold);
+  return pattern.forgiving.some((components) => {
+    const end = components.indexOf("any");
+    const fixed = end === -1 ? components : components.slice(0, end);
+    return folded.slice(0, fixed.length).every((name, at) => {
+      const component = fixed[at];
+      return component !== undefined && component !== "any" && component.forgiving(name);
+    });
+  });
+};
+
+type Comparison = (component: Name, name: string) => boolean;
+
+/** Goes back only to the last `**`, which is enough: an earlier one could take nothing that a later one could not. */
+const fits = (components: readonly Component[], names: readonly string[], same: Comparison): boolean => {
+  let at = 0;
+  let component = 0;
+  let back: { component: number; at: number } | undefined;
+  while (at < names.length) {
+    const wanted = components[component];
+    const name = names[at];
+    if (wanted === "any") {
+      back = { component, at };
+      component++;
+    } else if (wanted !== undefined && name !== undefined && same(wanted, name)) {
+      component++;
+      at++;
+    } else if (back !== undefined) {
+      back = { component: back.component, at: back.at + 1 };
+      component = back.component + 1;
+      at = back.at;
+    } else return false;
+  }
+  return components.slice(component).every((rest) => rest === "any");
+};

@@ -1,0 +1,75 @@
+/** Which rules count: the settings of all layers as one policy.
+ *  Invariant: every layer may tighten; only the user's own settings and the command line may allow, choose a mode, add
+ *  folders or read-only programs. The order of layers never decides between deny, ask and allow.
+ *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
+
+import type { Rule } from "./rules.ts";
+
+export type Layer = "user" | "project" | "local" | "command-line";
+export type SandboxMode = "off" | "auto" | "required";
+
+/** default: ask before changes. accept-edits: files inside the workspace may change unasked. plan: only reading.
+ *  bubble: a fork's mode, its questions go to the parent. bypass: nothing is asked but what rules and protected names
+ *  demand. */
+export type Mode = "default" | "accept-edits" | "plan" | "bubble" | "bypass";
+
+export type ReadOnlyProgram = {
+  readonly name: string;
+  /** The first arguments; without them any. */
+  readonly args?: readonly string[];
+};
+
+export type LayerSettings = {
+  readonly layer: Layer;
+  readonly rules: readonly Rule[];
+  readonly mode?: Mode;
+  readonly directories: readonly string[];
+  readonly readOnlyPrograms: readonly ReadOnlyProgram[];
+  readonly sandbox?: SandboxMode;
+  /** What the file says that its layer may not decide, and that is left out. */
+  readonly notices: readonly string[];
+};
+
+export type Policy = {
+  readonly allow: readonly Rule[];
+  readonly ask: readonly Rule[];
+  readonly deny: readonly Rule[];
+  readonly mode: Mode;
+  /** Folders beside the workspace that count as part of it. */
+  readonly directories: readonly string[];
+  readonly readOnlyPrograms: readonly ReadOnlyProgram[];
+  readonly sandbox: SandboxMode;
+  readonly notices: readonly string[];
+};
+
+export const mayLoosen = (layer: Layer): boolean => layer === "user" || layer === "command-line";
+
+const STRICTNESS: readonly SandboxMode[] = ["off", "auto", "required"];
+
+/** The stricter of two, so that a project can demand a sandbox and never lift one. */
+const stricter = (one: SandboxMode, other: SandboxMode): SandboxMode =>
+  STRICTNESS.indexOf(one) >= STRICTNESS.indexOf(other) ? one : other;
+
+export const mergeLayers = (layers: readonly LayerSettings[]): Policy => {
+  const own = layers.filter(({ layer }) => mayLoosen(layer));
+  const rules = layers.flatMap((layer) => layer.rules.filter(({ list }) => list !== "allow" || mayLoosen(layer.layer)));
+  // The command line is said last, so it wins over the user's file.
+  const chosen = <T>(pick: (layer: LayerSettings) => T | undefined): T | undefined =>
+    own
+      .toSorted((a, b) => Number(a.layer === "command-line") - Number(b.layer === "command-line"))
+      .map(pick)
+      .findLast(isGiven);
+  const demanded = layers.filter(({ layer }) => !mayLoosen(layer)).flatMap(({ sandbox }) => sandbox ?? []);
+  return {
+    allow: rules.filter(({ list }) => list === "allow"),
+    ask: rules.filter(({ list }) => list === "ask"),
+    deny: rules.filter(({ list }) => list === "deny"),
+    mode: chosen(({ mode }) => mode) ?? "default",
+    directories: own.flatMap(({ directories }) => directories),
+    readOnlyPrograms: own.flatMap(({ readOnlyPrograms }) => readOnlyPrograms),
+    sandbox: demanded.reduce(stricter, chosen(({ sandbox }) => sandbox) ?? "auto"),
+    notices: layers.flatMap(({ notices }) => notices),
+  };
+};
+
+const isGiven = <T>(value: T | undefined): value is T => value !== undefined;

@@ -1,0 +1,244 @@
+/** Which programs run other programs: where in a command could another command start?
+ *  Invariant: the answer errs towards "could"; only programs known to take plain data end the search.
+ *  Elsewhere: reading the text (shell-words.ts), comparing with a rule (bash-rules.ts). */
+
+import { COMPUTED, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
+
+/** A place where a command could start: the words from `at` on. */
+export type Start = { readonly words: readonly ShellWord[]; readonly at: number };
+
+export type Starts =
+  | { readonly kind: "starts"; readonly starts: readonly Start[] }
+  | { readonly kind: "unread"; readonly reason: string };
+
+const SHELLS = new Set("sh bash zsh dash ksh ash fish csh tcsh eval source . mksh rbash".split(" "));
+
+/** Their first word that is no option, number or variable is the command they run. */
+const WRAPPERS = new Set(
+  (
+    "sudo doas su env command builtin exec nohup setsid nice ionice chrt timeout time stdbuf xargs parallel watch " +
+    "busybox toybox chroot unshare nsenter flock strace ltrace then do else if elif while until coproc trap script " +
+    "runuser pkexec systemd-run firejail bwrap caffeinate arch taskset prlimit setarch unbuffer entr"
+  ).split(" "),
+);
+
+/** Their arguments are text, names or files, and nothing of it is ever run. */
+const CONSUMERS = new Set(
+  (
+    "echo printf cat head tail wc uniq cut tr grep egrep fgrep ls stat file du df tree jq pwd cd mkdir rmdir rm mv cp " +
+    "ln touch chmod chown basename dirname realpath readlink date diff cmp test [ true false sleep seq which type tee " +
+    "whoami id uname nl tac rev fold paste comm join md5sum sha1sum sha256sum cksum strings od export kill"
+  ).split(" "),
+);
+
+/** Programs whose arguments are data after these subcommands. */
+const DATA_SUBCOMMANDS: Readonly<Record<string, ReadonlySet<string>>> = {
+  git: new Set(
+    (
+      "status log diff show add commit push pull fetch branch checkout switch merge rm mv tag stash restore reset " +
+      "remote blame ls-files rev-parse clean revert cherry-pick describe shortlog init clone"
+    ).split(" "),
+  ),
+  npm: new Set("install i ci rm uninstall remove test t run ls list outdated view info audit version".split(" ")),
+  pnpm: new Set("install i add rm remove test run list outdated".split(" ")),
+  yarn: new Set("install add remove test run list outdated".split(" ")),
+  cargo: new Set("add rm remove build check test clippy fmt doc tree metadata".split(" ")),
+  docker: new Set("ps images logs rm rmi stop start restart pull inspect kill".split(" ")),
+};
+
+/** Options (long ones also cut short) and addresses by which otherwise plain programs start another one. */
+const RUNNING_WORD = /^(?:-c|-x|-O|-u|--up|--rec|--ex|--op|--conf|--pre|--script)|::/;
+const COMMAND_OPTION = /^(?:-exec|-execdir|-ok|-okdir|-c|-e|-x|--exec|--command|--eval)$/;
+const DEEPEST = 8;
+const MOST_STARTS = 600;
+const MOST_RUNS = 20;
+
+export const programOf = (word: ShellWord): string => (word.text.split("/").at(-1) ?? "").toLowerCase();
+
+const isOption = ({ text }: ShellWord): boolean => /^-./.test(text);
+const isAssignment = ({ text }: ShellWord): boolean => /^\w+=/.test(text);
+const isNumber = ({ text }: ShellWord): boolean => /^[\d.]+[smhd]?$/.test(text);
+const isComputed = ({ text }: ShellWord): boolean => text.includes(COMPUTED);
+
+/** Does this program take the rest of its words as data? */
+const consumes = (words: readonly ShellWord[], at: number): boolean => {
+  const head = words[at];
+  if (!head || isComputed(head)) return false;
+  const program = programOf(head);
+  if (CONSUMERS.has(program)) return true;
+  const rest = words.slice(at + 1);
+  if (program === "command") return rest[0]?.text === "-v" || rest[0]?.text === "-V";
+  if (program === "rg") return !rest.some(({ text }) => /^--(?:pre|hostname-bin)|^\0/.test(text));
+  const subcommands = DATA_SUBCOMMANDS[program];
+  const first = rest[0];
+  return first !== undefined && !!subcommands?.has(first.text) && !rest.some(({ text }) => RUNNING_WORD.test(text));
+};
+
+/** Every place of a text where a command could start, texts inside words included. */
+export const startsIn = (reading: ShellReading): Starts => {
+  const starts: Start[] = [];
+  const problem = collect(reading, { starts, depth: 0 });
+  return problem === undefined ? { kind: "starts", starts } : { kind: "unread", reason: problem };
+};
+
+const TOO_MANY = "too many of its words could be commands";
+
+type Collection = { readonly starts: Start[]; readonly depth: number };
+
+const collect = (reading: ShellReading, into: Collection): string | undefined => {
+  if (reading.kind === "unread") return reading.reason;
+  if (into.depth > DEEPEST) return "commands stand in commands too deeply";
+  for (const command of reading.commands) {
+    const problem = collectCommand(command, into);
+    if (problem !== undefined) return problem;
+    if (into.starts.length > MOST_STARTS) return TOO_MANY;
+  }
+  return undefined;
+};
+
+const ANY_COMMAND: readonly ShellWord[] = [{ text: COMPUTED, spreads: true, home: false }];
+
+const collectCommand = (command: ShellCommand, into: Collection): string | undefined => {
+  const words = withReplacements(command.words);
+  const head = words[0];
+  if (!head) return undefined;
+  into.starts.push({ words, at: 0 });
+  if (givesGitNames(command)) into.starts.push({ words: [{ ...head, text: "git" }, ...ANY_COMMAND], at: 0 });
+  if (consumes(words, 0)) return undefined;
+  const plainPath = pathToConsumer(words);
+  const end = plainPath ?? words.length;
+  const places = commandPlaces(words);
+  for (let at = 1; at < Math.min(end + 1, words.length); at++) {
+    if (into.starts.length > MOST_STARTS) return TOO_MANY;
+    collectAt(words, at, { ...into, isPlace: places[at] === true });
+  }
+  if (plainPath !== undefined) return undefined;
+  if (readsCommands(command, words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
+  return collectTexts(command, words, into);
+};
+
+/** Aliases let git do anything under any name. */
+const givesGitNames = ({ words, assignments }: ShellCommand): boolean =>
+  words.some((word) => programOf(word) === "git") &&
+  (words.some(({ text }) => /^(?:--config-env=)?alias\./i.test(text)) ||
+    assignments.some((name) => /^GIT_CONFIG/.test(name)));
+
+/** Words and standard input that are themselves a text with commands. */
+const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: Collection): string | undefined => {
+  const forShell = words.some((word) => SHELLS.has(programOf(word)));
+  const forWrapper = words.some((word) => WRAPPERS.has(programOf(word)));
+  for (const { text } of [...words.slice(1), ...command.input]) {
+    if (into.starts.length > MOST_STARTS) return TOO_MANY;
+    const isText = forShell ? /[^\w@%+=:,./-]/.test(text) : /[^\w@%+=:,./\0-]/.test(text);
+    if (!isText) continue;
+    if (forShell || forWrapper) {
+      const problem = collect(readShell(text, true), { ...into, depth: into.depth + 1 });
+      if (problem !== undefined && forShell) return problem;
+    }
+    if (!forShell) collectLoose(text, into);
+  }
+  return undefined;
+};
+
+/** `sudo grep x`: the place of a data program that only wrappers, numbers and variables precede. */
+const pathToConsumer = (words: readonly ShellWord[]): number | undefined => {
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at];
+    if (!word) return undefined;
+    if (at > 0 && consumes(words, at)) return at;
+    if (!WRAPPERS.has(programOf(word)) && !(at > 0 && (isNumber(word) || isAssignment(word)))) return undefined;
+  }
+  return undefined;
+};
+
+const collectAt = (
+  words: readonly ShellWord[],
+  at: number,
+  { starts, isPlace }: Collection & { readonly isPlace: boolean },
+): void => {
+  const word = words[at];
+  if (!word) return;
+  for (const value of valuesOf(word.text)) {
+    starts.push({ words: [{ ...word, text: value }, ...words.slice(at + 1)], at: 0 });
+  }
+  // A computed argument of some program is data, unless it stands where a command is expected.
+  if (!isComputed(word) || isPlace) starts.push({ words, at });
+};
+
+/** `--action=exec=rm` → "exec=rm" and "rm". */
+const valuesOf = (text: string): ReadonlySet<string> => {
+  const values = [/^[^=]+=(.+)$/s.exec(text)?.[1], /=([^=]+)$/s.exec(text)?.[1]];
+  return new Set(values.filter((value) => value !== undefined));
+};
+
+/** For each word: could a command stand here, because only wrappers, shells and what belongs to them stand before? */
+const commandPlaces = (words: readonly ShellWord[]): readonly boolean[] => {
+  let open = true;
+  return words.map((word, at) => {
+    const previous = words[at - 1];
+    const isPlace = at === 0 || open || (previous !== undefined && COMMAND_OPTION.test(previous.text));
+    const program = programOf(word);
+    const belongs =
+      at > 0 && (isOption(word) || isNumber(word) || isAssignment(word) || (!!previous && isOption(previous)));
+    open &&= WRAPPERS.has(program) || SHELLS.has(program) || belongs;
+    return isPlace;
+  });
+};
+
+/** A command that a text runs for certain, by itself or through programs made for that. */
+export type RunCommand = { readonly words: readonly ShellWord[]; readonly command: ShellCommand };
+
+/** Only what really is a command: text given to programs that print or search it is left out. */
+export const commandsIn = (reading: ShellReading, depth = 0): readonly RunCommand[] => {
+  if (reading.kind === "unread" || depth > DEEPEST) return [];
+  return reading.commands.flatMap((command) => {
+    const { words } = command;
+    const head = words[0];
+    if (!head) return [];
+    const places = [...commandPlaces(words).entries()].filter(([, isPlace]) => isPlace).slice(0, MOST_RUNS);
+    const starts = places.map(([at]) => ({ words: words.slice(at), command }));
+    if (!SHELLS.has(programOf(head)) && !WRAPPERS.has(programOf(head))) return starts;
+    const texts = [...words.slice(1), ...command.input].filter(({ text }) => /\s|;/.test(text));
+    return [...starts, ...texts.flatMap(({ text }) => commandsIn(readShell(text, true), depth + 1))];
+  });
+};
+
+export const isShell = (program: string): boolean => SHELLS.has(program);
+export const isWrapper = (program: string): boolean => WRAPPERS.has(program);
+
+/** A shell without a script runs whatever comes in; so do wrappers that take their command from there. */
+const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord[]): boolean =>
+  words.some((word, at) => {
+    const program = programOf(word);
+    const rest = words.slice(at + 1);
+    if (program === "parallel") return piped && !rest.some((next) => !isOption(next));
+    if (!SHELLS.has(program) || program === "." || program === "source" || program === "eval") return false;
+    if (rest.some(({ text }) => text === "--version" || text === "--help")) return false;
+    if (input.length > 0 && !piped) return false; // the text is at hand and is read itself
+    return rest.every((next) => isOption(next)) || (piped && rest.some(({ text }) => text === "-s" || text === "-"));
+  });
+
+/** xargs appends what it reads, and puts it where `-I` says. */
+const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => {
+  const at = words.findIndex((word) => programOf(word) === "xargs" || programOf(word) === "parallel");
+  if (at === -1) return words;
+  const rest = words.slice(at + 1);
+  const mark = rest.findIndex(({ text }) => /^(?:-[IiJ]|--replace)/.test(text));
+  const glued = /^(?:-[IiJ]|--replace=?)(.*)$/s.exec(rest[mark]?.text ?? "")?.[1];
+  const replaced = mark === -1 ? ["{}"] : [glued || rest[mark + 1]?.text || "{}", "{}"];
+  const filled = rest.map((word, index) => {
+    if (index <= mark) return word;
+    const text = replaced.reduce((sum, from) => sum.replaceAll(from, COMPUTED), word.text);
+    return text === word.text ? word : { ...word, text, spreads: true };
+  });
+  return [...words.slice(0, at + 1), ...filled, ...(mark === -1 ? ANY_COMMAND : [])];
+};
+
+/** Text in another language than the shell's: each of its words could be the start of a command. */
+const collectLoose = (text: string, into: Collection): void => {
+  const tokens = text.split(/[^\w.\-/\0]+/).filter((token) => token !== "");
+  const words = tokens.map((token): ShellWord => ({ text: token, spreads: false, home: false }));
+  words.forEach((word, at) => {
+    if (!isComputed(word)) into.starts.push({ words, at });
+  });
+};

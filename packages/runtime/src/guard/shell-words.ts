@@ -1,0 +1,171 @@
+/** Every simple command that a shell text could run, as words: for rules, notes and suggestions.
+ *  Invariant: commands inside substitutions, loops, functions and here-documents are all listed; what the shell would
+ *  compute is marked in the word and never guessed; a text that cannot be read whole says so and gives no commands.
+ *  Elsewhere: which texts are read-only and may run as a plan (bash/), what the words mean to a rule (bash-rules.ts). */
+
+import {
+  type Command,
+  forEachChild,
+  type ParsedScript,
+  parse,
+  type Redirection,
+  type SyntaxNode,
+  type Word,
+  type WordPart,
+} from "unbash";
+
+/** Stands in a word for what the shell computes there: it could be any text. */
+export const COMPUTED = "\0";
+
+export type ShellWord = {
+  /** Quotes resolved; COMPUTED where a variable, substitution or pattern stands. */
+  readonly text: string;
+  /** Could become several words, or none. */
+  readonly spreads: boolean;
+  /** Starts with an unquoted `~`. */
+  readonly home: boolean;
+};
+
+export type ShellRedirect = { readonly operator: string; readonly target: ShellWord | undefined };
+
+export type ShellCommand = {
+  readonly words: readonly ShellWord[];
+  /** Variables set in front of it, or in place of it. */
+  readonly assignments: readonly string[];
+  readonly redirects: readonly ShellRedirect[];
+  /** Texts it gets on standard input: here-documents and here-strings. */
+  readonly input: readonly ShellWord[];
+  /** Standard input comes from another command. */
+  readonly piped: boolean;
+};
+
+export type ShellReading =
+  | { readonly kind: "read"; readonly commands: readonly ShellCommand[]; readonly definesFunction: boolean }
+  | { readonly kind: "unread"; readonly reason: string };
+
+const LONGEST_TEXT = 10_000;
+const MOST_COMMANDS = 200;
+/** The parser tries each open brace against all that follows. */
+const MOST_BRACES = 400;
+
+const unread = (reason: string): ShellReading => ({ kind: "unread", reason });
+
+/** What a text says. `inner`: it stood as a word of another command, so COMPUTED may already be in it. */
+export const readShell = (text: string, inner = false): ShellReading => {
+  if (text.length > LONGEST_TEXT) return unread(`it is longer than ${LONGEST_TEXT} characters`);
+  if (text.split("{").length > MOST_BRACES) return unread(`it holds more than ${MOST_BRACES} braces`);
+  if (!inner && text.includes(COMPUTED)) return unread("it holds a NUL character");
+  if (/[^\P{Cc}\t\n\0]/u.test(text)) return unread("it holds a control character");
+  try {
+    return readScript(parse(text));
+  } catch {
+    return unread("it does not parse");
+  }
+};
+
+type Visit = { readonly node: SyntaxNode; readonly piped: boolean };
+
+const readScript = (script: ParsedScript): ShellReading => {
+  const commands: ShellCommand[] = [];
+  let definesFunction = false;
+  // A list and not recursion: depth is the writer's choice, the stack is ours.
+  const waiting: Visit[] = [{ node: script, piped: false }];
+  for (let visit = waiting.pop(); visit !== undefined; visit = waiting.pop()) {
+    const { node, piped } = visit;
+    if ("errors" in node && node.errors?.length) return unread("it does not parse");
+    if (node.type === "Function") definesFunction = true;
+    if (node.type === "Command") commands.push(readCommand(node, piped));
+    if (commands.length > MOST_COMMANDS) return unread(`it holds more than ${MOST_COMMANDS} commands`);
+    const children: Visit[] = [];
+    forEachChild(node, (child) => {
+      const fed = node.type === "Pipeline" && node.commands.indexOf(child as (typeof node.commands)[number]) > 0;
+      children.push({ node: child, piped: piped || fed });
+    });
+    waiting.push(...children.reverse());
+  }
+  return { kind: "read", commands, definesFunction };
+};
+
+const readCommand = ({ name, prefix, suffix }: Command, piped: boolean): ShellCommand => {
+  const words = name ? [readWord(name)] : [];
+  const assignments: string[] = [];
+  const redirects: ShellRedirect[] = [];
+  const input: ShellWord[] = [];
+  for (const part of [...prefix, ...suffix]) {
+    if (part.type === "Word") words.push(readWord(part));
+    else if (part.type !== "Assignment") takeRedirection(part, { redirects, input });
+    else if (name && part.pos > name.pos) words.push(assignedWord(part));
+    else assignments.push(part.name);
+  }
+  return { words, assignments, redirects, input, piped };
+};
+
+const takeRedirection = (part: Redirection, into: { redirects: ShellRedirect[]; input: ShellWord[] }): void => {
+  if (part.type === "HereDoc") {
+    const pieces = part.body.parts?.map(readPart);
+    into.input.push({ text: pieces?.map(({ text }) => text).join("") ?? part.body.text, spreads: false, home: false });
+  } else if (part.type === "HereString") {
+    if (part.target) into.input.push(readWord(part.target));
+  } else {
+    into.redirects.push({ operator: part.operator, target: part.target && readWord(part.target) });
+  }
+};
+
+type AssignmentNode = Extract<Command["suffix"][number], { readonly type: "Assignment" }>;
+
+/** `export a=b` hands `a=b` over as an argument. */
+const assignedWord = ({ name, value }: AssignmentNode): ShellWord => {
+  const text = value.type === "Word" ? readWord(value).text : COMPUTED;
+  return { text: `${name}=${text}`, spreads: false, home: false };
+};
+
+type Piece = { readonly text: string; readonly spreads: boolean };
+
+const readWord = (word: Word): ShellWord => {
+  const pieces = word.parts?.map(readPart) ?? [plain(word.value)];
+  return {
+    text: pieces.map(({ text }) => text).join(""),
+    spreads: pieces.some(({ spreads }) => spreads),
+    home: word.text.startsWith("~"),
+  };
+};
+
+/** Unquoted text of an inner reading may hold what the outer shell computed. */
+const plain = (text: string): Piece => ({ text, spreads: text.includes(COMPUTED) });
+
+const readPart = (part: WordPart): Piece => {
+  switch (part.type) {
+    case "Literal":
+      return plain(part.value);
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return { text: part.value, spreads: false };
+    case "DoubleQuoted":
+    case "LocaleString":
+      return {
+        text: part.parts.map((inner) => (inner.type === "Literal" ? inner.value : COMPUTED)).join(""),
+        // "$@" and "${list[@]}" become one word for each item.
+        spreads: part.parts.some((inner) => inner.type !== "Literal" && inner.text.includes("@")),
+      };
+    default:
+      return { text: COMPUTED, spreads: true };
+  }
+};
+
+/** Could the word be this text? Whatever is computed may be anything. */
+export const couldBe = (word: string, text: string): boolean => {
+  if (!word.includes(COMPUTED)) return word === text;
+  const [first = "", ...rest] = word.split(COMPUTED);
+  const last = rest.pop() ?? "";
+  if (text.length < first.length + last.length) return false;
+  if (text.slice(0, first.length) !== first || text.slice(text.length - last.length) !== last) return false;
+  let at = first.length;
+  for (const piece of rest) {
+    const found = text.indexOf(piece, at);
+    if (found === -1) return false;
+    at = found + piece.length;
+  }
+  return at <= text.length - last.length;
+};
+
+export const isLiteral = ({ text }: ShellWord): boolean => !text.includes(COMPUTED);

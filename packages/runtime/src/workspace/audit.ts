@@ -1,0 +1,161 @@
+/** Did a run that may write in one folder change anything outside it, by whatever route?
+ *  Invariant: judged by what stands on the disk before and after, never by what was asked for: a denied attempt is no
+ *  breach, a change nobody asked for is one. What cannot be watched is said before the run, not after.
+ *  Elsewhere: recording a tree (tree-record.ts), putting things back (revert.ts), denying calls (../guard). */
+
+import type { BigIntStats } from "node:fs";
+import { join } from "node:path";
+import { Folder, openRoot, RootError } from "../files/index.ts";
+import { partsBelow, type Refused } from "../paths/index.ts";
+import { type Breach, type Difference, type Reverted, revertBreaches } from "./revert.ts";
+import { keyOf, type Recorded, type RecordedTree, recordTree, TooManyFiles, type TreeRecord } from "./tree-record.ts";
+
+export type WatchOptions = {
+  /** Trees that must stay as they are. */
+  readonly folders: readonly string[];
+  /** Folders the run may write in; they may stand inside a watched tree. */
+  readonly allowed: readonly string[];
+  readonly maxFiles?: number; // default: 50,000
+  /** Bytes of each tree kept in memory so that changes can be undone. */
+  readonly maxBytes?: number; // default: 64 MiB
+  /** Files over that bound: refuse to watch, or watch them and only tell of changes. */
+  readonly beyond?: "refuse" | "report"; // default: refuse
+};
+
+const MAX_FILES = 50_000;
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** Times are put back through floating point, which keeps microseconds. */
+const SAME_TIME_NS = 2_000n;
+
+const isSameTime = (a: bigint, b: bigint): boolean => (a > b ? a - b : b - a) <= SAME_TIME_NS;
+
+/** A new change time alone is no difference where the bytes are known to be equal: links come and go. */
+const isUnchanged = (before: Recorded, now: Recorded): boolean => {
+  if (before.isAllowed && now.isAllowed) return true;
+  const [a, b] = [before.stats, now.stats];
+  if (before.kind !== now.kind || a.mode !== b.mode || a.uid !== b.uid || a.gid !== b.gid) return false;
+  if (before.kind === "folder") return true; // what is in it is compared by itself
+  if (before.kind === "link") return now.content !== undefined && (before.content?.equals(now.content) ?? false);
+  if (before.kind === "other") return a.ino === b.ino && a.rdev === b.rdev;
+  if (a.size !== b.size || !isSameTime(a.mtimeNs, b.mtimeNs)) return false;
+  if (a.ino === b.ino && a.dev === b.dev && a.ctimeNs === b.ctimeNs) return true;
+  return before.content !== undefined && now.content !== undefined && before.content.equals(now.content);
+};
+
+const differences = (before: TreeRecord, now: TreeRecord): readonly Omit<Difference, "path">[] => [
+  ...[...before].flatMap(([key, seen]): readonly Omit<Difference, "path">[] => {
+    const found = now.get(key);
+    if (found === undefined) return [{ change: "removed", before: seen, now: undefined }];
+    return isUnchanged(seen, found) ? [] : [{ change: "changed", before: seen, now: found }];
+  }),
+  ...[...now].flatMap(([key, found]): readonly Omit<Difference, "path">[] =>
+    before.has(key) ? [] : [{ change: "created", before: undefined, now: found }],
+  ),
+];
+
+type Held = { readonly folder: Folder; readonly stats: BigIntStats };
+
+const hold = async (path: string): Promise<Held> => {
+  await using root = await openRoot(path);
+  const folder = await Folder.open(root.path);
+  return { folder, stats: await folder.handle.stat({ bigint: true }) };
+};
+
+/** A run's before, held until its after. */
+export class Watch implements AsyncDisposable {
+  readonly #trees: readonly RecordedTree[];
+  readonly #options: WatchOptions;
+  readonly #others = new Set<string>();
+  readonly #seen = new Map<string, { readonly tree: RecordedTree; readonly difference: Difference }>();
+
+  /** Held open, so that what is passed over stays what it was when the run began, whatever its name comes to mean. */
+  readonly #allowed: readonly Held[];
+
+  /** Use `watchTrees`. */
+  constructor(trees: readonly RecordedTree[], allowed: readonly Held[], options: WatchOptions) {
+    this.#trees = trees;
+    this.#allowed = allowed;
+    this.#options = options;
+  }
+
+  /** Somebody else changed this on purpose while the run went on: it, and what is below it, is nobody's breach. */
+  accountFor(path: string): void {
+    this.#others.add(path);
+  }
+
+  /** What is different now, outside the allowed folders. Changes nothing. */
+  async compare(): Promise<{ readonly ok: true; readonly breaches: readonly Breach[] } | Refused> {
+    this.#seen.clear();
+    const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES } = this.#options;
+    const except = this.#allowed.map(({ stats }) => stats);
+    try {
+      for (const [at, tree] of this.#trees.entries()) {
+        await tree.folder.verify();
+        const { record } = await recordTree(tree.folder, { maxFiles: maxFiles * 2, maxBytes, except });
+        for (const found of differences(tree.record, record)) {
+          const names = (found.before ?? found.now)?.names ?? [];
+          const path = join(tree.folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
+          if (!this.#isAccountedFor(path))
+            this.#seen.set(`${at}:${keyOf(names)}`, { tree, difference: { ...found, path } });
+        }
+      }
+    } catch (error) {
+      return { ok: false, reason: `the tree could not be compared: ${(error as Error).message}` };
+    }
+    const breaches = [...this.#seen.values()].map(({ difference: { path, change } }) => ({ path, change }));
+    return { ok: true, breaches: breaches.sort((a, b) => (a.path < b.path ? -1 : 1)) };
+  }
+
+  /** Puts back everything the last comparison found, exactly: bytes, bits, owners, times, links, folders. Only where
+   *  nobody else worked in the trees meanwhile: a person's own change that was not accounted for would be undone too. */
+  async revert(): Promise<readonly Reverted[]> {
+    const results: Reverted[] = [];
+    for (const tree of this.#trees) {
+      const found = [...this.#seen.values()].filter((seen) => seen.tree === tree).map(({ difference }) => difference);
+      results.push(...(await revertBreaches(tree, found)));
+    }
+    this.#seen.clear();
+    return results.sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#trees, ...this.#allowed].map(({ folder }) => folder.close()));
+  }
+
+  #isAccountedFor(path: string): boolean {
+    const parts = path.split("/").filter(Boolean);
+    return [...this.#others].some((other) => partsBelow(other.split("/").filter(Boolean), parts) !== undefined);
+  }
+}
+
+/** Records the trees before a run. A refusal says why they cannot be watched; the run's filter then denies writing. */
+export const watchTrees = async (
+  options: WatchOptions,
+): Promise<{ readonly ok: true; readonly watch: Watch } | Refused> => {
+  const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES, beyond = "refuse" } = options;
+  const [allowed, trees]: [Held[], RecordedTree[]] = [[], []];
+  const giveUp = async (reason: string): Promise<Refused> => {
+    await Promise.all([...trees, ...allowed].map(({ folder }) => folder.close()));
+    return { ok: false, reason };
+  };
+  try {
+    for (const path of options.allowed) allowed.push(await hold(path));
+    const except = allowed.map(({ stats }) => stats);
+    for (const path of options.folders) {
+      const held = await hold(path);
+      trees.push({ ...held, record: new Map() });
+      const { record, isWhole } = await recordTree(held.folder, { maxFiles, maxBytes, except });
+      trees[trees.length - 1] = { ...held, record };
+      if (!isWhole && beyond === "refuse")
+        return giveUp(`${path} has more than ${maxBytes} bytes, or files that cannot be read`);
+    }
+    return { ok: true, watch: new Watch(trees, allowed, options) };
+  } catch (error) {
+    if (error instanceof TooManyFiles) return giveUp(`the watched trees have ${error.message}`);
+    if (error instanceof RootError) return giveUp(error.message);
+    if ((error as NodeJS.ErrnoException).syscall !== undefined) return giveUp((error as Error).message);
+    await giveUp("");
+    throw error;
+  }
+};

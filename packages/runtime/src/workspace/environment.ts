@@ -1,0 +1,82 @@
+/** What the programs of a read-only plan see of the world around them.
+ *  Invariant: nothing is inherited but the time zone; programs come from system folders; git starts nothing that a
+ *  repository's configuration names.
+ *  Elsewhere: repositories whose configuration cannot be switched off (git-probe.ts). */
+
+import { accessSync, constants, statSync } from "node:fs";
+import { join } from "node:path";
+
+export const SYSTEM_FOLDERS: readonly string[] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"];
+
+/** Everything in git that a repository's own configuration could use to start a program, switched off. */
+const GIT_OFF: Readonly<Record<string, string>> = {
+  "core.fsmonitor": "false",
+  "core.hooksPath": "/dev/null",
+  "core.pager": "cat",
+  "core.sshCommand": "false",
+  "core.gitProxy": "false",
+  "core.askPass": "false",
+  "core.alternateRefsCommand": "true",
+  "core.untrackedCache": "false",
+  // Comparing would write what it has learned about the files back to the index.
+  "diff.autoRefreshIndex": "false",
+  "diff.ignoreSubmodules": "all",
+  "diff.submodule": "short",
+  "log.diffMerges": "separate",
+  "status.submoduleSummary": "false",
+  "submodule.recurse": "false",
+  "log.showSignature": "false",
+  "gpg.program": "false",
+  "gpg.ssh.program": "false",
+  "gpg.x509.program": "false",
+  "credential.helper": "",
+  "protocol.allow": "never",
+  "safe.bareRepository": "explicit",
+  "interactive.diffFilter": "",
+};
+
+const gitSettings = (): Readonly<Record<string, string>> => {
+  const entries = Object.entries(GIT_OFF).flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return { ...Object.fromEntries(entries), GIT_CONFIG_COUNT: String(Object.keys(GIT_OFF).length) };
+};
+
+export const cleanEnvironment = (timeZone?: string): Readonly<Record<string, string>> => ({
+  PATH: SYSTEM_FOLDERS.join(":"),
+  HOME: "/dev/null", // nothing can be made below it, by nobody
+  LANG: "C.UTF-8",
+  LC_ALL: "C.UTF-8",
+  TERM: "dumb",
+  NO_COLOR: "1",
+  PAGER: "cat",
+  GIT_PAGER: "cat",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  GIT_OPTIONAL_LOCKS: "0",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_ALLOW_PROTOCOL: "none",
+  GIT_ASKPASS: "false",
+  // Tool chains that would fetch or start another version of themselves because a project asks for it.
+  GOTOOLCHAIN: "local",
+  GOENV: "off",
+  RUSTUP_TOOLCHAIN: "stable",
+  RUSTUP_AUTO_INSTALL: "0",
+  COREPACK_ENABLE_NETWORK: "0",
+  ...gitSettings(),
+  ...(timeZone === undefined ? {} : { TZ: timeZone }),
+});
+
+/** Where a program lies, among system folders only. */
+export const findProgram = (name: string): string | undefined =>
+  SYSTEM_FOLDERS.map((folder) => join(folder, name)).find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return statSync(path).isFile();
+    } catch {
+      return false;
+    }
+  });

@@ -1,0 +1,17 @@
+export { Watch, type WatchOptions, watchTrees } from "./audit.ts";
+export { editText, type TextEdit } from "./edit-text.ts";
+export { findProgram } from "./environment.ts";
+export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
+export type { Breach, Reverted } from "./revert.ts";
+export { type PlanLimits, type PlanResult, type PlanRun, planHazard, runPlan } from "./run-plan.ts";
+export {
+  type Entered,
+  type OpenedSandbox,
+  openSandbox,
+  probeSandbox,
+  Sandbox,
+  type SandboxOptions,
+  type SandboxProbe,
+} from "./sandbox.ts";
+export { type SandboxMounts, sandboxArgv } from "./sandbox-argv.ts";
+export { type LoadedSettings, loadSettings, type SettingsPlaces } from "./settings-files.ts";

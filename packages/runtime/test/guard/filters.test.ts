@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "@prefork/wire";
+import type { ToolCall } from "../../src/guard/call.ts";
+import {
+  allowAll,
+  applyFilter,
+  both,
+  type FilterContext,
+  memoryOnly,
+  only,
+  readOnly,
+  type ToolFilter,
+} from "../../src/guard/filters.ts";
+import { classify } from "../../src/guard/index.ts";
+
+const MEMORY = "/home/me/.local/state/prefork/memory";
+const context: FilterContext = { classify };
+
+const call = (tool: string, args: JsonObject = {}): ToolCall => ({ tool, args });
+const write = (file_path: string): ToolCall => call("Write", { file_path, content: "x" });
+
+type Row = readonly [ToolCall, true | RegExp];
+
+const check = (name: string, filter: ToolFilter, rows: readonly Row[]): void => {
+  for (const [asked, expected] of rows) {
+    test(`${name}: ${asked.tool} ${JSON.stringify(asked.args).slice(0, 90)}`, () => {
+      const verdict = applyFilter(filter, asked, context);
+      if (expected === true) return assert.deepEqual(verdict, { allowed: true });
+      assert.equal(verdict.allowed, false);
+      assert.match(verdict.allowed ? "" : verdict.reason, expected);
+      assert.match(verdict.allowed ? "" : verdict.reason, /\. Here you may /, "says what may be done instead");
+    });
+  }
+};
+
+const reading: readonly Row[] = [
+  [call("Read", { file_path: "/work/a.ts" }), true],
+  [call("FileRead", { file_path: "/work/a.ts", offset: 10, limit: 20 }), true],
+  [call("Read", { file_path: "src/a.ts" }), true],
+  [call("Glob", { pattern: "**/*.md" }), true],
+  [call("Glob", { pattern: "*", path: "../other" }), true],
+  [call("Grep", { pattern: "café", path: "/work" }), true],
+  [call("Grep", { pattern: "x", "-n": true, output_mode: "content" }), true],
+  [call("Bash", { command: "git status --short | head -5" }), true],
+  [call("Bash", { command: "cd src && rg -n form" }), true],
+  [call("Read"), /Read: "file_path" is missing/],
+  [call("Read", { file_path: "" }), /"file_path" is missing/],
+  [call("Read", { file_path: 7 }), /"file_path" must be text/],
+  [call("Read", { file_path: ["/a"] }), /"file_path" must be text/],
+  [call("Read", { file_path: null }), /"file_path" must be text/],
+  [call("Read", { file_path: "/a", limit: "all" }), /"limit" must be a number/],
+  [call("Read", { path: "/a" }), /"path" stands beside "file_path"/],
+  [call("Read", { arguments: { file_path: "/a" } }), /not wrapped in "arguments"/],
+  [call("Read", { input: '{"file_path":"/a"}' }), /not wrapped in "input"/],
+  [call("Read", { file_path: "/a", params: {} }), /not wrapped in "params"/],
+  [call("Read", { file_path: "/proc/self/environ" }), /is no plain file/],
+  [call("Read", { file_path: "/dev/sda" }), /is no plain file/],
+  [call("Grep", { pattern: "k", path: "../../../proc/self" }), /is no plain file/],
+  [call("Read", { file_path: "/home/me/.ssh/id_ed25519" }), /may hold keys/],
+  [call("Read", { file_path: "/a\n/b" }), /control characters/],
+  [call("Bash"), /"command" is missing/],
+  [call("Bash", { command: "" }), /"command" is missing/],
+  [call("Bash", { command: ["ls"] }), /"command" must be text/],
+  [call("Bash", { command: "ls", cmd: "rm x" }), /"cmd" stands beside "command"/],
+  [call("Bash", { args: { command: "ls" } }), /not wrapped in "args"/],
+  [call("Bash", { command: "rm -rf x" }), /not provably read-only/],
+  [call("Bash", { command: "ls > out" }), /not provably read-only/],
+  [call("Bash", { command: "echo $(id)" }), /not provably read-only/],
+  [call("REPL", { code: "1 + 1" }), /code runs only where each of its calls is judged/],
+  [call("Agent", { prompt: "x" }), /Agent is not allowed/],
+  [call("SendMessage", { to: "x" }), /SendMessage is not allowed/],
+  [call("TaskStop", { id: "x" }), /TaskStop is not allowed/],
+  [call("McpCall", { server: "s", tool: "t", args: {} }), /McpCall is not allowed/],
+  [call("mcp__files__write", { path: "/a" }), /there is no tool "mcp__files__write"/],
+  [call("write"), /there is no tool "write"/],
+  [call("constructor"), /there is no tool "constructor"/],
+];
+
+check("readOnly", readOnly, [
+  ...reading,
+  [call("TodoWrite", { todos: [{ content: "x", status: "pending" }] }), true],
+  [call("TaskOutput", { id: "x" }), true],
+  [write(`${MEMORY}/a.md`), /Write is not allowed in a read-only run/],
+  [call("Edit", { file_path: "/a", old_string: "a", new_string: "b" }), /Edit is not allowed/],
+]);
+
+check("memoryOnly", memoryOnly(MEMORY), [
+  ...reading,
+  [write(`${MEMORY}/a.md`), true],
+  [write(`${MEMORY}/new/folder/a.md`), true],
+  [call("FileWrite", { file_path: `${MEMORY}/日本.md`, content: "" }), true],
+  [call("FileEdit", { file_path: `${MEMORY}/a.md`, old_string: "a", new_string: "b", replace_all: true }), true],
+  [call("MultiEdit", { file_path: `${MEMORY}/a.md`, edits: [{ old_string: "a", new_string: "b" }] }), true],
+  [call("Write", { file_path: `${MEMORY}/a.md`, content: "x", note: "extra keys mean nothing" }), true],
+  [call("Write", { content: "x" }), /"file_path" is missing/],
+  [call("Write", { file_path: `${MEMORY}/a`, content: { text: "x" } }), /"content" must be text/],
+  [call("Write", { file_path: `${MEMORY}/a`, content: "x", path: "/etc/x" }), /"path" stands beside "file_path"/],
+  [call("Write", { file_path: `${MEMORY}/a`, content: "x", filePath: "/etc/x" }), /"filePath" stands beside/],
+  [
+    call("Write", { file_path: `${MEMORY}/a`, content: "x", options: { path: "/etc" } }),
+    /"options" holds nested values/,
+  ],
+  [call("Write", { arguments: { file_path: `${MEMORY}/a`, content: "x" } }), /not wrapped in "arguments"/],
+  [call("Write", { tool_input: { file_path: `${MEMORY}/a`, content: "x" } }), /not wrapped in "tool_input"/],
+  [write("/etc/passwd"), /the path is outside/],
+  [write(`${MEMORY}-other/a`), /the path is outside/],
+  [write(`${MEMORY}/../x`), /"\.\." is refused/],
+  [write(`${MEMORY}/sub/../../x`), /"\.\." is refused/],
+  [write("memory/a.md"), /the path is relative/],
+  [write("~/memory/a.md"), /~ is not expanded/],
+  [write(`file://${MEMORY}/a`), /a URL/],
+  [write(`${MEMORY}/a\u0000.md`), /NUL/],
+  [write(MEMORY), /names a folder/],
+  [write(`${MEMORY}/sub/`), /names a folder/],
+  [write(`${MEMORY}/.git/hooks/pre-commit`), /\.git is protected/],
+  [write(`${MEMORY}/.prefork/settings.json`), /\.prefork is protected/],
+  [call("TodoWrite", { todos: [] }), /TodoWrite is not allowed/],
+]);
+
+check("only", only(["Grep", "FileRead", "mcp__docs__search"]), [
+  [call("Grep", { pattern: "x" }), true],
+  [call("Read", { file_path: "/a" }), true],
+  [call("FileRead", { file_path: "/a" }), true],
+  [call("McpCall", { server: "docs", tool: "search", args: { query: "x" } }), true],
+  [call("mcp__docs__search", { query: { nested: true } }), true],
+  [call("Read", { input: {} }), /not wrapped in "input"/],
+  [call("McpCall", { server: "docs", tool: "delete", args: {} }), /McpCall is not allowed/],
+  [call("McpCall", { server: "docs__search", tool: "x", args: {} }), /McpCall is not allowed/],
+  [call("McpCall", { server: ["docs"], tool: "search" }), /McpCall is not allowed/],
+  [call("Bash", { command: "ls" }), /Bash is not allowed/],
+  [call("Glob", { pattern: "*" }), /Here you may use: Grep, FileRead, mcp__docs__search$/],
+]);
+
+test("allowAll allows what it does not know", () => {
+  assert.deepEqual(allowAll(call("anything", { arguments: {} }), context), { allowed: true });
+});
+
+test("a memory folder goes by every name it was given, and must be absolute", () => {
+  const filter = memoryOnly(["/real/memory", "/link/memory"]);
+  assert.deepEqual(filter(write("/link/memory/a"), context), { allowed: true });
+  assert.deepEqual(filter(write("/real/memory/a"), context), { allowed: true });
+  assert.equal(filter(write("/link/a"), context).allowed, false);
+  for (const folder of ["memory", "~/memory", "/", "/a/../b", ""])
+    assert.throws(() => memoryOnly(folder), /cannot be a memory/);
+  assert.throws(() => memoryOnly([]), /needs a name/);
+});
+
+test("code may run only if every call it makes passes the same filter", () => {
+  const filter = memoryOnly(MEMORY);
+  const judge = (...inner: readonly ToolCall[]) => filter(call("REPL", { code: "…" }), { classify, inner });
+  assert.deepEqual(judge(), { allowed: true });
+  assert.deepEqual(judge(write(`${MEMORY}/a`), call("Bash", { command: "ls" })), { allowed: true });
+  assert.match(
+    JSON.stringify(judge(call("Glob", { pattern: "*" }), write("/etc/x"))),
+    /the code calls Write: the path is outside/,
+  );
+  assert.match(JSON.stringify(judge(call("REPL", { code: "…" }))), /the code calls REPL: code runs only where/);
+});
+
+test("where changes cannot be watched, a memory run only reads", () => {
+  const unwatched = { classify, unwatched: "over 50000 files" };
+  const filter = memoryOnly(MEMORY);
+  assert.deepEqual(filter(call("Read", { file_path: "/a" }), unwatched), { allowed: true });
+  for (const asked of [write(`${MEMORY}/a`), call("Bash", { command: "ls" }), call("REPL")])
+    assert.match(JSON.stringify(filter(asked, unwatched)), /changes cannot be watched: over 50000 files/);
+});
+
+test("composed filters allow what both allow, and tell the first denial", () => {
+  const filter = both(only(["Bash", "Read"]), readOnly);
+  assert.deepEqual(filter(call("Bash", { command: "ls" }), context), { allowed: true });
+  assert.match(JSON.stringify(filter(call("Bash", { command: "rm x" }), context)), /not provably read-only/);
+  assert.match(JSON.stringify(filter(call("Grep", { pattern: "x" }), context)), /Here you may use: Bash, Read/);
+});
+
+test("a filter or a classifier that throws denies", () => {
+  const broken = (): never => {
+    throw new Error("bug");
+  };
+  const denied = { allowed: false, reason: "Read could not be judged. Go on without it" };
+  assert.deepEqual(applyFilter(broken, call("Read", { file_path: "/a" }), context), denied);
+  assert.deepEqual(both(allowAll, broken)(call("Read"), context), denied);
+  assert.equal(applyFilter(readOnly, call("Bash", { command: "ls" }), { classify: broken }).allowed, false);
+});
+
+test("arguments that are no object are refused", () => {
+  for (const args of [null, "x", [1], 5, undefined])
+    assert.match(
+      JSON.stringify(applyFilter(readOnly, { tool: "Glob", args } as unknown as ToolCall, context)),
+      /one flat object/,
+    );
+});

@@ -1,0 +1,27 @@
+/** Policies and contexts for tests of the guard. */
+
+import { classify, partsOf } from "../../src/guard/bash/index.ts";
+import type { Decision } from "../../src/guard/call.ts";
+import { decide, type GuardContext } from "../../src/guard/decide.ts";
+import { type LayerSettings, mergeLayers, type Policy } from "../../src/guard/policy.ts";
+import { type PermissionFlags, settingsOfFlags } from "../../src/guard/settings.ts";
+
+export const ROOT = "/work/project";
+export const HOME = "/home/ann";
+export const place = { base: ROOT, home: HOME };
+
+export const layerOf = (flags: PermissionFlags): LayerSettings => {
+  const settings = settingsOfFlags(flags, place);
+  if (typeof settings === "string") throw new Error(settings);
+  return settings;
+};
+
+export const policyOf = (flags: PermissionFlags): Policy => mergeLayers([layerOf(flags)]);
+
+export const contextOf = (flags: PermissionFlags = {}, changed: Partial<GuardContext> = {}): GuardContext => {
+  const policy = policyOf(flags);
+  return { mode: policy.mode, policy, roots: [ROOT], home: HOME, classify, partsOf, asks: "person", ...changed };
+};
+
+export const decideBash = (command: string, context: GuardContext): Decision =>
+  decide({ tool: "Bash", args: { command } }, context);

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { parseRule } from "../../src/guard/rules.ts";
+import { isTooBroad, suggestRule } from "../../src/guard/suggest.ts";
+import { contextOf, decideBash, HOME, place, ROOT } from "./policies.ts";
+
+const suggestFor = (command: string) =>
+  suggestRule("Bash", { kind: "command", command }, { roots: [ROOT], home: HOME });
+
+test("never a rule for an interpreter, a wrapper, deletion, a download, a redirection or more than one command", () => {
+  const none =
+    "node x.js|python3.12 -c x|bash x.sh|sh|env npm test|xargs npm test|timeout 5 npm test|rm x|curl x|wget x|ssh h|" +
+    "sed -i x y|find . -delete|npm test > x|npm test < x|npm test; ls|npm test && ls|A=1 npm test|" +
+    "npm test $X|npm test *.ts|npm test $(ls)|npx node x|uv run python x|poetry run bash|git reset --hard|npm publish|" +
+    "git push -f|~/bin/x|f() { ls; }|echo 'x";
+  for (const command of [...none.split("|"), "npm test | cat"]) assert.equal(suggestFor(command), undefined, command);
+});
+
+test("the words that say what is done, and no more", () => {
+  const rows: readonly (readonly [command: string, rule: string])[] = [
+    ["npm run test:unit -- -x", "Bash(npm run test:unit:*)"],
+    ["cargo test --all", "Bash(cargo test:*)"],
+    ["cargo nextest run -p x", "Bash(cargo nextest run:*)"],
+    ["make", "Bash(make)"],
+    ["make -j8 all", "Bash(make -j8 all)"],
+    ["make build CC=x", "Bash(make build:*)"],
+    ["git -C x commit -m y", "Bash(git -C x commit -m y)"],
+    ["git merge feature", "Bash(git merge feature)"],
+    ["tsc -p .", "Bash(tsc:*)"],
+    ["uv run pytest -q", "Bash(uv run pytest:*)"],
+    ["mytool 'a b'", "Bash(mytool 'a b')"],
+    ["mytool '*'", "Bash(mytool '*')"],
+  ];
+  for (const [command, rule] of rows) assert.equal(suggestFor(command), rule, command);
+});
+
+test("a suggestion is a rule that allows the command it is made for, and not a neighbour", () => {
+  const word = fc.oneof(
+    fc.constantFrom(
+      "npm",
+      "git",
+      "make",
+      "test",
+      "run",
+      "commit",
+      "add",
+      "-m",
+      "--x=y",
+      "tool",
+      "*",
+      ":*",
+      "a:*",
+      "(",
+      ")",
+    ),
+    fc.string({ minLength: 1, maxLength: 6 }),
+  );
+  fc.assert(
+    fc.property(fc.array(word, { minLength: 1, maxLength: 5 }), (words) => {
+      const command = words.map((text) => `'${text.replaceAll("'", `'\\''`)}'`).join(" ");
+      const rule = suggestFor(command);
+      if (rule === undefined) return;
+      const read = parseRule(rule, { ...place, list: "allow", origin: "" });
+      assert.equal(read.kind, "rule", rule);
+      const context = contextOf({ allow: [rule] });
+      // Words that only one of the two readings takes are asked, which is the safe side.
+      if (context.partsOf(command) !== undefined) assert.equal(decideBash(command, context).kind, "allow", rule);
+      assert.notEqual(decideBash(`other-tool ${command}`, context).kind, "allow", rule);
+      assert.notEqual(decideBash(`${command}; other-tool`, context).kind, "allow", rule);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("programs that run others are too broad, whatever their case or version", () => {
+  for (const name of ["python3.11", "BASH", "sudo", "rm", "mkfs.ext4", "node"])
+    assert.equal(isTooBroad(name), true, name);
+  for (const name of ["jq", "mytool", "cargo"]) assert.equal(isTooBroad(name), false, name);
+});

@@ -1,0 +1,398 @@
+/** Running a plan gives what bash gives for the text it was made of, within limits that always hold. */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, utimesSync } from "node:fs";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { classify, type Plan, type PlanStep, planHazard, runPlan } from "../../src/index.ts";
+import { cleanEnvironment, findProgram } from "../../src/workspace/environment.ts";
+import { corpusLines } from "../corpus.ts";
+import { treeOf } from "../scratch.ts";
+import { type Ground, ground } from "./ground.ts";
+
+const planOf = (text: string): Plan => {
+  const judged = classify(text);
+  assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
+  return judged.plan;
+};
+
+/** A plan of one program, whatever the table says of it: for what no read-only command does. */
+const planFor = (program: string, ...words: readonly string[]): Plan => ({
+  steps: [
+    {
+      after: "always",
+      negated: false,
+      run: { kind: "pipe", commands: [{ program, args: words.map((text) => ({ text })), redirects: [] }] },
+    },
+  ],
+  gitFolders: [],
+});
+
+type Answer = { readonly stdout: string; readonly exitCode: number | null };
+
+const askBash = (text: string, { work, home }: Ground): Answer => {
+  const { stdout, status } = spawnSync("/bin/bash", ["--noprofile", "--norc", "-c", text], {
+    cwd: work,
+    env: { ...cleanEnvironment(), HOME: home },
+    stdio: ["ignore", "pipe", "pipe"],
+    encoding: "utf8",
+  });
+  return { stdout, exitCode: status };
+};
+
+const askPlan = async (text: string, { work, home }: Ground): Promise<Answer> => {
+  const { stdout, exitCode } = await runPlan(planOf(text), { cwd: work, home });
+  return { stdout, exitCode };
+};
+
+const programsOf = (steps: readonly PlanStep[]): readonly string[] =>
+  steps.flatMap(({ run }) => {
+    if (run.kind === "cd") return [];
+    return run.kind === "group" ? programsOf(run.steps) : run.commands.map(({ program }) => program);
+  });
+
+const isInstalled = (text: string): boolean =>
+  programsOf(planOf(text).steps).every((program) => findProgram(program) !== undefined);
+
+/** Answers that differ from one moment to the next, or that we give in another form on purpose. */
+const UNSTEADY =
+  /\b(rg|ps|pgrep|top|free|shuf|sleep|date|type|uptime)\b|command -V|sort -R|du -sh (\*|\.\[)|md5sum \*|xargs file|\bawk --version/;
+
+test("the joined commands of the everyday corpus give what bash gives", async () => {
+  using place = ground();
+  const texts = corpusLines("allow-joined.jsonl")
+    .map(({ cmd }) => cmd)
+    .filter((cmd) => !UNSTEADY.test(cmd) && isInstalled(cmd));
+  assert.ok(texts.length >= 100, `${texts.length} commands`);
+  for (const text of texts) assert.deepEqual(await askPlan(text, place), askBash(text, place), text);
+});
+
+const NAMES: readonly string[] = [
+  ...["ls", "ls -a", "ls -d */", "ls -d .*", "ls -d */ */*", "ls *.md", "ls src/*.ts", "ls packages/*/package.json"],
+  ...["ls file?.txt", "ls [a-b].txt", "ls [!a].txt", "ls [^ab]*.txt", "ls my-*.txt", "ls *-*-?.txt", "ls -d linked/*"],
+  ...["ls nothing*", "ls nothing* 2>/dev/null", "echo nothing*", "echo src/nothing/*", "ls link*", "echo dangling*"],
+  ...["ls star\\*.txt", "cat 'star*.txt'", "echo *'*'*", "ls star*"],
+  ...["cat 'My Documents'/*.txt", 'cat "My Documents/letter.txt"', "cat My\\ Documents/letter.txt", "ls My*"],
+  ...[
+    "cat 'quo\"te.txt'",
+    'cat "quo\\"te.txt"',
+    'cat quo\\"te.txt',
+    "cat quo*",
+    "ls 'it'\\''s here'",
+    'ls "it\'s here"',
+  ],
+  ...["cat $'tab\\tname.txt'", "cat tab*", "cat 'two\nlines.txt'", "cat two*", "cat $'two\\nlines.txt'"],
+  ...["cat ./-weird-name", "cat -- -weird-name", "cat back\\\\slash.txt", "cat 'back\\slash.txt'", "ls back*"],
+  ...[
+    "cat über.txt",
+    "cat 日*.txt",
+    "ls docs/ü*",
+    "wc -m über.txt",
+    "ls {a,b}.txt",
+    "ls file{1..2}.txt",
+    "echo {3..1}",
+  ],
+  ...["echo a{,b}c", "ls src/{api,web}/*", "echo {a,b}*.txt", "echo x{1,2}{3,4}", "echo '{a,b}'", "echo HEAD@{0}"],
+  ...["echo ~", "ls ~", "ls ~/projects", "cat ~/.bashrc", "ls $HOME", 'ls "$HOME"/p*', "echo '~'", "ls -d ~/.*"],
+  ...[
+    "echo ''",
+    "echo '' ''",
+    "printf '%s|' a '' b",
+    "printf '%s\\n' *.csv",
+    "printf 'a\\tb\\n'",
+    "echo -n x",
+    "echo -e 'a\\tb'",
+  ],
+];
+
+test("names, patterns, braces and quotes give what bash gives", async () => {
+  using place = ground();
+  for (const text of NAMES) {
+    assert.deepEqual(await askPlan(text, place), askBash(text, place), text);
+  }
+  // The one difference: a name that would be taken for an option is handed over with ./ before it.
+  assert.deepEqual(await askPlan("ls *weird*", place), { stdout: "./-weird-name\n", exitCode: 0 });
+});
+
+const FLOWS: readonly string[] = [
+  ...["true && echo a", "false && echo a", "false || echo a", "true || echo a", "false; echo a", "true; false"],
+  ...["false && echo a || echo b", "true && false || echo b", "true || echo a && echo b", "false || false || echo c"],
+  ...["! true", "! false", "! true || echo a", "! false && echo a", "! ls missing 2>/dev/null && echo none"],
+  ...[
+    "grep -q foo notes.txt && echo yes || echo no",
+    "grep nowhere notes.txt; echo after",
+    "ls missing",
+    "cat missing",
+  ],
+  ...["cat missing | wc -l", "ls missing 2>&1 | wc -l", "ls missing |& wc -l", "ls missing &>/dev/null; echo $?"],
+  ...["ls missing a.txt 2>/dev/null", "ls missing a.txt >/dev/null 2>&1; echo $?", "ls a.txt missing 2>&1 >/dev/null"],
+  ...[
+    "cat < a.txt",
+    "cat < missing",
+    "wc -l < a.txt",
+    "sort < a.txt | head -1",
+    "cat </dev/null",
+    "echo x >&2",
+    "echo x 1>&2",
+  ],
+  ...["cat a.txt >/dev/null | wc -c", "cat a.txt 2>/dev/null | wc -c", "head -1 a.txt b.txt"],
+  ...[
+    "cd src && pwd",
+    "cd src; pwd",
+    "cd linked && pwd",
+    "cd linked && pwd -P",
+    "cd src/.. && pwd",
+    "cd linked/.. && pwd",
+  ],
+  ...["cd missing; pwd", "cd missing && pwd", "cd missing || pwd", "cd missing 2>/dev/null || echo none; echo $?"],
+  ...["cd ~ && pwd", "cd $HOME/projects; pwd", "cd 'My Documents' && ls", "cd src && ls *.ts && cd .. && ls *.md"],
+  ...[
+    "(cd src && pwd); pwd",
+    "{ cd src; pwd; }; pwd",
+    "(false); echo $?",
+    "(cd missing) || echo none",
+    "( (cd src; pwd); pwd )",
+  ],
+  ...[
+    "false; echo $?",
+    "true; echo $?",
+    "! true; echo $?",
+    "false || echo $?",
+    'cat missing; echo "exit: $?"',
+    "echo $? $?",
+  ],
+  ...["ls | head -1 | wc -l", "seq 100000 | head -1", "seq 5 | tac | paste -sd+ -"],
+  ...[
+    "git status --short",
+    "git log --oneline",
+    "git diff",
+    "git diff --cached",
+    "git show HEAD:a.txt",
+    "git stash list",
+  ],
+  ...[
+    "git log -1 --format=%s -- src",
+    "git -C src status -s",
+    "cd src && git ls-files",
+    "git show nothing",
+    "git grep -n foo",
+  ],
+  ...["git diff --quiet; echo $?", "git rev-parse --verify -q nothing; echo $?", "git ls-files '*.ts' | xargs wc -l"],
+  ...[
+    "[[ -f a.txt ]] && echo yes",
+    "[[ ! -f a.txt ]] || echo yes",
+    "[[ a == a ]] && echo same",
+    "[[ a.txt -ot missing ]]; echo $?",
+  ],
+  ...[
+    "test a = b; echo $?",
+    "[ -d src -a -f a.txt ]; echo $?",
+    "[ 3 -gt 12 ]; echo $?",
+    "[ -f a.txt ] && [ -f b.txt ] && echo both",
+  ],
+  ...[
+    "find . -name '*.ts' -not -path './.git/*' | sort",
+    "find src -name *.tsx",
+    "find . -maxdepth 1 -name *.csv 2>&1 | wc -l",
+  ],
+  ...["find src -type f -exec wc -l {} + | tail -1", "find src -name '*.ts' -exec grep -l foo {} \\; | sort"],
+  ...[
+    "ls *.csv | xargs -I{} head -n 1 {}",
+    "ls *.csv | xargs -n1 basename",
+    "echo a b | xargs",
+    "printf 'a.txt\\0' | xargs -0 cat",
+  ],
+  ...[
+    "# only a comment before\nls a.txt",
+    "ls a.txt # after",
+    "ls a.txt \\\n b.txt",
+    "ls a.txt &&\nls b.txt",
+    "ls a.txt\n\nls b.txt\n",
+  ],
+  ...[
+    "LC_ALL=C sort notes.txt",
+    "TZ=UTC ls -l --time-style=+%H a.txt",
+    "zcat data.gz",
+    "gzip -dc data.gz | wc -l",
+    "pwd",
+    "pwd -P",
+  ],
+];
+
+test("pipes, conditions, redirections, folders and failures give what bash gives", async () => {
+  using place = ground();
+  assert.ok(FLOWS.length >= 80, `${FLOWS.length} commands`);
+  for (const text of FLOWS) assert.deepEqual(await askPlan(text, place), askBash(text, place), text);
+});
+
+/** Git likes to note in its index that a file was touched but is the same; that would be a write. */
+test("git changes not one byte of the repository, not even when files were touched", async () => {
+  using place = ground();
+  const texts = corpusLines("allow-git.jsonl").map(({ cmd }) => cmd);
+  const before = treeOf(place.work);
+  for (const [index, text] of texts.entries()) {
+    const touched = new Date(Date.UTC(2024, 5, 1, 0, 0, index));
+    utimesSync(place.at("work", "src/index.ts"), touched, touched);
+    await askPlan(text, place);
+  }
+  assert.deepEqual(treeOf(place.work), before);
+});
+
+// --- limits ----------------------------------------------------------------------------------------------------------
+
+/** Command lines of all processes that name this word. */
+const processesWith = (word: string): readonly string[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .flatMap((pid) => {
+      try {
+        const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+        return line.includes(word) ? [line] : [];
+      } catch {
+        return [];
+      }
+    });
+
+/** What was told to end needs a moment to be gone. */
+const goneWithin = async (word: string, tries = 50): Promise<readonly string[]> => {
+  const left = processesWith(word);
+  if (left.length === 0 || tries === 0) return left;
+  await sleep(20);
+  return goneWithin(word, tries - 1);
+};
+
+const onLinux = { skip: process.platform === "linux" ? false : "processes are looked up in /proc" };
+
+test("output ends at its limit, and so does what prints it", onLinux, async () => {
+  const result = await runPlan(planFor("seq", "71000001", "79999999"), { cwd: "/", maxOutputBytes: 1_000 });
+  assert.equal(result.stdout.length, 1_000);
+  assert.equal(result.truncated, true);
+  assert.notEqual(result.exitCode, 0);
+  assert.deepEqual(await goneWithin("71000001"), []);
+});
+
+test("output of exactly the limit is whole", async () => {
+  const result = await runPlan(planFor("printf", "%s", "x".repeat(1_000)), { cwd: "/", maxOutputBytes: 1_000 });
+  assert.deepEqual([result.stdout.length, result.truncated, result.exitCode], [1_000, false, 0]);
+});
+
+test("a plan that takes too long is ended with all its processes, and what it printed is kept", onLinux, async () => {
+  const plan = planFor("bash", "-c", "echo begun; sleep 611 | sleep 611");
+  const result = await runPlan(plan, { cwd: "/", timeoutMs: 300 });
+  assert.deepEqual([result.stdout, result.ended, result.exitCode], ["begun\n", "timed-out", 124]);
+  assert.deepEqual(await goneWithin("sleep 611"), []);
+});
+
+test("an aborted plan is ended, and its later steps are not begun", onLinux, async () => {
+  const stop = new AbortController();
+  const [step] = planFor("sleep", "622").steps as [PlanStep];
+  const [after] = planFor("echo", "after").steps as [PlanStep];
+  const running = runPlan({ steps: [step, after], gitFolders: [] }, { cwd: "/", signal: stop.signal });
+  setTimeout(() => stop.abort(), 100);
+  const result = await running;
+  assert.deepEqual([result.stdout, result.ended, result.exitCode], ["", "aborted", 124]);
+  assert.deepEqual(await goneWithin("sleep 622"), []);
+});
+
+test("a signal that was aborted before starts nothing", async () => {
+  const result = await runPlan(planOf("echo a"), { cwd: "/", signal: AbortSignal.abort() });
+  assert.deepEqual([result.stdout, result.ended, result.exitCode], ["", "aborted", 124]);
+});
+
+test("a child that keeps the pipe open does not keep the plan open, and does not outlive it", onLinux, async () => {
+  const result = await runPlan(planFor("bash", "-c", "sleep 633 & echo started"), { cwd: "/" });
+  assert.deepEqual([result.stdout, result.exitCode, result.ended], ["started\n", 0, "finished"]);
+  assert.deepEqual(await goneWithin("sleep 633"), []);
+});
+
+test("not even a child that has left the process group keeps the plan open", onLinux, async () => {
+  const result = await runPlan(planFor("bash", "-c", "setsid sleep 3.7 & sleep 0.2; echo started"), {
+    cwd: "/",
+    timeoutMs: 2_000,
+  });
+  assert.deepEqual([result.stdout, result.exitCode, result.ended], ["started\n", 0, "finished"]);
+});
+
+test("a program that is not installed gives 127 and a line that says so; the next step still runs", async () => {
+  const [missing] = planFor("no-such-program").steps as [PlanStep];
+  const [after] = planFor("echo", "after").steps as [PlanStep];
+  const plan: Plan = { steps: [missing, { ...after, after: "failure" }], gitFolders: [] };
+  assert.deepEqual(await runPlan(plan, { cwd: "/" }), {
+    stdout: "after\n",
+    stderr: "no-such-program: not found in system folders\n",
+    exitCode: 0,
+    ended: "finished",
+    truncated: false,
+  });
+  assert.equal((await runPlan(planFor("no-such-program"), { cwd: "/" })).exitCode, 127);
+});
+
+test("a program of the working directory is never taken", async () => {
+  using place = ground();
+  place.put("work/ls", "#!/bin/sh\necho mine\n");
+  spawnSync("chmod", ["+x", place.at("work", "ls")]);
+  assert.doesNotMatch((await askPlan("ls README.md", place)).stdout, /mine/);
+});
+
+test("nothing of our own environment reaches a program", async () => {
+  process.env.PREFORK_TEST_SECRET = "hidden";
+  try {
+    const { stdout } = await runPlan(planFor("env"), { cwd: "/" });
+    assert.doesNotMatch(stdout, /PREFORK_TEST_SECRET|hidden/);
+    assert.match(stdout, /^HOME=\/dev\/null$/m);
+  } finally {
+    delete process.env.PREFORK_TEST_SECRET;
+  }
+});
+
+test("a pattern that stands for too many names is refused in words", async () => {
+  using place = ground();
+  for (let index = 0; index < 101; index += 1) place.put(`work/many/${index}/x`);
+  const result = await runPlan(planOf(`ls ${"many/*/../../".repeat(2)}many/*`), { cwd: place.work });
+  assert.equal(result.exitCode, 127);
+  assert.match(result.stderr, /^ls: the pattern stands for more than 10000 names; use find\n$/);
+});
+
+test("a pattern of many stars is matched in no time", async () => {
+  using place = ground();
+  place.put(`work/${"a".repeat(200)}`);
+  const { stdout } = await runPlan(planOf(`echo ${"*a".repeat(40)}*b`), { cwd: place.work, timeoutMs: 5_000 });
+  assert.equal(stdout, `${"*a".repeat(40)}*b\n`);
+});
+
+test("files that may hold keys are listed by a pattern, but not read through one", async () => {
+  using place = ground();
+  place.put("work/keys/server.pem", "secret\n");
+  place.put("work/keys/server.txt", "plain\n");
+  assert.equal((await askPlan("ls keys/*", place)).stdout, "keys/server.pem\nkeys/server.txt\n");
+  const read = await runPlan(planOf("cat keys/*"), { cwd: place.work });
+  assert.deepEqual([read.stdout, read.exitCode], ["", 127]);
+  assert.match(read.stderr, /server\.pem/);
+});
+
+// --- repositories that would start programs -------------------------------------------------------------------------
+
+test("a repository with a filter of its own is a reason to ask, wherever git is led to it", () => {
+  using place = ground();
+  spawnSync("git", ["config", "filter.x.clean", "touch ran"], { cwd: place.work });
+  for (const text of [
+    "git status",
+    "timeout 5 git status",
+    "cd src && git status",
+    "(cd src && git log); ls",
+    "git -C src diff",
+  ]) {
+    const hazard = planHazard(planOf(text), { cwd: place.work, home: place.home });
+    assert.match(hazard ?? "", /filter\.x\.clean/, text);
+  }
+  // Whether a `cd` succeeds is only known later, so both folders count.
+  for (const [text, cwd] of [
+    ["ls", place.work],
+    ["(cd src) && ls", place.work],
+    ["git status", place.home],
+    ["git -C .. status", place.work],
+  ] as const) {
+    assert.equal(planHazard(planOf(text), { cwd, home: place.home }), undefined, text);
+  }
+});

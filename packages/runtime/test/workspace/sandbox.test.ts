@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { test } from "node:test";
+import { openSandbox, probeSandbox, type Sandbox } from "../../src/workspace/sandbox.ts";
+import { sandboxArgv } from "../../src/workspace/sandbox-argv.ts";
+import { scratch, treeOf } from "../scratch.ts";
+
+const probe = await probeSandbox();
+const skip = probe.ok ? false : probe.reason;
+
+const opened = async (
+  workspace: string,
+  options: { readonly home?: string; readonly hidden?: readonly string[] } = {},
+): Promise<Sandbox> => {
+  const result = await openSandbox({ mode: "required", workspace, probe, ...options });
+  assert.ok(result.kind === "on", result.kind === "on" ? "" : result.reason);
+  return result.sandbox;
+};
+
+const run = async (sandbox: Sandbox, script: string): Promise<string> => {
+  const entered = await sandbox.enter(["/bin/sh", "-c", script]);
+  assert.ok(entered.ok, entered.ok ? "" : entered.reason);
+  await using command = entered;
+  const [program = "", ...parameters] = command.argv;
+  return await new Promise((done) => execFile(program, parameters, (_, stdout, stderr) => done(`${stdout}${stderr}`)));
+};
+
+test("the arguments open the workspace, then close what is protected, and drop everything else", () => {
+  const argv = sandboxArgv(["ls", "-l"], {
+    program: "/usr/bin/bwrap",
+    workspace: "/ws",
+    readOnly: ["/ws/.git"],
+    missing: ["/ws/.mcp.json"],
+  });
+  assert.deepEqual(argv, [
+    "/usr/bin/bwrap",
+    ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
+    ...["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/run"],
+    ...["--ro-bind-try", "/run/current-system", "/run/current-system"],
+    ...["--bind", "/ws", "/ws"],
+    ...["--ro-bind", "/ws/.git", "/ws/.git", "--ro-bind", "/dev/null", "/ws/.mcp.json"],
+    ...["--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"],
+    ...["--chdir", "/ws", "--", "ls", "-l"],
+  ]);
+});
+
+test("off is off, auto goes without, required refuses without", async () => {
+  using place = scratch();
+  const missing = { ok: false, reason: "bubblewrap (bwrap) is not installed" } as const;
+  const open = (mode: "off" | "auto" | "required") => openSandbox({ mode, workspace: place.path, probe: missing });
+  assert.deepEqual(await open("off"), { kind: "off", reason: "switched off by the settings" });
+  assert.deepEqual(await open("auto"), { kind: "off", reason: missing.reason });
+  assert.deepEqual(await open("required"), { kind: "refused", reason: missing.reason });
+  const nowhere = await openSandbox({
+    mode: "auto",
+    workspace: place.at("none"),
+    probe: { ok: true, program: "/usr/bin/bwrap" },
+  });
+  assert.equal(nowhere.kind, "refused");
+});
+
+test("a command writes in the workspace and nowhere else, and its temporary folder is its own", { skip }, async () => {
+  using place = scratch();
+  using outside = scratch();
+  await using sandbox = await opened(place.path);
+  const said = await run(
+    sandbox,
+    `echo made > file; echo x > /etc/prefork-test; echo x > ${outside.path}/x; echo t > /tmp/t && ls /tmp; ls /run`,
+  );
+  assert.match(said, /\/etc\/prefork-test: Read-only file system/);
+  assert.deepEqual(treeOf(outside.path), {});
+  assert.deepEqual(treeOf(place.path), { file: "644 made\n" });
+});
+
+test("protected names cannot be changed, moved or made, and nothing is left of the protection", { skip }, async () => {
+  using place = scratch();
+  place.put(".git/config", "[core]");
+  place.put(".vscode/extensions.json", "{}");
+  const before = treeOf(place.path);
+  await using sandbox = await opened(place.path);
+  const said = await run(
+    sandbox,
+    `echo x > .git/config; mv .git moved; rm -rf .git; echo x > .mcp.json; mkdir .prefork; rm .mcp.json; mv .prefork p
+     mv .vscode v; echo x > .vscode/tasks.json; echo x > .envrc; ln -s /etc .claude; ls -A`,
+  );
+  assert.match(said, /cannot/);
+  assert.deepEqual(treeOf(place.path), before);
+});
+
+test("placeholders stay until the last command has ended, and those of a crashed run are taken for what they are", {
+  skip,
+}, async () => {
+  using place = scratch();
+  writeFileSync(place.at(".mcp.json"), "", { mode: 0o444 });
+  await using sandbox = await opened(place.path);
+  const [first, second] = [await sandbox.enter(["true"]), await sandbox.enter(["true"])];
+  assert.ok(first.ok && second.ok);
+  await first[Symbol.asyncDispose]();
+  assert.deepEqual(readdirSync(place.path), [".mcp.json"]);
+  await second[Symbol.asyncDispose]();
+  assert.deepEqual(readdirSync(place.path), []);
+});
+
+test("start-up files are kept from being made where the workspace is the home folder", { skip }, async () => {
+  using place = scratch();
+  await using sandbox = await opened(place.path, { home: place.path });
+  await run(sandbox, "echo x > .bashrc; mkdir .ssh; echo x > notes");
+  assert.deepEqual(treeOf(place.path), { notes: "644 x\n" });
+});
+
+test("no network, no capability, no other processes, no hidden folder", { skip }, async () => {
+  using place = scratch();
+  using secrets = scratch();
+  secrets.put("token", "secret");
+  const server = createServer((socket) => socket.end("reached")).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  await using sandbox = await opened(place.path, { hidden: [secrets.path] });
+  const script = `
+    const net = require("node:net");
+    const fs = require("node:fs");
+    const socket = net.connect(${port}, "127.0.0.1");
+    const report = (network) => console.log(JSON.stringify({
+      network,
+      processes: fs.readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name)).length < 4,
+      capabilities: /CapEff:\\t0+\\n/.test(fs.readFileSync("/proc/self/status", "utf8")) ? "none" : "some",
+      hidden: fs.readdirSync(${JSON.stringify(secrets.path)}),
+    }));
+    socket.on("connect", () => report("reached")).on("error", () => report("none"));`;
+  const said = await run(sandbox, `exec "${process.execPath}" -e '${script.replaceAll("'", "'\\''")}'`);
+  assert.deepEqual(JSON.parse(said), { network: "none", processes: true, capabilities: "none", hidden: [] });
+  server.close();
+});
+
+test("a protected name that is a link cannot be kept, so the command is refused", { skip }, async () => {
+  using place = scratch();
+  symlinkSync("/etc", place.at(".git"));
+  await using sandbox = await opened(place.path);
+  assert.deepEqual(await sandbox.enter(["true"]), {
+    ok: false,
+    reason: `${place.at(".git")} is a link, which cannot be kept from being replaced`,
+  });
+  assert.equal(readFileSync("/etc/passwd", "utf8").length > 0, true);
+});
