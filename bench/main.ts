@@ -2,9 +2,10 @@
  *  Invariant: exit code 0 when every limit is kept, 1 when one is missed or could not be measured, 2 for a wrong call.
  *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
  *
- *  npm run bench -- wire [--quick] [--json] */
+ *  npm run bench -- wire guard [--quick] [--json] */
 
 import { parseArgs } from "node:util";
+import { measureGuard } from "./guard/index.ts";
 import { type Extent, garbageCollector, surroundings } from "./measure.ts";
 import { type Finding, figureText, judge, renderFindings } from "./table.ts";
 import { measureWire } from "./wire/index.ts";
@@ -16,6 +17,7 @@ type Benchmark = {
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
   wire: { about: "building, sending and holding open the forks of a long parent", measure: measureWire },
+  guard: { about: "judging bash commands: verdicts a second, the slowest one, start-up", measure: measureGuard },
 };
 
 const usage = (): string =>

@@ -1,8 +1,8 @@
 /** Findings as a table: what was measured, what it stands beside, and whether the promised limit holds.
  *  Invariant: a verdict comes from the unrounded figures, and what has no limit gets no verdict.
- *  Elsewhere: measuring (measure.ts), what is measured (wire/). */
+ *  Elsewhere: measuring (measure.ts), what is measured (wire/, guard/). */
 
-export type Unit = "µs" | "ms" | "KiB" | "streams";
+export type Unit = "µs" | "ms" | "KiB" | "streams" | "verdicts/s";
 export type Amount = { readonly value: number; readonly unit: Unit };
 
 /** What DESIGN promises, of our own figure or of its ratio to the other one. */

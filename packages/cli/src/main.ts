@@ -4,9 +4,9 @@
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { CommanderError } from "commander";
-import { costCommand, demoCommand, simCommand } from "./commands/index.ts";
-import { type Io, newCommand } from "./io.ts";
+import { type Command, CommanderError } from "commander";
+import { loadCommands } from "./commands/index.ts";
+import { type Io, newCommand, UsageError } from "./io.ts";
 
 const version = (): string => {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -15,27 +15,39 @@ const version = (): string => {
   return version;
 };
 
-const program = (io: Io) =>
-  newCommand("prefork", io)
+const program = async (io: Io, asked: string | undefined): Promise<Command> => {
+  const all = newCommand("prefork", io)
     .description("Forked sub-agents that share the parent's prompt cache.")
     .version(version(), "-v, --version", "print the version")
     .helpOption("-h, --help", "show help")
-    .helpCommand("help [command]", "show help, of one command if named")
+    .helpCommand(false)
     .showSuggestionAfterError()
-    .addCommand(demoCommand(io))
-    .addCommand(costCommand(io))
-    .addCommand(simCommand(io))
     .addHelpText(
       "after",
       `
 Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
 Start with: prefork demo`,
     );
+  for (const makeCommand of await loadCommands(asked)) all.addCommand(makeCommand(io));
+  return all.addCommand(helpCommand(io));
+};
+
+/** Our own, because commander's answers an unknown name with the whole help and no error. */
+const helpCommand = (io: Io): Command =>
+  newCommand("help", io)
+    .description("show help, of one command if named")
+    .argument("[command]")
+    .action((name: string | undefined, _options: unknown, self: Command) => {
+      const all = self.parent;
+      const named = name === undefined ? all : all?.commands.find((command) => command.name() === name);
+      if (!named) throw new UsageError(`there is no command '${name}'; prefork help lists them`);
+      named.outputHelp();
+    });
 
 /** Runs one command and gives its exit code. */
 export const run = async (argv: readonly string[], io: Io): Promise<number> => {
-  const commands = program(io);
   try {
+    const commands = await program(io, argv[0]);
     if (argv.length === 0) {
       commands.outputHelp();
       return 0;
@@ -64,7 +76,10 @@ export const main = async (argv: readonly string[]): Promise<number> => {
   const stop = (): void => interrupt.abort();
   process.once("SIGINT", stop).once("SIGTERM", stop);
   // A reader that goes away (`prefork demo | head -1`) is no failure of ours.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") process.stderr.write(`prefork: cannot write the output: ${error.message}\n`);
+    process.exit(error.code === "EPIPE" ? 0 : 1);
+  });
   const { env } = process;
   const isTerminal = process.stdout.isTTY === true;
   const colour = env.NO_COLOR ? false : env.FORCE_COLOR ? env.FORCE_COLOR !== "0" : isTerminal && env.TERM !== "dumb";

@@ -19,7 +19,7 @@ test("help lists every command, however it is asked for", async () => {
 });
 
 test("each command explains its flags", async () => {
-  for (const command of ["demo", "cost", "sim"]) {
+  for (const command of ["demo", "cost", "sim", "check-command", "check-path", "doctor"]) {
     const { code, out } = await ran("help", command);
     assert.equal(code, 0);
     assert.match(out, new RegExp(`^Usage: prefork ${command} `));
@@ -45,4 +45,9 @@ test("a command that is interrupted says nothing more and ends with 130", async 
   const io = captured({ signal: interrupt.signal });
   assert.equal(await run(["demo"], io), 130);
   assert.deepEqual([io.text(), io.errors()], ["", ""]);
+});
+
+test("help of a command that does not exist is one line and exit code 2", async () => {
+  const { code, out, err } = await ran("help", "nope");
+  assert.deepEqual([code, out, err], [2, "", "prefork: there is no command 'nope'; prefork help lists them\n"]);
 });

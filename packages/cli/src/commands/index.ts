@@ -1,3 +1,21 @@
-export { costCommand } from "./cost.ts";
-export { demoCommand } from "./demo.ts";
-export { simCommand } from "./sim.ts";
+/** The commands by name, each loaded only when it is asked for: a command pays for no other's imports. */
+
+import type { Command } from "commander";
+import type { Io } from "../io.ts";
+
+type CommandMaker = (io: Io) => Command;
+
+const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
+  ["demo", async () => (await import("./demo.ts")).demoCommand],
+  ["cost", async () => (await import("./cost.ts")).costCommand],
+  ["sim", async () => (await import("./sim.ts")).simCommand],
+  ["check-command", async () => (await import("./check-command.ts")).checkCommandCommand],
+  ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],
+  ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
+]);
+
+/** The command of that name alone; all of them where the name is none of theirs, for help and for suggestions. */
+export const loadCommands = (name: string | undefined): Promise<readonly CommandMaker[]> => {
+  const loader = LOADERS.get(name ?? "");
+  return Promise.all((loader ? [loader] : [...LOADERS.values()]).map((load) => load()));
+};

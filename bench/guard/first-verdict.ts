@@ -1,0 +1,6 @@
+/** A process that judges one command and ends. */
+
+import { classify } from "@prefork/runtime";
+
+const { verdict } = classify("git log --oneline -5 | head -3");
+process.exitCode = verdict === "read-only" ? 0 : 1;

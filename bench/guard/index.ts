@@ -1,0 +1,17 @@
+/** The guard's promises in figures: verdicts a second, the slowest one, and what the first one costs.
+ *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+
+import type { Extent } from "../measure.ts";
+import type { Finding } from "../table.ts";
+import { readCorpora } from "./corpora.ts";
+import { measureStartUp } from "./start-up.ts";
+import { measureVerdicts } from "./verdicts.ts";
+
+/** `told` hears what is being measured, before it is. */
+export const measureGuard = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+  const corpora = readCorpora();
+  told("judging both corpora");
+  const verdicts = await measureVerdicts(corpora, extent);
+  told("starting processes up to their first verdict");
+  return [...verdicts, ...(await measureStartUp(extent))];
+};

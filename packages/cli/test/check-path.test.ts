@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempDisposableSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { checkPathCommand } from "../src/commands/check-path.ts";
+import { captured } from "./captured.ts";
+
+const place = () => {
+  const folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-check-path-"));
+  mkdirSync(join(folder.path, "root"));
+  return folder;
+};
+
+const checkPath = async (argv: readonly string[], lines: readonly (string | object)[]) => {
+  const io = captured({
+    input: async function* () {
+      for (const line of lines) yield typeof line === "string" ? line : JSON.stringify(line);
+    },
+  });
+  const failure = await checkPathCommand(io)
+    .parseAsync([...argv], { from: "user" })
+    .then(
+      () => undefined,
+      (error: Error) => `${error.name}: ${error.message}`,
+    );
+  const answers = io.text().split("\n").filter(Boolean);
+  return { answers: answers.map((line) => JSON.parse(line) as { allowed: boolean; reason: string }), failure };
+};
+
+test("one answer a call, in order, and nothing is written", async () => {
+  using folder = place();
+  const root = join(folder.path, "root");
+  symlinkSync(folder.path, join(root, "out"));
+  const write = (file_path: string) => ({ tool: "Write", args: { file_path, content: "x" } });
+  const { answers, failure } = await checkPath(
+    ["--root", root],
+    [
+      write(join(root, "notes.md")),
+      write(join(root, "out/notes.md")),
+      write(`${root}-sibling/notes.md`),
+      write("notes.md"),
+      "",
+      { tool: "FileRead", args: { file_path: "/etc/hosts" } },
+      { tool: "Bash", args: { command: "ls -l" } },
+      { tool: "Bash", args: { command: "rm x" } },
+      { tool: "REPL", args: { code: "1" } },
+      { tool: "Write", args: { arguments: write(join(root, "x")).args } },
+      { tool: "Write", args: "text" },
+      `{"tool":"Write","args":{"file_path":"${root}/a","content":"","file_path":"/etc/a"}}`,
+    ],
+  );
+  assert.equal(failure, undefined);
+  assert.deepEqual(
+    answers.map(({ allowed }) => allowed),
+    [true, false, false, false, true, true, false, false, false, false, false],
+  );
+  assert.deepEqual(Object.keys(answers[0] ?? {}), ["allowed", "reason"]);
+  assert.match(answers[1]?.reason ?? "", /^out is a link, and links are not followed$/);
+  assert.match(answers[10]?.reason ?? "", /stands twice/);
+});
+
+test("--write does what the tools do", async () => {
+  using folder = place();
+  const root = join(folder.path, "root");
+  const { answers } = await checkPath(
+    ["--root", root, "--write"],
+    [
+      { tool: "Write", args: { file_path: join(root, "deep/notes.md"), content: "one two" } },
+      { tool: "Edit", args: { file_path: join(root, "deep/notes.md"), old_string: "two", new_string: "three" } },
+      { tool: "Write", args: { file_path: join(folder.path, "outside.md"), content: "x" } },
+    ],
+  );
+  assert.deepEqual(
+    answers.map(({ allowed }) => allowed),
+    [true, true, false],
+  );
+  assert.equal(readFileSync(join(root, "deep/notes.md"), "utf8"), "one three");
+});
+
+test("bad input is one line that names its place, after the answers before it", async () => {
+  using folder = place();
+  const root = join(folder.path, "root");
+  const good = { tool: "Glob", args: { pattern: "*" } };
+  const { answers, failure } = await checkPath(["--root", root], [good, "", "{oops", good]);
+  assert.deepEqual([answers.length, failure], [1, "UsageError: line 3: not JSON"]);
+  assert.equal(
+    (await checkPath(["--root", root], [{ args: {} }])).failure,
+    'UsageError: line 1: "tool" must be the name of a tool',
+  );
+  writeFileSync(join(folder.path, "file"), "");
+  assert.match(
+    (await checkPath(["--root", join(folder.path, "file")], [])).failure ?? "",
+    /^UsageError: option '--root': .*not a folder$/,
+  );
+  assert.match(
+    (await checkPath(["--root", join(folder.path, "none")], [])).failure ?? "",
+    /^UsageError: option '--root': .*no such file/,
+  );
+  assert.match((await checkPath([], [])).failure ?? "", /^UsageError: required option '--root <dir>'/);
+});

@@ -1,0 +1,121 @@
+/** A throw-away place for one hostile surrounding: a program that leaves a trace when anybody starts it, and the real
+ *  command line to run commands there.
+ *  Invariant: the program does nothing but leave its trace; what is started is the built-in check, never the text. */
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export type Place = Disposable & {
+  readonly path: string;
+  /** An absolute program that leaves the trace. */
+  readonly trap: string;
+  readonly sprung: () => boolean;
+  readonly reset: () => void;
+  readonly at: (...names: readonly string[]) => string;
+  readonly put: (name: string, content?: string, mode?: number) => string;
+};
+
+export const place = (): Place => {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "prefork-hostile-")));
+  const at = (...names: readonly string[]): string => join(path, ...names);
+  const put = (name: string, content = "", mode = 0o644): string => {
+    mkdirSync(dirname(at(name)), { recursive: true });
+    writeFileSync(at(name), content);
+    chmodSync(at(name), mode);
+    return at(name);
+  };
+  const trace = at("trace");
+  const trap = put("trap.sh", `#!/bin/sh\necho "$0 $*" >> '${trace}'\nexit 1\n`, 0o755);
+  return {
+    path,
+    trap,
+    at,
+    put,
+    sprung: () => existsSync(trace),
+    reset: () => rmSync(trace, { force: true }),
+    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
+  };
+};
+
+export type Answer = {
+  readonly cmd: string;
+  readonly readOnly: boolean;
+  readonly reason: string;
+  readonly stdout?: string;
+  readonly exitCode?: number;
+};
+
+export type Surrounding = { readonly cwd: string; readonly env?: Readonly<Record<string, string>> };
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/** `prefork check-command --run` on these commands, as a process of its own. */
+export const checkAndRun = async (
+  commands: readonly string[],
+  { cwd, env = {} }: Surrounding,
+): Promise<readonly Answer[]> => {
+  const child = spawn(
+    process.execPath,
+    ["--conditions=prefork-source", "--disable-warning=ExperimentalWarning", MAIN, "check-command", "--run"],
+    { cwd, env: { PATH: "/usr/bin:/bin", HOME: cwd, ...env }, stdio: ["pipe", "pipe", "pipe"] },
+  );
+  const printed: Buffer[] = [];
+  const complained: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => printed.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => complained.push(chunk));
+  child.stdin.end(commands.map((cmd) => `${JSON.stringify({ cmd, cwd })}\n`).join(""));
+  const code = await new Promise<number | null>((done) => child.once("close", done));
+  assert.equal(code, 0, Buffer.concat(complained).toString());
+  const lines = Buffer.concat(printed).toString().split("\n").filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Answer);
+};
+
+const AUTHOR = { GIT_AUTHOR_NAME: "A", GIT_AUTHOR_EMAIL: "a@b", GIT_COMMITTER_NAME: "A", GIT_COMMITTER_EMAIL: "a@b" };
+
+/** git as a test uses it to build repositories: without anybody's configuration but the repository's. */
+export const git = (cwd: string, ...words: readonly string[]): string => {
+  const env = {
+    PATH: "/usr/bin:/bin",
+    HOME: cwd,
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_AUTHOR_DATE: "2024-01-02T03:04:05Z",
+    GIT_COMMITTER_DATE: "2024-01-02T03:04:05Z",
+    ...AUTHOR,
+  };
+  const done = spawnSync("git", ["-c", "init.defaultBranch=main", ...words], { cwd, env, encoding: "utf8" });
+  return done.stdout;
+};
+
+/** Two commits, one file changed since, one touched only, one unknown. */
+export const repository = (folder: string): string => {
+  mkdirSync(folder, { recursive: true });
+  git(folder, "init", "-q");
+  writeFileSync(join(folder, "a.txt"), "first line\n");
+  writeFileSync(join(folder, "b.txt"), "text\n");
+  git(folder, "add", ".");
+  git(folder, "commit", "-q", "-m", "one");
+  writeFileSync(join(folder, "a.txt"), "first line\nsecond text\n");
+  git(folder, "commit", "-q", "-am", "two");
+  git(folder, "tag", "v1");
+  return folder;
+};
+
+/** After the configuration is hostile: a file changed since, one touched only, one unknown. */
+export const change = (folder: string): void => {
+  writeFileSync(join(folder, "a.txt"), "changed\nsecond text\n");
+  utimesSync(join(folder, "b.txt"), 1_000_000_000, 1_000_000_000);
+  writeFileSync(join(folder, "c.txt"), "new\n");
+};
