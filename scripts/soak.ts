@@ -1,0 +1,29 @@
+/** `npm run soak -- <name>`: the long form of a test that `npm test` runs with a small count.
+ *  Invariant: bounded in count; exit code 0 when everything held, 1 with what did not, 2 for a wrong call.
+ *  Elsewhere: the short forms (packages/<package>/test). */
+
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+type Soak = () => Promise<{ readonly held: boolean; readonly summary: string }>;
+
+const at = (path: string): string => pathToFileURL(fileURLToPath(new URL(`../${path}`, import.meta.url))).href;
+
+const soaks: Readonly<Record<string, Soak>> = {
+  /** Folders and files swapped for links while they are written through, by another process. */
+  paths: async () => {
+    const { SOAK_TRIES, swapSoak } = await import(at("packages/runtime/test/files/swap-soak.ts"));
+    const result = await swapSoak(SOAK_TRIES);
+    return { held: result.escapes.length === 0, summary: JSON.stringify(result) };
+  },
+};
+
+const [name = ""] = process.argv.slice(2);
+const soak = Object.hasOwn(soaks, name) ? soaks[name] : undefined;
+if (soak) {
+  const { held, summary } = await soak();
+  console.log(`${held ? "held" : "DID NOT HOLD"}: ${summary}`);
+  process.exitCode = held ? 0 : 1;
+} else {
+  console.error(`no such soak: "${name}"; there are ${Object.keys(soaks).join(", ")}`);
+  process.exitCode = 2;
+}
