@@ -10,7 +10,7 @@ const QUESTIONS: readonly string[] = [
     "git status -s",
     "git log --oneline",
     "git diff",
-    "rg -n text",
+    "rg -n --sort path text",
     "grep -rn text .",
     "find . -name '*.txt'",
   ],
