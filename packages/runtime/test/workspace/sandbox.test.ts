@@ -115,24 +115,21 @@ test("no network, no capability, no other processes, no hidden folder", { skip }
   using place = scratch();
   using secrets = scratch();
   secrets.put("token", "secret");
-  const server = createServer((socket) => socket.end("reached")).listen(0, "127.0.0.1");
+  await using server = createServer((socket) => socket.end("reached")).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   await using sandbox = await opened(place.path, { hidden: [secrets.path] });
-  const script = `
-    const net = require("node:net");
-    const fs = require("node:fs");
-    const socket = net.connect(${port}, "127.0.0.1");
-    const report = (network) => console.log(JSON.stringify({
-      network,
-      processes: fs.readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name)).length < 4,
-      capabilities: /CapEff:\\t0+\\n/.test(fs.readFileSync("/proc/self/status", "utf8")) ? "none" : "some",
-      hidden: fs.readdirSync(${JSON.stringify(secrets.path)}),
-    }));
-    socket.on("connect", () => report("reached")).on("error", () => report("none"));`;
-  const said = await run(sandbox, `exec "${process.execPath}" -e '${script.replaceAll("'", "'\\''")}'`);
-  assert.deepEqual(JSON.parse(said), { network: "none", processes: true, capabilities: "none", hidden: [] });
-  server.close();
+  // System programs only: the runtime of this test may lie in a folder that the sandbox replaces by its own.
+  const said = await run(
+    sandbox,
+    `bash -c 'if (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; then echo reached; else echo no network; fi'
+     ls /proc | grep -c '^[0-9]*$'
+     grep CapEff /proc/self/status
+     ls -A "${secrets.path}"`,
+  );
+  const [network, processes, capabilities, ...hidden] = said.trimEnd().split("\n");
+  assert.deepEqual([network, capabilities, hidden], ["no network", "CapEff:\t0000000000000000", []]);
+  assert.ok(Number(processes) < 8, `${processes} processes are seen`);
 });
 
 test("a protected name that is a link cannot be kept, so the command is refused", { skip }, async () => {
