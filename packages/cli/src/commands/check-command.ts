@@ -31,11 +31,11 @@ const judge = ({ cmd, cwd }: Asked): Judged => {
   return hazard === undefined ? judged : { verdict: "unknown", reason: hazard };
 };
 
-const answer = async (asked: Asked, run: boolean): Promise<string> => {
+const answer = async (asked: Asked, run: boolean, signal: AbortSignal): Promise<string> => {
   const { verdict, reason, plan } = judge(asked);
   const shown = { cmd: asked.cmd, readOnly: plan !== undefined, verdict, reason, ...(plan ? { plan } : {}) };
   if (!run || !plan) return JSON.stringify(shown);
-  const { stdout, exitCode } = await runPlan(plan, { cwd: asked.cwd });
+  const { stdout, exitCode } = await runPlan(plan, { cwd: asked.cwd, signal });
   return JSON.stringify({ ...shown, stdout, exitCode });
 };
 
@@ -47,12 +47,12 @@ export const checkCommandCommand = (io: Io): Command =>
     .option("--cwd <dir>", "working directory of the one command", ".")
     .action(async (command: string | undefined, { run = false, cwd }: { run?: boolean; cwd: string }) => {
       if (command !== undefined) {
-        io.out(`${await answer({ cmd: command, cwd: resolve(cwd) }, run)}\n`);
+        io.out(`${await answer({ cmd: command, cwd: resolve(cwd) }, run, io.signal)}\n`);
         return;
       }
       let number = 0;
       for await (const line of io.input()) {
         number += 1;
-        if (line.trim() !== "") io.out(`${await answer(readLine(line, number), run)}\n`);
+        if (line.trim() !== "") io.out(`${await answer(readLine(line, number), run, io.signal)}\n`);
       }
     });

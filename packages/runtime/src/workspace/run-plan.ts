@@ -4,7 +4,7 @@
  *  Elsewhere: making plans (guard/bash), commands that needed approval (a real bash, with the tools). */
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { constants, homedir } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import type { Readable } from "node:stream";
@@ -193,6 +193,9 @@ const render = (commands: Commands, run: PipeRun): Rendered | Problem => {
     if (program === undefined) return { problem: `${command.program}: not found in system folders` };
     const words = expandAll(command, run);
     if ("problem" in words) return words;
+    const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, run.home)] : []));
+    const problem = reachedProblem(inputs, command.program, run.cwd);
+    if (problem !== undefined) return { problem };
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, run)).join("");
     // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
@@ -240,7 +243,21 @@ const reachedProblem = (words: readonly string[], program: string, cwd: string):
   const reached = words.filter((word) => !word.startsWith("-")).map((word) => resolve(cwd, word));
   if (READS_BELOW.includes(program) && [cwd, ...reached].includes("/"))
     return "below / not all are plain files; name a folder";
-  return reached.map(noFileProblem).find((problem) => problem !== undefined);
+  return reached.map((path) => noFileProblem(path) ?? linkProblem(path)).find((problem) => problem !== undefined);
+};
+
+/** Where a link leads counts, not its name; and a pipe or a socket would keep its reader waiting. */
+const linkProblem = (path: string): string | undefined => {
+  try {
+    const real = realpathSync.native(path);
+    const stats = statSync(real);
+    if (stats.isFIFO() || stats.isSocket()) return `${path} is no plain file`;
+    return real === path
+      ? undefined
+      : pathProblem(real) && `${path} leads to what may not be read: ${pathProblem(real)}`;
+  } catch {
+    return undefined; // no such file: the program says so itself
+  }
 };
 
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;

@@ -2,7 +2,18 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, utimesSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { classify, type Plan, type PlanStep, planHazard, runPlan } from "../../src/index.ts";
@@ -394,5 +405,33 @@ test("a repository with a filter of its own is a reason to ask, wherever git is 
     ["git -C .. status", place.work],
   ] as const) {
     assert.equal(planHazard(planOf(text), { cwd, home: place.home }), undefined, text);
+  }
+});
+
+test("a link to keys or to another program's environment is not read through, nor is a pipe waited for", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "prefork-links-"));
+  try {
+    mkdirSync(join(folder, ".ssh"));
+    writeFileSync(join(folder, ".ssh/id_rsa"), "secret");
+    symlinkSync(join(folder, ".ssh/id_rsa"), join(folder, "notes"));
+    symlinkSync("/proc/self/environ", join(folder, "README.md"));
+    spawnSync("mkfifo", [join(folder, "pipe")]);
+    for (const command of [
+      "cat notes",
+      "cat README.md",
+      "head -1 < notes",
+      "cat pipe",
+      "grep x < pipe",
+      "cat READM?.md",
+    ]) {
+      const judged = classify(command);
+      assert.equal(judged.verdict, "read-only", command);
+      if (judged.verdict !== "read-only") continue;
+      const { stdout, stderr, exitCode } = await runPlan(judged.plan, { cwd: folder });
+      assert.deepEqual([stdout, exitCode], ["", 127], command);
+      assert.match(stderr, /no plain file|leads to what may not be read/);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 });

@@ -6,16 +6,22 @@ import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
 const FOLDERS =
-  "\\.ssh|\\.gnupg|\\.aws|\\.azure|\\.kube|\\.docker|\\.password-store|\\.config/(gh|hub|gcloud)|run/secrets|ssl/private";
+  "\\.ssh|\\.gnupg|\\.aws|\\.azure|\\.kube|\\.docker|\\.password-store|\\.config/(gh|hub|gcloud|op|fly|configstore)|run/secrets|" +
+  "ssl/private|share/keyrings|\\.mozilla|\\.huggingface|\\.terraform\\.d|\\.fly|\\.netlify";
 const NAMES =
   "\\.netrc|_netrc|\\.pgpass|\\.my\\.cnf|\\.pypirc|\\.git-credentials|\\.htpasswd|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|\\.?credentials\\.json|" +
-  "shadow-?|gshadow-?|sudoers|keyring|\\.vault-token|\\.envrc|\\.cargo/credentials|\\.(bash|zsh|python|psql|mysql|node_repl)_history";
+  "shadow-?|gshadow-?|sudoers|keyring|\\.vault-token|\\.envrc|\\.cargo/credentials|\\.npmrc|\\.yarnrc|\\.curlrc|\\.wgetrc|\\.boto|\\.s3cfg|" +
+  "\\.codex/auth|\\.claude\\.json|git/credentials|\\.gem/credentials|huggingface/token|composer/auth|\\.m2/settings|" +
+  "\\.gradle/gradle|pip/pip\\.conf|NuGet\\.Config|\\.(bash|zsh|python|psql|mysql|node_repl)_history";
 const ENDINGS = "pem|p12|pfx|key|keystore|jks|kdbx|ovpn";
 const SECRET = new RegExp(
   `(^|[/:])(${FOLDERS})(/|$)|(^|[/:])(${NAMES})(\\.\\w+)?$|[\\w*?-]\\.(${ENDINGS})$|` +
     "(^|[/:])\\.env(\\.(?!example$|sample$|template$|dist$|defaults?$|schema$)[\\w.-]+)?$",
   "i",
 );
+/** Links stand there: what follows `..` is another folder than the text says. */
+const THROUGH_LINKS = /(^|\/)(dev|proc|sys)\/(.*\/)?\.\.(\/|$)/;
+
 const PUBLIC_KEY = /\.pub$/i;
 
 const NO_FILE =
@@ -40,12 +46,12 @@ export const isSecret = (path: string): boolean => SECRET.test(path) && !PUBLIC_
 export const pathProblem = (path: string): string | undefined => {
   const plain = folded(path);
   if (isSecret(plain)) return `${path} may hold keys; ask for it`;
-  return NO_FILE.test(plain) ? `${path} is no plain file` : undefined;
+  return noFileProblem(path);
 };
 
 /** Why a path is nothing to read from: devices, connections, and what the system tells of running programs. */
 export const noFileProblem = (path: string): string | undefined =>
-  NO_FILE.test(folded(path)) ? `${path} is no plain file` : undefined;
+  NO_FILE.test(folded(path)) || THROUGH_LINKS.test(path) ? `${path} is no plain file` : undefined;
 
 /** Without doubled slashes, `.`, and `..` after a name. */
 const folded = (path: string): string => {

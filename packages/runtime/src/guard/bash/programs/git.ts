@@ -57,7 +57,7 @@ const LOG_VALUED = "nL";
 /** `%G` in a format asks for a signature check, which starts another program; `remerge` makes a merge to compare with. */
 const noSignature = (given: Given): void => {
   for (const { name, value = "" } of given.options) {
-    if ((name === "format" || name === "pretty") && /%[-+ ]?G|signature/i.test(value))
+    if (["format", "pretty", "sort", "group"].includes(name) && /%[-+ ]?G|signature/i.test(value))
       refuse(`--${name}: signatures are not checked`);
     if (name === "diff-merges" && /^r/.test(value)) refuse(`--diff-merges=${value} writes objects`);
   }

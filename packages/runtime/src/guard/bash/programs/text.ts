@@ -252,7 +252,11 @@ export const textPrograms: ProgramTable = {
     valued: "nte",
     count: true,
     long: "all print-file-name bytes= radix= encoding= version",
-    harmless: true,
+    // The binutils read more words from a file that is named with @.
+    check: ({ operands }) => {
+      if (operands.some(({ text }) => text.startsWith("@")))
+        throw new Refusal("strings @FILE reads options from it; put ./ before it");
+    },
   }),
   shasum: program({ flags: "bcpstwUq0", valued: "a", long: "algorithm= binary check text status warn version" }),
   md5sum: sums,

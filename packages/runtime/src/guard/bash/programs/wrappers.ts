@@ -29,7 +29,7 @@ const PLACES: readonly string[] = ["{}", "%", "@"];
 
 const readTimeout = (words: readonly PlanWord[], inner: InnerCommand): readonly PlanWord[] => {
   const [limit, ...command] = words;
-  if (!limit || !/^\d+(\.\d+)?[smh]?$/.test(limit.text))
+  if (!limit || !/^0*[1-9]\d*(\.\d+)?[smh]?$/.test(limit.text))
     throw new Refusal("timeout takes a number of seconds and a command");
   if (command.length === 0) throw new Refusal("timeout needs a command");
   if (command[0]?.text === "timeout") throw new Refusal("one timeout is enough");
