@@ -120,19 +120,14 @@ test("any text has a verdict", () => {
   );
 });
 
-const bestOf = (times: number, text: string): number => {
-  const taken = Array.from({ length: times }, () => {
-    const started = performance.now();
-    classify(text);
-    return performance.now() - started;
-  });
-  return Math.min(...taken);
-};
-
-test("no text takes long, and twice the text never takes much more than twice the time", () => {
+// How long they take, and how that grows, is measured by `npm run fuzz -- guard`.
+test("texts made to overwhelm a reader get a verdict at every length", () => {
   for (const [name, grow] of Object.entries(GROWING)) {
-    const [quarter = 0, half = 0, full = 0] = [2_400, 4_800, 9_600].map((length) => bestOf(9, grow(length)));
-    assert.ok(full < 50, `${name}: ${full} ms`);
-    assert.ok(full < 5 || full < half * 3 || full < quarter * 7, `${name}: ${quarter}, ${half}, ${full} ms`);
+    for (const length of [2_400, 4_800, 9_600, 40_000]) {
+      const text = grow(length);
+      const { verdict } = classify(text);
+      assert.ok(["read-only", "write", "unknown"].includes(verdict), `${name} at ${length}`);
+      if (text.length > 10_000) assert.notEqual(verdict, "read-only", `${name} is over the limit`);
+    }
   }
 });
