@@ -41,12 +41,19 @@ export type Place = {
   readonly close: string;
 };
 
-/** The part of a protocol that makes segments. */
+/** The blocks of a message as they were encoded once before: the JSON of each that was not empty, in their order. */
+export type SentBlocks = readonly Buffer[];
+
+/** The part of a protocol that makes segments. Where `sent` is given its bytes are taken, and nothing is spelled anew. */
 export type SegmentEncoder = {
   readonly head: (head: Head) => readonly EncodedSegment[];
-  readonly message: (message: Message, place: Place) => readonly EncodedSegment[];
+  /** The segments of a head that was encoded before, from the one JSON object that `closeHead` made of it. */
+  readonly sentHead: (json: Buffer) => readonly EncodedSegment[];
+  /** What makes a JSON object of a head whose last segment is of this kind. */
+  readonly closeHead: (last: SegmentKind) => string;
+  readonly message: (message: Message, place: Place, sent?: SentBlocks) => readonly EncodedSegment[];
   /** More blocks for the message that is still open. */
-  readonly blocks: (blocks: readonly Block[], place: Place) => readonly EncodedSegment[];
+  readonly blocks: (blocks: readonly Block[], place: Place, sent?: SentBlocks) => readonly EncodedSegment[];
   /** What closes a message that this encoder opened. */
   readonly close: string;
   /** Where a segment stands in the request's JSON. */
@@ -106,6 +113,13 @@ export class FrozenPrefix {
     return FrozenPrefix.of(origin, encoder.head(head));
   }
 
+  /** The prefix of a head that was encoded before, from what `sentHead` gave: the same bytes, however `head` would be
+   *  spelled today. */
+  static reopen(encoder: SegmentEncoder, head: Head, sent: Buffer): FrozenPrefix {
+    const origin = { model: head.model, betas: head.settings.betas ?? [], encoder };
+    return FrozenPrefix.of(origin, encoder.sentHead(sent));
+  }
+
   /** A prefix of segments that were encoded before. `tail` says what an open last message still waits for. */
   static of(
     origin: PrefixOrigin,
@@ -144,19 +158,24 @@ export class FrozenPrefix {
 
   /** With `message` at the end. Calls it would leave unanswered are answered by the placeholder. */
   append(message: Message): FrozenPrefix {
-    return answerPending(this.pending, message).reduce<FrozenPrefix>((prefix, next) => prefix.#add(next), this);
+    return this.entering(message).reduce<FrozenPrefix>((prefix, next) => prefix.#add(next), this);
+  }
+
+  /** What `append` would put at the end: `message` with what answers the open calls. */
+  entering(message: Message): readonly Message[] {
+    return answerPending(this.pending, message);
   }
 
   /** With `message` at the end as it is: calls it leaves unanswered are for `extend` to answer. */
-  appendOpen(message: Message): FrozenPrefix {
-    return this.#add(message, stillPending(this.pending, message.content));
+  appendOpen(message: Message, sent?: SentBlocks): FrozenPrefix {
+    return this.#add(message, stillPending(this.pending, message.content), sent);
   }
 
   /** With more blocks in the last message: the shared tail of a family is a message that each fork goes on with. */
-  extend(blocks: readonly Block[]): FrozenPrefix {
+  extend(blocks: readonly Block[], sent?: SentBlocks): FrozenPrefix {
     if (blocks.length === 0) return this;
     if (this.#place.role !== "user") throw new InputError("only an open user message can be extended");
-    const segments = this.#state.origin.encoder.blocks(blocks, this.#place);
+    const segments = this.#state.origin.encoder.blocks(blocks, this.#place, sent);
     return this.#grow(segments, { pending: stillPending(this.pending, blocks), close: this.close });
   }
 
@@ -170,6 +189,23 @@ export class FrozenPrefix {
   /** The bytes in order with texts put in at ascending offsets; the prefix's own bytes are not copied. */
   chunks(insertions: readonly Insertion[] = []): readonly Buffer[] {
     return this.#state.rope.spliced(insertions);
+  }
+
+  /** The head as one JSON object, for `reopen`. */
+  sentHead(): Buffer {
+    let last = this.tip;
+    while (last?.kind === "block") last = last.before;
+    const close = this.#state.origin.encoder.closeHead(last?.kind ?? "head");
+    return Buffer.concat([this.#state.rope.slice(0, last?.end ?? 0), Buffer.from(close)]);
+  }
+
+  /** The JSON of each block that this has beyond `before`, which it grew from. Views, not copies. */
+  sentSince(before: FrozenPrefix): SentBlocks {
+    const sent: Buffer[] = [];
+    const from = before.tip?.index ?? -1;
+    for (let at = this.tip; at && at.index > from && at.kind === "block"; at = at.before)
+      sent.push(this.#state.rope.slice(at.start + at.lead, at.end));
+    return sent.reverse();
   }
 
   startsWith(other: FrozenPrefix): boolean {
@@ -220,9 +256,9 @@ export class FrozenPrefix {
     };
   }
 
-  #add(message: Message, left: readonly string[] = []): FrozenPrefix {
+  #add(message: Message, left: readonly string[] = [], sent?: SentBlocks): FrozenPrefix {
     const { encoder } = this.#state.origin;
-    const segments = encoder.message(message, this.#place);
+    const segments = encoder.message(message, this.#place, sent);
     if (segments.length === 0) throw new InputError(`a ${message.role} message needs a block that is not empty`);
     return this.#grow(segments, { pending: [...left, ...callsIn(message)], close: encoder.close });
   }

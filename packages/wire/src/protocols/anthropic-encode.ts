@@ -3,8 +3,9 @@
  *  fields outside the cache key come after the messages.
  *  Elsewhere: reading answers (anthropic-step.ts), where markers go (../markers.ts). */
 
-import { authoredJson, isObject, quote } from "../json.ts";
-import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind } from "../prefix.ts";
+import { InputError } from "../errors.ts";
+import { authoredJson, isObject, itemsOf, membersOf, parseJson, quote, type Span } from "../json.ts";
+import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix.ts";
 import type {
   Block,
   Closing,
@@ -58,7 +59,7 @@ const fields = (entries: readonly (readonly [string, Json | undefined])[]): stri
 
 const toolJson = (tool: ToolSpec): RawJson =>
   tool.type === "provider"
-    ? tool.json
+    ? tool.json.trim()
     : `{"name":${quote(tool.name)},"description":${quote(tool.description)},"input_schema":${authoredJson(tool.inputSchema)}}`;
 
 /** A list of objects before the messages; the separator of the first one closes what stood before it. */
@@ -70,6 +71,28 @@ const encodeHead = ({ model, tools, system, settings }: Head): readonly EncodedS
   ...listed("tool", `,"tools":[`, tools.map(toolJson)),
   ...listed("system", `${tools.length > 0 ? "]" : ""},"system":[`, system.flatMap(blockJson)),
 ];
+
+/** The lists are the last members, as `encodeHead` put them; what stands between two values belongs to the later one. */
+const cutSentHead = (json: Buffer): readonly EncodedSegment[] => {
+  if (!isObject(parseJson(json.toString("utf8"), "the head"))) throw new InputError("the head is not an object");
+  const members = membersOf(json, 0);
+  const first = members.findIndex(({ key }) => key === "tools" || key === "system");
+  const settings = first < 0 ? members : members.slice(0, first);
+  const cuts: readonly (Span & { readonly kind: SegmentKind })[] = [
+    { kind: "head", start: 0, end: settings.at(-1)?.end ?? 1 },
+    ...members.slice(settings.length).flatMap(({ key, start }) =>
+      itemsOf(json, start).map((item) => ({
+        kind: key === "tools" ? ("tool" as const) : ("system" as const),
+        ...item,
+      })),
+    ),
+  ];
+  return cuts.map(({ kind, start, end }, index) => {
+    const from = cuts[index - 1]?.end ?? 0;
+    const encoded = { kind, bytes: json.subarray(from, end), lead: start - from };
+    return kind === "head" ? encoded : { ...encoded, site: { fromEnd: 1 } };
+  });
+};
 
 // --- messages --------------------------------------------------------------------------------------------------------
 
@@ -103,7 +126,7 @@ const inputJson = (input: RawJson): RawJson => {
 
 /** One block as JSON, or nothing for an empty text, which the provider refuses. */
 const blockJson = (block: Block): readonly RawJson[] => {
-  if ("raw" in block && block.raw !== undefined) return [block.raw];
+  if ("raw" in block && block.raw !== undefined) return [block.raw.trim()];
   switch (block.type) {
     case "text": {
       if (block.text === "") return [];
@@ -128,18 +151,31 @@ const blockJson = (block: Block): readonly RawJson[] => {
     case "tool_result":
       return [resultJson(block)];
     case "provider":
-      return [block.json];
+      return [block.json.trim()];
   }
 };
 
 const markable = ({ type }: Block): boolean => type !== "thinking" && type !== "redacted_thinking";
 
-const encodeBlocks = (blocks: readonly Block[], firstSeparator: string): readonly EncodedSegment[] =>
-  blocks
-    .flatMap((block) => blockJson(block).map((json) => ({ json, markable: markable(block) })))
-    .map(({ json, markable }, index) =>
-      segment({ kind: "block", separator: index === 0 ? firstSeparator : ",", json, markable }),
-    );
+type Spelled = { readonly json: RawJson | Buffer; readonly markable: boolean };
+
+const spelled = (blocks: readonly Block[]): readonly Spelled[] =>
+  blocks.flatMap((block) => blockJson(block).map((json) => ({ json, markable: markable(block) })));
+
+/** Which blocks are in the request at all. */
+const isSpelled = (block: Block): boolean => block.type !== "text" || block.text !== "" || block.raw !== undefined;
+
+const spelledBefore = (blocks: readonly Block[], sent: SentBlocks): readonly Spelled[] => {
+  const inRequest = blocks.filter(isSpelled);
+  if (inRequest.length !== sent.length)
+    throw new InputError(`${inRequest.length} blocks cannot have been sent as ${sent.length}`);
+  return inRequest.map((block, index) => ({ json: sent[index] ?? "", markable: markable(block) }));
+};
+
+const encodeBlocks = (blocks: readonly Block[], firstSeparator: string, sent?: SentBlocks): readonly EncodedSegment[] =>
+  (sent ? spelledBefore(blocks, sent) : spelled(blocks)).map(({ json, markable }, index) =>
+    segment({ kind: "block", separator: index === 0 ? firstSeparator : ",", json, markable }),
+  );
 
 const opening = ({ after, close }: Place, role: Message["role"]): string => {
   const start = `{"role":"${role}","content":[`;
@@ -147,21 +183,22 @@ const opening = ({ after, close }: Place, role: Message["role"]): string => {
   return `${after === "head" ? "" : "]"},"messages":[${start}`;
 };
 
-const encodeMessage = (message: Message, place: Place): readonly EncodedSegment[] =>
-  encodeBlocks(message.content, opening(place, message.role)).map((encoded, index) =>
+const encodeMessage = (message: Message, place: Place, sent?: SentBlocks): readonly EncodedSegment[] =>
+  encodeBlocks(message.content, opening(place, message.role), sent).map((encoded, index) =>
     index === 0 ? { ...encoded, opens: message.role } : encoded,
   );
 
 type Piece = {
   readonly kind: SegmentKind;
   readonly separator: string;
-  readonly json: RawJson;
+  readonly json: RawJson | Buffer;
   readonly markable: boolean;
 };
 
 /** A marker is the last member of its block: one byte before the end. */
 const segment = ({ kind, separator, json, markable }: Piece): EncodedSegment => {
-  const encoded = { kind, bytes: separator + json, lead: Buffer.byteLength(separator) };
+  const bytes = typeof json === "string" ? separator + json : Buffer.concat([Buffer.from(separator), json]);
+  const encoded = { kind, bytes, lead: Buffer.byteLength(separator) };
   return markable ? { ...encoded, site: { fromEnd: 1 } } : encoded;
 };
 
@@ -180,8 +217,10 @@ const pathOf = ({ kind, message, block }: Segment): string => {
 
 export const anthropicEncoder: SegmentEncoder = {
   head: encodeHead,
+  sentHead: cutSentHead,
+  closeHead: (last) => (last === "head" ? "}" : "]}"),
   message: encodeMessage,
-  blocks: (blocks) => encodeBlocks(blocks, ","),
+  blocks: (blocks, _place, sent) => encodeBlocks(blocks, ",", sent),
   close: "]}",
   pathOf,
 };
