@@ -1,0 +1,53 @@
+/** Every way in which a journal can say no, with a sentence for the user.
+ *  Invariant: `reason` is a closed union; whatever was in a journal before a failure is still in it afterwards.
+ *  Elsewhere: damage that does not stop a reading is a problem, not an error (read.ts, replay.ts). */
+
+export type JournalFault =
+  | "disk-full"
+  | "locked"
+  | "newer-version"
+  | "not-found"
+  | "ambiguous"
+  | "exists"
+  | "has-forks"
+  | "insecure"
+  | "damaged"
+  | "closed"
+  | "io";
+
+export class JournalError extends Error {
+  override readonly name = "JournalError";
+  readonly reason: JournalFault;
+
+  constructor(reason: JournalFault, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+const FAULTS: Readonly<Record<string, readonly [JournalFault, string]>> = {
+  ENOSPC: ["disk-full", "the disk is full"],
+  EDQUOT: ["disk-full", "the disk quota is used up"],
+  EFBIG: ["disk-full", "the file may not grow any further"],
+  ENOENT: ["not-found", "there is no such file or folder"],
+  ELOOP: ["insecure", "a link stands in its place"],
+  ENOTDIR: ["insecure", "a link or a file stands where a folder should"],
+  EROFS: ["io", "the file system is read-only"],
+  EACCES: ["io", "the file system does not permit it"],
+  EPERM: ["io", "the file system does not permit it"],
+  EIO: ["io", "the disk reports an error"],
+};
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+
+/** An error of the operating system in a place it came from; anything else is a bug and is thrown on. */
+export const journalErrorOf = (error: unknown, place: string): JournalError => {
+  if (error instanceof JournalError) return error;
+  const code = codeOf(error);
+  if (code === undefined) throw error;
+  const [reason, sentence] = FAULTS[code] ?? ["io", `the file system answered ${code}`];
+  return new JournalError(reason, `${place}: ${sentence}`, { cause: error });
+};
+
+export const isCode = (error: unknown, ...codes: readonly string[]): boolean => codes.includes(codeOf(error) ?? "");

@@ -1,0 +1,62 @@
+export {
+  type BlocksEntry,
+  type CallEndedEntry,
+  type CallStartedEntry,
+  type EpochEntry,
+  type ExchangeEndedEntry,
+  type ForkEntry,
+  JOURNAL_VERSION,
+  type JournalEntry,
+  type JournalProblem,
+  type MessageEntry,
+  type NoticeDeliveredEntry,
+  type NoticeEntry,
+  type OpenedEntry,
+  type ParentPointer,
+  type PlainEntry,
+  type ProblemKind,
+  type RequestEntry,
+  type ResponseEntry,
+  type SentBytes,
+  type StateEntry,
+  type StoredEntry,
+  type UnforkEntry,
+  type WireEntry,
+} from "./entry.ts";
+export { JournalError, type JournalFault } from "./errors.ts";
+export {
+  type Draft,
+  type GrowOptions,
+  type Growth,
+  growBlocks,
+  growEpoch,
+  growMessage,
+  type NewEpoch,
+} from "./growth.ts";
+export type { LockHolder } from "./lock.ts";
+export { exportMarkdown } from "./markdown.ts";
+export {
+  createJournal,
+  forkJournal,
+  type NewFork,
+  type NewSession,
+  type OpenedJournal,
+  openJournal,
+  readSession,
+  type SessionReading,
+  type SessionStore,
+} from "./open.ts";
+export { isSessionId } from "./place.ts";
+export { type JournalReading, readEntries } from "./read.ts";
+export { type OpenCall, type Replayed, type ReplayOptions, replay } from "./replay.ts";
+export {
+  type DeleteOptions,
+  deleteSession,
+  findSession,
+  type ListedSession,
+  type ListOptions,
+  latestSession,
+  listSessions,
+  type UnreadableSession,
+} from "./sessions.ts";
+export { JournalWriter } from "./writer.ts";

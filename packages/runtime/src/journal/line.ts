@@ -1,0 +1,156 @@
+/** How an entry is spelled as one line, and read back.
+ *  Invariant: `wire` is the last member and holds the bytes that were sent; it is cut out by the lengths in `sizes` and
+ *  never parsed and written again. Bytes that hold a line break stand there as a JSON string instead.
+ *  Elsewhere: what an entry must say (schema.ts), many lines (read.ts).
+ *
+ *  {"v":1,"seq":7,"at":1760000000000,"kind":"message","sizes":[31],"hash":"…","message":{…},"wire":[{…}]} */
+
+import { isWireEntry, JOURNAL_VERSION, type JournalEntry, type ProblemKind, type SentBytes } from "./entry.ts";
+import { checkEntry } from "./schema.ts";
+
+const NEWLINE = 0x0a;
+const QUOTE = 0x22;
+const COMMA = Buffer.from(",");
+const WIRE = Buffer.from(`,"wire":`);
+
+export type LineStart = {
+  readonly seq: number;
+  readonly at: number;
+  /** How many lines after this one belong to the same write; they count together or not at all. */
+  readonly more: number;
+};
+
+/** Names that belong to the line: an entry with a member of such a name would be written over, and does not compile. */
+type LineMember = "v" | "seq" | "at" | "more" | "sizes" | "hash" | "wire";
+type LineEntry = JournalEntry & { readonly [Name in LineMember]?: never };
+
+export type Unspelled = LineStart & { readonly entry: LineEntry; readonly sent?: SentBytes };
+
+/** The line, its newline included. */
+export const encodeLine = ({ seq, at, more, entry, sent }: Unspelled): Buffer => {
+  const { kind, ...fields } = entry;
+  const batch = more > 0 ? `,"more":${more}` : "";
+  const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},"kind":"${kind}"`;
+  const rest = JSON.stringify(fields).slice(1, -1);
+  if (sent === undefined) return Buffer.from(`${start}${rest && `,${rest}`}}\n`);
+  const sizes = sent.pieces.map(({ length }) => length).join(",");
+  const before = `${start},"sizes":[${sizes}],"hash":"${sent.hash}",${rest},"wire":`;
+  const wire = kind === "epoch" ? sent.pieces : bracketed(sent.pieces);
+  if (!sent.pieces.some((piece) => piece.includes(NEWLINE)))
+    return Buffer.concat([Buffer.from(before), ...wire, Buffer.from("}\n")]);
+  return Buffer.from(`${before}${JSON.stringify(Buffer.concat(wire).toString("utf8"))}}\n`);
+};
+
+const bracketed = (pieces: readonly Buffer[]): readonly Buffer[] => [
+  Buffer.from("["),
+  ...pieces.flatMap((piece, index) => (index === 0 ? [piece] : [COMMA, piece])),
+  Buffer.from("]"),
+];
+
+export type DecodedLine =
+  | (Unspelled & { readonly ok: true })
+  | {
+      readonly ok: false;
+      readonly kind: Extract<ProblemKind, "unreadable" | "unknown">;
+      readonly detail: string;
+      /** Known of a line whose start can be read. */
+      readonly start?: LineStart;
+    }
+  | { readonly ok: false; readonly kind: "newer"; readonly version: number };
+
+const unreadable = (detail: string, start?: LineStart): DecodedLine => ({
+  ok: false,
+  kind: "unreadable",
+  detail,
+  ...(start ? { start } : {}),
+});
+
+/** `line` is without its newline. */
+export const decodeLine = (line: Buffer): DecodedLine => {
+  const sizes = sizesIn(line);
+  try {
+    return sizes === undefined ? decodePlain(line) : decodeSent(line, sizes);
+  } catch (error) {
+    if (error instanceof SyntaxError) return unreadable(`this is no JSON (${line.length} bytes)`);
+    throw error;
+  }
+};
+
+const START = /^\{"v":\d+,"seq":\d+,"at":[-+.\deE]+(?:,"more":\d+)?,"kind":"(epoch|message|blocks)","sizes":\[/;
+
+/** The lengths stand at the start of every line that carries bytes, and on no other. */
+const sizesIn = (line: Buffer): readonly number[] | undefined => {
+  const found = START.exec(line.toString("latin1", 0, 200));
+  if (!found) return undefined;
+  const from = found[0].length;
+  const listed = line.toString("latin1", from, line.indexOf("]", from));
+  return listed === "" ? [] : listed.split(",").map(Number);
+};
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const decodePlain = (line: Buffer): DecodedLine => {
+  const value: unknown = JSON.parse(line.toString("utf8"));
+  if (!isRecord(value)) return unreadable("this is no JSON object");
+  const read = readEntry(value);
+  if (!read.ok || !isWireEntry(read.entry)) return read;
+  return unreadable("the lengths of what was sent are not at the start of the line", startOf(value));
+};
+
+const decodeSent = (line: Buffer, sizes: readonly number[]): DecodedLine => {
+  const [value, wire] = line[line.length - 2] === QUOTE ? fromString(line) : fromOffset(line, sizes);
+  if (!isRecord(value)) return unreadable("this is no JSON object");
+  const read = readEntry(value);
+  if (!read.ok) return read;
+  const { hash } = value;
+  const pieces = wire && cut(wire, sizes, read.entry.kind === "epoch");
+  if (pieces === undefined || typeof hash !== "string")
+    return unreadable("what was sent has not the length that the line says", startOf(value));
+  return { ...read, sent: { hash, pieces } };
+};
+
+const fromString = (line: Buffer): readonly [unknown, Buffer | undefined] => {
+  const value: unknown = JSON.parse(line.toString("utf8"));
+  return [value, isRecord(value) && typeof value.wire === "string" ? Buffer.from(value.wire) : undefined];
+};
+
+/** Everything before `wire` is parsed, and `wire` is what the lengths say stands before the closing brace. */
+const fromOffset = (line: Buffer, sizes: readonly number[]): readonly [unknown, Buffer | undefined] => {
+  const isHead = line.toString("latin1", 0, 200).includes(`"kind":"epoch","sizes"`);
+  const length = sizes.reduce((sum, size) => sum + size, 0) + (isHead ? 0 : Math.max(2, sizes.length + 1));
+  const start = line.length - 1 - length;
+  const member = start - WIRE.length;
+  if (member < 0 || !line.subarray(member, start).equals(WIRE)) throw new SyntaxError("no `wire` where it should be");
+  if (line[line.length - 1] !== 0x7d) throw new SyntaxError("the line does not end");
+  return [JSON.parse(`${line.toString("utf8", 0, member)}}`), line.subarray(start, line.length - 1)];
+};
+
+/** The pieces of `[…,…]`, or the one piece that a head is. */
+const cut = (wire: Buffer, sizes: readonly number[], isHead: boolean): readonly Buffer[] | undefined => {
+  if (isHead) return sizes.length === 1 && wire.length === sizes[0] ? [wire] : undefined;
+  const pieces: Buffer[] = [];
+  let at = 1;
+  for (const size of sizes) {
+    pieces.push(wire.subarray(at, at + size));
+    at += size + 1;
+  }
+  return Math.max(at, 2) === wire.length ? pieces : undefined;
+};
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+const startOf = ({ seq, at, more = 0 }: Readonly<Record<string, unknown>>): LineStart | undefined =>
+  isCount(seq) && typeof at === "number" && isCount(more) ? { seq, at, more } : undefined;
+
+const readEntry = (
+  value: Readonly<Record<string, unknown>>,
+): Extract<DecodedLine, { readonly ok: false }> | (Unspelled & { readonly ok: true }) => {
+  const { v } = value;
+  if (!isCount(v) || v === 0) return { ok: false, kind: "unreadable", detail: "the line says no version" };
+  if (v > JOURNAL_VERSION) return { ok: false, kind: "newer", version: v };
+  const start = startOf(value);
+  if (!start) return { ok: false, kind: "unreadable", detail: "the line says no number or no time" };
+  const checked = checkEntry(value);
+  return checked.ok ? { ok: true, ...start, entry: checked.entry } : { ...checked, start };
+};

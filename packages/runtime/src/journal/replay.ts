@@ -1,0 +1,235 @@
+/** What do the entries of a journal add up to? Pure.
+ *  Invariant: while every hash agrees, the prefix has the bytes that were sent. Where one does not, it is said, and the
+ *  rest is encoded again from the neutral messages, every call answered, so that the session can go on.
+ *  Elsewhere: reading the file (read.ts), who goes on with it (the loop), what a fork inherits (sessions.ts). */
+
+import {
+  addUsage,
+  anthropic,
+  type FrozenPrefix,
+  type Json,
+  type Marker,
+  type MarkerPlace,
+  type Message,
+  markersAt,
+  noUsage,
+  type Protocol,
+  type ToolResultBlock,
+  type ToolUseBlock,
+  type Usage,
+} from "@prefork/wire";
+import type {
+  CallEndedEntry,
+  EpochEntry,
+  ForkEntry,
+  JournalEntry,
+  JournalProblem,
+  NoticeEntry,
+  OpenedEntry,
+  RequestEntry,
+  ResponseEntry,
+  SentBytes,
+  StoredEntry,
+  WireEntry,
+} from "./entry.ts";
+import { type Grown, nothingGrown, regrow } from "./regrow.ts";
+
+/** A call of the last assistant message that no result in the prefix answers, and how far it came. */
+export type OpenCall = { readonly call: ToolUseBlock } & (
+  | { readonly status: "never-started" }
+  | { readonly status: "started"; readonly readOnly: boolean }
+  | { readonly status: "ended"; readonly result: ToolResultBlock; readonly ms: number; readonly state?: Json }
+);
+
+export type Replayed = {
+  readonly opened: OpenedEntry | undefined;
+  /** Of a fork: its parent at the point where it branched off. Prefix, messages and markers go on from there. */
+  readonly inherited: Replayed | undefined;
+  /** The epoch that is open, with its head; undefined before the first one. */
+  readonly began: EpochEntry | undefined;
+  readonly protocol: Protocol | undefined;
+  readonly prefix: FrozenPrefix | undefined;
+  /** Has every hash of this epoch agreed, so that the provider's cache knows these bytes? */
+  readonly exact: boolean;
+  /** Of the last request of this epoch. */
+  readonly markers: readonly Marker[];
+  /** What entered since the epoch began. */
+  readonly messages: readonly Message[];
+  readonly openCalls: readonly OpenCall[];
+  readonly state: ReadonlyMap<string, Json>;
+  /** Not delivered yet, oldest first. */
+  readonly notices: readonly NoticeEntry[];
+  readonly usage: Usage;
+  readonly usd: number;
+  /** Requests that were answered. */
+  readonly turns: number;
+  readonly lastResponse: ResponseEntry | undefined;
+  /** The last request, if nothing of its answer was recorded. */
+  readonly unanswered: RequestEntry | undefined;
+  readonly forks: readonly ForkEntry[];
+  readonly lastSeq: number;
+  readonly lastAt: number;
+  readonly problems: readonly JournalProblem[];
+};
+
+export type ReplayOptions = {
+  /** By the name in the epoch. Default: anthropic. */
+  readonly protocols?: readonly Protocol[];
+  readonly inherited?: Replayed;
+  /** Entries after this one are left out. */
+  readonly until?: number;
+};
+
+export const replay = (entries: readonly StoredEntry[], options: ReplayOptions = {}): Replayed => {
+  const replaying = new Replaying(options);
+  for (const stored of entries) {
+    if (stored.seq > (options.until ?? Number.POSITIVE_INFINITY)) break;
+    replaying.take(stored);
+  }
+  return replaying.result();
+};
+
+type CallFacts =
+  | { readonly status: "started"; readonly readOnly: boolean }
+  | (Omit<CallEndedEntry, "kind" | "callId"> & { readonly status: "ended" });
+
+class Replaying {
+  readonly #options: ReplayOptions;
+  readonly #problems: JournalProblem[] = [];
+  readonly #state = new Map<string, Json>();
+  readonly #notices = new Map<string, NoticeEntry>();
+  readonly #noticed = new Set<string>();
+  readonly #forks = new Map<string, ForkEntry>();
+  readonly #calls = new Map<string, CallFacts>();
+  #opened: OpenedEntry | undefined;
+  #grown: Grown = nothingGrown;
+  #places: readonly MarkerPlace[] | undefined;
+  #usage = noUsage;
+  #usd = 0;
+  #turns = 0;
+  #lastResponse: ResponseEntry | undefined;
+  #unanswered: RequestEntry | undefined;
+  #lastSeq = 0;
+  #lastAt = 0;
+
+  constructor(options: ReplayOptions) {
+    this.#options = options;
+    if (!options.inherited) return;
+    const { began, protocol, prefix, exact, messages } = options.inherited;
+    this.#grown = { epoch: began, protocol, prefix, exact, messages };
+  }
+
+  take(stored: StoredEntry): void {
+    this.#lastSeq = stored.seq;
+    this.#lastAt = stored.at;
+    this.#enter(stored.entry, stored);
+  }
+
+  #enter(entry: JournalEntry, stored: StoredEntry): void {
+    switch (entry.kind) {
+      case "opened":
+        this.#opened ??= entry;
+        return;
+      case "epoch":
+      case "message":
+      case "blocks":
+        if (stored.sent) this.#grow(entry, stored.sent, stored.line);
+        return;
+      case "request":
+        if (this.#grown.exact && entry.prefixHash !== this.#grown.prefix?.hash) {
+          const detail = `the request of turn ${entry.turn} had other bytes than stand here`;
+          this.#problems.push({ line: stored.line, kind: "changed", detail });
+        }
+        this.#places = entry.markers;
+        this.#unanswered = entry;
+        return;
+      case "response":
+        this.#usage = addUsage(this.#usage, entry.usage);
+        this.#usd += entry.usd ?? 0;
+        this.#turns += 1;
+        this.#lastResponse = entry;
+        this.#unanswered = undefined;
+        return;
+      case "call_started":
+        this.#calls.set(entry.callId, { status: "started", readOnly: entry.readOnly });
+        return;
+      case "call_ended": {
+        const { kind: _kind, callId, ...facts } = entry;
+        this.#calls.set(callId, { status: "ended", ...facts });
+        return;
+      }
+      case "state":
+        this.#state.set(entry.slot, entry.value);
+        return;
+      case "notice":
+        if (!this.#noticed.has(entry.id)) this.#notices.set(entry.id, entry);
+        this.#noticed.add(entry.id);
+        return;
+      case "notice_delivered":
+        this.#notices.delete(entry.id);
+        this.#noticed.add(entry.id);
+        return;
+      case "fork":
+        this.#forks.set(entry.session, entry);
+        return;
+      case "unfork":
+        this.#forks.delete(entry.session);
+        return;
+      case "exchange_ended":
+        this.#unanswered = undefined;
+        return;
+    }
+  }
+
+  result(): Replayed {
+    const { epoch, protocol, prefix, exact, messages } = this.#grown;
+    return {
+      opened: this.#opened,
+      inherited: this.#options.inherited,
+      began: epoch,
+      protocol,
+      prefix,
+      exact,
+      markers: this.#markers(),
+      messages,
+      openCalls: (prefix?.pending ?? []).flatMap((id) => this.#openCall(id)),
+      state: this.#state,
+      notices: [...this.#notices.values()],
+      usage: this.#usage,
+      usd: this.#usd,
+      turns: this.#turns,
+      lastResponse: this.#lastResponse,
+      unanswered: this.#unanswered,
+      forks: [...this.#forks.values()],
+      lastSeq: this.#lastSeq,
+      lastAt: this.#lastAt,
+      problems: this.#problems,
+    };
+  }
+
+  #grow(entry: WireEntry, sent: SentBytes, line: number): void {
+    const [grown, problem] = regrow(this.#grown, { entry, sent }, this.#options.protocols ?? [anthropic]);
+    this.#grown = grown;
+    if (problem) this.#problems.push({ line, ...problem });
+    if (entry.kind === "epoch") this.#places = [];
+    // A provider may give the same id again in a later turn.
+    if (entry.kind === "message" && entry.message.role === "assistant") this.#calls.clear();
+  }
+
+  /** In bytes that no cache knows, old places mean nothing. */
+  #markers(): readonly Marker[] {
+    const { prefix, exact } = this.#grown;
+    if (!prefix || !exact) return [];
+    return this.#places ? markersAt(prefix, this.#places) : (this.#options.inherited?.markers ?? []);
+  }
+
+  #openCall(id: string): readonly OpenCall[] {
+    const known = this.#calls.get(id);
+    const inherited = this.#options.inherited?.openCalls.find(({ call }) => call.id === id);
+    if (!known && inherited) return [inherited];
+    const last = this.#grown.messages.findLast(({ role }) => role === "assistant");
+    const call = last?.content.find((block) => block.type === "tool_use" && block.id === id);
+    if (call?.type !== "tool_use") return [];
+    return [known ? { call, ...known } : { call, status: "never-started" }];
+  }
+}

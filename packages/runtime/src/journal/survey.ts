@@ -1,0 +1,81 @@
+/** What should a list of sessions say of one, without reading all of it?
+ *  Invariant: only the first entries are decoded; of the others no more than the start of the line is looked at. Pure.
+ *  Elsewhere: finding the sessions (sessions.ts), reading one in full (read.ts, replay.ts). */
+
+import type { Block } from "@prefork/wire";
+import { JOURNAL_VERSION, type JournalEntry, type OpenedEntry } from "./entry.ts";
+import { decodeLine } from "./line.ts";
+
+export type Survey =
+  | {
+      readonly ok: true;
+      readonly opened: OpenedEntry;
+      readonly createdAt: number;
+      readonly usedAt: number;
+      /** The first words of the user, in one short line. */
+      readonly firstPrompt: string;
+      /** Requests that were answered. */
+      readonly turns: number;
+    }
+  | { readonly ok: false; readonly reason: string };
+
+const NEWLINE = 0x0a;
+const START = /^\{"v":(\d+),"seq":\d+,"at":([-+.\deE]+)(?:,"more":\d+)?,"kind":"([a-z_]+)"/;
+
+export const survey = (bytes: Buffer): Survey => {
+  const first = decodeLine(bytes.subarray(0, endOfLine(bytes, 0)));
+  if (!first.ok && first.kind === "newer")
+    return { ok: false, reason: `was written by a newer version (journal version ${first.version})` };
+  if (!first.ok || first.entry.kind !== "opened")
+    return { ok: false, reason: "begins with an entry that cannot be read" };
+  let usedAt = first.at;
+  let turns = 0;
+  let typed: string | undefined;
+  let entered: string | undefined;
+  for (let from = 0; from < bytes.length; ) {
+    const end = endOfLine(bytes, from);
+    const [, version, at, kind] = START.exec(bytes.toString("latin1", from, Math.min(end, from + 160))) ?? [];
+    if (Number(version) > JOURNAL_VERSION)
+      return { ok: false, reason: `was written by a newer version (journal version ${version})` };
+    if (at !== undefined) usedAt = Number(at);
+    if (kind === "response") turns += 1;
+    if (typed === undefined && (kind === "message" || kind === "blocks")) {
+      const decoded = decodeLine(bytes.subarray(from, end));
+      const words = decoded.ok ? wordsOf(decoded.entry) : undefined;
+      if (words?.typed) typed = words.text;
+      entered ??= words?.text;
+    }
+    from = end + 1;
+  }
+  const firstPrompt = shortened(typed ?? entered ?? "");
+  return { ok: true, opened: first.entry, createdAt: first.at, usedAt, firstPrompt, turns };
+};
+
+const endOfLine = (bytes: Buffer, from: number): number => {
+  const end = bytes.indexOf(NEWLINE, from);
+  return end === -1 ? bytes.length : end;
+};
+
+/** A prompt stands last in its message: what goes with it is put before it. */
+const wordsOf = (entry: JournalEntry): { readonly text: string; readonly typed: boolean } | undefined => {
+  if (entry.kind === "message" && entry.message.role === "user")
+    return { text: lastText(entry.message.content), typed: entry.source === "prompt" };
+  if (entry.kind === "blocks") return { text: lastText(entry.blocks), typed: entry.source === "prompt" };
+  return undefined;
+};
+
+const lastText = (blocks: readonly Block[]): string =>
+  blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).at(-1) ?? "";
+
+const SHOWN = 80;
+const LOOKED_AT = 1_000;
+
+/** Control characters would act on the terminal that shows the list. */
+const shortened = (text: string): string => {
+  const line = text
+    .slice(0, LOOKED_AT)
+    .replace(/[\s\p{Cc}]+/gu, " ")
+    .trim();
+  const letters = [...line];
+  return letters.length > SHOWN ? `${letters.slice(0, SHOWN - 1).join("")}…` : line;
+};

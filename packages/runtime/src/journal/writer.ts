@@ -1,0 +1,121 @@
+/** The one writer of a session: everything that must survive goes through here before it has an effect.
+ *  Invariant: entries stand in the order of the calls; those of one call are one write, and count together or not at
+ *  all. Where a write fails it throws, and nothing of it is in the journal.
+ *  Elsewhere: making and opening one (open.ts), what makes a prefix grow (growth.ts), the file (appender.ts). */
+
+import type { Folder, Root } from "../files/index.ts";
+import type { Appender } from "./appender.ts";
+import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
+import type { Draft } from "./growth.ts";
+import { encodeLine } from "./line.ts";
+import type { Lock } from "./lock.ts";
+
+export type WriterParts = {
+  readonly id: string;
+  readonly folder: Folder;
+  readonly outputs: Root;
+  readonly lock: Lock;
+  readonly appender: Appender;
+  readonly now: () => number;
+  readonly lastSeq: number;
+  readonly tips: Tips;
+};
+
+/** Which entry was the last while a prefix with this chain hash was the tip: where a fork of that prefix branches off. */
+export class Tips {
+  readonly #seqs = new Map<string, number>();
+  #tip: string | undefined;
+
+  constructor(inherited?: string) {
+    this.#tip = inherited;
+  }
+
+  /** `hash`: of the prefix that the entry made, where it made one. */
+  passed(seq: number, hash?: string): void {
+    this.#tip = hash ?? this.#tip;
+    if (this.#tip !== undefined) this.#seqs.set(this.#tip, seq);
+  }
+
+  seqOf(hash: string): number | undefined {
+    return this.#seqs.get(hash);
+  }
+}
+
+export class JournalWriter implements AsyncDisposable {
+  readonly id: string;
+  /** The session's folder for what is too long for a message. */
+  readonly outputs: Root;
+  readonly #parts: WriterParts;
+  #lastSeq: number;
+  #isClosed = false;
+
+  /** Use `createJournal` or `openJournal`. */
+  constructor(parts: WriterParts) {
+    this.id = parts.id;
+    this.outputs = parts.outputs;
+    this.#parts = parts;
+    this.#lastSeq = parts.lastSeq;
+  }
+
+  /** Number of the last entry. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** Number of the last entry while this was the prefix: what a fork of it points at. Undefined for one never written. */
+  seqOf(hash: string): number | undefined {
+    return this.#parts.tips.seqOf(hash);
+  }
+
+  /** Gives the entry's number. */
+  append(entry: PlainEntry): number;
+  append(entry: WireEntry, sent: SentBytes): number;
+  append(entry: PlainEntry | WireEntry, sent?: SentBytes): number {
+    return this.#write([sent === undefined ? { entry } : { entry, sent }]);
+  }
+
+  /** Entries that are true together. Gives the number of the last one. */
+  appendAll(drafts: readonly Draft[]): number {
+    return this.#write(drafts);
+  }
+
+  /** Everything so far is on the disk. */
+  flush(): Promise<void> {
+    return this.#parts.appender.flush();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { appender, lock, folder, outputs } = this.#parts;
+    try {
+      await appender.flush();
+    } finally {
+      appender.close();
+      try {
+        await lock.release();
+      } finally {
+        await Promise.all([folder.close(), outputs.close()]);
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #write(drafts: readonly { readonly entry: PlainEntry | WireEntry; readonly sent?: SentBytes }[]): number {
+    if (drafts.length === 0) return this.#lastSeq;
+    const { appender, now, tips } = this.#parts;
+    const at = now();
+    const lines = drafts.map((draft, index) =>
+      encodeLine({ seq: this.#lastSeq + 1 + index, at, more: drafts.length - 1 - index, ...draft }),
+    );
+    appender.append(lines.length === 1 && lines[0] ? lines[0] : Buffer.concat(lines));
+    for (const { sent } of drafts) {
+      this.#lastSeq += 1;
+      tips.passed(this.#lastSeq, sent?.hash);
+    }
+    return this.#lastSeq;
+  }
+}
