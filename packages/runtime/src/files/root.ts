@@ -6,7 +6,15 @@
 import { type BigIntStats, constants } from "node:fs";
 import { access, lstat, open, readdir, readlink, realpath, unlink } from "node:fs/promises";
 import { resolve } from "node:path";
-import { isPseudoPath, judgeInside, judgePath, protectedName, type Refused } from "../paths/index.ts";
+import {
+  isPseudoPath,
+  judgeInside,
+  judgePath,
+  protectedInRepository,
+  protectedName,
+  type Refused,
+  repositoryMarks,
+} from "../paths/index.ts";
 import { Folder, isSame, SwappedError, type Way } from "./folder.ts";
 import { hasOtherNames, type Kind, kindOf, notAFile, refusalOf, refuse } from "./reasons.ts";
 import { replaceFile, versionOf } from "./replace.ts";
@@ -57,6 +65,9 @@ const factsOf = (stats: BigIntStats): FileFacts => ({
 });
 
 type Visit<T> = (folder: Folder, name: string) => Promise<T | Refused>;
+
+/** What the walk is for: `changes` refuses what a repository without `.git` acts on, `makeFolders` fills up the way. */
+type Walk = { readonly changes?: boolean; readonly makeFolders?: boolean };
 
 export class Root implements AsyncDisposable {
   /** Canonical. */
@@ -168,12 +179,13 @@ export class Root implements AsyncDisposable {
   async mayWrite(path: string): Promise<{ readonly ok: true } | Refused> {
     const refused = this.#refusesWrite(path);
     if (refused !== undefined) return refused;
-    const looked = await this.#visit<{ readonly ok: true }>(path, async (folder, name) => {
+    const visit: Visit<{ readonly ok: true }> = async (folder, name) => {
       const before = await folder.look(name);
       const wrong = await notWritable(folder, name, before);
       await folder.verify();
       return wrong === undefined ? { ok: true } : refuse(wrong);
-    });
+    };
+    const looked = await this.#visit(path, visit, { changes: true });
     return !looked.ok && looked.reason === NO_FOLDER ? { ok: true } : looked;
   }
 
@@ -195,11 +207,13 @@ export class Root implements AsyncDisposable {
 
   #change<T>(path: string, makeFolders: boolean, visit: Visit<T>): Promise<T | Refused> {
     const refused = this.#refusesWrite(path);
-    return refused === undefined ? this.#visit(path, visit, makeFolders) : Promise.resolve(refused);
+    return refused === undefined ? this.#visit(path, visit, { changes: true, makeFolders }) : Promise.resolve(refused);
   }
 
   /** Walks to the folder of the last name, one name at a time. */
-  async #visit<T>(path: string, visit: Visit<T>, makeFolders = false): Promise<T | Refused> {
+  async #visit<T>(path: string, visit: Visit<T>, walk: Walk = {}): Promise<T | Refused> {
+    const { makeFolders = false } = walk;
+    const protects = walk.changes === true && (this.#options.protect ?? true);
     const inside = judgeInside(this.names, path);
     if (!inside.ok) return inside;
     const name = inside.below.at(-1);
@@ -208,12 +222,15 @@ export class Root implements AsyncDisposable {
     try {
       let folder = this.#folder;
       for (const part of inside.below.slice(0, -1)) {
+        const reason = protects ? await inRepository(folder, part) : undefined;
+        if (reason !== undefined) return refuse(reason);
         const step = await this.#step(folder, part, makeFolders);
         if (!(step instanceof Folder)) return step;
         entered.push(step);
         folder = step;
       }
-      return await visit(folder, name);
+      const reason = protects ? await inRepository(folder, name) : undefined;
+      return reason === undefined ? await visit(folder, name) : refuse(reason);
     } catch (error) {
       return refusalOf(error);
     } finally {
@@ -237,6 +254,16 @@ export class Root implements AsyncDisposable {
     }
   }
 }
+
+/** Only names that git knows are worth looking at the others for. */
+const inRepository = async (folder: Folder, name: string): Promise<string | undefined> => {
+  if (protectedInRepository(name, repositoryMarks) === undefined) return undefined;
+  const seen = await Promise.all(repositoryMarks.map((mark) => folder.look(mark)));
+  return protectedInRepository(
+    name,
+    repositoryMarks.filter((_, at) => seen[at] !== undefined),
+  );
+};
 
 /** A rename would pass over the write protection of the file it replaces, so that is asked for here. */
 const notWritable = async (

@@ -4,6 +4,7 @@
  *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
 import { isPseudoPath, partsBelow, protectedName } from "../paths/index.ts";
+import { toolNamed } from "./arguments.ts";
 import { type ClassifyOptions, isSecret, type Verdict } from "./bash/index.ts";
 import { namesProgram } from "./bash-rules.ts";
 import type { Decision, ToolCall } from "./call.ts";
@@ -11,7 +12,7 @@ import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
 import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
 import { programOf } from "./programs-with-programs.ts";
-import { allowsOne, type Matter, matches, matterOf, type Rule } from "./rules.ts";
+import { allowsOne, type Matter, matches, matterOf, parseRule, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
 import { ruleName, type Target, targetOf } from "./targets.ts";
@@ -33,6 +34,8 @@ export type GuardContext = {
   readonly partsOf: (command: string) => readonly string[] | undefined;
   /** Other names of a file, links followed; rules hold for each of them. */
   readonly otherNames?: (path: string) => readonly string[];
+  /** Tools that the program around the session brought along and declared to only read. */
+  readonly readingTools?: readonly string[];
   /** Who answers questions. */
   readonly asks: "person" | "parent" | "nobody";
 };
@@ -42,17 +45,31 @@ const allow = (reason: string): Decision => ({ kind: "allow", reason });
 
 export const decide = (call: ToolCall, context: GuardContext): Decision => {
   try {
-    return settle(judge(call, context), context);
+    return settle(judge(call, context), call, context);
   } catch {
     return deny("the call could not be judged, so it does not run");
   }
 };
 
 /** With nobody to ask, a question is a denial that says which rule is missing. */
-const settle = (decision: Decision, { asks }: GuardContext): Decision => {
-  if (decision.kind !== "ask" || asks !== "nobody") return decision;
-  const missing = decision.rule === undefined ? "no rule can allow it" : `the rule ${decision.rule} would allow it`;
+const settle = (decision: Decision, call: ToolCall, context: GuardContext): Decision => {
+  if (decision.kind !== "ask" || context.asks !== "nobody") return decision;
+  const rule = decision.rule ?? exactRule(call, context);
+  const missing = rule === undefined ? "no rule can allow it" : `the rule ${rule} would allow it`;
   return deny(`${decision.reason}; there is nobody to ask, and ${missing}`);
+};
+
+/** The rule for this one command, where that would be heeded. It is not suggested to people, who would keep it. */
+const exactRule = (call: ToolCall, context: GuardContext): string | undefined => {
+  const { command } = call.args;
+  if (toolNamed(call.tool) !== "Bash" || typeof command !== "string" || command.length > 200) return undefined;
+  const text = `Bash(${command})`;
+  const { roots, home, policy } = context;
+  const place = { base: roots[0] ?? "/", ...(home === undefined ? {} : { home }) };
+  const read = parseRule(text, { ...place, list: "allow", origin: "a rule for this command" });
+  if (read.kind === "wrong") return undefined;
+  const allowed = judge(call, { ...context, policy: { ...policy, allow: [...policy.allow, read.rule] } });
+  return allowed.kind === "allow" ? text : undefined;
 };
 
 type Question = {
@@ -179,6 +196,7 @@ const byFilter = ({ call, context }: Question): Decision | undefined => {
 const byPlanMode = ({ tool, target, verdict, context }: Question): Decision | undefined => {
   if (context.mode !== "plan" || target.kind === "own") return undefined;
   if (verdict?.verdict === "read-only" || (target.kind === "file" && target.access === "read")) return undefined;
+  if (target.kind === "unknown" && context.readingTools?.includes(tool)) return undefined;
   const why = verdict
     ? `the command is not provably read-only: ${verdict.reason}`
     : `${tool} is not known to only read`;
@@ -295,6 +313,8 @@ const byKind = (question: Question): Decision => {
     case "site":
       return ask(question, `fetches from ${target.host}`);
     default:
-      return ask(question, `${tool} is not a known tool`);
+      return context.readingTools?.includes(tool)
+        ? allow("a tool of the program that only reads")
+        : ask(question, `${tool} is not a known tool`);
   }
 };

@@ -2,9 +2,12 @@
 
 export { readArguments, type ToolName, toolNamed } from "./arguments.ts";
 export {
+  belowProblem,
   type ClassifyOptions,
   classify,
+  fedProgram,
   isSecret,
+  LISTS_NAMES,
   noFileProblem,
   type Plan,
   type PlanCommand,
@@ -29,6 +32,7 @@ export {
   readOnly,
   type ToolFilter,
 } from "./filters.ts";
+export { type JsonLine, readJsonLine } from "./json-line.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
 export {
   type Layer,

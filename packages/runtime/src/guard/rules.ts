@@ -115,7 +115,7 @@ export const matterOf = (tool: string, target: Target): Matter => {
 /** Which tools a path rule speaks for: exactly these to allow … */
 const ALLOWED_BY: Readonly<Record<PathTool, readonly string[]>> = {
   Read: ["Read", "Grep", "Glob"],
-  Edit: ["Edit", "MultiEdit"],
+  Edit: ["Edit", "MultiEdit", "NotebookEdit"],
   Write: ["Write"],
 };
 const WRITING = [...ALLOWED_BY.Edit, ...ALLOWED_BY.Write];

@@ -27,6 +27,7 @@ const FILE_TOOLS: Readonly<Partial<Record<ToolName, "read" | "write">>> = {
   Glob: "read",
   Edit: "write",
   MultiEdit: "write",
+  NotebookEdit: "write",
   Write: "write",
 };
 
@@ -66,11 +67,27 @@ const subjectOf = (call: ToolCall, cwd: string): Target => {
   if (!read.ok) return wrong(`${call.tool}: ${read.reason}`);
   if (read.tool === "Bash") return { kind: "command", command: read.subject ?? "" };
   const access = FILE_TOOLS[read.tool] ?? "write";
-  const text = read.subject ?? cwd;
+  const text = globFolder(call, cwd) ?? read.subject ?? cwd;
   const isRelative = access === "read" && /^[^/~]/.test(text) && !/^[a-z][a-z0-9+.-]*:/i.test(text);
   const judged = judgePath(isRelative ? `${cwd}/${text}` : text);
   if (!judged.ok) return wrong(`${call.tool}: ${judged.reason}`);
   return { kind: "file", access, path: judged.path, names: judged.parts };
+};
+
+/** A pattern may begin with folders of its own, and lead out of the one it is searched in. */
+const globFolder = ({ tool, args }: ToolCall, cwd: string): string | undefined => {
+  const { pattern, path } = args;
+  if (toolNamed(tool) !== "Glob" || typeof pattern !== "string") return undefined;
+  const parts = pattern.split("/");
+  const literal = parts.slice(
+    0,
+    parts.findIndex((part) => /[*?[{]/.test(part)),
+  );
+  // `a/*/../..` climbs after the pattern has begun: nothing short of the top can be said to hold what it finds.
+  if (parts.slice(literal.length).includes("..")) return "/";
+  if (pattern.startsWith("/")) return literal.join("/") || "/";
+  const from = typeof path === "string" ? path : cwd;
+  return literal.length === 0 ? undefined : `${from}/${literal.join("/")}`;
 };
 
 const siteOf = (url: unknown): Target => {

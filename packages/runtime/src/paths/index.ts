@@ -1,2 +1,9 @@
 export { isPseudoPath, type Judged, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
-export { protectedName, protectedTopNames, protectedWhenMissing, protectedWhenMissingAtHome } from "./protected.ts";
+export {
+  protectedInRepository,
+  protectedName,
+  protectedTopNames,
+  protectedWhenMissing,
+  protectedWhenMissingAtHome,
+  repositoryMarks,
+} from "./protected.ts";

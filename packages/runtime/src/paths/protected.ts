@@ -1,36 +1,90 @@
-/** Which names inside a workspace run something later, so that no agent may write them?
+/** Which names inside a workspace run something later, so that no agent may write them unasked?
  *  Invariant: a name is protected whether or not it exists yet, in any case of letters, at any depth.
  *  Elsewhere: what is inside at all (judge.ts), refusing at the descriptor (../files), mounting read-only (../workspace). */
 
-/** Folders and files whose whole content is protected, wherever they stand. */
-const WHOLE: Readonly<Record<string, string>> = {
-  ".git": "git's own folder, whose configuration and hooks run programs",
-  ".prefork": "Prefork's own settings, hooks and agents",
-  ".githooks": "git hooks",
-  ".husky": "git hooks",
-  ".idea": "editor settings that run programs",
-  ".devcontainer": "container settings that run programs",
-  ".devcontainer.json": "container settings that run programs",
-  ".ssh": "keys and connection settings",
-  ".mcp.json": "tool servers that are started as programs",
-  ".envrc": "a file that a shell runs on entering the folder",
-  ".gitconfig": "git configuration, which runs programs",
-  ".gitmodules": "git configuration of other repositories",
-  ".ripgreprc": "options of a search program, which can run others",
-};
+/** Files and folders whose whole content is protected, wherever they stand, by the reason why. */
+const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]])[] = [
+  ["git's own folder, whose configuration and hooks run programs", [".git"]],
+  ["Prefork's own settings, hooks and agents", [".prefork"]],
+  [
+    "git hooks",
+    [
+      ...[".githooks", ".husky", ".pre-commit-config.yaml", ".overcommit.yml", ".simple-git-hooks.json"],
+      ...["lefthook.yml", ".lefthook.yml", ".lefthook"],
+    ],
+  ],
+  ["git configuration, which runs programs", [".gitconfig", ".gitattributes"]],
+  ["git configuration of other repositories", [".gitmodules"]],
+  ["the folder of another version control, whose configuration runs programs", [".hg", ".hgrc", ".jj"]],
+  ["editor settings that run programs", [".idea", ".dir-locals.el", ".emacs", ".emacs.d", ".vim", ".nvim.lua"]],
+  ["container settings that run programs", [".devcontainer", ".devcontainer.json"]],
+  ["keys and connection settings", [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".git-credentials"]],
+  ["tool servers that are started as programs", [".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc"]],
+  ["a file that a shell runs on entering the folder", [".envrc", ".mise.toml", "mise.toml"]],
+  [
+    "options of a package manager, which can name programs to run",
+    [".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs"],
+  ],
+  ["options of a search program, which can run others", [".ripgreprc"]],
+  ["options of a program that fetches files", [".curlrc", ".wgetrc"]],
+];
 
-const START_UP: readonly string[] = [
-  ...["bashrc", "bash_profile", "bash_login", "bash_logout", "bash_aliases", "profile", "inputrc"],
+const SHELLS: readonly string[] = [
+  ...["bashrc", "bash_profile", "bash_login", "bash_logout", "bash_aliases", "profile", "inputrc", "direnvrc"],
   ...["zshrc", "zshenv", "zprofile", "zlogin", "zlogout", "kshrc", "mkshrc", "cshrc", "tcshrc", "login", "logout"],
-  ...["xprofile", "xinitrc", "xsession", "xsessionrc"],
+  ...["xprofile", "xinitrc", "xserverrc", "xsession", "xsessionrc", "pam_environment"],
 ].map((name) => `.${name}`);
 
-/** Folder → the names directly in it that are protected; the rest of the folder is ordinary. */
-const INSIDE: Readonly<Record<string, readonly string[]>> = {
-  ".claude": ["settings.json", "settings.local.json", "agents", "skills", "hooks", "commands"],
-  ".vscode": ["tasks.json", "settings.json", "launch.json"],
-  ".config": ["fish", "git"],
-};
+const PROGRAMS: readonly string[] = [
+  ...["vimrc", "gvimrc", "exrc", "nvimrc", "tmux.conf", "screenrc", "gdbinit", "lldbinit"],
+  ...["irbrc", "pryrc", "Rprofile", "pythonrc", "psqlrc", "sqliterc"],
+].map((name) => `.${name}`);
+
+const START_UP: readonly string[] = [...SHELLS, ...PROGRAMS];
+
+const WHOLE: readonly (readonly [name: string, why: string])[] = [
+  ...WHOLE_BY_REASON.flatMap(([why, names]) => names.map((name) => [name, why] as const)),
+  ...SHELLS.map((name) => [name, "a shell runs it when it starts"] as const),
+  ...PROGRAMS.map((name) => [name, "a program runs it when it starts"] as const),
+];
+
+const WHY_WHOLE: ReadonlyMap<string, string> = new Map(WHOLE.map(([name, why]) => [name.toLowerCase(), why]));
+
+const AGENTS = [
+  "settings.json",
+  "settings.local.json",
+  "agents",
+  "skills",
+  "hooks",
+  "commands",
+  "extensions",
+  "plugins",
+];
+
+/** Folder → the paths below it that are protected; the rest of the folder is ordinary. */
+const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
+  [".claude", AGENTS],
+  [".gemini", [...AGENTS, ".env", "policies"]],
+  [".qwen", [...AGENTS, ".env"]],
+  [".codex", [...AGENTS, "config.toml", "hooks.json", "rules", "prompts"]],
+  [".cursor", [...AGENTS, "mcp.json", "hooks.json", "environment.json", "cli.json"]],
+  [".opencode", [...AGENTS, "opencode.json", "opencode.jsonc", "plugin", "agent", "command", "tool", "tools"]],
+  [".roo", ["mcp.json"]],
+  [".kiro", ["settings", "hooks"]],
+  [".vscode", ["tasks.json", "settings.json", "launch.json", "mcp.json"]],
+  [".zed", ["tasks.json", "settings.json", "debug.json"]],
+  [".cargo", ["config", "config.toml"]],
+  [".docker", ["config.json", "cli-plugins"]],
+  [
+    ".config",
+    [
+      ...["autostart", "systemd", "environment.d", "plasma-workspace", "fish", "zsh", "tmux", "direnv", "mise"],
+      ...["git", "jj", "nvim", "gh", "gcloud", "opencode"],
+    ],
+  ],
+  // Which folders are trusted is for the user alone to say.
+  [".local", ["state/prefork/trust"]],
+]);
 
 /** As the most forgiving file system would compare it: letters of one case, marks that some leave out removed, the
  *  endings that some cut off removed, and git's short name spelled out. */
@@ -48,24 +102,45 @@ const folded = (name: string): string => {
 export const protectedName = (below: readonly string[]): string | undefined => {
   const names = below.map(folded);
   for (const [at, name] of names.entries()) {
-    const whole = Object.hasOwn(WHOLE, name) ? WHOLE[name] : undefined;
+    const whole = WHY_WHOLE.get(name);
     if (whole !== undefined) return `${below[at]} is protected: ${whole}`;
-    if (START_UP.includes(name)) return `${below[at]} is protected: a shell runs it when it starts`;
-    const next = names[at + 1];
-    if (next !== undefined && Object.hasOwn(INSIDE, name) && INSIDE[name]?.includes(next))
-      return `${below[at]}/${below[at + 1]} is protected: settings that run programs`;
+    const inside = INSIDE.get(name)?.find((path) => path === names.slice(at + 1, at + 1 + depthOf(path)).join("/"));
+    if (inside !== undefined)
+      return `${below.slice(at, at + 1 + depthOf(inside)).join("/")} is protected: settings that run programs`;
   }
   return undefined;
 };
 
+const depthOf = (path: string): number => path.split("/").length;
+
+/** The names by which git knows a folder as a repository of its own, without any `.git`. */
+export const repositoryMarks: readonly string[] = ["HEAD", "objects", "refs", "commondir"];
+
+const MARKS: readonly string[] = repositoryMarks.map(folded);
+
+/** With the names in such a folder that say which programs git starts. */
+const ACTED_ON: readonly string[] = ["config", "config.worktree", "hooks", "info", "modules", "worktrees", "gitdir"];
+
+/** Why `name` may not be written in a folder where these marks were found, or undefined. Also what would make the
+ *  folder a repository is refused, so that none can be put together piece by piece. */
+export const protectedInRepository = (name: string, found: readonly string[]): string | undefined => {
+  const plain = folded(name);
+  if (!MARKS.includes(plain) && !ACTED_ON.includes(plain)) return undefined;
+  const there = new Set([...found.map(folded), plain]);
+  const isRepository = there.has("head") && (there.has("commondir") || (there.has("objects") && there.has("refs")));
+  return isRepository
+    ? `${name} is protected: git takes its folder for a repository, and runs what it names`
+    : undefined;
+};
+
 /** The names directly in a workspace that hold something protected: what a sandbox mounts read-only. A folder that
  *  holds a protected name stands here whole, since whoever may rename the folder could put another in its place. */
-export const protectedTopNames: readonly string[] = [...Object.keys(WHOLE), ...START_UP, ...Object.keys(INSIDE)];
+export const protectedTopNames: readonly string[] = [...WHOLE.map(([name]) => name), ...INSIDE.keys()];
 
 /** Those of them that have an effect in a project folder as soon as they exist. */
 export const protectedWhenMissing: readonly string[] = [
-  ...[".git", ".prefork", ".claude", ".mcp.json", ".envrc"],
-  ...[".vscode", ".idea", ".devcontainer", ".devcontainer.json"],
+  ...[".git", ".prefork", ".claude", ".mcp.json", ".envrc", ".npmrc", ".yarnrc.yml"],
+  ...[".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".cursor", ".codex", ".gemini"],
 ];
 
 /** Those that have one in a home folder as well. */

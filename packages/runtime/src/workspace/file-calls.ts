@@ -50,7 +50,7 @@ const asEdit = (value: Json | undefined): TextEdit | undefined => {
 
 const editsOf = ({ tool, call }: Writing): readonly (TextEdit | undefined)[] => {
   const { edits } = call.args;
-  if (tool !== "MultiEdit") return [asEdit(call.args)];
+  if (tool === "Edit" && edits === undefined) return [asEdit(call.args)];
   return Array.isArray(edits) && edits.length > 0 ? edits.map(asEdit) : [undefined];
 };
 

@@ -1,7 +1,8 @@
 export { Watch, type WatchOptions, watchTrees } from "./audit.ts";
 export { editText, type TextEdit } from "./edit-text.ts";
-export { findProgram } from "./environment.ts";
+export { cleanEnvironment, findProgram } from "./environment.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
+export { type CellOptions, type OpenedCell, openCell, type PlanCell } from "./plan-cell.ts";
 export type { Breach, Reverted } from "./revert.ts";
 export { type PlanLimits, type PlanResult, type PlanRun, planHazard, runPlan } from "./run-plan.ts";
 export {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { isPseudoPath, judgeInside, judgePath, protectedName } from "../../src/paths/index.ts";
+import { isPseudoPath, judgeInside, judgePath, protectedInRepository, protectedName } from "../../src/paths/index.ts";
 
 const refusals: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /must be a text/],
@@ -113,6 +114,34 @@ test("protected names are known in any case, at any depth, and in the writings t
     ".idea/workspace.xml",
     ".husky/pre-commit",
     ".githooks/pre-push",
+    ".cursor/mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".claude/agents/x.md",
+    ".claude.json",
+    ".vscode/mcp.json",
+    ".pre-commit-config.yaml",
+    ".npmrc",
+    "packages/a/.yarnrc.yml",
+    ".pnpmfile.cjs",
+    ".gitattributes",
+    ".gitmodules",
+    ".gitconfig",
+    ".vimrc",
+    ".exrc",
+    ".tmux.conf",
+    ".Rprofile",
+    ".rprofile",
+    ".pam_environment",
+    ".config/autostart/x.desktop",
+    ".config/systemd/user/x.service",
+    ".config/nvim/init.lua",
+    ".Config/Git/config",
+    ".ssh/authorized_keys",
+    ".gnupg/gpg.conf",
+    ".aws/config",
+    ".local/state/prefork/trust/x",
+    ".LOCAL/State/prefork/TRUST",
   ];
   for (const path of protectedPaths) assert.match(protectedName(path.split("/")) ?? "", / is protected: /, path);
   const ordinary = [
@@ -120,7 +149,15 @@ test("protected names are known in any case, at any depth, and in the writings t
     "AGENTS.md",
     ".claude/CLAUDE.md",
     ".gitignore",
-    ".gitattributes",
+    ".git-blame-ignore-revs",
+    ".editorconfig",
+    ".cursor/rules/style.mdc",
+    ".local/state/prefork/memory/notes.md",
+    ".local/state/prefork",
+    "HEAD",
+    "hooks/useState.ts",
+    "config",
+    "npmrc",
     ".github/workflows/ci.yml",
     ".vscode/extensions.json",
     "src/git/config.ts",
@@ -129,4 +166,38 @@ test("protected names are known in any case, at any depth, and in the writings t
     ".config/app.json",
   ];
   for (const path of ordinary) assert.equal(protectedName(path.split("/")), undefined, path);
+});
+
+test("in a folder that git takes for a repository, what git acts on is protected; so is what would make it one", () => {
+  const isProtected = (name: string, ...found: readonly string[]): boolean =>
+    protectedInRepository(name, found) !== undefined;
+  for (const name of ["HEAD", "config", "Config", "hooks", "info", "objects", "refs", "commondir", "config.worktree"])
+    assert.equal(isProtected(name, "HEAD", "objects", "refs"), true, name);
+  assert.equal(isProtected("README.md", "HEAD", "objects", "refs"), false);
+  assert.equal(isProtected("HEAD", "objects", "refs"), true);
+  assert.equal(isProtected("refs", "HEAD", "objects"), true);
+  assert.equal(isProtected("commondir", "HEAD"), true);
+  assert.equal(isProtected("HEAD", "commondir"), true);
+  assert.equal(isProtected("config", "objects", "refs"), false);
+  assert.equal(isProtected("hooks", "HEAD", "objects"), false);
+  assert.equal(isProtected("HEAD"), false);
+});
+
+test("each name of the document's table is protected, and each that it calls ordinary is not", () => {
+  const page = readFileSync(new URL("../../../../docs/permissions.md", import.meta.url), "utf8");
+  const section = page.slice(page.indexOf("### Protected names"), page.indexOf("### Trying paths"));
+  const codesIn = (text: string): readonly string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+  const ordinary = section.split("\n").filter((line) => line.endsWith("are ordinary files."));
+  assert.equal(ordinary.length, 1);
+  for (const name of ordinary.flatMap(codesIn)) assert.equal(protectedName(name.split("/")), undefined, name);
+  const rows = section.split("\n").filter((line) => /^\| [a-z]/.test(line) && !line.startsWith("| what"));
+  assert.equal(rows.length, 7);
+  const pathsIn = (row: string): readonly string[] => {
+    const [whole = "", some = ""] = (row.split("|")[2] ?? "").split(/;(?= (?:settings,|`tasks))/);
+    if (some === "") return codesIn(whole);
+    const [files, folders] = some.startsWith(" settings") ? [["agents"], codesIn(some)] : [codesIn(some), [".vscode"]];
+    const names = files.filter((name) => name !== ".vscode");
+    return [...codesIn(whole), ...folders.flatMap((folder) => names.map((name) => `${folder}/${name}`))];
+  };
+  for (const path of rows.flatMap(pathsIn)) assert.match(protectedName(path.split("/")) ?? "", / is protected: /, path);
 });

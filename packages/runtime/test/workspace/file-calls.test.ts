@@ -84,6 +84,44 @@ test("what the text of a path hides, the disk tells", async () => {
   assert.deepEqual(treeOf(outside.path), { secret: "644 untouched" });
 });
 
+test("a repository without .git is neither changed nor put together piece by piece", async () => {
+  using place = scratch();
+  place.put("bare/HEAD", "ref: refs/heads/main");
+  place.put("bare/objects/info/x", "");
+  place.put("bare/refs/heads/main", "");
+  await using root = await openRoot(place.path);
+  const before = treeOf(place.path);
+  const write = (judge: typeof check, name: string) =>
+    judge(root, "Write", { file_path: place.at(name), content: "x" });
+  for (const name of ["bare/config", "bare/HEAD", "bare/hooks/post-checkout", "bare/info/attributes"])
+    for (const judge of [check, perform])
+      assert.match((await write(judge, name)).reason, /takes its folder for a repo/);
+  assert.deepEqual(treeOf(place.path), before);
+  assert.equal((await write(perform, "bare/notes.md")).allowed, true);
+  assert.equal((await write(perform, "made/HEAD")).allowed, true);
+  assert.equal((await write(perform, "made/config")).allowed, true);
+  assert.equal((await write(perform, "made/commondir")).allowed, false);
+  assert.equal((await write(perform, "made/refs/x")).allowed, true);
+  assert.equal((await write(perform, "made/objects/x")).allowed, false);
+  assert.deepEqual(Object.keys(treeOf(place.at("made"))), ["HEAD", "config", "refs/", "refs/x"]);
+});
+
+test("several edits of one file are one change, by either tool's name", async () => {
+  using place = scratch();
+  const file_path = place.put("notes", "a b");
+  await using root = await openRoot(place.path);
+  const edits = [
+    { old_string: "a", new_string: "c" },
+    { old_string: "c b", new_string: "d" },
+  ];
+  assert.equal((await perform(root, "Edit", { file_path, edits })).allowed, true);
+  assert.equal(readFileSync(file_path, "utf8"), "d");
+  const elsewhere = { edits: [{ old_string: "d", new_string: "e", file_path: "/etc/hosts" }] };
+  for (const tool of ["Edit", "MultiEdit"])
+    for (const judge of [check, perform])
+      assert.match((await judge(root, tool, { file_path, ...elsewhere })).reason, /does not belong in "edits"/);
+});
+
 test("reading calls pass, others are denied with what may be done instead", async () => {
   using place = scratch();
   await using root = await openRoot(place.path);

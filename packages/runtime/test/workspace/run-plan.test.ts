@@ -212,7 +212,7 @@ const FLOWS: readonly string[] = [
     "ls *.csv | xargs -I{} head -n 1 {}",
     "ls *.csv | xargs -n1 basename",
     "echo a b | xargs",
-    "printf 'a.txt\\0' | xargs -0 cat",
+    "find a.txt -print0 | xargs -0 cat",
   ],
   ...[
     "# only a comment before\nls a.txt",
@@ -335,6 +335,7 @@ test("a program that is not installed gives 127 and a line that says so; the nex
     exitCode: 0,
     ended: "finished",
     truncated: false,
+    refused: "no-such-program: not found in system folders",
   });
   assert.equal((await runPlan(planFor("no-such-program"), { cwd: "/" })).exitCode, 127);
 });

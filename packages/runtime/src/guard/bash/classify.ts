@@ -3,11 +3,13 @@
  *  know. What is run is the plan, never the text.
  *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../../workspace). */
 
+import { belowProblem, walkOf, withoutFollowing } from "./below.ts";
+import { checkFeeding } from "./feeding.ts";
 import { readOptions } from "./options.ts";
 import type { GitFolder, Plan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
 import { gitFolders, type Program, programs, STANDS_FOR } from "./programs/index.ts";
 import { Refusal } from "./refusal.ts";
-import { checkSecrets } from "./secrets.ts";
+import { checkSecrets, folded, joined, type Ways } from "./secrets.ts";
 import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
 import { isWriter } from "./writers.ts";
 
@@ -22,8 +24,7 @@ export type ClassifyOptions = {
 
 export const classify = (text: string, options: ClassifyOptions = {}): Verdict => {
   try {
-    const own = new Set(options.readOnlyPrograms ?? []);
-    const steps = readSteps(text).map((step) => readStep(step, own));
+    const { steps } = readAll(readSteps(text), { own: new Set(options.readOnlyPrograms ?? []), ways: [""] });
     return { verdict: "read-only", reason: "every part only reads", plan: { steps, gitFolders: foldersOf(steps) } };
   } catch (error) {
     if (error instanceof Refusal) return { verdict: error.verdict, reason: error.message };
@@ -31,26 +32,62 @@ export const classify = (text: string, options: ClassifyOptions = {}): Verdict =
   }
 };
 
-const readStep = ({ after, negated, commands, group }: Step, own: ReadonlySet<string>): PlanStep => {
+/** What is known when a step is read: the user's own programs, and the folders that it may run in. */
+type Reading = { readonly own: ReadonlySet<string>; readonly ways: Ways };
+
+type ReadSteps = { readonly steps: readonly PlanStep[]; readonly ways: Ways };
+
+const readAll = (steps: readonly Step[], { own, ways: start }: Reading): ReadSteps => {
+  let ways = start;
+  const read = steps.map((step) => {
+    const [plan, after] = readStep(step, { own, ways });
+    ways = after;
+    return plan;
+  });
+  return { steps: read, ways };
+};
+
+const readStep = (step: Step, reading: Reading): readonly [PlanStep, Ways] => {
+  const { after, negated, commands, group } = step;
+  const { own, ways } = reading;
   if (group) {
-    const steps = group.steps.map((step) => readStep(step, own));
-    return { after, negated, run: { kind: "group", steps, scoped: group.scoped } };
+    const inside = readAll(group.steps, reading);
+    const run = { kind: "group" as const, steps: inside.steps, scoped: group.scoped };
+    return [{ after, negated, run }, group.scoped ? ways : inside.ways];
   }
   const [first] = commands;
   if (first?.words[0]?.text === "cd") {
     if (commands.length > 1 || negated) throw new Refusal("cd stands alone: cd DIR && command");
-    return { after, negated, run: readFolder(first) };
+    const run = readFolder(first, ways);
+    return [{ after, negated, run }, waysAfter(ways, run.folder.text)];
   }
-  return { after, negated, run: { kind: "pipe", commands: commands.map((command) => readCommand(command, own)) } };
+  const read = commands.map((command) => readCommand(command, { own, ways }));
+  checkFeeding(read, (start) => startProblem(start, ways));
+  return [{ after, negated, run: { kind: "pipe", commands: read } }, ways];
 };
 
-const readFolder = ({ words, redirects, assignments }: SimpleCommand): PlanStep["run"] => {
+/** A folder that is not there is not changed to, so both count. */
+const waysAfter = (ways: Ways, folder: string): Ways => {
+  const after = [...new Set([...ways, ...ways.map((way) => joined(way, folder))])];
+  if (after.length > 16) throw new Refusal("changes folder too often; name the folders in the commands");
+  return after;
+};
+
+/** Why a walk may not begin here. */
+const startProblem = ({ text, home }: PlanWord, ways: Ways): string | undefined =>
+  (home ? [text] : ways.map((way) => joined(way, text)))
+    .map((path) => belowProblem(folded(path)))
+    .find((problem) => problem !== undefined);
+
+type ChangeOfFolder = Extract<PlanStep["run"], { readonly kind: "cd" }>;
+
+const readFolder = ({ words, redirects, assignments }: SimpleCommand, ways: Ways): ChangeOfFolder => {
   const [, folder, ...more] = words;
   if (!folder || more.length > 0 || folder.pattern || assignments.length > 0) {
     throw new Refusal("cd takes one plain folder");
   }
   if (folder.text.startsWith("-")) throw new Refusal("cd takes one plain folder, no option");
-  checkSecrets([folder]);
+  checkSecrets([folder], ways);
   if (redirects.length === 0) return { kind: "cd", folder };
   // It prints nothing but its complaint, so all that can be sent away is that.
   if (redirects.some(({ kind }) => kind !== "discard"))
@@ -70,12 +107,12 @@ const LOOKS: Readonly<Record<string, RegExp>> = {
   GIT_OPTIONAL_LOCKS: /^0$/,
 };
 
-const readCommand = ({ words, redirects, assignments }: SimpleCommand, own: ReadonlySet<string>): PlanCommand => {
+const readCommand = ({ words, redirects, assignments }: SimpleCommand, { own, ways }: Reading): PlanCommand => {
   for (const { name, value } of assignments) {
     if (!Object.hasOwn(LOOKS, name) || !LOOKS[name]?.test(value))
       throw new Refusal(`sets ${name}; read-only commands set no variables`);
   }
-  for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file]);
+  for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file], ways);
   const [name, ...args] = words as [PlanWord, ...PlanWord[]];
   const program = programName(name);
   const zone = assignments.some((set) => set.name === "TZ") ? ({ zone: "UTC0" } as const) : {};
@@ -87,8 +124,19 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, own: Read
     text.length === 0
       ? judged
       : judged.map((word) => (text.includes(word) ? { ...word, sought: true as const } : word));
-  if (!known?.silent) checkSecrets(text.length === 0 ? judged : judged.filter((word) => !text.includes(word)));
-  return { program: STANDS_FOR[program] ?? program, args: final, redirects, ...zone };
+  if (!known?.silent) checkSecrets(text.length === 0 ? judged : judged.filter((word) => !text.includes(word)), ways);
+  checkWalk(program, final, ways);
+  const run = withoutFollowing(program, final, known?.rule);
+  return { program: STANDS_FOR[program] ?? program, args: run, redirects, ...zone };
+};
+
+/** A walk begins in each of its starting points, or where the command is. */
+const checkWalk = (program: string, args: readonly PlanWord[], ways: Ways): void => {
+  const walk = walkOf(program, args);
+  if (!walk) return;
+  const starts = walk.starts.length === 0 ? [{ text: "." }] : walk.starts;
+  const problem = starts.map((start) => startProblem(start, ways)).find((one) => one !== undefined);
+  if (problem !== undefined) throw new Refusal(problem);
 };
 
 /** System folders: a path there names the same program as the bare name. */
@@ -109,7 +157,8 @@ const judge = (name: string, args: readonly PlanWord[], anyNames: boolean): read
     throw new Refusal(`${name} is not a known read-only program`);
   }
   if (asksHelp(program, args) && !anyNames) return args;
-  if (anyNames && !program.harmless) throw new Refusal(`${name} may not be given names that only turn up when it runs`);
+  if (anyNames && !program.harmless)
+    throw new Refusal(`${name} could take a name that turns up for an option; use find DIR -exec ${name} … {} +`);
   if (!program.harmless) checkPatterns(name, args);
   return program.read ? program.read(args, inner) : judgeOptions(name, args, { program, anyNames });
 };
@@ -161,12 +210,13 @@ const judgeOptions = (
 const gitInside = (program: string, [, inside, ...more]: readonly PlanWord[]): readonly PlanWord[] | undefined =>
   program === "timeout" && inside?.text === "git" ? more : undefined;
 
-type Ways = readonly (readonly PlanWord[])[];
+/** Each `cd` on the way, as it is written. */
+type GitWays = readonly (readonly PlanWord[])[];
 
 /** Where git will run: after each `cd` that may have happened, and through its own `-C`. */
 const foldersOf = (steps: readonly PlanStep[]): Plan["gitFolders"] => {
   const found: GitFolder[] = [];
-  const walk = (part: readonly PlanStep[], start: Ways): Ways => {
+  const walk = (part: readonly PlanStep[], start: GitWays): GitWays => {
     let reached = start;
     for (const { run } of part) {
       if (run.kind === "cd") reached = [...reached, ...reached.map((way) => [...way, run.folder])];

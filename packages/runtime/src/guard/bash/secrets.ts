@@ -54,7 +54,7 @@ export const noFileProblem = (path: string): string | undefined =>
   NO_FILE.test(folded(path)) || THROUGH_LINKS.test(path) ? `${path} is no plain file` : undefined;
 
 /** Without doubled slashes, `.`, and `..` after a name. */
-const folded = (path: string): string => {
+export const folded = (path: string): string => {
   if (!path.includes("/")) return path === "." ? "" : path;
   const parts: string[] = [];
   for (const part of path.split("/")) {
@@ -72,14 +72,24 @@ const pathsIn = (text: string): readonly string[] => {
   return value === undefined ? [text, ...[2, 3, 4, 5].map((letters) => text.slice(letters))] : [value];
 };
 
-export const checkSecrets = (words: readonly PlanWord[]): void => {
-  for (const { text, pattern } of words) {
-    for (const path of pathsIn(text)) {
+/** Folders that a command may be in, as far as the text says: `""` is where it started. */
+export type Ways = readonly string[];
+
+/** `ways`: a name counts from each of these folders. */
+export const checkSecrets = (words: readonly PlanWord[], ways: Ways = [""]): void => {
+  for (const { text, pattern, home } of words) {
+    for (const path of pathsIn(text).flatMap((one) => (home ? [one] : ways.map((way) => joined(way, one))))) {
       const problem = pathProblem(path) ?? (pattern ? patternProblem(path) : undefined);
       if (problem !== undefined) throw new Refusal(problem);
     }
   }
 };
+
+/** A name as it is reached from a folder. */
+export const joined = (folder: string, name: string): string =>
+  folder === "" || name.startsWith("/") || name.startsWith("~")
+    ? name
+    : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
 
 /** Could this part of a pattern stand for one of these names? They are short, so trying takes no time to speak of. */
 const couldBe = (part: string, names: readonly string[]): boolean => {

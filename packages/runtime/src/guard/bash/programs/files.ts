@@ -2,7 +2,8 @@
 
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type ProgramTable, program } from "./program.ts";
+import { type Program, type ProgramTable, program } from "./program.ts";
+import { narrowFormats } from "./widths.ts";
 
 const isNumber = (word: PlanWord | undefined): boolean => word === undefined || /^-?\d+$/.test(word.text);
 
@@ -29,12 +30,30 @@ const fd = program({
     "hidden no-ignore unrestricted case-sensitive ignore-case glob regex fixed-strings absolute-path list-details follow " +
     "full-path print0 max-depth= min-depth= exact-depth= exclude= type= extension= size= changed-within= changed-before= " +
     "owner= color= max-results= base-directory= path-separator= no-ignore-vcs prune one-file-system quiet version",
+  check: ({ options }) => {
+    if (options.some(({ name, value = "" }) => name === "j" && !/^\d{1,2}$/.test(value)))
+      throw new Refusal("fd -j takes a small number");
+  },
 });
 
 const readPwd = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (words.some(({ text }) => !/^-[LP]$/.test(text))) throw new Refusal("pwd takes no words");
   return words.length === 0 ? [{ text: "-L" }] : words;
 };
+
+/** Lists what is in a packed file or prints it; without being told to print, it would put another file in its place. */
+const packer = (name: string): Program =>
+  program({
+    flags: name === "bzip2" ? "cdkqv" : "lvcdkq",
+    long:
+      name === "bzip2"
+        ? "stdout decompress keep quiet verbose version"
+        : "list verbose stdout to-stdout decompress uncompress keep quiet version",
+    check: ({ options }) => {
+      if (!options.some(({ name: option }) => ["l", "list", "c", "stdout", "to-stdout"].includes(option)))
+        throw new Refusal(`${name} may only list and print: gzip -l FILE, gzip -dc FILE`, "write");
+    },
+  });
 
 export const filePrograms: ProgramTable = {
   ls: program({
@@ -46,6 +65,7 @@ export const filePrograms: ProgramTable = {
       "numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style= reverse recursive size sort= " +
       "time= time-style= tabsize= width= context zero hyperlink? version",
     harmless: true,
+    check: narrowFormats("ls", "time-style"),
   }),
   dir: program({ flags: "alhRrtS1", harmless: true }),
   stat: program({
@@ -54,6 +74,7 @@ export const filePrograms: ProgramTable = {
     long: "dereference file-system format= printf= terse cached= version",
     least: 1,
     harmless: true,
+    check: narrowFormats("stat", "c", "format", "printf"),
   }),
   file: program({
     flags: "bhikLNrvE0", // not p: it sets the time of access
@@ -65,6 +86,7 @@ export const filePrograms: ProgramTable = {
     valued: "Bdtx",
     long: "null all apparent-size block-size= bytes total dereference-args max-depth= human-readable inodes count-links dereference separate-dirs si summarize threshold= time? time-style= exclude= one-file-system version",
     harmless: true,
+    check: narrowFormats("du", "time-style"),
   }),
   df: program({
     flags: "ahHiklPT",
@@ -76,6 +98,7 @@ export const filePrograms: ProgramTable = {
     valued: "LPI",
     long: "dirsfirst filesfirst prune noreport du si inodes device gitignore matchdirs fromfile sort? filelimit= timefmt= version",
     apart: true, // in -Lo the o would name an output file
+    check: narrowFormats("tree", "timefmt"),
   }),
   realpath: program({
     flags: "emLPqsz",
@@ -128,14 +151,10 @@ export const filePrograms: ProgramTable = {
       return words;
     },
   }),
-  gzip: program({
-    flags: "lvcdkq",
-    long: "list verbose stdout to-stdout decompress uncompress keep quiet version",
-    check: ({ options }) => {
-      if (!options.some(({ name }) => ["l", "list", "c", "stdout", "to-stdout"].includes(name)))
-        throw new Refusal("gzip may only list and print: gzip -l FILE, gzip -dc FILE", "write");
-    },
-  }),
+  gzip: packer("gzip"),
+  gunzip: packer("gunzip"),
+  xz: packer("xz"),
+  bzip2: packer("bzip2"),
   zcat: program({ least: 1 }),
   bzcat: program({ least: 1 }),
   xzcat: program({ least: 1 }),

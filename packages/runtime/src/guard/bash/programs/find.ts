@@ -1,10 +1,13 @@
 /** find: its expression has a grammar of its own.
  *  Invariant: tests and printing only; -exec only of programs that only read whatever names they are given. A name that
- *  find hands over starts with the folder it was found in, so it is never an option. */
+ *  find hands over starts with the folder it was found in, so it is never an option; and it is never a link, which
+ *  could lead out of that folder. */
 
+import { LISTS_NAMES } from "../feeding.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { type InnerCommand, type ProgramTable, program } from "./program.ts";
+import { checkRepeats, checkWidth } from "./widths.ts";
 
 /** How many words each part of an expression takes. */
 const PARTS: Readonly<Record<string, number>> = {
@@ -88,15 +91,29 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): void =
     if (values.length < takes || values.some((value) => (value.pattern && !open) || value.home)) {
       throw new Refusal(`find ${text} needs a quoted value`);
     }
+    const [value] = values;
+    if (value && text === "-printf") checkWidth("find -printf", value.text);
+    if (value && /^-i?regex$/.test(text)) checkRepeats("find", value.text);
     at += 1 + takes;
   }
+};
+
+/** No link is handed to a program that reads contents: the test stands right before each -exec. */
+const withoutLinks = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const runs = words.flatMap(({ text }, at) => (text === "-exec" ? [words[at + 1]?.text ?? ""] : []));
+  if (runs.every((name) => LISTS_NAMES.includes(name))) return words;
+  if (words.some(({ text }) => text === "-L" || text === "-follow"))
+    throw new Refusal("find -L -exec reads where links lead; leave out -L");
+  return words.flatMap((word) =>
+    word.text === "-exec" ? [{ text: "!" }, { text: "-type" }, { text: "l" }, word] : [word],
+  );
 };
 
 export const findPrograms: ProgramTable = {
   find: program({
     read: (words, inner) => {
       readExpression(words, inner);
-      return words;
+      return withoutLinks(words);
     },
     looksFor: (words) =>
       words.filter(({ text }, at) => /^\/(proc|sys|dev)(\/\*)?$/.test(text) && words[at - 1]?.text === "-path"),

@@ -7,7 +7,10 @@ import type { Given, OptionRule } from "../options.ts";
 import { compile, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
+import { checkConfig } from "./git-config.ts";
+import { DASHED, DIFF, DIFF_FLAGS, DIFF_GLUED, DIFF_VALUED, LOG, LOG_FLAGS, LOG_VALUED } from "./git-options.ts";
 import { type ProgramTable, program } from "./program.ts";
+import { checkRepeats, checkWidth } from "./widths.ts";
 
 type Subcommand = OptionRule & {
   readonly most?: number;
@@ -25,41 +28,25 @@ const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never =
   throw new Refusal(`git ${text}`, verdict);
 };
 
-// --- options shared by everything that shows changes -------------------------------------------------------------------
-
-const DIFF =
-  "patch no-patch unified? raw patch-with-raw patch-with-stat minimal patience histogram diff-algorithm= stat? stat-width= " +
-  "stat-name-width= stat-count= stat-graph-width= numstat shortstat dirstat? summary compact-summary name-only name-status " +
-  "color? no-color color-moved? no-color-moved word-diff? word-diff-regex= color-words? no-renames rename-empty " +
-  "no-rename-empty check full-index binary abbrev? break-rewrites? find-renames? find-copies? find-copies-harder " +
-  "irreversible-delete diff-filter= pickaxe-all pickaxe-regex relative? no-relative text ignore-cr-at-eol " +
-  "ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines= inter-hunk-context= " +
-  "function-context exit-code quiet no-ext-diff no-textconv src-prefix= dst-prefix= no-prefix default-prefix line-prefix= " +
-  "anchored= indent-heuristic no-indent-heuristic ita-invisible-in-index cc combined-all-paths skip-to= rotate-to= ws-error-highlight=";
-const DIFF_FLAGS = "pusRratzWwb";
-const DIFF_VALUED = "SGOlI";
-const DIFF_GLUED = "UMCBDX";
-/** They search for text, which may start with a dash. */
-const DASHED = "S G grep";
-
-const LOG =
-  "oneline graph no-graph all branches? tags? remotes? glob= exclude= since= after= until= before= author= committer= grep= " +
-  "all-match invert-grep regexp-ignore-case extended-regexp fixed-strings basic-regexp perl-regexp merges no-merges " +
-  "first-parent follow decorate? no-decorate clear-decorations decorate-refs= decorate-refs-exclude= pretty? format= " +
-  "abbrev-commit no-abbrev-commit no-abbrev date= relative-date reverse topo-order date-order author-date-order max-count= " +
-  "skip= left-right left-only right-only cherry-pick cherry-mark cherry boundary simplify-by-decoration full-history dense " +
-  "sparse simplify-merges ancestry-path? show-pulls walk-reflogs source log-size notes? no-notes encoding= expand-tabs? " +
-  "no-expand-tabs children parents mailmap use-mailmap no-mailmap no-use-mailmap no-walk? do-walk min-parents= max-parents= " +
-  "no-min-parents no-max-parents bisect reflog not diff-merges= no-diff-merges full-diff root";
-const LOG_FLAGS = "iEFPgmcq";
-const LOG_VALUED = "nL";
-
 /** `%G` in a format asks for a signature check, which starts another program; `remerge` makes a merge to compare with. */
 const noSignature = (given: Given): void => {
   for (const { name, value = "" } of given.options) {
     if (["format", "pretty", "sort", "group"].includes(name) && /%[-+ ]?G|signature/i.test(value))
       refuse(`--${name}: signatures are not checked`);
     if (name === "diff-merges" && /^r/.test(value)) refuse(`--diff-merges=${value} writes objects`);
+    if (/^(format|pretty|date)$/.test(name)) checkWidth("git", value);
+    if (/^(expand-tabs|w|threads)$/.test(name) && /\d{4}/.test(value)) refuse(`--${name}=${value}: a smaller number`);
+  }
+};
+
+/** Formats that are git's own, or written out. A name that only a repository knows could stand for anything. */
+const PRETTY = /^(oneline|short|medium|full|fuller|reference|email|raw|mboxrd|)$|^t?format:|%/;
+
+const knownFormat = (given: Given): void => {
+  noSignature(given);
+  for (const { name, value = "" } of given.options) {
+    if (/^(format|pretty)$/.test(name) && !PRETTY.test(value))
+      refuse(`--${name}=${value} is no format of git itself; write it out: --format='%h %s'`);
   }
 };
 
@@ -81,7 +68,7 @@ const logRule: Subcommand = {
   long: `${DIFF} ${LOG}`,
   dashed: DASHED,
   count: true,
-  check: noSignature,
+  check: knownFormat,
   forced: NO_DRIVERS,
 };
 
@@ -131,7 +118,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     ...diffRule,
     flags: `${DIFF_FLAGS}mcv`,
     long: `${DIFF} root no-commit-id always pretty? format= merge-base`,
-    check: noSignature,
+    check: knownFormat,
   },
   "diff-index": { ...diffRule, flags: `${DIFF_FLAGS}m`, long: `${DIFF} cached merge-base` },
   "diff-files": { ...diffRule, flags: `${DIFF_FLAGS}0123cq` },
@@ -145,7 +132,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     flags: "snec",
     glued: "w",
     long: `${LOG} summary numbered email group= committer`,
-    check: noSignature,
+    check: knownFormat,
   },
   blame: blameRule,
   annotate: blameRule,
@@ -167,6 +154,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
       "extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only " +
       "files-without-match null only-matching count color? no-color break heading show-function context= after-context= " +
       "before-context= function-context max-count= max-depth= threads= and or not all-match quiet recursive no-recursive no-textconv",
+    check: noSignature,
   },
   branch: {
     flags: "avril",
@@ -192,9 +180,11 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   },
   stash: {
     ...logRule,
+    flags: `${DIFF_FLAGS}${LOG_FLAGS}`,
+    long: `${DIFF} ${LOG} include-untracked only-untracked`,
     verbFirst: true,
     check: (given) => {
-      noSignature(given);
+      knownFormat(given);
       if (given.operands.length === 0) refuse("stash puts changes away; use git stash list", "write");
       firstOperand("stash", ["list", "show"])(given);
     },
@@ -203,7 +193,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   reflog: {
     ...logRule,
     check: (given) => {
-      noSignature(given);
+      knownFormat(given);
       const [first] = given.operands;
       // Verbs are bare words; a name with one of these signs is a branch or a place in its history.
       if (first && /[@/~^]/.test(first.text)) return;
@@ -238,18 +228,61 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   },
   config: {
     flags: "lz",
-    valued: "",
-    long: "list get get-all get-regexp get-urlmatch show-origin show-scope global local system worktree name-only null type= bool int path default= includes no-includes",
+    long:
+      "list get get-all get-regexp show-origin show-scope global local system worktree name-only null type= bool int path " +
+      "default= includes no-includes",
+    check: checkConfig,
+  },
+  // It compares with the submodules' heads and names those; the folders themselves are not looked into.
+  submodule: {
+    verbFirst: true,
+    long: "cached",
     check: (given) => {
-      const [verb] = given.operands;
-      const asks = has(given, "list", "l", "get", "get-all", "get-regexp", "get-urlmatch");
-      if (verb && (verb.text === "get" || verb.text === "list") && given.operands.length <= 2) return;
-      if (given.operands.length > (asks ? 2 : 1) || (!asks && given.operands.length !== 1))
-        refuse("config may only be read; use git config --get KEY", "write");
-      if (!asks && !/^[\w.-]+\.[\w.*/:@-]+$/.test(verb?.text ?? ""))
-        refuse("config may only be read; use git config --get KEY", "write");
+      if (given.operands.length === 0 && given.options.length > 0) refuse("submodule takes its verb first");
+      firstOperand("submodule", ["status"])(given);
     },
   },
+  bisect: {
+    verbFirst: true,
+    check: (given) => {
+      if (given.operands.length !== 1) refuse("bisect changes the working tree; use git bisect log", "write");
+      firstOperand("bisect", ["log"])(given);
+    },
+  },
+  "sparse-checkout": {
+    verbFirst: true,
+    check: (given) => {
+      if (given.operands.length !== 1)
+        refuse("sparse-checkout changes the working tree; use git sparse-checkout list", "write");
+      firstOperand("sparse-checkout", ["list"])(given);
+    },
+  },
+  // Not -l: it lists all settings.
+  var: {
+    most: 1,
+    check: ({ operands: [name] }) => {
+      if (!/^GIT_(AUTHOR_IDENT|COMMITTER_IDENT|DEFAULT_BRANCH)$/.test(name?.text ?? ""))
+        refuse("var tells who commits: git var GIT_AUTHOR_IDENT");
+    },
+  },
+  // What a patch would do; nothing of it is done unless --apply is added.
+  apply: {
+    flags: "vR",
+    valued: "p",
+    long: "stat numstat summary check verbose reverse",
+    check: (given) => {
+      if (!has(given, "stat", "numstat", "summary", "check"))
+        refuse("apply changes files; use git apply --stat PATCH or --check", "write");
+    },
+  },
+  replace: {
+    flags: "l",
+    long: "list format=",
+    check: (given) => {
+      if (!has(given, "l", "list")) refuse("replace changes something; use git replace --list", "write");
+    },
+  },
+  "patch-id": { long: "stable unstable verbatim", most: 0 },
   "rev-parse": {
     flags: "q",
     long:
@@ -267,7 +300,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "merge-base": { flags: "a", long: "all octopus independent is-ancestor fork-point" },
   "cat-file": {
     flags: "tsep",
-    long: "batch-check? batch-all-objects unordered buffer allow-unknown-type use-mailmap follow-symlinks",
+    long: "batch? batch-check? batch-all-objects unordered buffer allow-unknown-type use-mailmap follow-symlinks",
   },
   "for-each-ref": { long: `count= omit-empty ${refRule}`, check: noSignature },
   "show-ref": { flags: "dsqh", long: "head heads tags branches dereference hash? verify quiet abbrev? exists" },
@@ -288,19 +321,17 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
 const COMPILED = new Map(Object.entries(SUBCOMMANDS).map(([name, sub]) => [name, { ...sub, rule: compile(sub) }]));
 
 const WRITING: readonly string[] = [
-  ...["add", "am", "apply", "bisect", "checkout", "cherry-pick", "clone", "commit", "fetch", "gc", "init", "merge"],
+  ...["add", "am", "checkout", "cherry-pick", "clone", "commit", "fetch", "gc", "init", "merge"],
   ...[
     "mv",
     "prune",
     "pull",
     "push",
     "rebase",
-    "replace",
     "reset",
     "restore",
     "revert",
     "rm",
-    "submodule",
     "switch",
     "update-index",
     "update-ref",
@@ -347,12 +378,15 @@ const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (WRITING.includes(name.text)) refuse(`${name.text} is not read-only`, "write");
   const sub = COMPILED.get(name.text) ?? refuse(`${name.text} is not known to be read-only`);
   const rest = words.slice(at + 1);
+  // Alone it asks for the usage of any subcommand.
+  if (rest.length === 1 && rest[0]?.text === "-h") return [...kept, name, ...rest];
   const given = readOptions(`git ${name.text}`, rest, sub.rule);
   if (sub.most !== undefined && given.operands.length > sub.most) refuse(`${name.text} takes fewer words`, "write");
   if (sub.verbFirst && given.operands.length > 0 && rest[0] !== given.operands[0]) {
     refuse(`${name.text} takes its verb before its options`);
   }
   sub.check?.(given);
+  for (const { text } of rest) checkRepeats("git", text);
   const forced = (sub.forced ?? []).map((text): PlanWord => ({ text }));
   return [{ text: "--no-pager" }, ...kept, name, ...forced, ...rest];
 };

@@ -1,11 +1,12 @@
 /** sed: a small grammar of scripts that only print.
- *  Invariant: addresses and the commands p, P, d, D, q, Q, n, N, h, H, g, G, x, =, l, y and s without w and e; nothing
- *  that reads or writes another file, runs anything, or goes round without taking a line. */
+ *  Invariant: addresses and the commands p, P, d, D, q, Q, n, N, h, H, g, G, x, =, l, y and s without w and e;
+ *  nothing that reads or writes another file, runs anything, goes round without taking a line, or doubles what it keeps. */
 
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { type ProgramTable, program } from "./program.ts";
+import { checkRepeats } from "./widths.ts";
 
 const SCRIPT_HELP = "sed may print: sed -n '10,20p' FILE, or sed 's/a/b/' FILE";
 
@@ -80,6 +81,7 @@ const ALL_LINES = /^\s*:([a-z])\s*[;\n]\s*N\s*[;\n]\s*\$!\s*b\s*\1\s*[;\n]/;
 
 /** One script: addressed commands separated by `;` or newlines, braces around some of them. */
 export const checkSedScript = (script: string): void => {
+  checkRepeats("sed", script);
   if (/[^\n\t\x20-\x7e\u00a0-\uffff]/.test(script)) refuse();
   let at = ALL_LINES.exec(script)?.[0].length ?? 0;
   let depth = 0;
@@ -112,6 +114,14 @@ export const checkSedScript = (script: string): void => {
   }
   // D starts again with what is left: if something is put back each time, for ever.
   if (depth !== 0 || (used.includes("D") && /[syGgx]/.test(used))) refuse();
+  checkGrowth(script, used);
+};
+
+/** What is kept from line to line may not be joined to itself: after some lines it would fill the memory. */
+const checkGrowth = (script: string, used: string): void => {
+  const joins = used.replace(/[^GH]/g, "").length;
+  if ((joins > 1 && /[hHxg]/.test(used)) || /g.*[GH]/.test(used)) refuse();
+  if (/[hHx]/.test(used) && /&.*&|(\\\d).*\1/.test(script)) refuse();
 };
 
 const sedRule = program({

@@ -1,7 +1,10 @@
-/** Programs that tell about the machine, print words, or only ask for a version. */
+/** Programs that tell about the machine, or print words. */
 
+import { readOptions } from "../options.ts";
+import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type Program, type ProgramTable, program } from "./program.ts";
+import { type ProgramTable, program } from "./program.ts";
+import { checkWidth, narrowFormats } from "./widths.ts";
 
 const quiet = program({});
 
@@ -15,26 +18,26 @@ const COLUMN =
 const COLUMNS = new RegExp(`^[+-]?(${COLUMN})(:\\d+)?(=[\\w %]*)?([, ][+-]?(${COLUMN})(:\\d+)?(=[\\w %]*)?)*$`);
 const isColumns = (text: string): boolean => COLUMNS.test(text);
 
-/** Interpreters and tool chains: only the question for their version. Those that fetch or start the version a project
- *  asks for before they answer (yarn, pnpm) are left out. */
-const versionOnly = (...forms: readonly string[]) =>
-  program({
-    read: (words) => {
-      const given = words.map(({ text }) => text).join(" ");
-      if (words.length === 1 && forms.includes(given)) return words;
-      throw new Refusal(`only its version may be asked for: ${forms[0]}`);
-    },
-  });
+const seqRule = program({ flags: "w", valued: "fs", long: "equal-width format= separator= version" }).rule;
 
-/** Never the bare word: an interpreter would run a file of that name. */
-const usual = versionOnly("--version", "-v");
-/** Without figures about itself, for which it would make a folder. */
-const javaVersion = (quiet: string): Program => {
-  const asked = versionOnly("-version", "--version");
-  return program({ read: (words, inner) => [{ text: quiet }, ...(asked.read?.(words, inner) ?? [])] });
+/** Numbers below zero look like options. */
+const readSeq = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const isNumber = ({ text }: PlanWord): boolean => /^-?\d{1,7}(\.\d{1,3})?$/.test(text);
+  const given = readOptions(
+    "seq",
+    words.filter((word) => !isNumber(word)),
+    seqRule,
+  );
+  narrowFormats("seq", "f", "format")(given);
+  const numbers = words.filter(isNumber).map(({ text }) => Number(text));
+  const asksVersion = given.options.some(({ name }) => name === "version");
+  if (given.operands.length > 0 || numbers.length > 3 || (numbers.length === 0 && !asksVersion))
+    throw new Refusal("seq takes one to three numbers of at most seven digits");
+  const [first = 1, step = 1, last = 1] =
+    numbers.length === 3 ? numbers : [numbers.length === 2 ? numbers[0] : 1, 1, numbers.at(-1)];
+  if (step === 0 || Math.abs((last - first) / step) > 10_000_000) throw new Refusal("seq counts too far");
+  return words;
 };
-const capital = versionOnly("--version", "-V");
-const dashes = versionOnly("--version");
 
 export const systemPrograms: ProgramTable = {
   true: quiet,
@@ -49,6 +52,7 @@ export const systemPrograms: ProgramTable = {
       }
       // bash's own printf stores a count where %n says, and computes the place.
       if (/%[^%a-zA-Z]*n/.test(words[0].text)) throw new Refusal("printf may not use %n");
+      checkWidth("printf", words[0].text);
       return words;
     },
     harmless: true,
@@ -61,19 +65,10 @@ export const systemPrograms: ProgramTable = {
     check: ({ operands }) => {
       if (operands.some(({ text, pattern }) => pattern || !text.startsWith("+")))
         throw new Refusal("date may only print: date +FORMAT", "write");
+      for (const { text } of operands) checkWidth("date", text);
     },
   }),
-  seq: program({
-    flags: "w",
-    valued: "fs",
-    long: "equal-width format= separator= version",
-    least: 1,
-    most: 3,
-    check: ({ operands }) => {
-      if (operands.some(({ text }) => !/^-?\d{1,7}(\.\d{1,3})?$/.test(text)))
-        throw new Refusal("seq takes numbers of at most seven digits");
-    },
-  }),
+  seq: program({ read: readSeq }),
   expr: program({
     read: (words) => {
       if (words.some(({ pattern }) => pattern)) throw new Refusal("quote the * of expr");
@@ -97,7 +92,45 @@ export const systemPrograms: ProgramTable = {
     long: "bytes kilo mega giga kibi mebi gibi human lohi total wide si version",
     most: 0,
   }),
-  lscpu: program({ flags: "aJ", long: "all json version", most: 0 }),
+  lscpu: program({ flags: "aJ", glued: "ep", long: "all json extended? parse? version", most: 0 }),
+  lsblk: program({
+    flags: "abdfilmnpPrstSJOTz",
+    valued: "oeIx",
+    long: "all bytes nodeps fs ascii inverse list perms noheadings paths pairs raw scsi topology json output= output-all sort= version",
+  }),
+  findmnt: program({
+    flags: "aADJlnruvR",
+    valued: "toTSM",
+    long: "all df json list noheadings raw notruncate types= output= target= source= mountpoint= submounts version",
+    most: 2,
+  }),
+  // With anything else it mounts.
+  mount: program({
+    read: (words) => {
+      if (words.length === 0) return words;
+      throw new Refusal("mount may only list: mount, or findmnt", "write");
+    },
+  }),
+  // Not --lookup: it asks for the names of other machines.
+  who: program({ flags: "abdHlmpqrstTuw", long: "all boot count heading users version", most: 0 }),
+  w: program({ flags: "hsufoi", long: "no-header short from version", most: 1 }),
+  last: program({ flags: "aFiRwx", valued: "n", count: true, long: "limit= fullnames fulltimes system" }),
+  vmstat: program({
+    flags: "adfnstwD",
+    valued: "S",
+    long: "active disk stats timestamp wide unit= version",
+    most: 2,
+    // With a delay alone it never ends.
+    check: ({ operands: [delay, count] }) => {
+      if (delay && !(/^[1-5]$/.test(delay.text) && /^[1-5]$/.test(count?.text ?? "")))
+        throw new Refusal("vmstat ends after a count: vmstat 1 3");
+    },
+  }),
+  pstree: program({
+    flags: "aAcghlnpsStTuUZ",
+    long: "arguments ascii show-pids show-parents numeric-sort long",
+    most: 1,
+  }),
   ps: program({
     flags: "AaefFlHLTjwx",
     valued: "oOpCUuGgst",
@@ -135,33 +168,4 @@ export const systemPrograms: ProgramTable = {
   getconf: program({ flags: "a", most: 2 }),
   locale: program({ flags: "ackm", most: 1 }),
   tty: program({ flags: "s", most: 0 }),
-  node: usual,
-  npm: usual, // not the bare word: it goes on to ask the registry for news
-  npx: dashes,
-  bun: dashes,
-  deno: capital,
-  tsc: usual,
-  // Not -v: it would go on to run what comes from the pipe.
-  python: capital,
-  python3: capital,
-  ruby: usual,
-  perl: versionOnly("--version", "-v"),
-  php: versionOnly("--version", "-v"),
-  java: javaVersion("-XX:-UsePerfData"),
-  javac: javaVersion("-J-XX:-UsePerfData"),
-  go: versionOnly("version"),
-  cargo: versionOnly("--version", "-V", "version"),
-  rustc: capital,
-  gcc: versionOnly("--version", "-v"),
-  "g++": versionOnly("--version", "-v"),
-  clang: versionOnly("--version", "-v"),
-  make: versionOnly("--version", "-v"),
-  cmake: dashes,
-  docker: versionOnly("--version", "-v"),
-  bash: dashes,
-  zsh: dashes,
-  curl: capital,
-  wget: capital,
-  ssh: versionOnly("-V"),
-  openssl: versionOnly("version"),
 };

@@ -4,10 +4,12 @@ import { type CompiledRule, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { type Program, type ProgramTable, program } from "./program.ts";
+import { both, checkRepeats, narrowFormats, smallNumbers } from "./widths.ts";
 
+/** Not -c: it reads the names of what it opens from a file. */
 const sums = program({
-  flags: "btcwz",
-  long: "binary text check tag status quiet warn strict ignore-missing zero",
+  flags: "btz",
+  long: "binary text tag zero version",
   harmless: true,
 });
 
@@ -32,6 +34,13 @@ const grep: Program = program({
     "before-context= context= text binary-files= devices= directories= exclude= exclude-from= exclude-dir= include= " +
     "recursive dereference-recursive line-buffered binary null-data version",
   harmless: true,
+  // A pipe or a device among the files would keep it waiting.
+  check: ({ options, operands }) => {
+    for (const { text } of operands) checkRepeats("grep", text);
+    for (const { value = "" } of options) checkRepeats("grep", value);
+    if (options.some(({ name, value }) => /^(D|devices)$/.test(name) && value !== "skip"))
+      throw new Refusal("grep -D takes skip, and no other word");
+  },
 });
 
 const ripgrep: Program = program({
@@ -41,68 +50,31 @@ const ripgrep: Program = program({
   dashed: "e regexp",
   long:
     "after-context= before-context= context= auto-hybrid-regex no-config binary block-buffered byte-offset case-sensitive " +
-    "color= colors= column context-separator= count count-matches crlf debug dfa-size-limit= encoding= engine= " +
+    "color= colors= column context-separator= count count-matches crlf debug encoding= engine= " +
     "field-context-separator= field-match-separator= file= files files-with-matches files-without-match fixed-strings " +
     "follow glob= glob-case-insensitive heading no-heading hidden iglob= ignore-case ignore-file= include-zero " +
     "invert-match json line-buffered line-number no-line-number line-regexp max-columns= max-columns-preview max-count= " +
     "max-depth= max-filesize= mmap multiline multiline-dotall no-ignore no-ignore-dot no-ignore-exclude no-ignore-files " +
     "no-ignore-global no-ignore-messages no-ignore-parent no-ignore-vcs no-messages no-mmap no-unicode null null-data " +
-    "one-file-system only-matching passthru path-separator= pcre2 pretty quiet regexp= regex-size-limit= replace= " +
+    "one-file-system only-matching passthru path-separator= pcre2 pretty quiet regexp= replace= " +
     "smart-case sort= sortr= stats text threads= trim type= type-add= type-clear= type-list type-not= unrestricted " +
     "version vimgrep with-filename no-filename word-regexp",
   // `type-add` can include other types by name and nothing else; it names globs, not programs.
-});
-
-const sort = program({
-  flags: "bdfghiMnRrVcCmsuz",
-  valued: "kStT",
-  long:
-    "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort human-numeric-sort ignore-nonprinting " +
-    "month-sort numeric-sort random-sort reverse version-sort check? merge key= stable buffer-size= field-separator= " +
-    "unique zero-terminated sort= parallel= debug version",
   check: ({ options }) => {
-    if (options.some(({ name }) => name === "T")) throw new Refusal("sort -T chooses where to write; leave it out");
+    if (options.some(({ name, value = "" }) => /^(j|threads)$/.test(name) && !/^\d{1,2}$/.test(value)))
+      throw new Refusal("rg -j takes a small number");
   },
 });
 
-const jqRule = program({
-  flags: "rcsSenMCjaRh",
+/** Not -T, which chooses where to write, nor -S, which takes any amount of memory. */
+const sort = program({
+  flags: "bdfghiMnRrVcCmsuz",
+  valued: "kt",
   long:
-    "raw-output compact-output slurp sort-keys exit-status null-input monochrome-output color-output join-output " +
-    "ascii-output raw-input tab indent= seq stream version",
-}).rule;
-
-/** Options that name a variable and its value. A filter can neither write nor run; modules would be code of the project. */
-const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
-  const plain: PlanWord[] = [];
-  for (let at = 0; at < words.length; at += 1) {
-    const word = words[at] as PlanWord;
-    if (!/^--(arg|argjson|slurpfile|rawfile)$/.test(word.text)) plain.push(word);
-    else {
-      if (words.slice(at, at + 3).some(({ pattern }) => pattern))
-        throw new Refusal(`jq ${word.text} needs plain words`);
-      at += 2;
-    }
-  }
-  const { operands, options } = readOptions("jq", plain, jqRule);
-  if (words.length === 1 && options.some(({ name }) => name === "version" || name === "h")) return words;
-  const [filter] = operands;
-  if (!filter || filter.home) throw new Refusal("quote the jq filter");
-  if (filter.pattern) {
-    if (!filter.text.startsWith(".")) throw new Refusal("quote the jq filter");
-    // `.[0]` without quotes: a filter, whatever files there are.
-    const literal = { text: filter.text.replace(/\\(.)/gs, "$1") };
-    return readJq(words.map((word) => (word === filter ? literal : word)));
-  }
-  if (/\$ENV|\$__prog_args|(?<![.\w$"])env\b(?!\s*:)/.test(filter.text))
-    throw new Refusal("jq may not show the environment");
-  if (/(?<![.\w$"])(repeat|until|while|infinite|def)\b(?!\s*:)/.test(filter.text))
-    throw new Refusal("a jq filter that may never end is not read; write it without def and loops");
-  // A field (`.include`) or a text (`"include"`) of that name is no directive: those stand at the start of a filter.
-  if (/(?<![.\w$"])(import|include|modulemeta)\b/.test(filter.text))
-    throw new Refusal("jq modules are not read; write the filter out");
-  return words;
-};
+    "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort human-numeric-sort ignore-nonprinting " +
+    "month-sort numeric-sort random-sort reverse version-sort check? merge key= stable field-separator= " +
+    "unique zero-terminated sort= debug version",
+});
 
 export const textPrograms: ProgramTable = {
   cat: program({
@@ -117,6 +89,7 @@ export const textPrograms: ProgramTable = {
     valued: "bdfhilnsvw",
     long: "body-numbering= number-format= number-width= starting-line-number= line-increment= number-separator= version",
     harmless: true,
+    check: smallNumbers("nl", "w", "number-width"),
   }),
   head: program({
     flags: "qvz",
@@ -149,9 +122,23 @@ export const textPrograms: ProgramTable = {
     least: 1,
     most: 2,
     harmless: true,
+    // `[x*99999]` is that many letters.
+    check: ({ operands }) => {
+      if (operands.some(({ text }) => /\*\d{5}/.test(text)))
+        throw new Refusal("tr repeats a letter at most 9999 times");
+    },
   }),
   sort,
-  shuf: program({ flags: "z", valued: "in", long: "head-count= input-range= zero-terminated version", most: 1 }),
+  shuf: program({
+    flags: "z",
+    valued: "in",
+    long: "head-count= input-range= zero-terminated version",
+    most: 1,
+    check: ({ options }) => {
+      if (options.some(({ name, value = "" }) => /^(i|input-range)$/.test(name) && /\d{8}/.test(value)))
+        throw new Refusal("shuf -i takes numbers of at most seven digits");
+    },
+  }),
   uniq: program({
     flags: "cdDiuz",
     valued: "fsw",
@@ -200,14 +187,28 @@ export const textPrograms: ProgramTable = {
       "from= to= from-unit= to-unit= padding= field= format= suffix= round= delimiter= grouping header? invalid= " +
       "zero-terminated version",
     harmless: true,
+    check: both(smallNumbers("numfmt", "padding", "header"), narrowFormats("numfmt", "format")),
   }),
-  expand: program({ flags: "i", valued: "t", long: "initial tabs= version", harmless: true }),
-  unexpand: program({ flags: "a", valued: "t", long: "all first-only tabs= version", harmless: true }),
+  expand: program({
+    flags: "i",
+    valued: "t",
+    long: "initial tabs= version",
+    harmless: true,
+    check: smallNumbers("expand", "t", "tabs"),
+  }),
+  unexpand: program({
+    flags: "a",
+    valued: "t",
+    long: "all first-only tabs= version",
+    harmless: true,
+    check: smallNumbers("unexpand", "t", "tabs"),
+  }),
   column: program({
-    flags: "txneJLR",
+    flags: "txneJL",
     valued: "csoNHRTlEWdOp",
     long: "table separator= output-separator= output-width= table-columns= json version",
     harmless: true,
+    check: smallNumbers("column", "c", "output-width", "l"),
   }),
   diff: program({
     flags: "qsruyNBbwaiEtTZcpd",
@@ -219,6 +220,7 @@ export const textPrograms: ProgramTable = {
       "suppress-common-lines left-column exclude= color? no-dereference strip-trailing-cr show-c-function label= normal version",
     least: 2,
     most: 2,
+    check: smallNumbers("diff", "W", "width"),
   }),
   cmp: program({
     flags: "bls",
@@ -234,31 +236,23 @@ export const textPrograms: ProgramTable = {
   rg: ripgrep,
   od: program({
     flags: "abcdfhilosxv",
-    valued: "AjNStw",
+    valued: "AjNSt",
+    glued: "w",
     long: "address-radix= skip-bytes= read-bytes= format= output-duplicates width? endian= version",
     harmless: true,
+    check: smallNumbers("od", "w", "width", "S"),
   }),
   hexdump: program({
     flags: "bcCdovx",
     valued: "ens",
     long: "canonical length= skip= no-squeezing version",
     harmless: true,
+    check: smallNumbers("hexdump", "e"),
   }),
-  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true }),
+  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true, check: smallNumbers("hexdump", "e") }),
   // After the first file it takes any word for the output, and `-ps` is one option.
   xxd: program({ flags: "abeEipuC", valued: "cglos", most: 1, strict: true, apart: true, single: true }),
-  strings: program({
-    flags: "afw",
-    valued: "nte",
-    count: true,
-    long: "all print-file-name bytes= radix= encoding= version",
-    // The binutils read more words from a file that is named with @.
-    check: ({ operands }) => {
-      if (operands.some(({ text }) => text.startsWith("@")))
-        throw new Refusal("strings @FILE reads options from it; put ./ before it");
-    },
-  }),
-  shasum: program({ flags: "bcpstwUq0", valued: "a", long: "algorithm= binary check text status warn version" }),
+  shasum: program({ flags: "btU0", valued: "a", long: "algorithm= binary text version" }),
   md5sum: sums,
   sha1sum: sums,
   sha224sum: sums,
@@ -266,9 +260,8 @@ export const textPrograms: ProgramTable = {
   sha384sum: sums,
   sha512sum: sums,
   b2sum: sums,
-  cksum: program({ long: "version", harmless: true }),
+  cksum: program({ valued: "a", long: "algorithm= tag untagged zero version", harmless: true }),
   sum: program({ flags: "rs", harmless: true }),
   base64: program({ flags: "di", valued: "w", long: "decode ignore-garbage wrap= version", most: 1, harmless: true }),
   base32: program({ flags: "di", valued: "w", long: "decode ignore-garbage wrap= version", most: 1, harmless: true }),
-  jq: program({ read: readJq }),
 };

@@ -4,6 +4,7 @@ import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { type InnerCommand, type ProgramTable, program } from "./program.ts";
+import { smallNumbers } from "./widths.ts";
 
 const xargsRule = program({
   flags: "0rtx",
@@ -18,7 +19,14 @@ const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly Pl
   const [name] = operands;
   // What xargs does without a command, written out.
   if (!name) return [...options, { text: "echo" }];
+  smallNumbers("xargs", "P", "n", "L", "s", "max-procs", "max-args", "max-lines")({ options: given, operands });
   for (const { name: option, value = "" } of given) {
+    if (
+      option === "I" &&
+      name.text === "jq" &&
+      operands.slice(1).some(({ text }) => text.includes(value) && text !== value)
+    )
+      throw new Refusal("xargs would put names into a jq program; give them as whole words");
     if (option === "I" && (!PLACES.includes(value) || name.text.includes(value)))
       throw new Refusal("xargs -I takes {} and a plain program: xargs -I{} grep TEXT {}");
   }

@@ -1,0 +1,157 @@
+/** Does what an awk program makes stay small?
+ *  Invariant: no text is put together from itself twice, no field is made far beyond the last, no format pads without bound.
+ *  Elsewhere: whether its loops end (awk-loops.ts). */
+
+import { isBounded } from "./awk-loops.ts";
+import { type AwkToken, CHANGES, closing, isIn, refuseAwk, type Span, textAt, topLevel } from "./awk-tokens.ts";
+import { mayMatchNothing } from "./empty-match.ts";
+import { checkRepeats, isWide } from "./widths.ts";
+
+type Tokens = readonly AwkToken[];
+
+/** What stands beside a value that is only compared or counted with. */
+const COUNTS = /^(\?|==|!=|<|>|<=|>=|~|!~|in|[-+*/%^]|&&|\|\|)$/;
+
+/** The names whose text goes into what is put together from `from` on. */
+const joinedFrom = (tokens: Tokens, from: number): readonly string[] => {
+  const found: string[] = [];
+  for (let at = from; at < tokens.length; at += 1) {
+    const { kind, text: word } = tokens[at] as AwkToken;
+    if (kind === "newline" || (kind === "sign" && /^[;{}]$/.test(word))) break;
+    if (kind === "word" && textAt(tokens, at + 1) === "(") {
+      const end = closing(tokens, at + 1);
+      // Numbers, and a part of a length that stands there.
+      const short = word === "substr" && textAt(tokens, end - 2) === "," && Number(textAt(tokens, end - 1)) < 10_000;
+      const commas = topLevel(tokens.slice(at + 2, end)).filter((sign) => sign === ",").length;
+      if (/^(length|index|int|match|split)$/.test(word) || (short && commas === 2)) {
+        at = end;
+        continue;
+      }
+    }
+    const index = kind === "word" && textAt(tokens, at + 1) === "[" ? closing(tokens, at + 1) : at;
+    const numeric = COUNTS.test(textAt(tokens, index + 1)) || /^[-+*/%^]$/.test(textAt(tokens, at - 1));
+    if (kind === "word" && !numeric) found.push(word);
+    at = index;
+    if (word === "$" && !COUNTS.test(textAt(tokens, at + 2))) found.push("$");
+  }
+  return found;
+};
+
+type Made = { readonly name: string; readonly of: readonly string[]; readonly at: number };
+
+/** Each assignment: to what, from what. All fields are one, because each is a part of the line. */
+const assignmentsOf = (tokens: Tokens): readonly Made[] =>
+  tokens.flatMap(({ kind, text: word }, at): readonly Made[] => {
+    if (kind === "word" && word === "split" && textAt(tokens, at + 1) === "(") {
+      const comma = tokens.findIndex(({ text: sign }, index) => index > at && sign === ",");
+      const of = joinedFrom([...tokens.slice(at + 2, Math.max(comma, at + 2))], 0);
+      return [{ name: textAt(tokens, comma + 1), of, at }];
+    }
+    if (kind !== "sign" || word !== "=") return [];
+    let owner = at - 1;
+    for (let depth = 0; owner > 0 && /^[\])]$/.test(textAt(tokens, at - 1)); owner -= 1) {
+      if (/^[\])]$/.test(textAt(tokens, owner))) depth += 1;
+      if (/^[[(]$/.test(textAt(tokens, owner))) depth -= 1;
+      if (depth === 0) {
+        owner -= 1;
+        break;
+      }
+    }
+    const field =
+      textAt(tokens, owner) === "$" || (textAt(tokens, owner - 1) === "$" && textAt(tokens, at - 1) !== "]");
+    return [{ name: field ? "$" : textAt(tokens, owner), of: joinedFrom(tokens, at + 1), at }];
+  });
+
+/** Text that is put together from itself twice has the length of two to the number of rounds. Fields are new on every
+ *  line, so they only grow in a loop. */
+const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
+  const signs = tokens.filter(({ kind, text }) => kind === "sign" && text === "=").length;
+  if (signs > 40) refuseAwk("it has too many assignments");
+  const made = assignmentsOf(tokens);
+  const reached = new Map(made.map(({ name }) => [name, madeFrom(made, name)]));
+  let longest = 1;
+  for (const { name, of, at } of made) {
+    longest *= Math.max(1, of.filter((part) => reached.has(part)).length);
+    if (name === "$" && !loops.some((loop) => isIn(at, loop))) continue;
+    if (of.filter((part) => part === name || reached.get(part)?.has(name)).length > 1)
+      refuseAwk("text that is put together from itself twice grows too fast");
+  }
+  if (longest > 10_000) refuseAwk("text that is put together so often grows too fast");
+  tokens.forEach(({ kind, text: word }, at) => {
+    if (kind !== "word" || !/^(sub|gsub|gensub)$/.test(word) || !loops.some((loop) => isIn(at, loop))) return;
+    const inside = tokens.slice(at + 2, closing(tokens, at + 1));
+    const pattern = inside[0];
+    const replacement = inside[2];
+    const shrinks =
+      textAt(inside, 1) === "," &&
+      replacement?.kind === "text" &&
+      /^[,]?$/.test(textAt(inside, 3)) &&
+      (replacement.text === '""' ||
+        (/^"[^\\&]"$/.test(replacement.text) &&
+          pattern?.kind === "regex" &&
+          !mayMatchNothing(pattern.text.slice(1, -1))));
+    if (!shrinks) refuseAwk("in a loop, gsub may take away or put one letter for another");
+  });
+};
+
+/** All that goes into it, directly or by way of others. */
+const madeFrom = (made: readonly Made[], name: string): ReadonlySet<string> => {
+  const found = new Set<string>();
+  const open = [name];
+  for (const one of open) {
+    for (const { name: owner, of } of made) {
+      if (owner !== one) continue;
+      for (const part of of) {
+        if (!found.has(part)) open.push(part);
+        found.add(part);
+      }
+    }
+  }
+  return found;
+};
+
+/** A field far beyond the last makes all between. */
+const checkFields = (tokens: Tokens): void => {
+  tokens.forEach(({ kind, text: word }, at) => {
+    if (
+      kind === "word" &&
+      word === "NF" &&
+      textAt(tokens, at - 1) !== "$" &&
+      /^[-+*/%^]?=$/.test(textAt(tokens, at + 1))
+    ) {
+      const small = Number(textAt(tokens, at + 2)) < 10_000 && /^([;}\n]|)$/.test(textAt(tokens, at + 3));
+      if (!(small && /^-?=$/.test(textAt(tokens, at + 1)))) refuseAwk("NF may only be made smaller");
+    }
+    if (kind !== "sign" || word !== "$") return;
+    const open = textAt(tokens, at + 1) === "(";
+    const end = open ? closing(tokens, at + 1) : at + 1;
+    if (!CHANGES.test(textAt(tokens, end + 1))) return;
+    const index = tokens
+      .slice(at + 1, end + 1)
+      .map(({ text: sign }) => sign)
+      .join(" ");
+    if (/^\d{1,4}$|^NF$|^\( NF [-+] \d{1,3} \)$/.test(index)) return;
+    if (!/^[A-Za-z_]\w*$/.test(index) || !isBounded(tokens, [{ kind: "word", text: index }]))
+      refuseAwk("which field is changed must be plain");
+  });
+};
+
+/** Formats stand there as they are, and pad to a width that fits a line. */
+const checkFormats = (tokens: Tokens): void => {
+  tokens.forEach(({ kind, text: word }, at) => {
+    if (kind === "text" || kind === "regex") checkRepeats("awk", word);
+    if (kind === "text" && isWide(word)) refuseAwk("a format takes widths of at most four digits: %20s");
+    if (kind !== "word" || !/^s?printf$/.test(word)) return;
+    const format = textAt(tokens, at + 1) === "(" ? at + 2 : at + 1;
+    const plain =
+      tokens[format]?.kind === "text" &&
+      (/^[,);}]$/.test(textAt(tokens, format + 1)) || /^(newline|undefined)$/.test(String(tokens[format + 1]?.kind)));
+    if (!plain) refuseAwk(`${word} takes a format in quotes`);
+  });
+};
+
+export const checkAwkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
+  checkGrowth(tokens, loops);
+  checkFields(tokens);
+  checkFormats(tokens);
+};

@@ -1,0 +1,145 @@
+/** An awk program as tokens.
+ *  Invariant: every sign is understood or the program is refused; where awks disagree on what a slash starts, so is it.
+ *  Elsewhere: what the tokens may say (awk.ts, awk-loops.ts, awk-growth.ts). */
+
+import { Refusal } from "../refusal.ts";
+
+const HELP = "awk may print columns and sums: awk '{print $1}' FILE";
+
+export const refuseAwk = (what: string): never => {
+  throw new Refusal(`awk: ${what}; ${HELP}`);
+};
+
+export const FUNCTIONS: readonly string[] = [
+  ...["length", "substr", "index", "split", "sub", "gsub", "match", "sprintf", "tolower", "toupper"],
+  ...["int", "sqrt", "log", "exp", "sin", "cos", "atan2", "rand", "srand", "gensub", "strftime", "systime", "asort"],
+];
+
+export const KEYWORDS: readonly string[] = [
+  ...[
+    "BEGIN",
+    "END",
+    "if",
+    "else",
+    "for",
+    "while",
+    "do",
+    "in",
+    "next",
+    "exit",
+    "break",
+    "continue",
+    "delete",
+    "print",
+    "printf",
+  ],
+];
+
+export type AwkToken = {
+  readonly kind: "word" | "number" | "text" | "regex" | "sign" | "newline";
+  readonly text: string;
+};
+
+const PATTERNS: readonly (readonly [AwkToken["kind"] | "space", RegExp])[] = [
+  ["space", /[ \t]+|\\\n|#[^\n]*/y],
+  ["newline", /\n/y],
+  ["text", /"(?:[^"\\\n]|\\[^\n])*"/y],
+  ["number", /\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+/y],
+  ["word", /[A-Za-z_]\w*/y],
+  ["sign", /\|\||&&|==|!=|<=|>=|!~|\+\+|--|\+=|-=|\*=|\/=|%=|\^=|[-+*%^!<>=~?:,;(){}[\]$]/y],
+];
+
+/** A slash starts a pattern where a value may start, and divides elsewhere. In brackets there is neither slash nor
+ *  bracket: not every awk agrees on where such a pattern ends. */
+const REGEX = /\/(?:[^/\\\n[]|\\[^\n]|\[\^?(?:\[:[a-z]+:\]|[^\][\\/\n]|\\[^\][/\n])+\])+\//y;
+
+/** Words and signs after which some awks divide and others start a pattern. */
+const UNSURE: readonly string[] = ["++", "--", ...FUNCTIONS];
+
+/** After the brackets of `if`, `while` and `for` some awks start a pattern, after others all divide. */
+const closesHeader = (tokens: readonly AwkToken[]): boolean => {
+  let depth = 0;
+  for (let at = tokens.length - 1; at >= 0; at -= 1) {
+    if (tokens[at]?.text === ")") depth += 1;
+    if (tokens[at]?.text === "(") depth -= 1;
+    if (depth === 0) return /^(if|while|for)$/.test(tokens[at - 1]?.text ?? "");
+  }
+  return true;
+};
+
+const isUnsure = (tokens: readonly AwkToken[]): boolean => {
+  const before = tokens.at(-1);
+  if (!before) return false;
+  return UNSURE.includes(before.text) || before.kind === "regex" || (before.text === ")" && closesHeader(tokens));
+};
+
+export const awkTokens = (source: string): readonly AwkToken[] => {
+  const tokens: AwkToken[] = [];
+  let at = 0;
+  const take = (pattern: RegExp): string | undefined => {
+    pattern.lastIndex = at;
+    return pattern.exec(source)?.[0];
+  };
+  while (at < source.length) {
+    const before = tokens.at(-1);
+    const value =
+      before &&
+      (before.kind === "number" ||
+        before.kind === "text" ||
+        before.kind === "regex" ||
+        before.text === ")" ||
+        before.text === "]" ||
+        (before.kind === "word" && !KEYWORDS.includes(before.text)));
+    if (source[at] === "/" && isUnsure(tokens)) return refuseAwk(`\`${before?.text} /\` can be read in two ways`);
+    const regex = source[at] === "/" && !value ? take(REGEX) : undefined;
+    if (regex !== undefined) {
+      tokens.push({ kind: "regex", text: regex });
+      at += regex.length;
+      continue;
+    }
+    if (source[at] === "/" && value) {
+      tokens.push({ kind: "sign", text: "/" });
+      at += 1;
+      continue;
+    }
+    const found = PATTERNS.map(([kind, pattern]) => ({ kind, text: take(pattern) })).find(
+      ({ text }) => text !== undefined,
+    );
+    if (found?.text === undefined) return refuseAwk(`\`${source.slice(at, at + 10)}\` is not read`);
+    if (found.kind !== "space") tokens.push({ kind: found.kind, text: found.text });
+    at += found.text.length;
+  }
+  return tokens;
+};
+
+/** Tokens from one up to another. */
+export type Span = { readonly from: number; readonly to: number };
+
+export const isIn = (at: number, { from, to }: Span): boolean => at >= from && at <= to;
+
+export const textAt = (tokens: readonly AwkToken[], at: number): string => tokens[at]?.text ?? "";
+
+/** Where the bracket that opens at `from` closes. */
+export const closing = (tokens: readonly AwkToken[], from: number): number => {
+  let depth = 0;
+  for (let at = from; at < tokens.length; at += 1) {
+    if (tokens[at]?.kind !== "sign") continue;
+    if (/^[([{]$/.test(textAt(tokens, at))) depth += 1;
+    if (/^[)\]}]$/.test(textAt(tokens, at))) depth -= 1;
+    if (depth === 0) return at;
+  }
+  return tokens.length;
+};
+
+/** What stands in no brackets of its own. */
+export const topLevel = (part: readonly AwkToken[]): readonly string[] => {
+  const found: string[] = [];
+  for (let at = 0; at < part.length; at += 1) {
+    if (/^[([]$/.test(textAt(part, at)) && part[at]?.kind === "sign") at = closing(part, at);
+    else found.push(textAt(part, at));
+  }
+  return found;
+};
+
+/** What gives a name another value. */
+export const CHANGES = /^([-+*/%^]?=|\+\+|--)$/;

@@ -1,0 +1,74 @@
+/** Programs that look into compiled files.
+ *  Invariant: options that print the sources a file names, or dump what its debug links lead to, are left out: what they
+ *  open is the file's choice.
+ *  Elsewhere: no server of debug files is named in the environment they get (../../../workspace). */
+
+import type { Given } from "../options.ts";
+import { Refusal } from "../refusal.ts";
+import { type ProgramTable, program } from "./program.ts";
+import { both, smallNumbers } from "./widths.ts";
+
+/** All of them read more words from a file that is named with @. */
+const noList = ({ operands, options }: Given): void => {
+  if (
+    [...operands.map(({ text }) => text), ...options.map(({ value = "" }) => value)].some((word) =>
+      word.startsWith("@"),
+    )
+  )
+    throw new Refusal("@FILE reads options from it; put ./ before it");
+};
+
+export const binaryPrograms: ProgramTable = {
+  strings: program({
+    flags: "afw",
+    valued: "nte",
+    count: true,
+    long: "all print-file-name bytes= radix= encoding= version",
+    check: both(noList, smallNumbers("strings", "n", "bytes", "count")),
+  }),
+  nm: program({
+    flags: "aABCDegjnopPrsSuUW",
+    valued: "ft",
+    long:
+      "debug-syms print-file-name demangle? no-demangle dynamic format= extern-only just-symbols numeric-sort no-sort " +
+      "portability reverse-sort print-size print-armap quiet size-sort special-syms synthetic radix= undefined-only " +
+      "defined-only no-weak with-symbol-versions version",
+    check: noList,
+  }),
+  objdump: program({
+    flags: "afphxdDstTrRCwz",
+    valued: "jM",
+    long:
+      "archive-headers file-headers private-headers section-headers headers all-headers disassemble? disassemble-all " +
+      "full-contents syms dynamic-syms reloc dynamic-reloc section= disassembler-options= demangle? wide disassemble-zeroes " +
+      "start-address= stop-address= no-show-raw-insn show-raw-insn no-addresses version",
+    least: 1,
+    check: noList,
+  }),
+  readelf: program({
+    flags: "ahlSgtesndrucVADIWCT",
+    valued: "xpR",
+    long:
+      "all file-header program-headers segments section-headers sections section-groups section-details headers syms symbols " +
+      "dyn-syms notes relocs unwind dynamic version-info arch-specific archive-index use-dynamic hex-dump= string-dump= " +
+      "relocated-dump= histogram wide demangle? version",
+    least: 1,
+    check: noList,
+  }),
+  size: program({
+    flags: "ABGdoxt",
+    long: "format= radix= totals common version",
+    check: noList,
+  }),
+  "c++filt": program({ flags: "npit_", long: "no-params no-verbose types version", check: noList }),
+  ar: program({
+    // Only the list of names.
+    read: (words) => {
+      const [mode, archive, ...names] = words;
+      if (!mode || mode.pattern || !/^-?(t|tv|vt)$/.test(mode.text)) throw new Refusal("ar may only list: ar t FILE");
+      if (!archive || [archive, ...names].some(({ text, pattern }) => pattern || /^[-@]/.test(text)))
+        throw new Refusal("ar t takes plain names");
+      return words;
+    },
+  }),
+};

@@ -1,0 +1,62 @@
+/** Could a pattern match nothing at all? A loop that takes away what it found would then never end.
+ *  Invariant: "no" is certain; whatever is not understood counts as yes; the pattern itself is never run, so it takes no
+ *  longer than reading it. */
+
+/** What takes no room: anchors, boundaries, what was found before. */
+const NO_ROOM = /[bBAzZGyY<>`'1-9kgKQE]/;
+
+/** Zero times is among what it allows. */
+const MAY_BE_NONE = /[*?]|\{0*(,|\})/;
+
+const QUANTIFIER = /(?:[*+?]|\{\d*(?:,\d*)?\})[?+]*/y;
+/** A set in brackets, with named sets of letters in it. */
+const SET = /\[\^?\]?(?:\[[:.=][^\]]*\]|\\.|[^\]\\])*\]/sy;
+
+export const mayMatchNothing = (pattern: string): boolean => {
+  let at = 0;
+  const quantified = (mayBeEmpty: boolean): boolean => {
+    QUANTIFIER.lastIndex = at;
+    const found = QUANTIFIER.exec(pattern)?.[0] ?? "";
+    at += found.length;
+    return mayBeEmpty || MAY_BE_NONE.test(found);
+  };
+  /** One thing; true if it may be nothing. */
+  const part = (depth: number): boolean => {
+    const letter = pattern[at] as string;
+    at += 1;
+    if (letter === "\\") {
+      at += 1;
+      return quantified(NO_ROOM.test(pattern[at - 1] ?? "b"));
+    }
+    if (letter === "[") {
+      SET.lastIndex = at - 1;
+      const set = SET.exec(pattern)?.[0];
+      at = set === undefined ? pattern.length : at - 1 + set.length;
+      return quantified(set === undefined);
+    }
+    if (letter !== "(") return quantified(/[\^$*+?{]/.test(letter));
+    // Other groups than (?:…) look around or change what the rest means.
+    const plain = pattern[at] !== "?" || pattern[at + 1] === ":";
+    if (pattern[at] === "?" && plain) at += 2;
+    const empty = choice(depth + 1);
+    at += 1;
+    return quantified(empty || !plain);
+  };
+  const choice = (depth: number): boolean => {
+    if (depth > 50) {
+      at = pattern.length;
+      return true;
+    }
+    let any = false;
+    let all = true;
+    while (at < pattern.length && pattern[at] !== ")") {
+      if (pattern[at] === "|") {
+        any ||= all;
+        all = true;
+        at += 1;
+      } else if (!part(depth)) all = false;
+    }
+    return any || all;
+  };
+  return choice(0) || at < pattern.length;
+};

@@ -1,0 +1,37 @@
+/** Programs that tell what is installed.
+ *  Invariant: the database of packages is asked; no package file is opened, and nothing is fetched or cached. */
+
+import { readOptions } from "../options.ts";
+import type { PlanWord } from "../plan.ts";
+import { Refusal } from "../refusal.ts";
+import { type ProgramTable, program } from "./program.ts";
+
+const QUESTION = /^(-[lLsSp]|--(list|listfiles|status|search|print-avail|get-selections|print-architecture|version))$/;
+
+const HELP = "dpkg may be asked: dpkg -l, dpkg -L PACKAGE, dpkg -s PACKAGE, dpkg -S FILE";
+
+/** One question, then plain names. */
+const readDpkg = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const [question, ...names] = words;
+  if (!question || question.pattern || !QUESTION.test(question.text)) throw new Refusal(HELP, "write");
+  if (names.some(({ text }) => text.startsWith("-"))) throw new Refusal(HELP);
+  return words;
+};
+
+const queryRule = program({
+  flags: "WlsLSp",
+  valued: "f",
+  long: "show list status listfiles search print-avail showformat= no-pager version",
+}).rule;
+
+const readQuery = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const { options } = readOptions("dpkg-query", words, queryRule);
+  // `${Package;20}` pads as well.
+  if (options.some(({ value = "" }) => /\d{4}/.test(value))) throw new Refusal("dpkg-query -f takes small widths");
+  return words;
+};
+
+export const packagePrograms: ProgramTable = {
+  dpkg: program({ read: readDpkg }),
+  "dpkg-query": program({ read: readQuery }),
+};

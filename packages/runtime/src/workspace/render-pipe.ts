@@ -1,0 +1,138 @@
+/** One pipe of a plan as canonical bash, with every name in it looked at once more.
+ *  Invariant: the script holds only pipes and fixed redirections, the words stand beside it; a name that leads to keys or
+ *  to what is no plain file is not handed to a program that prints contents.
+ *  Elsewhere: judging names as they are written (../guard/bash), running (run-pipe.ts). */
+
+import { realpathSync, statSync } from "node:fs";
+import { isAbsolute, resolve } from "node:path";
+import {
+  belowProblem,
+  LISTS_NAMES,
+  noFileProblem,
+  type PlanCommand,
+  type PlanRedirect,
+  type PlanWord,
+  pathProblem,
+} from "../guard/index.ts";
+import { findProgram } from "./environment.ts";
+import { expandPattern } from "./patterns.ts";
+
+export type Problem = { readonly problem: string };
+
+export type Rendered = { readonly script: string; readonly words: readonly string[] };
+
+/** What stands around a pipe when its words are made final. */
+export type RenderPlace = { readonly cwd: string; readonly home: string; readonly exitCode: number };
+
+export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
+
+/** No core file of a program that fails; neither memory nor time for one that never stops, even if nobody is left to end
+ *  it. */
+const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
+
+export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
+  const parts: string[] = [];
+  const all: string[] = [];
+  for (const command of commands) {
+    const program = findProgram(command.program);
+    if (program === undefined) return { problem: `${command.program}: not found in system folders` };
+    const words = expandAll(command, place);
+    if ("problem" in words) return words;
+    const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
+    const problem = reachedProblem(inputs, command.program, place.cwd);
+    if (problem !== undefined) return { problem };
+    const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
+    const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
+    // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
+    parts.push(`${zone}exec -a ${quoted(command.program)} "\${@:${all.length + 1}:${words.length + 1}}"${redirects}`);
+    all.push(program, ...words);
+  }
+  const [only = "", ...more] = parts;
+  return { script: LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | ")), words: all };
+};
+
+const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly string[] | Problem => {
+  const { cwd, home, exitCode } = place;
+  const words: string[] = [];
+  const names: string[] = [];
+  for (const word of args) {
+    if (!word.pattern) {
+      words.push(word.status ? word.text.replaceAll("$?", String(exitCode)) : atHome(word, home));
+      if (!word.sought) names.push(atHome(word, home));
+      continue;
+    }
+    try {
+      const found = expandPattern(atHome(word, home), cwd);
+      const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
+      if (problem !== undefined) return { problem };
+      words.push(...found);
+      names.push(...found);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return { problem: `${program}: ${error.message}; use find` };
+    }
+  }
+  const problem = reachedProblem(names, program, cwd);
+  return problem === undefined ? words : { problem };
+};
+
+/** Names that were not in the text, so that nobody has judged them yet. */
+export const namesProblem = (names: readonly string[]): string | undefined =>
+  names.map(pathProblem).find((problem) => problem !== undefined);
+
+/** Programs that read all that is below a folder. */
+const READS_BELOW: readonly string[] = ["grep", "egrep", "fgrep", "rg", "diff"];
+
+/** The question that was asked of each name as it stood, asked again now that it is known where it leads. */
+export const reachedProblem = (words: readonly string[], program: string, cwd: string): string | undefined => {
+  if (LISTS_NAMES.includes(program)) return undefined;
+  const names = words.filter((word) => !word.startsWith("-"));
+  const below = READS_BELOW.includes(program);
+  return (
+    (program === "rg" ? folderProblem(cwd) : undefined) ??
+    names
+      .map((word) => resolve(cwd, word))
+      .map((path) => noFileProblem(path) ?? linkProblem(path) ?? (below ? folderProblem(path) : undefined))
+      .find((problem) => problem !== undefined)
+  );
+};
+
+/** A folder that is too broad to be read as a whole, by whatever name. */
+const folderProblem = (path: string): string | undefined => {
+  try {
+    const real = realpathSync.native(path);
+    return statSync(real).isDirectory() ? belowProblem(real) : undefined;
+  } catch {
+    return undefined; // no such folder: the program says so itself
+  }
+};
+
+/** Where a link leads counts, not its name; and a pipe or a socket would keep its reader waiting. */
+const linkProblem = (path: string): string | undefined => {
+  try {
+    const real = realpathSync.native(path);
+    const stats = statSync(real);
+    if (stats.isFIFO() || stats.isSocket()) return `${path} is no plain file`;
+    return real === path
+      ? undefined
+      : pathProblem(real) && `${path} leads to what may not be read: ${pathProblem(real)}`;
+  } catch {
+    return undefined; // no such file: the program says so itself
+  }
+};
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+const renderRedirect = (redirect: PlanRedirect, home: string): string => {
+  switch (redirect.kind) {
+    case "discard":
+      return redirect.descriptor === "both" ? " >/dev/null 2>&1" : ` ${redirect.descriptor}>/dev/null`;
+    case "join":
+      return ` ${redirect.from}>&${redirect.to}`;
+    case "input": {
+      const path = atHome(redirect.file, home);
+      // Never joined to the folder: bash would open a connection for a name that becomes /dev/tcp/….
+      return ` <${quoted(isAbsolute(path) ? path : `./${path}`)}`;
+    }
+  }
+};

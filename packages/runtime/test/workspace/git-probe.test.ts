@@ -1,0 +1,68 @@
+/** A repository's own configuration is a reason to ask when git could act on it, and no other is. */
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { cleanEnvironment } from "../../src/workspace/environment.ts";
+import { gitHazard } from "../../src/workspace/git-probe.ts";
+import { scratch } from "../scratch.ts";
+
+const git = (folder: string, ...words: readonly string[]): void => {
+  execFileSync("git", [...words], { cwd: folder, env: cleanEnvironment(), stdio: "ignore" });
+};
+
+/** The key that a repository with this one setting is asked about for. */
+const askedFor = (key: string, value: string): string | undefined => {
+  using place = scratch();
+  git(place.path, "init", "--quiet");
+  git(place.path, "config", key, value);
+  return gitHazard(place.path)?.key;
+};
+
+test("settings that git could act on are a reason to ask", () => {
+  const settings: readonly (readonly [string, string])[] = [
+    ["pretty.mine", "format:%G? %s"],
+    ["pretty.mine", "%<(20)%GS"],
+    ["format.pretty", "%-GK"],
+    ["gpg.program", "./check"],
+    ["gpg.ssh.program", "./check"],
+    ["log.showsignature", "true"],
+    ["alias.whatchanged", "!./run"],
+    ["alias.submodule", "reset --hard"],
+    ["filter.x.clean", "./run"],
+    ["diff.x.textconv", "./run"],
+  ];
+  for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
+});
+
+test("settings that only change how an answer looks are none", () => {
+  const settings: readonly (readonly [string, string])[] = [
+    ["pretty.mine", "format:%h %s"],
+    ["format.pretty", "oneline"],
+    ["format.pretty", "%Cgreen%h%Creset %s"],
+    ["log.showSignature", "false"],
+    ["alias.st", "status"],
+    ["gpg.format", "ssh"],
+    ["user.name", "n"],
+    ["core.worktree", ".."],
+  ];
+  for (const [key, value] of settings) assert.equal(askedFor(key, value), undefined, `${key}=${value}`);
+});
+
+test("a repository whose files are said to lie elsewhere is asked about, from wherever git is led to it", () => {
+  using place = scratch();
+  const inside = join(realpathSync(place.path), "repository");
+  const outside = join(realpathSync(place.path), "private");
+  mkdirSync(join(inside, "src"), { recursive: true });
+  mkdirSync(outside);
+  git(inside, "init", "--quiet");
+  assert.equal(gitHazard(inside), undefined);
+  git(inside, "config", "core.worktree", outside);
+  assert.equal(gitHazard(inside)?.key, "core.worktree");
+  assert.equal(gitHazard(outside, [join("..", "repository", "src")])?.key, "core.worktree");
+  git(inside, "config", "core.worktree", inside);
+  assert.equal(gitHazard(inside), undefined);
+  assert.equal(gitHazard(join(inside, "src")), undefined);
+});

@@ -1,0 +1,172 @@
+/** What a plan can learn beyond its text: names that only turn up when it runs, and the world around its cell. */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, symlinkSync } from "node:fs";
+import { test } from "node:test";
+import { classify, openCell, type Plan, type PlanCell, type PlanResult, runPlan } from "../../src/index.ts";
+import { probeSandbox } from "../../src/workspace/sandbox.ts";
+import { type Ground, ground } from "./ground.ts";
+
+const probe = await probeSandbox();
+const skip = probe.ok ? false : probe.reason;
+
+const planOf = (text: string): Plan => {
+  const judged = classify(text);
+  assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
+  return judged.plan;
+};
+
+/** A plan as no text gives it: one pipe of programs with their words. */
+const pipe = (...commands: readonly (readonly [string, ...string[]])[]): Plan => ({
+  steps: [
+    {
+      after: "always",
+      negated: false,
+      run: {
+        kind: "pipe",
+        commands: commands.map(([program, ...words]) => ({
+          program,
+          args: words.map((text) => ({ text })),
+          redirects: [],
+        })),
+      },
+    },
+  ],
+  gitFolders: [],
+});
+
+const withSecrets = (): Ground => {
+  const place = ground();
+  place.put("home/.ssh/id_rsa", "the secret\n");
+  place.put("home/.netrc", "the secret\n");
+  place.put("work/plain.txt", "plain\n");
+  symlinkSync(place.at("home", ".ssh", "id_rsa"), place.at("work", "link.txt"));
+  return place;
+};
+
+const cellFor = async ({ home }: Ground): Promise<PlanCell> => {
+  const opened = await openCell({ mode: "required", home, probe });
+  assert.ok(opened.kind === "on", opened.kind === "on" ? "" : opened.reason);
+  return opened.cell;
+};
+
+const told = ({ stdout, exitCode, refused }: PlanResult): readonly unknown[] => [stdout, exitCode, refused];
+
+test("xargs is given the names that were listed, and nothing when one of them leads to keys", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  const listed = await runPlan(planOf("ls plain.txt | xargs cat"), { cwd: work, home });
+  assert.deepEqual(told(listed), ["plain\n", 0, undefined]);
+  const led = await runPlan(planOf("ls plain.txt link.txt | xargs cat"), { cwd: work, home });
+  assert.deepEqual([led.stdout, led.exitCode], ["", 127]);
+  assert.match(led.refused ?? "", /link\.txt leads to what may not be read/);
+});
+
+test("names made up on the way are looked at as xargs would read them", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  for (const made of ["/proc/1/environ", "/pr'oc'/1/environ", "\\/proc/1/environ", "a\t/proc/1/environ", "  .env"]) {
+    const result = await runPlan(pipe(["printf", "%s\\n", made], ["xargs", "cat"]), { cwd: work, home });
+    assert.deepEqual([result.stdout, result.exitCode], ["", 127], made);
+    assert.ok(result.refused, made);
+  }
+  const formed = pipe(["printf", "1/environ"], ["xargs", "-I{}", "cat", "/proc/{}"]);
+  assert.match((await runPlan(formed, { cwd: work, home })).refused ?? "", /no plain file/);
+  const zeros = pipe(["printf", "a\\0/proc/1/environ\\0"], ["xargs", "-0", "cat"]);
+  assert.match((await runPlan(zeros, { cwd: work, home })).refused ?? "", /no plain file/);
+});
+
+test("names go through several xargs, and exit codes are those of the last program", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  place.put("work/other.txt", "other\n");
+  const text = "ls plain.txt other.txt | xargs grep -l plain | xargs wc -c";
+  assert.deepEqual(told(await runPlan(planOf(text), { cwd: work, home })), ["6 plain.txt\n", 0, undefined]);
+  const none = await runPlan(planOf("ls plain.txt | xargs grep nowhere"), { cwd: work, home });
+  assert.deepEqual(told(none), ["", 123, undefined]);
+});
+
+test("grep -R and find -exec read no file through a link", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  symlinkSync(place.at("home"), place.at("work", "folder"));
+  for (const text of [
+    "grep -Rhs secret .",
+    "grep -rhs secret .",
+    "find . -name '*.txt' -exec grep -h secret {} +",
+    "rg -L secret",
+  ]) {
+    const { stdout } = await runPlan(planOf(text), { cwd: work, home });
+    assert.equal(stdout, "", text);
+  }
+});
+
+test("all below a folder that is too broad is not read, by whatever name it is reached", async () => {
+  using place = withSecrets();
+  symlinkSync("/", place.at("work", "all"));
+  for (const text of ["grep -r key all", "grep -r key .", "rg key", "diff -r all all"]) {
+    const cwd = text.includes("all") ? place.work : "/";
+    const result = await runPlan(planOf(text), { cwd, home: place.home });
+    assert.deepEqual([result.stdout, result.exitCode], ["", 127], text);
+    assert.match(result.refused ?? "", /below \/ stand keys|leads to what may not be read/, text);
+  }
+});
+
+test("in the cell nothing can be written, nobody reached, no other program seen, and keys are not there", {
+  skip,
+}, async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  const cell = await cellFor(place);
+  const inCell = async (script: string): Promise<string> => {
+    const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script]), { cwd: work, home, cell });
+    return stdout + stderr;
+  };
+  assert.match(await inCell(`: > ${work}/made`), /Read-only file system/);
+  assert.equal(existsSync(place.at("work", "made")), false);
+  assert.equal(await inCell("cd /proc && echo [0-9]*"), "1 2\n");
+  assert.doesNotMatch(await inCell(`cat ${home}/.netrc ${home}/.ssh/*`), /secret/);
+  assert.equal(await inCell("tail -n +2 /proc/net/route"), ""); // no way leads out
+  assert.equal(await inCell("cd /proc; grep -h CapEff self/status"), "CapEff:\t0000000000000000\n");
+});
+
+test("a plan in the cell gives what it gives without", { skip }, async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  const cell = await cellFor(place);
+  for (const text of [
+    "cat plain.txt | wc -l",
+    "git log --oneline | head -2",
+    "ls -l plain.txt",
+    "find . -name '*.txt' | sort | xargs head -1",
+    "grep -c plain plain.txt; echo $?",
+    "sort plain.txt",
+  ]) {
+    const outside = await runPlan(planOf(text), { cwd: work, home });
+    assert.deepEqual(await runPlan(planOf(text), { cwd: work, home, cell }), outside, text);
+  }
+});
+
+test("what runs in the cell ends with the program that started it", { skip }, async () => {
+  using place = ground();
+  const script = `
+    import { openCell, runPlan } from ${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)};
+    const opened = await openCell({ mode: "required" });
+    const plan = ${JSON.stringify(pipe(["sleep", "61.7"]))};
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), 700);
+    await runPlan(plan, { cwd: "/", cell: opened.cell });`;
+  const args = ["--conditions=prefork-source", "--input-type=module", "-e", script];
+  const { signal } = spawnSync(process.execPath, args, { cwd: place.work });
+  assert.equal(signal, "SIGKILL");
+  spawnSync("sleep", ["0.3"]);
+  const left = spawnSync("pgrep", ["-f", "sleep 61\\.7"], { encoding: "utf8" });
+  assert.equal(left.stdout, "");
+});
+
+test("a cell that is required and not to be had refuses, and one that is switched off says so", async () => {
+  const missing = { ok: false, reason: "bubblewrap (bwrap) is not installed" } as const;
+  assert.deepEqual(await openCell({ mode: "required", probe: missing }), { kind: "refused", reason: missing.reason });
+  assert.deepEqual(await openCell({ mode: "auto", probe: missing }), { kind: "off", reason: missing.reason });
+  assert.deepEqual(await openCell({ mode: "off" }), { kind: "off", reason: "switched off by the settings" });
+});
