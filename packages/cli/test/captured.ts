@@ -2,11 +2,16 @@
 
 import type { Io } from "../src/io.ts";
 
-export type Captured = Io & { readonly text: () => string; readonly errors: () => string };
+export type Captured = Io & {
+  readonly text: () => string;
+  readonly errors: () => string;
+  readonly codes: readonly number[];
+};
 
 export const captured = (changed: Partial<Io> = {}): Captured => {
   const out: string[] = [];
   const err: string[] = [];
+  const codes: number[] = [];
   return {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
@@ -15,8 +20,11 @@ export const captured = (changed: Partial<Io> = {}): Captured => {
     signal: new AbortController().signal,
     env: {},
     input: async function* () {},
+    inputIsTerminal: true,
+    exitWith: (code) => codes.push(code),
     ...changed,
     text: () => out.join(""),
     errors: () => err.join(""),
+    codes,
   };
 };

@@ -1,9 +1,14 @@
 /** `prefork check-command` answers as its document says; every example there is run here. */
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempDisposableSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { checkCommandCommand } from "../src/commands/check-command.ts";
 import { UsageError } from "../src/io.ts";
 import { captured } from "./captured.ts";
@@ -154,12 +159,121 @@ test("nothing runs without --run", async () => {
 
 test("a line that is none ends with its number", async () => {
   for (const [line, complaint] of [
-    ["{", /^line 2: not valid JSON$/],
-    ["{}", /^line 2: "cmd" must be a string$/],
-    ["null", /^line 2: "cmd" must be a string$/],
-    ['{"cmd": "ls", "cwd": 1}', /^line 2: "cwd" must be a string$/],
+    ["{", "line 2: not valid JSON"],
+    ["null", "line 2: not a JSON object"],
+    ["{}", 'line 2: "cmd" must be a string'],
+    ['{"cmd": ["ls"]}', 'line 2: "cmd" must be a string'],
+    ['{"cmd": "ls", "cwd": 1}', 'line 2: "cwd" must be a string'],
+    ['{"cmd": "ls", "cwd": null}', 'line 2: "cwd" must be a string'],
+    ['{"cmd": "ls", "cmd": "rm x"}', 'line 2: the key "cmd" stands twice'],
+    ['{"cmd": "ls", "cwd": "/", "c\\u0077d": "/usr"}', 'line 2: the key "cwd" stands twice'],
   ] as const) {
     const failed = run({ words: [], input: ['{"cmd": "ls"}', line] });
-    await assert.rejects(failed, (error: unknown) => error instanceof UsageError && complaint.test(error.message));
+    await assert.rejects(failed, (error: unknown) => {
+      assert.ok(error instanceof UsageError);
+      assert.equal(error.message, complaint);
+      return true;
+    });
   }
+});
+
+test("a command is judged whatever its folder, and not run where there is none", async () => {
+  const cwds = ["/none/\u001b\u202e", "/etc/passwd", "/usr\u0000"];
+  const input = cwds.map((cwd) => JSON.stringify({ cmd: "git log", cwd }));
+  const judged = (await run({ words: [], input })).map((line) => (JSON.parse(line) as { readOnly: boolean }).readOnly);
+  assert.deepEqual(judged, [true, true, true]);
+  const ran = (await run({ words: ["--run"], input })).map((line) => {
+    const { stdout, exitCode, refused } = JSON.parse(line) as Record<string, unknown>;
+    return [stdout, exitCode, refused];
+  });
+  assert.deepEqual(ran, [
+    ["", 127, 'the cwd "/none/\\u001b\\u202e" is no folder'],
+    ["", 127, 'the cwd "/etc/passwd" is no folder'],
+    ["", 127, 'the cwd "/usr\\u0000" is no folder'],
+  ]);
+});
+
+test("--cwd is where lines that name no folder are judged, and must be a folder", async () => {
+  const input = ['{"cmd": "pwd"}', '{"cmd": "pwd", "cwd": "bin"}', '{"cmd": "pwd", "cwd": "/"}'];
+  const printed = (await run({ words: ["--run", "--cwd", "/usr"], input })).map(
+    (line) => (JSON.parse(line) as { stdout: string }).stdout,
+  );
+  assert.deepEqual(printed, ["/usr\n", "/usr/bin\n", "/\n"]);
+  await assert.rejects(run({ words: ["--cwd", "/none", "ls"] }), /option '--cwd': "\/none" is no folder/);
+});
+
+test("keys of others are told once each and change nothing", async () => {
+  const input = ['{"cmd": "pwd", "why": 1}', '{"cmd": "ls", "why": {"cmd": "rm"}, "cmd ": 1}'];
+  const io = captured({ input: () => lineByLine(input) });
+  await checkCommandCommand(io).parseAsync([], { from: "user" });
+  assert.deepEqual(io.text().match(/"readOnly":\w+/g), ['"readOnly":true', '"readOnly":true']);
+  assert.equal(
+    io.errors(),
+    `prefork: the key "why" means nothing here; "cmd" and "cwd" are read
+prefork: the key "cmd " means nothing here; "cmd" and "cwd" are read
+`,
+  );
+});
+
+test("what the runner does not start is named beside the exit code", async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-check-command-"));
+  execFileSync("mkfifo", [join(folder.path, "pipe")]);
+  const [line = ""] = await run({ words: ["--run", "--cwd", folder.path, "cat pipe"] });
+  const { readOnly, stdout, exitCode, refused } = JSON.parse(line) as Record<string, unknown>;
+  assert.deepEqual([readOnly, stdout, exitCode], [true, "", 127]);
+  assert.match(String(refused), /pipe is no plain file/);
+  const [plain = ""] = await run({ words: ["--run", "--cwd", folder.path, "test -f none"] });
+  assert.deepEqual(Object.keys(JSON.parse(plain) as object).slice(-2), ["stdout", "exitCode"]);
+});
+
+test("an answer is one line under every reading of what ends a line", async () => {
+  const [line = "", ...more] = await run({ words: ["echo a\u2028b\u0085c"] });
+  assert.deepEqual(more, []);
+  assert.match(line, /^[ -~]+$/);
+  assert.equal((JSON.parse(line) as { cmd: string }).cmd, "echo a\u2028b\u0085c");
+});
+
+const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+const started = (...words: readonly string[]) =>
+  spawn(process.execPath, ["--conditions=prefork-source", MAIN, "check-command", ...words], { stdio: "pipe" });
+
+test("an interrupt ends it while it waits for lines, and while a command runs, and leaves nothing running", async (t) => {
+  if (process.platform !== "linux") return t.skip("processes are looked for in /proc");
+  using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-check-command-"));
+  const sparse = join(folder.path, "sparse");
+  writeFileSync(sparse, "");
+  truncateSync(sparse, 2 ** 40);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    const child = started("--run", "--cwd", folder.path);
+    const ended = once(child, "close");
+    child.stdin.write('{"cmd": "pwd"}\n');
+    const [first] = (await once(child.stdout, "data")) as [Buffer];
+    assert.match(first.toString(), /"exitCode":0/);
+    child.kill(signal);
+    assert.deepEqual(await ended, [130, null], `waiting, ${signal}`);
+  }
+  const child = started("--run", `sha256sum ${sparse}`);
+  const ended = once(child, "close");
+  while (readersOf(sparse).length === 0) await setTimeout(20);
+  child.kill("SIGTERM");
+  assert.deepEqual(await ended, [130, null], "running");
+  while (readersOf(sparse).length > 0) await setTimeout(20);
+});
+
+/** The processes that were started with this word. */
+const readersOf = (word: string): readonly string[] =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, 2).at(1) === word;
+    } catch {
+      return false;
+    }
+  });
+
+test("a line that is none ends it although more could come", async () => {
+  const child = started();
+  const ended = once(child, "close");
+  child.stdin.write("{oops\n");
+  assert.deepEqual(await ended, [2, null]);
 });

@@ -21,6 +21,8 @@ const runCost = async (line: string, colour = false): Promise<string> => {
     signal: new AbortController().signal,
     env: {},
     input: async function* () {},
+    inputIsTerminal: true,
+    exitWith: (code) => assert.fail(`ends by itself, not with ${code}`),
   };
   await costCommand(io).parseAsync(line.split(" "), { from: "user" });
   return printed;

@@ -10,6 +10,7 @@ type Layers = readonly {
   readonly name: string;
   readonly active: boolean;
   readonly detail: string;
+  readonly covers?: string;
   readonly wayOut?: string;
 }[];
 
@@ -24,17 +25,27 @@ test("every layer is told with its state, its reason and what to do about it", a
   const layers = await ask({ XDG_STATE_HOME: folder.path });
   assert.deepEqual(
     layers.map(({ name }) => name),
-    ["runtime", "files by descriptor", "sandbox", "git", "ripgrep", "state folder"],
+    ["runtime", "files by descriptor", "parsed plans", "read-only cell", "sandbox", "git", "ripgrep", "state folder"],
   );
   for (const { name, active, detail, wayOut } of layers) {
     assert.ok(detail.length > 0, name);
     assert.equal(wayOut === undefined, active, `${name}: a way out stands exactly where it is needed`);
   }
+  assert.deepEqual(
+    layers.flatMap(({ name, covers }) => (covers === undefined ? [] : [[name, covers.split(",")[0]]])),
+    [
+      ["files by descriptor", "every file that Read"],
+      ["parsed plans", "commands that provably only read"],
+      ["read-only cell", "commands that provably only read"],
+      ["sandbox", "commands that were approved"],
+    ],
+  );
   assert.equal(layers[0]?.active, true);
   assert.equal(layers[1]?.active, process.platform === "linux");
   const io = captured({ env: { XDG_STATE_HOME: folder.path } });
   await doctorCommand(io).parseAsync([], { from: "user" });
   assert.match(io.text(), /^on {3}runtime {13}Node \d/);
+  assert.match(io.text(), /^on {3}parsed plans .*\n {25}covers commands that provably only read$/m);
 });
 
 test("the state folder is looked at and left alone", async () => {

@@ -15,8 +15,11 @@ import {
 } from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
+import { givenLines, jsonLine } from "../lines.ts";
 
 const open = async (folder: string): Promise<Root> => {
+  // Else a script whose variable is empty would open the folder it happens to be in.
+  if (folder === "") throw new UsageError("option '--root': the name of a folder is missing");
   try {
     return await openRoot(folder);
   } catch (error) {
@@ -52,14 +55,11 @@ Reading tools are allowed anywhere, Bash where the command only reads, everythin
       await using root = await open(options.root);
       const context = contextOf(root);
       const judge = options.write ? performFileCall : checkFileCall;
-      let number = 0;
-      for await (const line of io.input()) {
-        number += 1;
-        if (line.trim() === "") continue;
+      for await (const { line, number } of givenLines(io)) {
         const read = readCallLine(line);
         if (read.kind === "malformed") throw new UsageError(`line ${number}: ${read.reason}`);
         const { allowed, reason } =
           read.kind === "refused" ? { allowed: false, reason: read.reason } : await judge(root, read.call, context);
-        io.out(`${JSON.stringify({ allowed, reason })}\n`);
+        io.out(jsonLine({ allowed, reason }));
       }
     });

@@ -1,10 +1,21 @@
-/** `prefork doctor`: which layers of protection are active here, and why are the others not?
+/** `prefork doctor`: which layers of protection are active here, what does each cover, and why are the others not?
  *  Invariant: each layer is tried, not assumed; nothing is changed, and what is missing is no failure.
  *  Elsewhere: the layers themselves (@prefork/runtime). */
 
 import { execFile } from "node:child_process";
 import { homedir, tmpdir } from "node:os";
-import { findProgram, inspectPrivateFolder, openRoot, probeSandbox, stateFolder } from "@prefork/runtime";
+import {
+  classify,
+  findProgram,
+  inspectPrivateFolder,
+  openCell,
+  openRoot,
+  type PlanCell,
+  probeSandbox,
+  runPlan,
+  type SandboxProbe,
+  stateFolder,
+} from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 
@@ -12,6 +23,8 @@ type Layer = {
   readonly name: string;
   readonly active: boolean;
   readonly detail: string;
+  /** Which runs it protects; left out where it is no protection by itself. */
+  readonly covers?: string;
   /** What to do about a layer that is not active. */
   readonly wayOut?: string;
 };
@@ -33,24 +46,83 @@ const runtime = (): Layer => {
 
 const descriptors = async (): Promise<Layer> => {
   const name = "files by descriptor";
+  const covers = "every file that Read, Write, Edit and MultiEdit touch";
   try {
     await using root = await openRoot(tmpdir());
-    if (root.way === "descriptors") return { name, active: true, detail: "folders are held through /proc/self/fd" };
+    if (root.way === "descriptors")
+      return { name, active: true, detail: "folders are held through /proc/self/fd", covers };
     const detail =
       "this system has no /proc/self/fd: links are refused, and folders are compared again around each use";
-    return { name, active: false, detail, wayOut: "use Linux, or a container, where folders can be held" };
+    return { name, active: false, detail, covers, wayOut: "use Linux, or a container, where folders can be held" };
   } catch (error) {
-    return { name, active: false, detail: (error as Error).message, wayOut: "set TMPDIR to a folder that is there" };
+    const detail = (error as Error).message;
+    return { name, active: false, detail, covers, wayOut: "set TMPDIR to a folder that is there" };
   }
 };
 
-const sandbox = async (): Promise<Layer> => {
-  const probe = await probeSandbox();
+const ONLY_READING = "commands that provably only read";
+const APPROVED = "commands that were approved, in a real shell";
+
+/** Runs a small plan; undefined where it went as it should. */
+const planFailure = async (cell?: PlanCell): Promise<string | undefined> => {
+  const judged = classify("printf 'a\\nb\\n' | tail -n 1");
+  if (judged.verdict !== "read-only") return judged.reason;
+  const { stdout, stderr, ended } = await runPlan(judged.plan, { cwd: "/", timeoutMs: 10_000, ...(cell && { cell }) });
+  if (stdout === "b\n") return undefined;
+  return stderr.trim().split("\n")[0] || (ended === "timed-out" ? "it did not answer in time" : "it printed nothing");
+};
+
+const plans = async (): Promise<Layer> => {
+  const failure = await planFailure();
+  const name = "parsed plans";
+  if (failure === undefined)
+    return {
+      name,
+      active: true,
+      detail: "a command ran as it was parsed, in a clean environment",
+      covers: ONLY_READING,
+    };
+  return { name, active: false, detail: failure, covers: ONLY_READING, wayOut: "install bash and the usual programs" };
+};
+
+/** Shell built-ins only. */
+const CELL_TRIAL = `
+for folder in / "$@"; do [ -w "$folder" ] && { echo "$folder is writable inside"; exit 3; }; done
+while read -r name rest; do
+  case $name in Iface|lo) ;; *) echo "the network is reachable inside"; exit 4 ;; esac
+done < /proc/net/route`;
+
+/** Looks around in the cell, then runs a plan in it; undefined where both went as they should. */
+const cellFailure = async (cell: PlanCell): Promise<string | undefined> => {
+  const [program = "", ...words] = cell.enter(["/bin/sh", "-c", CELL_TRIAL, "sh", tmpdir(), process.cwd()], "/");
+  const failure = await new Promise<string | undefined>((done) => {
+    execFile(program, words, { timeout: 10_000, env: {} }, (error, stdout, stderr) =>
+      done(error === null ? undefined : `${stdout}${stderr}${error.message}`.split("\n")[0]),
+    );
+  });
+  return failure ?? planFailure(cell);
+};
+
+const GET_BUBBLEWRAP = "install bubblewrap and permit user namespaces";
+
+const readOnlyCell = async (probe: SandboxProbe): Promise<Layer> => {
+  const opened = await openCell({ mode: "auto", probe });
+  const failure = opened.kind === "on" ? await cellFailure(opened.cell) : opened.reason;
+  const name = "read-only cell";
+  if (failure === undefined)
+    return { name, active: true, detail: "a plan ran where nothing can be written or sent", covers: ONLY_READING };
+  const wayOut = `${GET_BUBBLEWRAP}; until then these commands run as parsed plans alone`;
+  return { name, active: false, detail: failure, covers: ONLY_READING, wayOut };
+};
+
+const sandbox = (probe: SandboxProbe): Layer => {
   const name = "sandbox";
-  if (probe.ok)
-    return { name, active: true, detail: `${probe.program} ran a command without network and capabilities` };
-  const wayOut = "install bubblewrap and permit user namespaces; `sandbox: required` refuses commands until then";
-  return { name, active: false, detail: probe.reason, wayOut };
+  if (!probe.ok) {
+    const wayOut = `${GET_BUBBLEWRAP}; \`sandbox: required\` refuses commands until then`;
+    return { name, active: false, detail: probe.reason, covers: APPROVED, wayOut };
+  }
+  const detail = `${probe.program} ran a command without network and capabilities`;
+  return { name, active: true, detail, covers: `${APPROVED}, unless the settings switch it off` };
 };
 
 const versionOf = (program: string): Promise<{ readonly starts: boolean; readonly said: string }> =>
@@ -91,19 +163,25 @@ const state = async ({ env }: Io): Promise<Layer> => {
   return { name, active: true, detail: mode === 0o700 ? found : `${found}; it is closed to 0700 at the next use` };
 };
 
-const asText = ({ name, active, detail, wayOut }: Layer): string =>
-  `${active ? "on " : "off"}  ${name.padEnd(20)}${detail}\n${wayOut === undefined ? "" : `${" ".repeat(25)}${wayOut}\n`}`;
+const asText = ({ name, active, detail, covers, wayOut }: Layer): string => {
+  const below = [covers === undefined ? [] : `${active ? "covers" : "would cover"} ${covers}`, wayOut ?? []].flat();
+  const first = `${active ? "on " : "off"}  ${name.padEnd(20)}${detail}\n`;
+  return [first, ...below.map((line) => `${" ".repeat(25)}${line}\n`)].join("");
+};
 
 export const doctorCommand = (io: Io): Command =>
   newCommand("doctor", io)
-    .description("say which layers of protection are active here, and why the others are not")
+    .description("say which layers of protection are active here, what each covers, and why the others are not")
     .option("--json", "the same for machines")
     .allowExcessArguments(false)
     .action(async (options: { readonly json?: true }) => {
+      const probe = await probeSandbox();
       const layers = await Promise.all([
         runtime(),
         descriptors(),
-        sandbox(),
+        plans(),
+        readOnlyCell(probe),
+        sandbox(probe),
         program("git", "git"),
         program("ripgrep", "rg"),
         state(io),

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { UsageError } from "../src/io.ts";
+import { linesOf } from "../src/lines.ts";
+
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+async function* inPieces(bytes: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
+  let from = 0;
+  for (const cut of [...cuts, bytes.length].filter((at) => at <= bytes.length).sort((a, b) => a - b)) {
+    yield bytes.subarray(from, cut);
+    from = cut;
+  }
+}
+
+const linesIn = async (given: string | Uint8Array, ...cuts: readonly number[]): Promise<readonly string[]> => {
+  const lines: string[] = [];
+  for await (const line of linesOf(inPieces(typeof given === "string" ? bytesOf(given) : given, cuts)))
+    lines.push(line);
+  return lines;
+};
+
+test("only a line feed ends a line; a carriage return before it and a first byte order mark are left out", async () => {
+  assert.deepEqual(await linesIn("\ufeffa\r\n\r\nb\u2028c\u0085d\re\n\ufefff"), [
+    "a",
+    "",
+    "b\u2028c\u0085d\re",
+    "\ufefff",
+  ]);
+  assert.deepEqual(await linesIn(""), []);
+  assert.deepEqual(await linesIn("\n"), [""]);
+});
+
+test("however the bytes arrive, the lines are the same", async () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "é", "😀", "\n", "\r\n", "\u2028", "\ufeff") });
+  await fc.assert(
+    fc.asyncProperty(text, fc.array(fc.nat(60)), async (given, cuts) => {
+      const whole = await linesIn(given);
+      assert.deepEqual(await linesIn(given, ...cuts), whole);
+      const ended = given.replace(/^\ufeff/, "").replaceAll("\r\n", "\n");
+      assert.equal(whole.join("\n"), ended.replace(/\n$/, ""));
+    }),
+  );
+});
+
+test("bytes that are no text end with the number of their line", async () => {
+  await assert.rejects(
+    linesIn(Uint8Array.of(0x61, 0x0a, 0x61, 0xff, 0x0a)),
+    (error: unknown) => error instanceof UsageError && error.message === "line 2: not valid UTF-8",
+  );
+});
