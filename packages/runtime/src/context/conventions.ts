@@ -1,0 +1,230 @@
+/** What did the user and the people of the project write down about how to work here?
+ *  Invariant: project files are read through descriptors from their root, never through a link to elsewhere and never
+ *  what may hold keys; each file comes once; nothing unbounded comes in. What was left out is said.
+ *  Elsewhere: which names a file imports (imports.ts), how they are shown (first-content.ts), later changes (notes.ts). */
+
+import { createHash } from "node:crypto";
+import { lstat, realpath } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+import { openRoot, type Root, RootError } from "../files/index.ts";
+import { pathProblem } from "../guard/index.ts";
+import { importsIn, looksLikeFile } from "./imports.ts";
+import { bytesOfText, figure, headOf } from "./measure.ts";
+
+export type ConventionFile = {
+  /** Absolute, without links. */
+  readonly path: string;
+  readonly text: string;
+  /** Of the whole file, also where the text was cut. */
+  readonly hash: string;
+  /** The file that imported it. */
+  readonly from?: string;
+};
+
+/** What became of a file that is not here, or not whole: `<path> <text>` is a sentence. */
+export type ConventionsNote = { readonly path: string; readonly text: string };
+
+export type Conventions = { readonly files: readonly ConventionFile[]; readonly notes: readonly ConventionsNote[] };
+
+export type ConventionsLimits = {
+  readonly fileBytes?: number; // default: 40,000
+  readonly totalBytes?: number; // default: 120,000
+  readonly depth?: number; // of imports; default: 5
+};
+
+export type ConventionsQuestion = ConventionsLimits & {
+  readonly home: string;
+  /** Where project files begin if `cwd` is in no repository. */
+  readonly workspace: string;
+  readonly cwd: string;
+  /** Whether the project's files are read, and not the user's alone. Default: true. */
+  readonly project?: boolean;
+};
+
+/** In this order in each folder; a later one that says the same is left out. */
+const NAMES = ["AGENTS.md", "CLAUDE.md"] as const;
+
+const MAX_READ_BYTES = 4_000_000;
+
+/** Names that are looked up, and sentences about what was left out: a file can hold thousands of both. */
+const MOST_IMPORTS = 100;
+const MOST_NOTES = 20;
+
+export const readConventions = async (question: ConventionsQuestion): Promise<Conventions> => {
+  const { home, fileBytes = 40_000, totalBytes = 120_000, depth = 5 } = question;
+  const gathering = new Gathering({ fileBytes, totalBytes, depth });
+  await gathering.user(home);
+  if (question.project ?? true) await gathering.project(await projectRoot(question), question.cwd);
+  return gathering.result();
+};
+
+/** The nearest folder from `cwd` upwards that holds a repository; else the workspace. A repository that somebody else
+ *  put above ours (in a folder for everybody's files, say) is none of ours. */
+const projectRoot = async ({ cwd, workspace }: ConventionsQuestion): Promise<string> => {
+  const here = await realpath(cwd);
+  const ours = [(await lstat(here)).uid, process.getuid?.()];
+  for (let folder = here; ; folder = dirname(folder)) {
+    const mark = await lstat(join(folder, ".git")).catch(() => undefined);
+    if (mark !== undefined && (mark.isDirectory() || mark.isFile()) && ours.includes(mark.uid)) return folder;
+    if (folder === dirname(folder)) break;
+  }
+  const given = await realpath(workspace);
+  return isBelow(given, here) ? given : here;
+};
+
+const isBelow = (folder: string, path: string): boolean => {
+  const way = relative(folder, path);
+  return way === "" || (way !== ".." && !way.startsWith("../"));
+};
+
+/** From the root down to `cwd`. */
+const foldersBetween = (root: string, cwd: string): readonly string[] => {
+  const names = relative(root, cwd)
+    .split("/")
+    .filter((name) => name !== "");
+  return [root, ...names.map((_, at) => join(root, ...names.slice(0, at + 1)))];
+};
+
+type Found = { readonly path: string; readonly text: string; readonly hash: string };
+
+/** Whose files are read: how far their imports may lead, and what `~/` means in them. */
+type Realm = { readonly root: Root; readonly home?: string };
+
+type Importing = { readonly from: ConventionFile; readonly depth: number };
+
+class Gathering {
+  readonly #limits: Required<ConventionsLimits>;
+  readonly #files: ConventionFile[] = [];
+  readonly #notes: ConventionsNote[] = [];
+  readonly #seen = new Set<string>();
+  #room: number;
+  #imports = 0;
+
+  constructor(limits: Required<ConventionsLimits>) {
+    this.#limits = limits;
+    this.#room = limits.totalBytes;
+  }
+
+  result(): Conventions {
+    const more = this.#notes.length - MOST_NOTES;
+    const rest = more > 0 ? [{ path: `${more} more`, text: "were left out or cut" }] : [];
+    return { files: this.#files, notes: [...this.#notes.slice(0, MOST_NOTES), ...rest] };
+  }
+
+  /** The user's own: the first name that is there. Their folder may be a link, and files may link within their home. */
+  async user(home: string): Promise<void> {
+    const folder = await realpath(join(home, ".prefork")).catch(() => undefined);
+    if (folder === undefined) return;
+    const owner = await realpath(home);
+    await using root = await openOrNote(isBelow(owner, folder) ? owner : folder, this.#notes);
+    if (root === undefined) return;
+    const realm = { root, ...(root.path === owner ? { home: owner } : {}) };
+    for (const name of NAMES) {
+      const found = await this.#find(root, join(folder, name));
+      if (found === undefined) continue;
+      await this.#enter(found, realm);
+      return;
+    }
+  }
+
+  async project(folder: string, cwd: string): Promise<void> {
+    await using root = await openOrNote(folder, this.#notes);
+    if (root === undefined) return;
+    for (const at of foldersBetween(root.path, await realpath(cwd))) {
+      const hashes = new Set<string>();
+      for (const name of NAMES) {
+        const found = await this.#find(root, join(at, name));
+        if (found === undefined || hashes.has(found.hash)) continue;
+        hashes.add(found.hash);
+        await this.#enter(found, { root });
+      }
+    }
+  }
+
+  /** A conventions file; where a link stands, the file it names, if that lies inside. */
+  async #find(root: Root, path: string): Promise<Found | undefined> {
+    const looked = await root.look(path);
+    if (!looked.ok) return this.#leaveOut(path, looked.reason);
+    if (looked.facts === undefined) return undefined;
+    if (looked.facts.kind !== "link") return this.#read(root, path);
+    const link = await root.linkText(path);
+    if (!link.ok) return this.#leaveOut(path, link.reason);
+    const target = resolve(dirname(path), link.text);
+    if (!isBelow(root.path, target)) return this.#leaveOut(path, "it is a link that leads outside");
+    return this.#read(root, target);
+  }
+
+  async #read(root: Root, path: string): Promise<Found | undefined> {
+    const problem = pathProblem(path);
+    if (problem !== undefined) return this.#leaveOut(path, "it may hold keys, or is no plain file");
+    const read = await root.read(path, { maxBytes: MAX_READ_BYTES });
+    if (!read.ok) return this.#leaveOut(path, read.reason);
+    if (read.bytes.includes(0)) return this.#leaveOut(path, "it is no text");
+    const hash = createHash("sha256").update(read.bytes).digest("base64url");
+    return { path, text: read.bytes.toString("utf8"), hash };
+  }
+
+  #leaveOut(path: string, reason: string): undefined {
+    this.#notes.push({ path, text: `was left out: ${reason}` });
+  }
+
+  async #enter({ path, text, hash }: Found, realm: Realm, importing?: Importing): Promise<void> {
+    if (this.#seen.has(path)) return;
+    this.#seen.add(path);
+    const from = importing === undefined ? {} : { from: importing.from.path };
+    const most = Math.min(this.#limits.fileBytes, this.#room);
+    const shown = headOf(text, most);
+    const [whole, kept] = [bytesOfText(text), bytesOfText(shown)];
+    if (kept < whole) {
+      const why = most < this.#limits.fileBytes ? "all conventions together are too long" : "it is too long";
+      if (kept === 0) return this.#leaveOut(path, why);
+      this.#notes.push({ path, text: `was cut after ${figure(kept)} of ${figure(whole)} bytes: ${why}` });
+    }
+    this.#room -= kept;
+    const file = { path, text: shown, hash, ...from };
+    this.#files.push(file);
+    await this.#follow({ from: file, depth: (importing?.depth ?? 0) + 1 }, realm);
+  }
+
+  async #follow(importing: Importing, realm: Realm): Promise<void> {
+    const { from, depth } = importing;
+    for (const name of importsIn(from.text)) {
+      const path = this.#target(name, from.path, realm);
+      if (path === undefined || this.#seen.has(path)) continue;
+      this.#imports += 1;
+      if (this.#imports > MOST_IMPORTS) {
+        this.#leaveOut(path, `there are more than ${MOST_IMPORTS} imports (imported by ${from.path})`);
+        return;
+      }
+      const looked = await realm.root.look(path);
+      const refused = looked.ok ? (looked.facts === undefined ? "there is no such file" : undefined) : looked.reason;
+      if (looked.ok && looked.facts?.kind === "folder") continue;
+      if (refused === undefined && depth <= this.#limits.depth) {
+        const found = await this.#read(realm.root, path);
+        if (found !== undefined) await this.#enter(found, realm, importing);
+      } else if (refused === undefined || looksLikeFile(name)) {
+        const why = refused ?? `imports go deeper than ${this.#limits.depth}`;
+        this.#leaveOut(path, `${why} (imported by ${from.path})`);
+      }
+    }
+  }
+
+  /** Where an imported name leads, by its text; undefined where it may not lead. */
+  #target(name: string, importer: string, { root, home }: Realm): string | undefined {
+    if (name.startsWith("~/") && home === undefined)
+      return this.#leaveOut(name, `only the user's own file may import from home (imported by ${importer})`);
+    const path = name.startsWith("~/") ? resolve(home ?? "", name.slice(2)) : resolve(dirname(importer), name);
+    if (isBelow(root.path, path)) return path === root.path ? undefined : path;
+    return looksLikeFile(name) ? this.#leaveOut(name, `it leads outside (imported by ${importer})`) : undefined;
+  }
+}
+
+const openOrNote = async (folder: string, notes: ConventionsNote[]): Promise<Root | undefined> => {
+  try {
+    return await openRoot(folder);
+  } catch (error) {
+    if (!(error instanceof RootError)) throw error;
+    notes.push({ path: folder, text: `was left out: ${error.message}` });
+    return undefined;
+  }
+};

@@ -1,0 +1,121 @@
+/** What is the model told when something around the conversation changed after it began?
+ *  Invariant: what was said once is never edited: a change is a note at the tail, and what did not change is not said
+ *  again. The same two states give the same notes, byte for byte.
+ *  Elsewhere: where in a request a note goes (../loop), what it was at first (first-content.ts). */
+
+import type { NoteKind } from "../events.ts";
+import type { Mode } from "../guard/index.ts";
+import type { ConventionFile, Conventions } from "./conventions.ts";
+import { headWords, MODE_WORDS } from "./environment.ts";
+import { conventionFileText, type Surroundings } from "./first-content.ts";
+import type { GitSummary } from "./git-summary.ts";
+import { bytesOfText, figure, headOf } from "./measure.ts";
+import { escapeNote, escapeTags, oneLine, unescapeNote } from "./tags.ts";
+
+export type Note = { readonly kind: NoteKind; readonly text: string };
+
+/** As much of the surroundings as later changes are measured against: small enough to be journalled at each change. */
+export type Told = {
+  readonly date?: string;
+  readonly mode?: Mode;
+  readonly git?: { readonly kind: GitSummary["kind"]; readonly branch?: string };
+  readonly files: readonly { readonly path: string; readonly hash: string }[];
+};
+
+/** What a conversation that begins with these surroundings has been told. */
+export const toldOf = ({ environment, mode, conventions }: Surroundings): Told => ({
+  ...(mode === undefined ? {} : { mode }),
+  ...(environment === undefined ? {} : { date: environment.date, git: gitOf(environment.git) }),
+  files: (conventions?.files ?? []).map(({ path, hash }) => ({ path, hash })),
+});
+
+const gitOf = (git: GitSummary): NonNullable<Told["git"]> => {
+  const branch = git.kind === "repository" ? git.branch : undefined;
+  return { kind: git.kind, ...(branch === undefined ? {} : { branch }) };
+};
+
+/** Most of a changed file that a note repeats, and of all of them together. */
+const FILE_BYTES = 16_000;
+const ALL_FILES_BYTES = 48_000;
+
+export const changesBetween = (before: Told, now: Surroundings): readonly Note[] => {
+  const { environment, mode, conventions } = now;
+  return [
+    ...(environment === undefined ? [] : dateNotes(before.date, environment.date)),
+    ...(mode === undefined ? [] : modeNotes(before.mode, mode)),
+    ...(environment === undefined ? [] : gitNotes(before.git, gitOf(environment.git))),
+    ...(conventions === undefined ? [] : conventionNotes(before.files, conventions)),
+  ];
+};
+
+const dateNotes = (before: string | undefined, date: string): readonly Note[] =>
+  date === before ? [] : [{ kind: "date", text: `The date is now ${date}.` }];
+
+const modeNotes = (before: Mode | undefined, mode: Mode): readonly Note[] => {
+  if (mode === before) return [];
+  const was = before === undefined ? "" : ` (it was ${before})`;
+  return [{ kind: "mode", text: `The permission mode is now ${mode}${was}: ${MODE_WORDS[mode]}.` }];
+};
+
+/** Counts of changed files go stale with every edit, and git can be asked for them; only the branch is told. A summary
+ *  that could not be made says nothing about the branch. */
+const gitNotes = (before: Told["git"], now: NonNullable<Told["git"]>): readonly Note[] => {
+  if (now.kind === "left-out") return [];
+  if (now.kind === "none")
+    return before?.kind === "repository"
+      ? [{ kind: "git", text: "The working folder is in no git repository now." }]
+      : [];
+  if (before?.kind === "repository" && before.branch === now.branch) return [];
+  const was = before?.kind === "repository" ? ` (it was: ${checkedOut(before)})` : "";
+  return [{ kind: "git", text: `Git has now checked out: ${checkedOut(now)}${was}.` }];
+};
+
+const checkedOut = ({ branch }: NonNullable<Told["git"]>): string => escapeTags(headWords(branch));
+
+const conventionNotes = (before: Told["files"], { files, notes }: Conventions): readonly Note[] => {
+  const told = new Map(before.map(({ path, hash }) => [path, hash]));
+  const there = new Set(files.map(({ path }) => path));
+  const gone = before.filter(({ path }) => !there.has(path));
+  const changed = files.filter(({ path, hash }) => told.get(path) !== hash);
+  let room = ALL_FILES_BYTES;
+  return [
+    ...gone.map(({ path }) => {
+      const why = notes.find((note) => note.path === path)?.text;
+      const words = why === undefined ? "is gone; what it said holds no longer" : `${why}; what it said before is old`;
+      return conventionNote(`${nameOf(path)} ${escapeTags(oneLine(words, 600))}.`);
+    }),
+    ...changed.map((file) => {
+      const shown = headOf(file.text, Math.min(FILE_BYTES, room));
+      room -= bytesOfText(shown);
+      const verb = told.has(file.path) ? "has changed and now says" : "is new and says";
+      return conventionNote(`${nameOf(file.path)} ${verb}:\n${shownText(file, shown)}`);
+    }),
+  ];
+};
+
+const conventionNote = (words: string): Note => ({ kind: "conventions", text: words });
+
+const nameOf = (path: string): string => escapeTags(oneLine(path, 4_096));
+
+const shownText = (file: ConventionFile, shown: string): string => {
+  const left = bytesOfText(file.text) - bytesOfText(shown);
+  const rest = left === 0 ? "" : `\n(${figure(left)} more bytes are in the file itself.)`;
+  return `${conventionFileText({ ...file, text: shown })}${rest}`;
+};
+
+/** The text of a note as it is sent. */
+export const noteText = ({ kind, text }: Note): string => `<note kind="${kind}">${escapeNote(text)}</note>`;
+
+const NOTE = /<note kind="([a-z]+)">([\s\S]*?)<\/note>/g;
+
+const KINDS: Readonly<Record<NoteKind, true>> = {
+  ...{ date: true, mode: true, conventions: true, git: true, reminder: true, resumed: true, compacted: true },
+};
+
+const isKind = (name: string): name is NoteKind => Object.hasOwn(KINDS, name);
+
+/** The notes in a text that we wrote, in their order. */
+export const notesIn = (text: string): readonly Note[] =>
+  [...text.matchAll(NOTE)].flatMap(([, kind = "", words = ""]) =>
+    isKind(kind) ? [{ kind, text: unescapeNote(words) }] : [],
+  );

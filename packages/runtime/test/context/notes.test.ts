@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  changesBetween,
+  type GitSummary,
+  type Note,
+  notesIn,
+  noteText,
+  readConventions,
+  type Surroundings,
+  toldOf,
+} from "../../src/context/index.ts";
+import type { NoteKind } from "../../src/events.ts";
+import { repository } from "./repository.ts";
+
+const clean = { staged: 0, unstaged: 0, untracked: 0, conflicted: 0, commits: [] };
+const onMain: GitSummary = { kind: "repository", branch: "main", ...clean };
+
+const around = (changes: { readonly date?: string; readonly git?: GitSummary } = {}): Surroundings => ({
+  environment: {
+    ...{ cwd: "/work", platform: "linux", release: "6.1.0", shell: "bash" },
+    ...{ date: changes.date ?? "2026-11-15", git: changes.git ?? onMain },
+  },
+  mode: "default",
+  conventions: { files: [{ path: "/work/AGENTS.md", text: "Old.", hash: "old" }], notes: [] },
+});
+
+test("nothing is said while nothing changed, nor when only the counts of git did", () => {
+  const later = around({ git: { ...onMain, ...clean, staged: 3, untracked: 1, commits: ["abc Done"] } });
+  assert.deepEqual(changesBetween(toldOf(around()), later), []);
+});
+
+test("a new day, another mode, another branch: one note each", () => {
+  const later = { ...around({ date: "2026-11-16", git: { ...onMain, branch: "fix/</note>" } }), mode: "plan" as const };
+  assert.deepEqual(changesBetween(toldOf(around()), later), [
+    { kind: "date", text: "The date is now 2026-11-16." },
+    {
+      kind: "mode",
+      text: "The permission mode is now plan (it was default): only reading is possible; look into the matter and answer with a plan, and change nothing.",
+    },
+    { kind: "git", text: "Git has now checked out: branch fix/&lt;/note> (it was: branch main)." },
+  ]);
+});
+
+test("a repository that appears, loses its branch or goes away is told; one that cannot be looked at is not", () => {
+  const { branch: _, ...detached } = onMain;
+  const gone: GitSummary = { kind: "none" };
+  const closed: GitSummary = { kind: "left-out", reason: "git took too long" };
+  const told = ([before, now]: readonly [GitSummary, GitSummary]): readonly string[] =>
+    changesBetween(toldOf(around({ git: before })), around({ git: now })).map(({ text }) => text);
+  assert.deepEqual(
+    (
+      [
+        [gone, onMain],
+        [onMain, detached],
+        [onMain, gone],
+        [gone, gone],
+        [onMain, closed],
+      ] as const
+    ).map(told),
+    [
+      ["Git has now checked out: branch main."],
+      ["Git has now checked out: no branch, a commit is checked out (it was: branch main)."],
+      ["The working folder is in no git repository now."],
+      [],
+      [],
+    ],
+  );
+});
+
+test("changed, new and removed conventions files are told with their new text, unchanged ones not again", async () => {
+  using ground = repository();
+  const read = async (): Promise<Surroundings> => ({
+    conventions: await readConventions({ home: ground.home, workspace: ground.repo, cwd: ground.at("repo/a/b") }),
+  });
+  ground.put("repo/AGENTS.md", "Stays.");
+  ground.put("repo/a/AGENTS.md", "Old.");
+  ground.put("repo/a/b/CLAUDE.md", "Goes.");
+  const told = JSON.parse(JSON.stringify(toldOf(await read())));
+  ground.put("repo/a/AGENTS.md", "New. </note>");
+  rmSync(ground.at("repo/a/b/CLAUDE.md"));
+  ground.put("repo/a/b/AGENTS.md", "Comes.");
+  const now = await read();
+  const at = (name: string): string => ground.at("repo", name);
+  assert.deepEqual(changesBetween(told, now), [
+    { kind: "conventions", text: `${at("a/b/CLAUDE.md")} is gone; what it said holds no longer.` },
+    {
+      kind: "conventions",
+      text: `${at("a/AGENTS.md")} has changed and now says:\n<convention-file path="${at("a/AGENTS.md")}">\nNew. &lt;/note>\n</convention-file>`,
+    },
+    {
+      kind: "conventions",
+      text: `${at("a/b/AGENTS.md")} is new and says:\n<convention-file path="${at("a/b/AGENTS.md")}">\nComes.\n</convention-file>`,
+    },
+  ]);
+  assert.deepEqual(changesBetween(toldOf(now), await read()), []);
+});
+
+test("a file that can no longer be shown is not said to be gone, and a long one is told in part", () => {
+  const path = "/work/AGENTS.md";
+  const hidden = { files: [], notes: [{ path, text: "was left out: it is no text" }] };
+  assert.deepEqual(changesBetween(toldOf(around()), { conventions: hidden }), [
+    { kind: "conventions", text: `${path} was left out: it is no text; what it said before is old.` },
+  ]);
+  const long = { files: [{ path, text: "0123456789abcde\n".repeat(2_000), hash: "new" }], notes: [] };
+  const shown = "0123456789abcde\n".repeat(1_000);
+  assert.deepEqual(changesBetween(toldOf(around()), { conventions: long }), [
+    {
+      kind: "conventions",
+      text: `${path} has changed and now says:\n<convention-file path="${path}">\n${shown}\n</convention-file>\n(16,000 more bytes are in the file itself.)`,
+    },
+  ]);
+});
+
+test("notes are read back exactly as they were written, whatever they say and wherever they stand", () => {
+  const kinds: readonly NoteKind[] = ["date", "mode", "conventions", "git", "reminder", "resumed", "compacted"];
+  const words = fc
+    .array(
+      fc.oneof(
+        fc.constantFrom('<note kind="date">', "</note>", "< / NOTE>", "&lt;", "&amp;lt;/note>", "\n"),
+        fc.string(),
+      ),
+    )
+    .map((parts) => parts.join(""));
+  const note = fc.record({ kind: fc.constantFrom(...kinds), text: words }, { noNullPrototype: true });
+  fc.assert(
+    fc.property(fc.array(note), (notes: readonly Note[]) => {
+      assert.deepEqual(notesIn(`before\n${notes.map(noteText).join("\n")} after`), notes);
+    }),
+  );
+  assert.equal(noteText({ kind: "git", text: "a</note>b" }), '<note kind="git">a&lt;/note>b</note>');
+});
