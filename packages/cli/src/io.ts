@@ -14,6 +14,10 @@ export type Io = {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The lines of standard input. */
   readonly input: () => AsyncIterable<string>;
+  /** A person types there. */
+  readonly inputIsTerminal: boolean;
+  /** How a command that ran to its end wants the process to end; 0 unless it says so. */
+  readonly exitWith: (code: number) => void;
 };
 
 /** Bad input: exit code 2 and one line that names the place. */

@@ -1,12 +1,14 @@
 /** The command line as one function: which command runs, and with which exit code it ends.
- *  Invariant: 0 done, 1 failed, 2 called wrongly, 130 interrupted; an error is one line on stderr.
+ *  Invariant: 0 done, 1 failed, 2 called wrongly, 130 interrupted, others as the command says; an error is one line on
+ *  stderr.
  *  Elsewhere: what each command does (commands/). */
 
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
 import { loadCommands } from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
+import { linesOf } from "./lines.ts";
 
 const version = (): string => {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -25,7 +27,8 @@ const program = async (io: Io, asked: string | undefined): Promise<Command> => {
     .addHelpText(
       "after",
       `
-Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
+Ask something: prefork -p "…"   (prefork help print lists its options)
+Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted. prefork -p has more of them.
 Start with: prefork demo`,
     );
   for (const makeCommand of await loadCommands(asked)) all.addCommand(makeCommand(io));
@@ -45,21 +48,34 @@ const helpCommand = (io: Io): Command =>
     });
 
 /** Runs one command and gives its exit code. */
-export const run = async (argv: readonly string[], io: Io): Promise<number> => {
+export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">): Promise<number> => {
+  const ended = { code: 0 };
+  const exitWith = (code: number): void => {
+    ended.code = code;
+  };
+  const io: Io = { ...given, exitWith };
   try {
-    const commands = await program(io, argv[0]);
+    const words = asksToPrint(argv) ? ["print", ...argv] : argv;
+    const commands = await program(io, words[0]);
     if (argv.length === 0) {
       commands.outputHelp();
       return 0;
     }
-    await commands.parseAsync([...argv], { from: "user" });
-    return 0;
+    await commands.parseAsync([...words], { from: "user" });
+    return ended.code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0;
     if (io.signal.aborted) return 130;
     io.err(`prefork: ${oneLine(error)}\n`);
     return isCallersFault(error) ? 2 : 1;
   }
+};
+
+/** `prefork -p …` names no command: its options may stand in any order. */
+const asksToPrint = (argv: readonly string[]): boolean => {
+  const [first = ""] = argv;
+  const options = argv.slice(0, argv.includes("--") ? argv.indexOf("--") : argv.length);
+  return first.startsWith("-") && options.some((word) => word === "-p" || word === "--print");
 };
 
 /** By name, so that help and errors load nothing that the command itself does not. */
@@ -90,7 +106,9 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     isTerminal: isTerminal && process.stderr.isTTY === true,
     signal: interrupt.signal,
     env,
-    input: () => createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
+    // Nobody may have to close the input before an interrupt is heeded.
+    inputIsTerminal: process.stdin.isTTY === true,
+    input: () => linesOf(addAbortSignal(interrupt.signal, process.stdin)),
   });
 };
 

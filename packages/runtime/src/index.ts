@@ -1,6 +1,15 @@
 /** @prefork/runtime: who may do what, and how what was allowed is run. */
 
 export {
+  type EventBody,
+  type ExchangeEnd,
+  type Level,
+  levelOf,
+  type NoteKind,
+  type RuntimeEvent,
+  type Todo,
+} from "./events.ts";
+export {
   type Entry,
   type FileFacts,
   inspectPrivateFolder,
@@ -28,6 +37,7 @@ export {
   type FilterContext,
   type FilterVerdict,
   type GuardContext,
+  type JsonLine,
   type Layer,
   type LayerSettings,
   type Mode,
@@ -49,6 +59,7 @@ export {
   type Rule,
   type RuleList,
   readCallLine,
+  readJsonLine,
   readOnly,
   type SandboxMode,
   type SettingsProblem,
@@ -64,6 +75,48 @@ export {
   type Verdict,
 } from "./guard/index.ts";
 export {
+  type DeleteOptions,
+  deleteSession,
+  exportMarkdown,
+  findSession,
+  JournalError,
+  type JournalProblem,
+  type ListedSession,
+  latestSession,
+  listSessions,
+  readSession,
+  type SessionReading,
+  type SessionStore,
+  type UnreadableSession,
+} from "./journal/index.ts";
+export type { ExchangeResult, SpendLimits, Spent } from "./loop/index.ts";
+export type { Answer, Ask, Clock, Ids, Question } from "./ports.ts";
+export {
+  ANTHROPIC_URL,
+  type AnthropicOptions,
+  anthropicEngine,
+  type Compacted,
+  createSession,
+  type Engine,
+  type EventReader,
+  type Exchange,
+  type Permissions,
+  type PromptOptions,
+  resumeSession,
+  type Session,
+  type SessionLimits,
+  type SessionOptions,
+} from "./session/index.ts";
+export {
+  builtInTools,
+  createRegistry,
+  defineTool,
+  failed,
+  type Tool,
+  type ToolContext,
+  type ToolOutput,
+} from "./tools/index.ts";
+export {
   type Configuration,
   configurationOf,
   type Grant,
@@ -76,13 +129,17 @@ export {
 } from "./trust/index.ts";
 export {
   type Breach,
+  type CellOptions,
   checkFileCall,
   type FileCallAnswer,
   findProgram,
   type LoadedSettings,
   loadSettings,
+  type OpenedCell,
   type OpenedSandbox,
+  openCell,
   openSandbox,
+  type PlanCell,
   type PlanLimits,
   type PlanResult,
   type PlanRun,

@@ -6,6 +6,9 @@ import type { Io } from "../io.ts";
 type CommandMaker = (io: Io) => Command;
 
 const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
+  ["print", async () => (await import("./print.ts")).printCommand],
+  ["sessions", async () => (await import("./sessions.ts")).sessionsCommand],
+  ["trust", async () => (await import("./trust.ts")).trustCommand],
   ["demo", async () => (await import("./demo.ts")).demoCommand],
   ["cost", async () => (await import("./cost.ts")).costCommand],
   ["sim", async () => (await import("./sim.ts")).simCommand],

@@ -42,7 +42,7 @@ const SHAPES = {
     subject: FOLDER,
     keys: {
       ...{ pattern: "text", path: "text", glob: "text", type: "text", output_mode: "text" },
-      ...{ "-A": "count", "-B": "count", "-C": "count", context: "count", head_limit: "count" },
+      ...{ "-A": "count", "-B": "count", "-C": "count", head_limit: "count" },
       ...{ "-n": "flag", "-i": "flag", multiline: "flag" },
     },
   },

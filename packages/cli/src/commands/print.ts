@@ -1,0 +1,149 @@
+/** `prefork -p "…"`: one prompt, or a stream of them, without anybody to ask.
+ *  Invariant: standard output holds what was asked for and nothing else; the exit code says how it ended; everything said
+ *  is in the session's journal, also when it ends badly.
+ *  Elsewhere: flags (../print), the session (@prefork/runtime), formats (../print/output.ts). */
+
+import {
+  createSession,
+  findSession,
+  JournalError,
+  latestSession,
+  resumeSession,
+  type Session,
+  type SessionOptions,
+  type SessionStore,
+} from "@prefork/runtime";
+import { type Command, Option } from "commander";
+import { type Io, newCommand, UsageError } from "../io.ts";
+import {
+  chooseEngine,
+  createPrinter,
+  type EngineFlags,
+  exitCodeOf,
+  OUTPUT_FORMATS,
+  type OutputFormat,
+  openEngine,
+  PROVIDERS,
+  planSession,
+  promptOf,
+  readPiped,
+  type SessionFlags,
+  type SessionPlan,
+  streamedPrompts,
+} from "../print/index.ts";
+
+type PrintFlags = SessionFlags &
+  EngineFlags & {
+    readonly outputFormat: OutputFormat;
+    readonly inputFormat: "text" | "stream-json";
+    readonly continue?: true;
+    readonly resume?: string | true;
+  };
+
+const gather = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value];
+
+export const printCommand = (io: Io): Command =>
+  newCommand("print", io)
+    .usage('-p [options] "prompt"')
+    .description("run one prompt to its end, without anybody to ask, and print the answer")
+    .argument("[prompt...]", "what to do; standard input is added to it")
+    .option("-p, --print", "run without a terminal (this command)")
+    .addOption(new Option("--output-format <format>", "what to print").choices([...OUTPUT_FORMATS]).default("text"))
+    .addOption(
+      new Option("--input-format <format>", "how prompts arrive").choices(["text", "stream-json"]).default("text"),
+    )
+    .option("--model <id>", "model to ask for")
+    .addOption(new Option("--provider <name>", "who answers").choices([...PROVIDERS]))
+    .option("--base-url <url>", "another endpoint that speaks the provider's format")
+    .option("--permission-mode <mode>", "default, accept-edits, plan or bypass")
+    .option("--allow <rule>", "allow calls under this rule; may be given again", gather)
+    .option("--deny <rule>", "deny calls under this rule; may be given again", gather)
+    .option("--max-turns <n>", "stop after this many turns")
+    .option("--max-budget-usd <amount>", "stop before a request could cost more than this in all")
+    .option("--timeout <seconds>", "stop after this time")
+    .option("--cwd <dir>", "folder to work in")
+    .option("--add-dir <dir>", "another folder that counts as part of the workspace; may be given again", gather)
+    .option("--append-system-prompt <text>", "more for the system prompt")
+    .option("-c, --continue", "go on with the last session of this folder")
+    .option("-r, --resume [id]", "go on with this session, or the last one of this folder")
+    .addHelpText(
+      "after",
+      `
+Keys: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and ANTHROPIC_BASE_URL; without one the embedded rehearsal engine answers.
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 130 interrupted.`,
+    )
+    .action(async (words: readonly string[], flags: PrintFlags) => {
+      io.exitWith(await print(words, flags, io));
+    });
+
+const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
+  const choice = chooseEngine(flags, io.env);
+  const plan = await planSession(flags, io);
+  const prompts = await promptsFor(words, flags, io);
+  for (const notice of plan.notices) io.err(`prefork: ${notice}\n`);
+  if (choice.provider === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
+  await using opened = await openEngine(choice);
+  const options = optionsOf(plan, {
+    engine: opened.engine,
+    ...(flags.model === undefined ? {} : { model: flags.model }),
+  });
+  await using session = await openSession(flags, { options, plan, io });
+  const printer = createPrinter(flags.outputFormat, io);
+  let code = 0;
+  for await (const prompt of prompts) {
+    const begun = performance.now();
+    const exchange = session.prompt(prompt, { signal: io.signal });
+    for await (const event of exchange) printer.event(event);
+    const result = await exchange.result();
+    const { id, model, engine } = session;
+    printer.finished({ sessionId: id, model, engine, result, ms: Math.round(performance.now() - begun) });
+    code = exitCodeOf(result.end);
+    if (code !== 0) break;
+  }
+  return code;
+};
+
+const promptsFor = async (
+  words: readonly string[],
+  { inputFormat }: PrintFlags,
+  io: Io,
+): Promise<AsyncIterable<string> | readonly string[]> => {
+  if (inputFormat === "text") return [promptOf({ words, piped: await readPiped(io.input, io.inputIsTerminal) })];
+  if (words.length > 0) throw new UsageError("with --input-format stream-json prompts come on standard input alone");
+  return streamedPrompts(io.input());
+};
+
+const optionsOf = (plan: SessionPlan, engine: Pick<SessionOptions, "engine" | "model">): SessionOptions => {
+  const { cwd, home, state, directories, policy, limits, appendSystemPrompt } = plan;
+  return {
+    ...engine,
+    ...{ cwd, home, state, directories, limits },
+    permissions: { policy },
+    ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
+  };
+};
+
+type Opening = { readonly options: SessionOptions; readonly plan: SessionPlan; readonly io: Io };
+
+const openSession = async (flags: PrintFlags, { options, plan, io }: Opening): Promise<Session> => {
+  try {
+    const id = await wantedSession(flags, plan);
+    return id === undefined ? await createSession(options) : await resumeSession(id, options);
+  } catch (error) {
+    if (!(error instanceof JournalError)) throw error;
+    io.signal.throwIfAborted();
+    throw new UsageError(error.message, { cause: error });
+  }
+};
+
+const wantedSession = async (
+  { continue: goesOn, resume }: PrintFlags,
+  { state, cwd }: SessionPlan,
+): Promise<string | undefined> => {
+  const store: SessionStore = { state, now: Date.now, newId: () => "" };
+  if (typeof resume === "string") return findSession(store, resume);
+  if (resume === undefined && !goesOn) return undefined;
+  const latest = await latestSession(store, cwd);
+  if (latest === undefined) throw new UsageError(`there is no session of ${cwd} to go on with`);
+  return latest.id;
+};

@@ -1,0 +1,172 @@
+/** `prefork sessions`: what is kept, and how it is looked at, handed on and removed.
+ *  Invariant: looking changes nothing; what is removed is named before, and nothing that is in use goes.
+ *  Elsewhere: journals (@prefork/runtime), going on with one (print.ts). */
+
+import { writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { resolve } from "node:path";
+import {
+  deleteSession,
+  exportMarkdown,
+  findSession,
+  JournalError,
+  type ListedSession,
+  listSessions,
+  readSession,
+  type SessionStore,
+  stateFolder,
+} from "@prefork/runtime";
+import { promptTokens } from "@prefork/wire";
+import type { Command } from "commander";
+import { type Io, newCommand, UsageError } from "../io.ts";
+import { renderTable, type Table } from "../table.ts";
+
+const storeFor = ({ env }: Io): SessionStore => ({
+  state: stateFolder(env, homedir()),
+  now: Date.now,
+  newId: () => "",
+});
+
+export const sessionsCommand = (io: Io): Command => {
+  const command = newCommand("sessions", io)
+    .description("list, show, export and delete kept sessions")
+    .option("--all", "of every folder, not only this one")
+    .option("--json", "one JSON object a line")
+    .action((options: ListFlags) => list(options, io));
+  command.addCommand(
+    newCommand("show", io)
+      .description("what a session has come to")
+      .argument("<id>", "its id, or the first letters of it")
+      .option("--json", "as one JSON object")
+      .action((id: string, options: { readonly json?: true }) => said(() => show(id, options, io))),
+  );
+  command.addCommand(
+    newCommand("export", io)
+      .description("the conversation as Markdown")
+      .argument("<id>", "its id, or the first letters of it")
+      .option("-o, --output <file>", "write it there; must not exist yet")
+      .action((id: string, options: { readonly output?: string }) => said(() => exportOne(id, options, io))),
+  );
+  command.addCommand(
+    newCommand("delete", io)
+      .description("remove sessions for good")
+      .argument("<id...>", "their ids, or the first letters of them")
+      .option("--forks", "their forks too; a session that forks need is kept otherwise")
+      .action((ids: readonly string[], options: { readonly forks?: true }) => said(() => remove(ids, options, io))),
+  );
+  return command;
+};
+
+/** What a journal says about itself is for whoever called, not a failure of ours. */
+const said = async (act: () => Promise<void>): Promise<void> => {
+  try {
+    await act();
+  } catch (error) {
+    if (error instanceof JournalError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+};
+
+type ListFlags = { readonly all?: true; readonly json?: true };
+
+const list = async ({ all, json }: ListFlags, io: Io): Promise<void> => {
+  const found = await listSessions(storeFor(io), all ? {} : { cwd: resolve(".") });
+  if (json) {
+    for (const session of found) io.out(`${JSON.stringify(session)}\n`);
+    return;
+  }
+  const sessions = found.filter((session) => session.kind === "session");
+  if (sessions.length === 0)
+    io.out(all ? "There are no sessions.\n" : "There are no sessions of this folder; --all lists every one.\n");
+  else io.out(renderTable(tableOf(sessions, { folders: all === true, colour: io.colour })));
+  for (const session of found)
+    if (session.kind === "unreadable") io.err(`prefork: session ${session.id} cannot be read: ${session.reason}\n`);
+};
+
+const tableOf = (
+  sessions: readonly ListedSession[],
+  { folders, colour }: { readonly folders: boolean; readonly colour: boolean },
+): Table => ({
+  colour,
+  columns: [
+    { title: "id" },
+    { title: "last used (UTC)" },
+    { title: "turns", align: "right" },
+    { title: "size", align: "right" },
+    ...(folders ? [{ title: "folder" }] : []),
+    { title: "first prompt" },
+  ],
+  rows: sessions.map(({ id, usedAt, turns, bytes, cwd, firstPrompt, holder }) => ({
+    cells: [
+      id,
+      `${timeOf(usedAt)}${holder ? ` (open in process ${holder.pid})` : ""}`,
+      String(turns),
+      sizeOf(bytes),
+      ...(folders ? [cwd] : []),
+      firstPrompt,
+    ],
+  })),
+});
+
+const timeOf = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
+
+const sizeOf = (bytes: number): string =>
+  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+
+const show = async (given: string, { json }: { readonly json?: true }, io: Io): Promise<void> => {
+  const store = storeFor(io);
+  const id = await findSession(store, given);
+  const { replayed } = await readSession(store, id);
+  const { opened, turns, usage, usd, lastAt, began, problems, openCalls, forks } = replayed;
+  const facts = {
+    id,
+    folder: opened?.cwd ?? "",
+    model: began?.head.model ?? opened?.model ?? "",
+    lastUsed: timeOf(lastAt),
+    epoch: began?.epoch ?? 0,
+    turns,
+    promptTokens: promptTokens(usage),
+    readFromCache: usage.read,
+    outputTokens: usage.output,
+    usd,
+    openCalls: openCalls.length,
+    forks: forks.map(({ session }) => session),
+    problems: problems.map(({ line, detail }) => `line ${line}: ${detail}`),
+  };
+  if (json) {
+    io.out(`${JSON.stringify(facts)}\n`);
+    return;
+  }
+  for (const [name, value] of Object.entries(facts))
+    io.out(`${name.padEnd(14)} ${Array.isArray(value) ? value.join("; ") || "none" : value}\n`);
+};
+
+const exportOne = async (given: string, { output }: { readonly output?: string }, io: Io): Promise<void> => {
+  const store = storeFor(io);
+  const { reading } = await readSession(store, await findSession(store, given));
+  const markdown = exportMarkdown(reading.entries);
+  if (output === undefined) {
+    io.out(markdown);
+    return;
+  }
+  try {
+    await writeFile(output, markdown, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    throw new UsageError(`${output} cannot be written: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
+  }
+};
+
+const remove = async (
+  given: readonly string[],
+  { forks = false }: { readonly forks?: boolean },
+  io: Io,
+): Promise<void> => {
+  const store = storeFor(io);
+  // All are found before the first one goes.
+  const ids: string[] = [];
+  for (const each of given) ids.push(await findSession(store, each));
+  for (const id of new Set(ids))
+    for (const gone of await deleteSession(store, id, { forks })) io.out(`deleted ${gone}\n`);
+};

@@ -1,0 +1,16 @@
+/** Headless runs: what is asked, who answers, and what is printed. */
+
+export { chooseEngine, type EngineChoice, type EngineFlags, PROVIDERS, type Provider } from "./engine-choice.ts";
+export { promptOf, readPiped } from "./given-prompt.ts";
+export { type OpenedEngine, openEngine } from "./open-engine.ts";
+export {
+  createPrinter,
+  exitCodeOf,
+  type Finished,
+  OUTPUT_FORMATS,
+  type OutputFormat,
+  type Printer,
+  resultObject,
+} from "./output.ts";
+export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
+export { streamedPrompts } from "./stream-input.ts";

@@ -1,0 +1,23 @@
+/** Opens the engine that was chosen.
+ *  Invariant: what is started here is ended by disposing of it; the embedded engine is loaded only when it is used.
+ *  Elsewhere: choosing (engine-choice.ts). */
+
+import { anthropicEngine, type Engine } from "@prefork/runtime";
+import type { EngineChoice } from "./engine-choice.ts";
+
+export type OpenedEngine = AsyncDisposable & { readonly engine: Engine };
+
+export const openEngine = async (choice: EngineChoice): Promise<OpenedEngine> => {
+  if (choice.provider === "anthropic") {
+    const { provider: _provider, ...options } = choice;
+    return { engine: anthropicEngine(options), [Symbol.asyncDispose]: async () => undefined };
+  }
+  const { startEmbedded } = await import("../rehearsal/index.ts");
+  const { model } = choice;
+  const embedded = await startEmbedded({ model });
+  const { baseUrl, credential } = embedded;
+  return {
+    engine: anthropicEngine({ name: "rehearsal", model, baseUrl, credential }),
+    [Symbol.asyncDispose]: () => embedded.close(),
+  };
+};

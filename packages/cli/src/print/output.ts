@@ -1,0 +1,114 @@
+/** What a headless run prints: the last answer, one JSON object, or every event as a line.
+ *  Invariant: standard output holds only what was asked for; everything said beside it goes to the error output.
+ *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), running it (run.ts). */
+
+import type { ExchangeEnd, ExchangeResult, RuntimeEvent } from "@prefork/runtime";
+import { promptTokens, writtenTokens } from "@prefork/wire";
+import type { Io } from "../io.ts";
+
+export type OutputFormat = "text" | "json" | "stream-json";
+export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "stream-json"];
+
+/** 0 done, 1 failed, 3 stopped by a limit, 4 refused by the model, 130 interrupted; 2 is for being called wrongly. */
+export const exitCodeOf = (end: ExchangeEnd): number => {
+  switch (end) {
+    case "done":
+      return 0;
+    case "max-turns":
+    case "over-budget":
+    case "out-of-time":
+    case "context-full":
+      return 3;
+    case "refused":
+      return 4;
+    case "aborted":
+      return 130;
+    case "provider-failed":
+    case "journal-failed":
+      return 1;
+  }
+};
+
+export type Finished = {
+  readonly sessionId: string;
+  readonly model: string;
+  readonly engine: string;
+  readonly result: ExchangeResult;
+  readonly ms: number;
+};
+
+/** The last line of stream-json, and all of json. */
+export const resultObject = ({ sessionId, model, engine, result, ms }: Finished): Readonly<Record<string, unknown>> => {
+  const { end, reason, text, turns, usage, usd } = result;
+  return {
+    type: "result",
+    end,
+    is_error: exitCodeOf(end) !== 0,
+    reason,
+    result: text,
+    session_id: sessionId,
+    engine,
+    model,
+    num_turns: turns,
+    duration_ms: ms,
+    total_cost_usd: usd,
+    usage: {
+      prompt_tokens: promptTokens(usage),
+      input_tokens: usage.plain,
+      cache_read_input_tokens: usage.read,
+      cache_creation_input_tokens: writtenTokens(usage),
+      output_tokens: usage.output,
+    },
+  };
+};
+
+export type Printer = {
+  readonly event: (event: RuntimeEvent) => void;
+  readonly finished: (finished: Finished) => void;
+};
+
+export const createPrinter = (format: OutputFormat, io: Io): Printer => {
+  const line = (value: unknown): void => io.out(`${JSON.stringify(value)}\n`);
+  switch (format) {
+    case "stream-json":
+      return { event: line, finished: (finished) => line(resultObject(finished)) };
+    case "json":
+      return { event: () => undefined, finished: (finished) => line(resultObject(finished)) };
+    case "text":
+      return {
+        event: (event) => tellAside(event, io),
+        finished: ({ result }) => {
+          if (result.text !== "") io.out(result.text.endsWith("\n") ? result.text : `${result.text}\n`);
+          if (result.end !== "done") io.err(`prefork: stopped: ${result.reason}\n`);
+        },
+      };
+  }
+};
+
+/** What somebody who waits wants to know: what is being done, and what was not allowed. */
+const tellAside = (event: RuntimeEvent, io: Io): void => {
+  switch (event.type) {
+    case "call_started":
+      if (io.isTerminal) io.err(`· ${event.tool}\n`);
+      return;
+    case "call_ended":
+      if (event.fault === "denied") io.err(`prefork: ${event.tool}: ${firstLine(event.text)}\n`);
+      return;
+    case "request_retried":
+      io.err(`prefork: trying again (${event.attempt}): ${event.message}\n`);
+      return;
+    case "journal_troubled":
+      io.err(`prefork: journal: ${event.problem}\n`);
+      return;
+    case "settings_noticed":
+      io.err(`prefork: ${event.notice}\n`);
+      return;
+    case "compaction_started":
+      io.err("prefork: the conversation is long; summing it up to make room\n");
+      return;
+    default:
+      return;
+  }
+};
+
+const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";

@@ -1,0 +1,110 @@
+/** What the command line and the settings say about a session, as plain data.
+ *  Invariant: settings of a folder that is not trusted are not read; a broken file is an error with its place.
+ *  Elsewhere: what they mean (@prefork/runtime), which engine (engine-choice.ts). */
+
+import { homedir } from "node:os";
+import { resolve } from "node:path";
+import {
+  describeProblem,
+  loadSettings,
+  type Mode,
+  type Policy,
+  type SessionLimits,
+  stateFolder,
+  trustOf,
+} from "@prefork/runtime";
+import { type Io, UsageError } from "../io.ts";
+
+export type SessionFlags = {
+  readonly cwd?: string;
+  readonly addDir?: readonly string[];
+  readonly permissionMode?: string;
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+  readonly maxTurns?: string;
+  readonly maxBudgetUsd?: string;
+  readonly timeout?: string;
+  readonly appendSystemPrompt?: string;
+};
+
+export type SessionPlan = {
+  readonly cwd: string;
+  readonly home: string;
+  readonly state: string;
+  readonly directories: readonly string[];
+  readonly policy: Policy;
+  readonly limits: SessionLimits;
+  readonly appendSystemPrompt?: string;
+  /** What the user should know before it begins. */
+  readonly notices: readonly string[];
+};
+
+const MODES: readonly Mode[] = ["default", "accept-edits", "plan", "bypass"];
+
+export const planSession = async (flags: SessionFlags, { env }: Io): Promise<SessionPlan> => {
+  const home = homedir();
+  const state = stateFolder(env, home);
+  const cwd = resolve(flags.cwd ?? ".");
+  const { permissionMode: mode, appendSystemPrompt } = flags;
+  if (mode !== undefined && !isMode(mode))
+    throw new UsageError(`--permission-mode ${mode} is not known; use ${MODES.join(", ")}`);
+  const trust = await trustOf(state, cwd);
+  const directories = (flags.addDir ?? []).map((folder) => resolve(folder));
+  const loaded = await loadSettings({
+    home,
+    project: cwd,
+    trusted: trust.kind === "trusted",
+    flags: {
+      ...(flags.allow ? { allow: flags.allow } : {}),
+      ...(flags.deny ? { deny: flags.deny } : {}),
+      ...(mode === undefined ? {} : { mode }),
+    },
+  });
+  if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describeProblem).join("; "));
+  return {
+    ...{ cwd, home, state, directories },
+    policy: loaded.policy,
+    limits: limitsOf(flags),
+    notices: trustNotice(trust),
+    ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
+  };
+};
+
+const isMode = (text: string): text is Mode => MODES.some((mode) => mode === text);
+
+const limitsOf = ({ maxTurns, maxBudgetUsd, timeout }: SessionFlags): SessionLimits => {
+  const turns = numberOf("--max-turns", maxTurns, { whole: true });
+  const usd = numberOf("--max-budget-usd", maxBudgetUsd);
+  const seconds = numberOf("--timeout", timeout);
+  return {
+    ...(turns === undefined ? {} : { maxTurns: turns }),
+    ...(usd === undefined ? {} : { usd }),
+    ...(seconds === undefined ? {} : { ms: Math.ceil(seconds * 1_000) }),
+  };
+};
+
+const numberOf = (flag: string, value: string | undefined, { whole = false } = {}): number | undefined => {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number) || number <= 0 || (whole && !Number.isInteger(number)))
+    throw new UsageError(`${flag} takes a ${whole ? "whole " : ""}number above 0, not ${JSON.stringify(value)}`);
+  return number;
+};
+
+type Trust = Awaited<ReturnType<typeof trustOf>>;
+
+/** Only where there is something that is not used. */
+const trustNotice = (trust: Trust): readonly string[] => {
+  switch (trust.kind) {
+    case "trusted":
+      return [];
+    case "changed":
+      return [
+        `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted it (prefork trust)`,
+      ];
+    case "unknown":
+      return [];
+    case "refused":
+      return [`settings of this folder are not used: ${trust.reason}`];
+  }
+};

@@ -1,0 +1,127 @@
+/** What happens in a session, as facts for whoever looks on: the terminal, a program, the ledger, traces.
+ *  Invariant: subject first, past tense, ids and facts and no display text; an event follows its journal entry, never the
+ *  other way round; readers are never imported by what they read.
+ *  Elsewhere: what must survive (journal/), what goes over the wire (ModelEvent of @prefork/wire). */
+
+import type { JsonObject, MarkerPlace, ModelErrorReason, StopReason, Usage } from "@prefork/wire";
+
+export type Level = "debug" | "info" | "warn" | "error";
+
+export type EpochReason = "start" | "compaction" | "model" | "clear";
+
+/** Why an exchange is over. */
+export type ExchangeEnd =
+  | "done"
+  | "refused"
+  | "max-turns"
+  | "over-budget"
+  | "out-of-time"
+  | "context-full"
+  | "aborted"
+  | "provider-failed"
+  | "journal-failed";
+
+/** Why a call gave an error instead of what it was for. */
+export type CallFault = "unknown-tool" | "bad-input" | "denied" | "failed" | "timed-out" | "aborted" | "interrupted";
+
+export type EventBody =
+  | {
+      readonly type: "session_opened";
+      readonly sessionId: string;
+      readonly resumed: boolean;
+      readonly cwd: string;
+      readonly model: string;
+      readonly engine: string;
+      readonly mode: string;
+    }
+  | { readonly type: "epoch_started"; readonly epoch: number; readonly reason: EpochReason; readonly bytes: number }
+  | { readonly type: "prompt_entered"; readonly text: string }
+  | { readonly type: "note_entered"; readonly kind: NoteKind; readonly text: string }
+  | {
+      readonly type: "turn_started";
+      readonly turn: number;
+      readonly prefixHash: string;
+      readonly bytes: number;
+      readonly markers: readonly MarkerPlace[];
+    }
+  | {
+      readonly type: "request_retried";
+      readonly attempt: number;
+      readonly reason: ModelErrorReason;
+      readonly message: string;
+    }
+  | { readonly type: "answer_restarted"; readonly turn: number }
+  | { readonly type: "text_grew"; readonly turn: number; readonly text: string }
+  | { readonly type: "thinking_grew"; readonly turn: number; readonly text: string }
+  | { readonly type: "text_entered"; readonly turn: number; readonly text: string }
+  | {
+      readonly type: "turn_ended";
+      readonly turn: number;
+      readonly stop: StopReason;
+      readonly usage: Usage;
+      readonly usd?: number;
+      readonly ms: number;
+    }
+  | { readonly type: "call_proposed"; readonly callId: string; readonly tool: string; readonly args: JsonObject }
+  | { readonly type: "question_asked"; readonly callId: string; readonly reason: string; readonly rule?: string }
+  | { readonly type: "question_answered"; readonly callId: string; readonly answer: "allow" | "always" | "deny" }
+  | { readonly type: "call_started"; readonly callId: string; readonly tool: string; readonly reason: string }
+  | { readonly type: "call_progressed"; readonly callId: string; readonly text: string }
+  | {
+      readonly type: "call_ended";
+      readonly callId: string;
+      readonly tool: string;
+      readonly text: string;
+      readonly fault?: CallFault;
+      readonly ms: number;
+    }
+  | { readonly type: "result_replaced"; readonly callId: string; readonly bytes: number; readonly file: string }
+  | { readonly type: "mode_changed"; readonly from: string; readonly to: string }
+  | { readonly type: "todos_changed"; readonly todos: readonly Todo[] }
+  | {
+      readonly type: "compaction_started";
+      readonly tokens: number;
+      readonly why: "threshold" | "asked" | "context-full";
+    }
+  | {
+      readonly type: "compaction_ended";
+      readonly usage: Usage;
+      readonly bytesBefore: number;
+      readonly bytesAfter: number;
+      readonly economics: string;
+    }
+  | { readonly type: "compaction_failed"; readonly reason: string }
+  | { readonly type: "journal_troubled"; readonly problem: string }
+  | { readonly type: "settings_noticed"; readonly notice: string }
+  | {
+      readonly type: "exchange_ended";
+      readonly end: ExchangeEnd;
+      readonly reason: string;
+      readonly turns: number;
+      readonly usage: Usage;
+      readonly usd?: number;
+    };
+
+/** What is told to the model at the tail because it changed after the conversation began. */
+export type NoteKind = "date" | "mode" | "conventions" | "git" | "reminder" | "resumed" | "compacted";
+
+export type Todo = { readonly content: string; readonly status: "pending" | "in_progress" | "completed" };
+
+export type RuntimeEvent = EventBody & {
+  readonly seq: number;
+  readonly level: Level;
+  /** Who it happened to: `main`, or the label of a fork or agent. */
+  readonly agent: string;
+};
+
+const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
+  text_grew: "debug",
+  thinking_grew: "debug",
+  call_progressed: "debug",
+  request_retried: "warn",
+  compaction_failed: "warn",
+  journal_troubled: "warn",
+  settings_noticed: "warn",
+};
+
+export const levelOf = ({ type }: EventBody): Level => LEVELS[type] ?? "info";

@@ -1,0 +1,137 @@
+/** What was spent, what is promised, and whether one more request fits.
+ *  Invariant: a request is sent only after its worst case is held back, as if nothing were read from a cache and the
+ *  answer took all it may; what is held by requests in flight counts as spent until they are settled. An account inside
+ *  another (a fork's in its session's) takes from both or from neither.
+ *  Elsewhere: prices (@prefork/wire), who stops then (stop.ts). */
+
+import {
+  addUsage,
+  type ModelFacts,
+  multipliersOf,
+  noUsage,
+  pricesFor,
+  promptTokens,
+  type Usage,
+  writeMultiplier,
+} from "@prefork/wire";
+
+export type SpendLimits = {
+  readonly usd?: number;
+  /** Prompt and output tokens of all requests. */
+  readonly tokens?: number;
+};
+
+export type Spent = { readonly usage: Usage; readonly usd: number };
+
+/** The worst case of one request. `usd` is 0 where the price is unknown. */
+export type Hold = { readonly usd: number; readonly tokens: number };
+
+export type Shortage = { readonly limit: "usd" | "tokens"; readonly needed: number; readonly left: number };
+
+export class Account {
+  readonly #limits: SpendLimits;
+  readonly #above: Account | undefined;
+  #spent: Spent;
+  #held: Hold = { usd: 0, tokens: 0 };
+
+  constructor(limits: SpendLimits = {}, options: { readonly spent?: Spent; readonly above?: Account } = {}) {
+    this.#limits = limits;
+    this.#spent = options.spent ?? { usage: noUsage, usd: 0 };
+    this.#above = options.above;
+  }
+
+  get spent(): Spent {
+    return this.#spent;
+  }
+
+  /** What may still be held, here and above. */
+  get left(): Hold {
+    const { usd = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY } = this.#limits;
+    const above = this.#above?.left ?? { usd: Number.POSITIVE_INFINITY, tokens: Number.POSITIVE_INFINITY };
+    return {
+      usd: Math.min(usd - this.#spent.usd - this.#held.usd, above.usd),
+      tokens: Math.min(tokens - tokensOf(this.#spent.usage) - this.#held.tokens, above.tokens),
+    };
+  }
+
+  /** Is money limited, here or above? Then a model without a price cannot be used. */
+  get countsMoney(): boolean {
+    return this.#limits.usd !== undefined || (this.#above?.countsMoney ?? false);
+  }
+
+  hold(wanted: Hold): Shortage | undefined {
+    const { usd, tokens } = this.left;
+    if (wanted.usd > usd) return { limit: "usd", needed: wanted.usd, left: usd };
+    if (wanted.tokens > tokens) return { limit: "tokens", needed: wanted.tokens, left: tokens };
+    this.#add(wanted, 1);
+    return undefined;
+  }
+
+  /** The request is over: what it really used takes the place of what was held. */
+  settle(held: Hold, used: Spent): void {
+    this.#add(held, -1);
+    for (let account: Account | undefined = this; account; account = account.#above) {
+      account.#spent = { usage: addUsage(account.#spent.usage, used.usage), usd: account.#spent.usd + used.usd };
+    }
+  }
+
+  #add({ usd, tokens }: Hold, sign: 1 | -1): void {
+    for (let account: Account | undefined = this; account; account = account.#above) {
+      account.#held = { usd: account.#held.usd + sign * usd, tokens: account.#held.tokens + sign * tokens };
+    }
+  }
+}
+
+const tokensOf = (usage: Usage): number => promptTokens(usage) + usage.output;
+
+/** A request before it is sent. */
+export type Asked = {
+  readonly promptTokens: number;
+  readonly maxTokens: number;
+  readonly facts: ModelFacts | undefined;
+};
+
+/** All of the prompt at the price of writing it, and an answer as long as it may be. */
+export const worstCase = ({ promptTokens: prompt, maxTokens, facts }: Asked): Hold => {
+  const tokens = prompt + maxTokens;
+  if (!facts) return { usd: 0, tokens };
+  const { input, output } = pricesFor(facts, prompt);
+  const write = writeMultiplier(multipliersOf(facts, prompt), "5m");
+  return { usd: (prompt * input * write + maxTokens * output) / 1e6, tokens };
+};
+
+/** Shorter answers than this are of no use. */
+const SHORTEST_ANSWER = 1_024;
+
+export type Fitted =
+  | { readonly ok: true; readonly maxTokens: number; readonly held: Hold }
+  | { readonly ok: false; readonly shortage: Shortage };
+
+/** Holds back what the request may cost. The length of an answer is in no cache key, so it is lowered first. */
+export const fit = (account: Account, asked: Asked): Fitted => {
+  const wanted = worstCase(asked);
+  const first = account.hold(wanted);
+  if (!first) return { ok: true, maxTokens: asked.maxTokens, held: wanted };
+  const none = worstCase({ ...asked, maxTokens: 0 });
+  const perToken = (wanted.usd - none.usd) / Math.max(1, asked.maxTokens);
+  const { usd, tokens } = account.left;
+  const affordable = Math.floor(
+    Math.min(perToken > 0 ? (usd - none.usd) / perToken : asked.maxTokens, tokens - none.tokens),
+  );
+  if (affordable < Math.min(SHORTEST_ANSWER, asked.maxTokens)) return { ok: false, shortage: first };
+  const shorter = { ...asked, maxTokens: Math.min(affordable, asked.maxTokens) };
+  const held = worstCase(shorter);
+  const second = account.hold(held);
+  return second ? { ok: false, shortage: second } : { ok: true, maxTokens: shorter.maxTokens, held };
+};
+
+/** What a provider last said of this line: its tokens for that many bytes. */
+export type Measured = { readonly bytes: number; readonly tokens: number };
+
+/** On the high side: JSON takes about three and a half bytes a token, prose more. */
+const BYTES_PER_TOKEN = 3;
+
+export const estimateTokens = (bytes: number, measured?: Measured): number =>
+  measured && bytes >= measured.bytes
+    ? measured.tokens + Math.ceil((bytes - measured.bytes) / BYTES_PER_TOKEN)
+    : Math.ceil(bytes / BYTES_PER_TOKEN);

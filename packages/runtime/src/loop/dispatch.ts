@@ -1,0 +1,222 @@
+/** One tool batch: every call of a complete message, answered once.
+ *  Invariant: results stand in the order of the calls; calls that only read run beside each other, all others alone and
+ *  in order; a call that was started has an entry before its effect and one after it; after an abort every call still
+ *  gets a result, so that the next request is legal.
+ *  Elsewhere: may it run (../guard), what it does (../tools), who asked (turn.ts). */
+
+import type { ImageBlock, JsonObject, TextBlock, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
+import type { CallFault, EventBody } from "../events.ts";
+import { type Decision, decide, type GuardContext, type Plan } from "../guard/index.ts";
+import type { Answer, Question } from "../ports.ts";
+import type { Registry, Tool, ToolContext, ToolOutput } from "../tools/index.ts";
+
+export type CallRecord = {
+  readonly started: (callId: string, name: string, readOnly: boolean) => void;
+  readonly ended: (callId: string, result: ToolResultBlock, ms: number) => void;
+};
+
+export type Dispatch = {
+  readonly registry: Registry;
+  /** Read anew for each call: mode and rules may have changed meanwhile. */
+  readonly guard: () => GuardContext;
+  readonly ask: (question: Omit<Question, "id" | "agent">, signal: AbortSignal) => Promise<Answer>;
+  /** The answer "always": the rule holds from now on. */
+  readonly allowAlways: (rule: string) => Promise<void>;
+  readonly contextOf: (call: ApprovedCall, signal: AbortSignal) => Promise<ToolContext>;
+  /** What enters the conversation in place of a result that is too long. */
+  readonly shorten: (callId: string, tool: string, content: Content) => Promise<Content>;
+  /** The same for all results of one batch together. */
+  readonly shortenBatch: (
+    results: readonly ToolResultBlock[],
+    toolOf: (callId: string) => string,
+  ) => Promise<readonly ToolResultBlock[]>;
+  readonly record: CallRecord;
+  readonly emit: (event: EventBody) => void;
+  readonly now: () => number;
+};
+
+export type ApprovedCall = {
+  readonly callId: string;
+  /** A read-only command as it was parsed; it is run in place of its text. */
+  readonly plan?: Plan;
+  /** A person said yes to exactly this call. */
+  readonly approved: boolean;
+};
+
+export type Content = readonly (TextBlock | ImageBlock)[];
+
+export type Batch = {
+  readonly results: readonly ToolResultBlock[];
+  /** Somebody answered a question with "no, and stop". */
+  readonly stopped: boolean;
+};
+
+/** What is known of a call before it runs. */
+type Ready = {
+  readonly call: ToolUseBlock;
+  readonly tool: Tool;
+  readonly input: unknown;
+  readonly readOnly: boolean;
+  readonly plan?: Plan;
+  readonly approved: boolean;
+  readonly reason: string;
+};
+
+/** `known`: results that an earlier life of the session has recorded; those calls are not run again. */
+export const runBatch = async (
+  calls: readonly ToolUseBlock[],
+  dispatch: Dispatch,
+  {
+    signal,
+    known = new Map(),
+  }: { readonly signal: AbortSignal; readonly known?: ReadonlyMap<string, ToolResultBlock> },
+): Promise<Batch> => {
+  const answers: Promise<ToolResultBlock>[] = [];
+  let stopped = false;
+  for (const call of calls) {
+    const before = known.get(call.id);
+    if (before) {
+      answers.push(Promise.resolve(before));
+      continue;
+    }
+    if (signal.aborted || stopped) {
+      answers.push(
+        refuse(call, dispatch, { fault: "aborted", text: "Not run: the user interrupted before it began." }),
+      );
+      continue;
+    }
+    const ready = await prepareCall(call, dispatch, { signal, settle: () => Promise.all(answers) });
+    if ("refused" in ready) {
+      stopped ||= ready.stop === true;
+      answers.push(ready.refused);
+    } else if (ready.readOnly) answers.push(runCall(ready, dispatch, signal));
+    else {
+      await Promise.all(answers);
+      const answer = runCall(ready, dispatch, signal);
+      answers.push(answer);
+      await answer;
+    }
+  }
+  const names = new Map(calls.map(({ id, name }) => [id, name]));
+  const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
+  return { results, stopped };
+};
+
+type Refused = { readonly refused: Promise<ToolResultBlock>; readonly stop?: boolean };
+
+const prepareCall = async (
+  call: ToolUseBlock,
+  dispatch: Dispatch,
+  { signal, settle }: { readonly signal: AbortSignal; readonly settle: () => Promise<unknown> },
+): Promise<Ready | Refused> => {
+  const no = (fault: CallFault, text: string, args: JsonObject = {}): Refused => {
+    dispatch.emit({ type: "call_proposed", callId: call.id, tool: call.name, args });
+    return { refused: refuse(call, dispatch, { fault, text }) };
+  };
+  const tool = dispatch.registry.find(call.name);
+  if (!tool) return no("unknown-tool", `There is no tool ${call.name}. ${dispatch.registry.advice(call.name)}`);
+  const checked = dispatch.registry.check(tool, call.input);
+  if (!checked.ok) return no("bad-input", `${call.name}: ${checked.reason}`);
+  const { input, args } = checked;
+  dispatch.emit({ type: "call_proposed", callId: call.id, tool: call.name, args });
+  const decision = decide({ tool: call.name, args }, dispatch.guard());
+  // A person is asked about the state after all earlier calls, so these come to their end first.
+  if (decision.kind === "ask") await settle();
+  const settled = decision.kind === "ask" ? await askAbout(call, { args, decision, dispatch }, signal) : decision;
+  if (settled.kind === "deny") {
+    const text = `Not allowed: ${settled.reason}`;
+    const refused = refuse(call, dispatch, { fault: signal.aborted ? "aborted" : "denied", text });
+    return { refused, ...("stop" in settled && settled.stop ? { stop: true } : {}) };
+  }
+  const plan = settled.kind === "allow" ? settled.plan : undefined;
+  const readOnly = tool.readOnly || plan !== undefined;
+  const approved = decision.kind === "ask";
+  return { call, tool, input, readOnly, approved, reason: settled.reason, ...(plan ? { plan } : {}) };
+};
+
+type Settled =
+  | Extract<Decision, { kind: "allow" }>
+  | { readonly kind: "deny"; readonly reason: string; readonly stop?: boolean };
+
+type Asking = {
+  readonly args: JsonObject;
+  readonly decision: Extract<Decision, { kind: "ask" }>;
+  readonly dispatch: Dispatch;
+};
+
+const askAbout = async (call: ToolUseBlock, asking: Asking, signal: AbortSignal): Promise<Settled> => {
+  const { args, decision, dispatch } = asking;
+  const { reason, rule, notes } = decision;
+  const offered = rule === undefined ? {} : { rule };
+  dispatch.emit({ type: "question_asked", callId: call.id, reason, ...offered });
+  const answer = await dispatch.ask({ tool: call.name, args, reason, notes, ...offered }, signal);
+  dispatch.emit({ type: "question_answered", callId: call.id, answer: answer.kind });
+  switch (answer.kind) {
+    case "allow":
+      return { kind: "allow", reason: "allowed by the user" };
+    case "always":
+      await dispatch.allowAlways(answer.rule);
+      return { kind: "allow", reason: `allowed by the user, with ${answer.rule} from now on` };
+    case "deny":
+      return { kind: "deny", reason: answer.reason ?? "the user said no", ...(answer.stop ? { stop: true } : {}) };
+  }
+};
+
+const runCall = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<ToolResultBlock> => {
+  const { call, tool, readOnly, reason } = ready;
+  const begun = dispatch.now();
+  dispatch.record.started(call.id, call.name, readOnly);
+  dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason });
+  const output = await outputOf(ready, dispatch, signal);
+  const content = await dispatch.shorten(call.id, tool.name, contentOf(output));
+  return enter(call, dispatch, {
+    content,
+    ms: dispatch.now() - begun,
+    ...(output.fault ? { fault: output.fault } : {}),
+  });
+};
+
+const outputOf = async (
+  { call, tool, input, plan, approved }: Ready,
+  dispatch: Dispatch,
+  signal: AbortSignal,
+): Promise<ToolOutput> => {
+  try {
+    const context = await dispatch.contextOf({ callId: call.id, approved, ...(plan ? { plan } : {}) }, signal);
+    return await tool.run(input, context);
+  } catch (error) {
+    if (signal.aborted)
+      return { content: "Interrupted by the user; what it had begun may be half done.", fault: "aborted" };
+    // A defect of one tool must not cost the session.
+    return { content: `The tool failed: ${error instanceof Error ? error.message : String(error)}`, fault: "failed" };
+  }
+};
+
+const contentOf = ({ content }: ToolOutput): Content => {
+  const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  // A provider refuses a result without anything in it.
+  return blocks.some((block) => block.type !== "text" || block.text !== "")
+    ? blocks
+    : [{ type: "text", text: "(no output)" }];
+};
+
+type Ended = { readonly content: Content; readonly ms: number; readonly fault?: CallFault };
+
+const enter = (call: ToolUseBlock, { record, emit }: Dispatch, { content, ms, fault }: Ended): ToolResultBlock => {
+  const result: ToolResultBlock = {
+    type: "tool_result",
+    toolUseId: call.id,
+    content,
+    ...(fault === undefined ? {} : { isError: true }),
+  };
+  record.ended(call.id, result, ms);
+  const text = content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
+  emit({ type: "call_ended", callId: call.id, tool: call.name, text, ms, ...(fault === undefined ? {} : { fault }) });
+  return result;
+};
+
+const refuse = async (
+  call: ToolUseBlock,
+  dispatch: Dispatch,
+  { fault, text }: { readonly fault: CallFault; readonly text: string },
+): Promise<ToolResultBlock> => enter(call, dispatch, { content: [{ type: "text", text }], ms: 0, fault });

@@ -1,0 +1,26 @@
+/** From a prompt to the stop: one agent's turns, its tool batches and its account. */
+
+export {
+  Account,
+  estimateTokens,
+  fit,
+  type Hold,
+  type Measured,
+  type Shortage,
+  type SpendLimits,
+  type Spent,
+  worstCase,
+} from "./account.ts";
+export { type Answered, readAnswer, textOf } from "./answer.ts";
+export { type ApprovedCall, type Batch, type Content, type Dispatch, runBatch } from "./dispatch.ts";
+export {
+  type Beginning,
+  beginLineage,
+  Lineage,
+  type LineageJournal,
+  type LineageState,
+  resumeLineage,
+} from "./lineage.ts";
+export { type ExchangeResult, type Run, runExchange, type Tail } from "./run.ts";
+export { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
+export { runTurn, type TurnAround, type TurnResult } from "./turn.ts";

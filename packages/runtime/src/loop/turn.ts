@@ -1,0 +1,157 @@
+/** One request and its answer.
+ *  Invariant: nothing is sent that was not journalled and paid for by a hold; an answer is entered whole or, when it was
+ *  interrupted, as the text that was shown; a failure leaves the context as it was before the request.
+ *  Elsewhere: what is done with the answer (run.ts), waiting and sending again (@prefork/wire). */
+
+import {
+  type Client,
+  costOf,
+  InputError,
+  ModelError,
+  type ModelErrorReason,
+  type ModelEvent,
+  type ModelFacts,
+  type ModelResponse,
+  markerPlaces,
+  nextMarkers,
+  noUsage,
+  type Prepared,
+  prepare,
+  type Ttl,
+} from "@prefork/wire";
+import type { EventBody } from "../events.ts";
+import { type Account, estimateTokens, fit, type Shortage, type Spent } from "./account.ts";
+import { type Answered, readAnswer, readPartial } from "./answer.ts";
+import type { Lineage } from "./lineage.ts";
+
+export type TurnAround = {
+  readonly line: Lineage;
+  readonly client: Client;
+  readonly account: Account;
+  readonly facts: ModelFacts | undefined;
+  /** The most that one answer may be. */
+  readonly maxTokens: number;
+  readonly ttl?: Ttl; // default: 5m
+  readonly emit: (event: EventBody) => void;
+  readonly now: () => number;
+};
+
+export type TurnResult =
+  | { readonly kind: "answered"; readonly response: ModelResponse; readonly answer: Answered }
+  | { readonly kind: "short"; readonly shortage: Shortage }
+  | { readonly kind: "aborted" }
+  /** The prompt does not fit into the model's window. */
+  | { readonly kind: "too-long"; readonly message: string }
+  | { readonly kind: "failed"; readonly message: string; readonly reason: ModelErrorReason };
+
+export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
+  const { line, account, facts, emit, now } = around;
+  const promptTokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+  const fitted = fit(account, { promptTokens, maxTokens: around.maxTokens, facts });
+  if (!fitted.ok) return { kind: "short", shortage: fitted.shortage };
+  const { maxTokens, held } = fitted;
+  const markers = nextMarkers(line.prefix, line.state.markers, { ttl: around.ttl ?? "5m" });
+  const prepared = prepare({
+    protocol: line.state.protocol,
+    prefix: line.prefix,
+    markers,
+    closing: { maxTokens, stream: true },
+  });
+  const shown = { text: "" };
+  let used: Spent = { usage: noUsage, usd: 0 };
+  try {
+    const turn = line.asking(markers, { maxTokens, held });
+    const { hash: prefixHash, byteLength: bytes } = line.prefix;
+    emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
+    const begun = now();
+    const response = await receive(prepared, { ...around, turn, shown }, signal);
+    const { usage } = response;
+    const cost = costOf(usage, facts)?.total;
+    used = { usage, usd: cost ?? 0 };
+    const answer = readAnswer(response);
+    const ms = now() - begun;
+    const usd = cost === undefined ? {} : { usd: cost };
+    const { message, refused } = answer;
+    await line.answered(response, { ms, ...usd, refused, ...(message ? { message } : {}) });
+    if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
+    emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd });
+    return { kind: "answered", response, answer };
+  } catch (caught) {
+    return unanswered(caught, { line, shown }, signal);
+  } finally {
+    // Once, however it ended. What a failed request cost is not known; most providers bill nothing for it.
+    account.settle(held, used);
+  }
+};
+
+const unanswered = (
+  caught: unknown,
+  { line, shown }: { readonly line: Lineage; readonly shown: { readonly text: string } },
+  signal: AbortSignal,
+): Exclude<TurnResult, { readonly kind: "answered" }> => {
+  // What cannot be sent at all, such as a key with a line break in it.
+  if (caught instanceof InputError)
+    return { kind: "failed", message: caught.message, reason: { kind: "invalid-request", status: 0 } };
+  if (!(caught instanceof ModelError)) throw caught;
+  if (caught.reason.kind === "aborted" || signal.aborted) {
+    const partial = readPartial(shown.text);
+    if (partial) line.enter(partial, { source: "interrupted" });
+    return { kind: "aborted" };
+  }
+  if (isTooLong(caught)) return { kind: "too-long", message: caught.message };
+  return { kind: "failed", message: caught.message, reason: caught.reason };
+};
+
+/** How often an answer that broke off in the middle is asked for again. The client does not: it cannot take back what it
+ *  has given. Here nothing has been done with it yet. */
+const RESTARTS = 2;
+
+type Receiving = TurnAround & { readonly turn: number; readonly shown: { text: string } };
+
+const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSignal): Promise<ModelResponse> => {
+  for (let restarts = 0; ; restarts += 1) {
+    try {
+      return await receiveOnce(prepared, receiving, signal);
+    } catch (caught) {
+      const canHelp = caught instanceof ModelError && caught.afterContent && isPassing(caught.reason);
+      if (!canHelp || restarts >= RESTARTS || signal.aborted) throw caught;
+      receiving.emit({
+        type: "request_retried",
+        attempt: restarts + 1,
+        reason: caught.reason,
+        message: caught.message,
+      });
+    }
+  }
+};
+
+const receiveOnce = async (
+  prepared: Prepared,
+  { client, turn, shown, emit }: Receiving,
+  signal: AbortSignal,
+): Promise<ModelResponse> => {
+  const events = client.stream(prepared, signal);
+  for (;;) {
+    const next = await events.next();
+    if (next.done) return next.value;
+    show(next.value, { turn, shown, emit });
+  }
+};
+
+const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" | "shown" | "emit">): void => {
+  if (event.type === "response_started" && shown.text !== "") {
+    shown.text = "";
+    emit({ type: "answer_restarted", turn });
+  } else if (event.type === "text_grew") {
+    shown.text += event.text;
+    emit({ type: "text_grew", turn, text: event.text });
+  } else if (event.type === "thinking_grew") emit({ type: "thinking_grew", turn, text: event.text });
+};
+
+/** As for a request that had not been answered at all (see `retryable`). */
+const isPassing = (reason: ModelErrorReason): boolean => new ModelError("", reason).retryable;
+
+const isTooLong = ({ reason, message }: ModelError): boolean =>
+  reason.kind === "too-large" ||
+  (reason.kind === "invalid-request" &&
+    /prompt is too long|context (window|length)|too many (input )?tokens/i.test(message));

@@ -1,0 +1,62 @@
+/** What the runtime needs from outside and from its own far side, as small interfaces that one place fills.
+ *  Invariant: types and constants only; nothing here imports a room. The agent's tools start forks, a fork runs the loop,
+ *  the loop runs tools: that circle is cut here, and only session.ts closes it.
+ *  Elsewhere: filling them (session.ts), what is asked (guard/). */
+
+import type { Json, JsonObject, Usage } from "@prefork/wire";
+
+/** The time, from one place, so that a test can hold it still. */
+export type Clock = {
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+};
+
+/** New names: unique, and without meaning. */
+export type Ids = { readonly next: (kind: "session" | "task" | "shell" | "question" | "notice") => string };
+
+export type Question = {
+  readonly id: string;
+  /** Who asks: `main`, or the label of a fork or agent. */
+  readonly agent: string;
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly reason: string;
+  /** What would allow this and little more, for good. */
+  readonly rule?: string;
+  /** What a person should know before saying yes. */
+  readonly notes: readonly string[];
+};
+
+export type Answer =
+  | { readonly kind: "allow" }
+  /** Allowed now and from here on by this rule. */
+  | { readonly kind: "always"; readonly rule: string }
+  | { readonly kind: "deny"; readonly reason?: string; readonly stop?: boolean };
+
+/** Puts a question to whoever answers for the session. */
+export type Ask = (question: Question, signal: AbortSignal) => Promise<Answer>;
+
+/** Starts work beside the main line: filled by the rooms of tasks and forks. */
+export type Spawn = {
+  /** One answer on top of all that was said so far, without tools; the main line does not see it. */
+  readonly aside: (directive: string, options: AsideOptions) => Promise<Aside>;
+};
+
+export type AsideOptions = { readonly label: string; readonly maxTokens: number; readonly signal: AbortSignal };
+export type Aside = { readonly text: string; readonly usage: Usage };
+
+/** Tools whose far side is a room that comes later in the data flow. Absent: the tool says that it is not available. */
+export type Delegation = {
+  readonly agent?: DelegatedCall;
+  readonly taskOutput?: DelegatedCall;
+  readonly taskStop?: DelegatedCall;
+  readonly sendMessage?: DelegatedCall;
+  readonly mcpCall?: DelegatedCall;
+};
+
+export type DelegatedCall = (
+  args: JsonObject,
+  caller: { readonly callId: string; readonly agent: string; readonly signal: AbortSignal },
+) => Promise<Delegated>;
+
+export type Delegated = { readonly text: string; readonly isError?: boolean; readonly facts?: Json };

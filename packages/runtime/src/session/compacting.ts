@@ -1,0 +1,162 @@
+/** Makes room: the conversation is summed up on top of the old prefix, and goes on from the summary in a new epoch.
+ *  Invariant: the old epoch is read and never edited; a summary that fails changes nothing; what it costs and saves is
+ *  said.
+ *  Elsewhere: when it is due, what is asked and what follows (../context). */
+
+import {
+  type Client,
+  costOf,
+  type FrozenPrefix,
+  ModelError,
+  type ModelFacts,
+  nextMarkers,
+  noUsage,
+  prepare,
+  promptTokens,
+  text,
+  type Usage,
+} from "@prefork/wire";
+import {
+  nextEpochContent,
+  type ReadFile,
+  readSummary,
+  rewriteEconomics,
+  SUMMARY_MAX_TOKENS,
+  shouldCompact,
+  summaryDirective,
+} from "../context/index.ts";
+import type { EventBody } from "../events.ts";
+import type { Mode } from "../guard/index.ts";
+import type { JournalWriter } from "../journal/index.ts";
+import { type Account, estimateTokens, fit, type Lineage, textOf } from "../loop/index.ts";
+import type { SurroundingsWatch } from "./surroundings.ts";
+import type { ToolWorld } from "./tool-world.ts";
+
+export type Compacting = {
+  readonly line: Lineage;
+  readonly client: Client;
+  readonly account: Account;
+  readonly facts: ModelFacts | undefined;
+  readonly journal: Pick<JournalWriter, "appendAll" | "flush">;
+  readonly world: ToolWorld;
+  readonly watch: SurroundingsWatch;
+  readonly mode: Mode;
+  readonly window: number;
+  readonly compactAt: number;
+  readonly maxTokens: number;
+  readonly lastPrompt: string;
+  readonly follows: "go-on" | "wait";
+  readonly focus?: string;
+  readonly emit: (event: EventBody) => void;
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+};
+
+export type Compacted =
+  | { readonly kind: "compacted"; readonly economics: string }
+  /** There was no need, or nothing to gain. */
+  | { readonly kind: "left"; readonly reason: string }
+  | { readonly kind: "failed"; readonly reason: string };
+
+export const compact = async (
+  why: "threshold" | "context-full" | "asked",
+  compacting: Compacting,
+): Promise<Compacted> => {
+  const { line, window, compactAt, maxTokens, emit, signal } = compacting;
+  if (line.prefix.messages === 0) return { kind: "left", reason: "nothing has been said yet" };
+  const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+  if (why === "threshold") {
+    if (compactAt >= 1) return { kind: "left", reason: "switched off" };
+    if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt }))
+      return { kind: "left", reason: "there is room" };
+  }
+  // One summary right after another would only lose words.
+  if (line.prefix.messages <= 2 && why !== "asked") return { kind: "left", reason: "the conversation has just begun" };
+  emit({ type: "compaction_started", tokens, why });
+  const summed = await sumUp(compacting, signal);
+  if (!summed.ok) {
+    emit({ type: "compaction_failed", reason: summed.reason });
+    return { kind: "failed", reason: summed.reason };
+  }
+  const bytesBefore = line.prefix.byteLength;
+  const { economics } = await startOver(compacting, { ...summed, tokens });
+  const bytesAfter = line.prefix.byteLength;
+  emit({ type: "compaction_ended", usage: summed.usage, bytesBefore, bytesAfter, economics });
+  emit({ type: "epoch_started", epoch: line.state.epoch, reason: "compaction", bytes: bytesAfter });
+  return { kind: "compacted", economics };
+};
+
+type Summed =
+  | { readonly ok: true; readonly summary: string; readonly usage: Usage }
+  | { readonly ok: false; readonly reason: string };
+
+/** A request on the old prefix, so that all of it is read from the cache; its tail nobody reads again. */
+const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summed> => {
+  const { line, client, account, facts, journal, now, focus } = compacting;
+  const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
+  const promptLength = estimateTokens(prefix.byteLength, line.state.measured);
+  const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts });
+  if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };
+  const { protocol, markers } = line.state;
+  const prepared = prepare({
+    protocol,
+    prefix,
+    markers: nextMarkers(prefix, markers, { tail: false }),
+    closing: { maxTokens: fitted.maxTokens, stream: true },
+  });
+  const begun = now();
+  try {
+    const { id, model, stop, usage, message } = await client.send(prepared, signal);
+    const usd = costOf(usage, facts)?.total;
+    account.settle(fitted.held, { usage, usd: usd ?? 0 });
+    const spent = usd === undefined ? {} : { usd };
+    journal.appendAll([{ entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - begun, ...spent } }]);
+    const read = readSummary(textOf(message.content));
+    return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
+  } catch (caught) {
+    account.settle(fitted.held, { usage: noUsage, usd: 0 });
+    if (!(caught instanceof ModelError)) throw caught;
+    return { ok: false, reason: caught.message };
+  }
+};
+
+const withDirective = (prefix: FrozenPrefix, directive: string): FrozenPrefix =>
+  prefix.tip?.role === "user" && prefix.pending.length === 0
+    ? prefix.extend([text(directive)])
+    : prefix.append({ role: "user", content: [text(directive)] });
+
+type SummedUp = { readonly summary: string; readonly usage: Usage; readonly tokens: number };
+
+const startOver = async (
+  compacting: Compacting,
+  { summary, usage, tokens }: SummedUp,
+): Promise<{ readonly economics: string }> => {
+  const { line, world, watch, mode, lastPrompt, follows, facts, journal } = compacting;
+  const around = await watch.read(mode);
+  const content = nextEpochContent({
+    around,
+    summary,
+    todos: world.todos,
+    files: await filesLastRead(world),
+    followedBy: { kind: follows },
+    ...(lastPrompt === "" ? {} : { lastPrompt }),
+  });
+  line.startEpoch("compaction", { head: line.state.head, messages: [{ role: "user", content }], source: "compaction" });
+  journal.appendAll(watch.begun(around).map((entry) => ({ entry })));
+  await journal.flush();
+  const after = estimateTokens(line.prefix.byteLength);
+  const before = Math.max(tokens, promptTokens(usage));
+  const { reason } = rewriteEconomics({ before, after, output: usage.output, ...(facts ? { facts } : {}) });
+  return { economics: reason };
+};
+
+const MOST_FILES = 5;
+
+/** As they are now; one that is gone or no text any more is left out. */
+const filesLastRead = async ({ reads, files }: ToolWorld): Promise<readonly ReadFile[]> => {
+  const recent = reads.paths().toReversed().slice(0, MOST_FILES);
+  const read = await Promise.all(recent.map(async (path) => ({ path, result: await files.read(path) })));
+  return read.flatMap(({ path, result }) =>
+    result.ok && !result.bytes.includes(0) ? [{ path, text: result.bytes.toString("utf8") }] : [],
+  );
+};

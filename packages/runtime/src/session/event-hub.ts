@@ -1,0 +1,82 @@
+/** Who is told what happens in a session.
+ *  Invariant: every reader gets every event in order; one that does not keep up loses only events of level debug, and
+ *  holds nobody else up; a reader that leaves is forgotten.
+ *  Elsewhere: what can happen (../events.ts), what must survive (../journal). */
+
+import { type EventBody, levelOf, type RuntimeEvent } from "../events.ts";
+
+/** Beyond this a reader that lags is spared what only shows progress. */
+const MOST_WAITING = 10_000;
+
+export type EventReader = AsyncIterableIterator<RuntimeEvent> & Disposable;
+
+type Waiter = (result: IteratorResult<RuntimeEvent>) => void;
+
+class Reader implements EventReader {
+  readonly #leave: (reader: Reader) => void;
+  #waiting: RuntimeEvent[] = [];
+  #waiters: Waiter[] = [];
+  #isDone = false;
+
+  constructor(leave: (reader: Reader) => void) {
+    this.#leave = leave;
+  }
+
+  give(event: RuntimeEvent): void {
+    if (this.#isDone) return;
+    const waiter = this.#waiters.shift();
+    if (waiter) waiter({ value: event, done: false });
+    else if (event.level !== "debug" || this.#waiting.length < MOST_WAITING) this.#waiting.push(event);
+  }
+
+  /** What was given can still be read. */
+  end(): void {
+    this.#isDone = true;
+    for (const waiter of this.#waiters.splice(0)) waiter({ value: undefined, done: true });
+  }
+
+  next(): Promise<IteratorResult<RuntimeEvent>> {
+    const value = this.#waiting.shift();
+    if (value) return Promise.resolve({ value, done: false });
+    if (this.#isDone) return Promise.resolve({ value: undefined, done: true });
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  return(): Promise<IteratorResult<RuntimeEvent>> {
+    this.#waiting = [];
+    this.end();
+    this.#leave(this);
+    return Promise.resolve({ value: undefined, done: true });
+  }
+
+  [Symbol.asyncIterator](): EventReader {
+    return this;
+  }
+
+  [Symbol.dispose](): void {
+    void this.return();
+  }
+}
+
+export class EventHub {
+  readonly #readers = new Set<Reader>();
+  #seq = 0;
+
+  emit(body: EventBody, agent = "main"): void {
+    this.#seq += 1;
+    const event: RuntimeEvent = { ...body, seq: this.#seq, level: levelOf(body), agent };
+    for (const reader of this.#readers) reader.give(event);
+  }
+
+  /** From now on, until the hub closes or the reader leaves. */
+  read(): EventReader {
+    const reader = new Reader((left) => this.#readers.delete(left));
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  close(): void {
+    for (const reader of this.#readers) reader.end();
+    this.#readers.clear();
+  }
+}

@@ -1,0 +1,113 @@
+/** The guard of one session: its mode, its rules, and what they are asked about.
+ *  Invariant: rules that are added while it runs only allow what a person said yes to; a command counts as read-only only
+ *  if the repository it would run in starts nothing by itself.
+ *  Elsewhere: the answer for a call (../guard), asking (../loop). */
+
+import { realpathSync } from "node:fs";
+import type { ToolUseBlock } from "@prefork/wire";
+import {
+  type ClassifyOptions,
+  classify,
+  decide,
+  type GuardContext,
+  isSecret,
+  type Mode,
+  type Policy,
+  parseRule,
+  partsOf,
+  type Verdict,
+} from "../guard/index.ts";
+import type { Registry } from "../tools/index.ts";
+import { planHazard } from "../workspace/index.ts";
+
+export type GuardingOptions = {
+  readonly policy: Policy;
+  readonly mode: Mode;
+  readonly roots: readonly string[];
+  readonly cwd: string;
+  readonly home: string;
+  /** Where the session keeps outputs: they may be read. */
+  readonly outputs: string;
+  readonly readingTools: readonly string[];
+  readonly tools: readonly string[];
+  readonly asks: GuardContext["asks"];
+};
+
+export class Guarding {
+  readonly #options: GuardingOptions;
+  #mode: Mode;
+  #policy: Policy;
+
+  constructor(options: GuardingOptions) {
+    this.#options = options;
+    this.#mode = options.mode;
+    this.#policy = options.policy;
+    this.#allow(`Read(/${options.outputs}/**)`, "the session's own outputs");
+  }
+
+  get mode(): Mode {
+    return this.#mode;
+  }
+
+  setMode(mode: Mode): void {
+    this.#mode = mode;
+  }
+
+  /** From now on, what falls under this rule runs unasked. A text that is no rule is a defect of who suggested it. */
+  allow(rule: string): void {
+    this.#allow(rule, "your answer");
+  }
+
+  context(): GuardContext {
+    const { roots, cwd, home, readingTools, asks } = this.#options;
+    return {
+      mode: this.#mode,
+      policy: this.#policy,
+      ...{ roots, cwd, home, readingTools, asks, partsOf },
+      classify: this.#classify,
+      otherNames,
+    };
+  }
+
+  /** May what a search found in this file be shown? Not where a rule denies reading it, nor where it may hold keys: the
+   *  search as a whole was allowed, not this file. */
+  mayShow(path: string): boolean {
+    if (isSecret(path)) return false;
+    return decide({ tool: "Read", args: { file_path: path } }, { ...this.context(), asks: "person" }).kind !== "deny";
+  }
+
+  /** Does this call change nothing, so that it may run again after a crash? */
+  onlyReads(registry: Registry, call: ToolUseBlock): boolean {
+    const tool = registry.find(call.name);
+    if (!tool) return true; // nothing runs; the answer says that there is no such tool
+    const checked = registry.check(tool, call.input);
+    if (tool.readOnly || !checked.ok) return true;
+    const decision = decide({ tool: call.name, args: checked.args }, this.context());
+    return decision.kind === "allow" && decision.plan !== undefined;
+  }
+
+  readonly #classify = (command: string, options?: ClassifyOptions): Verdict => {
+    const verdict = classify(command, options);
+    if (verdict.verdict !== "read-only") return verdict;
+    const { cwd, home } = this.#options;
+    const hazard = planHazard(verdict.plan, { cwd, home });
+    return hazard === undefined ? verdict : { verdict: "unknown", reason: hazard };
+  };
+
+  #allow(text: string, origin: string): void {
+    const { cwd: base, home, tools } = this.#options;
+    const read = parseRule(text, { base, home, tools, list: "allow", origin });
+    if (read.kind === "wrong") throw new TypeError(read.reason);
+    this.#policy = { ...this.#policy, allow: [...this.#policy.allow, read.rule] };
+  }
+}
+
+/** The name behind links; rules hold for both. */
+const otherNames = (path: string): readonly string[] => {
+  try {
+    const real = realpathSync.native(path);
+    return real === path ? [] : [real];
+  } catch {
+    return []; // no such file
+  }
+};

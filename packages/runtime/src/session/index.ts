@@ -1,0 +1,9 @@
+/** A session: everything composed. */
+
+export type { Compacted } from "./compacting.ts";
+export { ANTHROPIC_URL, type AnthropicOptions, anthropicEngine, type Engine } from "./engine.ts";
+export type { EventReader } from "./event-hub.ts";
+export type { Exchange } from "./exchange.ts";
+export { createSession, resumeSession } from "./open.ts";
+export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
+export type { PromptOptions, Session } from "./session.ts";

@@ -1,0 +1,192 @@
+/** The one place where all rooms meet: a new session, or one that goes on from its journal.
+ *  Invariant: a session that cannot be opened leaves nothing open behind it; a resumed one sends the bytes of its journal
+ *  and not those that today's prompt and tools would give.
+ *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
+
+import { realpath } from "node:fs/promises";
+import { type Head, InputError, type Message, modelFacts, type ToolResultBlock, text } from "@prefork/wire";
+import { budgetFor, systemPrompt } from "../context/index.ts";
+import type { EventBody } from "../events.ts";
+import { createJournal, type JournalWriter, openJournal, type Replayed, type SessionStore } from "../journal/index.ts";
+import { Account, beginLineage, type Lineage, resumeLineage } from "../loop/index.ts";
+import { createRegistry, type Registry } from "../tools/index.ts";
+import { toolEnvironment } from "./environment.ts";
+import { EventHub } from "./event-hub.ts";
+import { Guarding } from "./guarding.ts";
+import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";
+import { type LeftOpen, Session, type SessionParts } from "./session.ts";
+import { SurroundingsWatch } from "./surroundings.ts";
+import { ToolWorld } from "./tool-world.ts";
+
+const PRODUCT = "prefork";
+
+export const createSession = async (given: SessionOptions): Promise<Session> => {
+  const options = await located(withDefaults(given));
+  const registry = createRegistry(options.tools);
+  const { cwd, model, engine } = options;
+  const journal = await createJournal(storeOf(options), {
+    cwd,
+    model,
+    protocol: engine.protocol.name,
+    product: PRODUCT,
+  });
+  return closingOnFailure(journal, async () => {
+    const line = beginLineage(journal, engine.protocol, { head: headOf(options, registry) });
+    return compose({ options, registry, journal, line });
+  });
+};
+
+/** `id` in full; `findSession` knows shorter ones. */
+export const resumeSession = async (id: string, given: SessionOptions): Promise<Session> => {
+  const options = await located(withDefaults(given));
+  const registry = createRegistry(options.tools);
+  const { journal, replayed } = await openJournal(storeOf(options), id);
+  return closingOnFailure(journal, async () => {
+    const line =
+      resumeLineage(journal, replayed) ??
+      beginLineage(journal, options.engine.protocol, { head: headOf(options, registry) });
+    if (given.model !== undefined && given.model !== line.state.head.model)
+      switchModel(line, given.model, replayed.messages);
+    return compose({ options, registry, journal, line, replayed });
+  });
+};
+
+/** Sessions as they are kept. */
+export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "clock" | "ids">): SessionStore => ({
+  state,
+  now: clock.now,
+  newId: () => ids.next("session").replace(/^session-/, ""),
+});
+
+const located = async (options: FilledOptions): Promise<FilledOptions> => {
+  try {
+    const cwd = await realpath(options.cwd);
+    return { ...options, cwd, directories: await Promise.all(options.directories.map((folder) => realpath(folder))) };
+  } catch (error) {
+    throw new InputError(`a folder of the workspace is not there: ${error instanceof Error ? error.message : error}`);
+  }
+};
+
+const closingOnFailure = async (journal: JournalWriter, open: () => Promise<Session>): Promise<Session> => {
+  try {
+    return await open();
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
+};
+
+/** Rendered once: what stands here is sent with every request of the epoch. */
+const headOf = ({ model, settings, appendSystemPrompt: append }: FilledOptions, { specs }: Registry): Head => ({
+  model,
+  tools: specs,
+  system: systemPrompt({ forks: true, ...(append === undefined ? {} : { append }) }),
+  settings,
+});
+
+/** Another model reads nothing of this one's cache, and takes back none of its thinking. */
+const switchModel = (line: Lineage, model: string, messages: readonly Message[]): void => {
+  const kept = messages.flatMap((message): readonly Message[] => {
+    const content = message.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
+    return content.length === 0 ? [] : [{ ...message, content }];
+  });
+  line.startEpoch("model", { head: { ...line.state.head, model }, messages: kept });
+};
+
+type Composing = {
+  readonly options: FilledOptions;
+  readonly registry: Registry;
+  readonly journal: JournalWriter;
+  readonly line: Lineage;
+  readonly replayed?: Replayed;
+};
+
+const compose = async ({ options, registry, journal, line, replayed }: Composing): Promise<Session> => {
+  const { cwd, directories, home, permissions, clock, ids, limits, window } = options;
+  const { policy, mode, ask } = permissions;
+  const roots = [cwd, ...directories];
+  const hub = new EventHub();
+  const state = replayed?.state ?? new Map();
+  const guarding = new Guarding({
+    ...{ policy, mode, roots, cwd, home },
+    outputs: journal.outputs.path,
+    readingTools: options.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
+    tools: options.tools.map(({ name }) => name),
+    asks: ask ? "person" : "nobody",
+  });
+  const world = await ToolWorld.open({
+    ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
+    agent: "main",
+    sandbox: policy.sandbox,
+    environment: toolEnvironment(options.environment),
+    budget: budgetFor(window),
+    mayShow: (path) => guarding.mayShow(path),
+    delegation: {},
+    emit: (event) => hub.emit(event),
+  });
+  const { model } = line.state.head;
+  const facts = modelFacts(model);
+  if (limits.usd !== undefined && !facts)
+    throw new InputError(`the price of ${model} is not known, so a budget in dollars cannot be kept; leave it out`);
+  const prompt = state.get("prompt");
+  const parts: SessionParts = {
+    ...{ options, journal, line, guarding, world, registry, hub, facts },
+    client: options.engine.connect({
+      onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
+    }),
+    account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
+    watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
+    lastPrompt: typeof prompt === "string" ? prompt : "",
+    leftOpen: replayed ? leftOpenOf(replayed, { registry, guarding }) : { calls: [], known: new Map() },
+    before: eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) }),
+  };
+  return new Session(parts);
+};
+
+const eventsBefore = ({ options, journal, line, replayed }: Omit<Composing, "registry">): readonly EventBody[] => {
+  const { epoch, head, prefix } = line.state;
+  return [
+    {
+      type: "session_opened",
+      sessionId: journal.id,
+      resumed: replayed !== undefined,
+      cwd: options.cwd,
+      model: head.model,
+      engine: options.engine.name,
+      mode: options.permissions.mode,
+    },
+    ...options.permissions.policy.notices.map((notice): EventBody => ({ type: "settings_noticed", notice })),
+    ...(replayed?.problems ?? []).map(
+      ({ line: number, detail }): EventBody => ({ type: "journal_troubled", problem: `line ${number}: ${detail}` }),
+    ),
+    ...(replayed
+      ? []
+      : [{ type: "epoch_started", epoch, reason: "start", bytes: prefix.byteLength } satisfies EventBody]),
+  ];
+};
+
+const INTERRUPTED =
+  "Interrupted: the session ended while this ran, so its effect is unknown. Look at the present state before you go on.";
+const NOT_BEGUN = "Not run: the session ended before this began. Call it again if it is still needed.";
+
+/** What a crash left open: what had ended keeps its result, what only reads runs again, all else is answered. */
+const leftOpenOf = (
+  { openCalls }: Replayed,
+  { registry, guarding }: { readonly registry: Registry; readonly guarding: Guarding },
+): LeftOpen => {
+  const known = new Map<string, ToolResultBlock>();
+  for (const open of openCalls) {
+    const { call } = open;
+    if (open.status === "ended") known.set(call.id, open.result);
+    else if (!guarding.onlyReads(registry, call))
+      known.set(call.id, answered(call.id, open.status === "started" ? INTERRUPTED : NOT_BEGUN));
+  }
+  return { calls: openCalls.map(({ call }) => call), known };
+};
+
+const answered = (toolUseId: string, words: string): ToolResultBlock => ({
+  type: "tool_result",
+  toolUseId,
+  content: [text(words)],
+  isError: true,
+});

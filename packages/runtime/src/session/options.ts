@@ -1,0 +1,122 @@
+/** What a session is made of, as a caller says it.
+ *  Invariant: plain data and ports; nothing is read from the process here. What is not given is filled by `withDefaults`
+ *  at this one edge.
+ *  Elsewhere: composing it (open.ts). */
+
+import { randomBytes } from "node:crypto";
+import { homedir } from "node:os";
+import { InputError, type KeySettings, type Ttl } from "@prefork/wire";
+import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
+import type { SpendLimits, TurnLimits } from "../loop/index.ts";
+import type { Ask, Clock, Ids } from "../ports.ts";
+import { builtInTools, type Tool } from "../tools/index.ts";
+import { stateFolder } from "../trust/index.ts";
+import type { Engine } from "./engine.ts";
+
+export type Permissions = {
+  /** Rules of all layers as one. Default: made of `allow` and `deny`. */
+  readonly policy?: Policy;
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+  readonly mode?: Mode; // default: the policy's
+  /** Answers questions. Default: nobody does, and what would be asked is denied with the missing rule named. */
+  readonly ask?: Ask;
+  /** Keeps a rule of the answer "always" beyond this session. Default: it holds for this session. */
+  readonly remember?: (rule: string) => Promise<void>;
+};
+
+export type SessionLimits = SpendLimits & Omit<TurnLimits, "deadline"> & { readonly ms?: number };
+
+export type SessionOptions = {
+  readonly engine: Engine;
+  readonly model?: string; // default: the engine's
+  readonly cwd?: string; // default: the process's
+  /** Folders beside `cwd` that count as part of the workspace. */
+  readonly directories?: readonly string[];
+  readonly tools?: readonly Tool[]; // default: the built-in ones
+  readonly permissions?: Permissions;
+  /** For the whole session (money, tokens) and for each exchange (turns, time). */
+  readonly limits?: SessionLimits;
+  readonly maxTokens?: number; // of one answer; default: 16,000
+  readonly settings?: KeySettings; // thinking, effort and all that is in the cache key
+  readonly ttl?: Ttl; // default: 5m
+  readonly appendSystemPrompt?: string;
+  /** Tokens that fit into the model's window. Default: 200,000. */
+  readonly window?: number;
+  /** The share of the window at which the conversation is summed up. Default: 0.8; 1 or more: never. */
+  readonly compactAt?: number;
+  /** Where journals are kept. Default: the user's state folder. */
+  readonly state?: string;
+  readonly home?: string;
+  /** What approved commands see of the environment; keys of providers are taken out. Default: the process's. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly clock?: Clock;
+  readonly ids?: Ids;
+  readonly signal?: AbortSignal; // ends the session's work, not the session
+};
+
+type Filled =
+  | "cwd"
+  | "directories"
+  | "tools"
+  | "limits"
+  | "maxTokens"
+  | "settings"
+  | "ttl"
+  | "window"
+  | "compactAt"
+  | "state"
+  | "home"
+  | "environment"
+  | "clock"
+  | "ids"
+  | "model";
+
+export type FilledOptions = Omit<SessionOptions, Filled | "permissions"> &
+  Required<Pick<SessionOptions, Filled>> & { readonly permissions: FilledPermissions };
+
+export type FilledPermissions = Permissions & { readonly policy: Policy; readonly mode: Mode };
+
+export const withDefaults = (options: SessionOptions): FilledOptions => {
+  const home = options.home ?? homedir();
+  const environment = options.environment ?? process.env;
+  const cwd = options.cwd ?? process.cwd();
+  const tools = options.tools ?? builtInTools;
+  return {
+    ...options,
+    home,
+    environment,
+    cwd,
+    model: options.model ?? options.engine.model,
+    directories: options.directories ?? [],
+    tools,
+    permissions: filledPermissions(options.permissions ?? {}, { home, cwd, tools }),
+    limits: options.limits ?? {},
+    maxTokens: options.maxTokens ?? 16_000,
+    settings: options.settings ?? {},
+    ttl: options.ttl ?? "5m",
+    window: options.window ?? 200_000,
+    compactAt: options.compactAt ?? 0.8,
+    state: options.state ?? stateFolder(environment, home),
+    clock: options.clock ?? { now: Date.now },
+    ids: options.ids ?? { next: (kind) => `${kind}-${randomBytes(5).toString("hex")}` },
+  };
+};
+
+type Place = { readonly home: string; readonly cwd: string; readonly tools: readonly Tool[] };
+
+const filledPermissions = (permissions: Permissions, place: Place): FilledPermissions => {
+  const policy = permissions.policy ?? policyOf(permissions, place);
+  return { ...permissions, policy, mode: permissions.mode ?? policy.mode };
+};
+
+const policyOf = ({ allow = [], deny = [] }: Permissions, { home, cwd, tools }: Place): Policy => {
+  const rules = (texts: readonly string[], list: RuleList): readonly Rule[] =>
+    texts.map((text) => {
+      const place = { base: cwd, home, tools: tools.map(({ name }) => name) };
+      const read = parseRule(text, { ...place, list, origin: "the program" });
+      if (read.kind === "wrong") throw new InputError(`permissions.${list}: ${read.reason}`);
+      return read.rule;
+    });
+  return { ...mergeLayers([]), allow: rules(allow, "allow"), deny: rules(deny, "deny") };
+};

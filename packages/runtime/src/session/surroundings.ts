@@ -1,0 +1,92 @@
+/** What lies around a session, and what the model has been told of it.
+ *  Invariant: what was told is in the journal with the message that told it, so a resumed session tells no change twice
+ *  and forgets none.
+ *  Elsewhere: reading it and wording changes (../context). */
+
+import { type Json, type TextBlock, text } from "@prefork/wire";
+import {
+  changesBetween,
+  type Environment,
+  localDate,
+  type Note,
+  noteText,
+  readConventions,
+  readEnvironment,
+  type Section,
+  type Surroundings,
+  type Told,
+  toldOf,
+} from "../context/index.ts";
+import type { Mode } from "../guard/index.ts";
+import type { PlainEntry } from "../journal/index.ts";
+import type { Clock } from "../ports.ts";
+
+export type SurroundingsOptions = {
+  readonly cwd: string;
+  readonly home: string;
+  readonly clock: Clock;
+  readonly sections: readonly Section[];
+};
+
+/** Notes to be entered, and what is true once they are. */
+export type Telling = {
+  readonly notes: readonly Note[];
+  readonly blocks: readonly TextBlock[];
+  readonly also: readonly PlainEntry[];
+};
+
+const SLOT = "told";
+
+export class SurroundingsWatch {
+  readonly #options: SurroundingsOptions;
+  #told: Told | undefined;
+  #environment: Environment | undefined;
+
+  constructor(options: SurroundingsOptions, state: ReadonlyMap<string, Json>) {
+    this.#options = options;
+    this.#told = readTold(state.get(SLOT));
+  }
+
+  /** All of it, read anew. */
+  async read(mode: Mode): Promise<Surroundings> {
+    const { cwd, home, clock, sections } = this.#options;
+    const [conventions, environment] = await Promise.all([
+      readConventions({ home, cwd, workspace: cwd }),
+      readEnvironment({ cwd, home, clock }),
+    ]);
+    this.#environment = environment;
+    return { conventions, environment, mode, sections };
+  }
+
+  /** The conversation begins, or begins anew, with all of it. */
+  begun(around: Surroundings): readonly PlainEntry[] {
+    return this.#tell(toldOf(around));
+  }
+
+  /** What has changed since it was told. Without `around` only what can be known at no cost: date and mode. */
+  changes(mode: Mode, around?: Surroundings): Telling {
+    const before = this.#told;
+    const now = around ?? this.#cheaply(mode);
+    if (before === undefined || now === undefined) return { notes: [], blocks: [], also: [] };
+    const notes = changesBetween(before, now);
+    if (notes.length === 0) return { notes, blocks: [], also: [] };
+    const told = around ? toldOf(around) : { ...before, ...toldOf(now), files: before.files };
+    return { notes, blocks: notes.map((note) => text(noteText(note))), also: this.#tell(told) };
+  }
+
+  #cheaply(mode: Mode): Surroundings | undefined {
+    const environment = this.#environment;
+    return environment && { mode, environment: { ...environment, date: localDate(this.#options.clock.now()) } };
+  }
+
+  #tell(told: Told): readonly PlainEntry[] {
+    this.#told = told;
+    return [{ kind: "state", slot: SLOT, value: told as unknown as Json }];
+  }
+}
+
+/** Whatever is not what we wrote counts as nothing told: then no change is told either. */
+const readTold = (value: Json | undefined): Told | undefined =>
+  typeof value === "object" && value !== null && "files" in value && Array.isArray(value.files)
+    ? (value as unknown as Told)
+    : undefined;

@@ -1,0 +1,224 @@
+/** What the tools of one agent work with: files, shells, what was read, the list of things to do.
+ *  Invariant: every agent has its own; what must survive is journalled after each batch, and nothing of it twice.
+ *  Elsewhere: the tools (../tools), when they run (../loop). */
+
+import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
+import { type Budget, type Entering, ReplacementState } from "../context/index.ts";
+import type { EventBody, Todo } from "../events.ts";
+import type { SandboxMode } from "../guard/index.ts";
+import type { JournalWriter, PlainEntry } from "../journal/index.ts";
+import type { ApprovedCall, Content } from "../loop/index.ts";
+import type { Clock, Delegation, Ids } from "../ports.ts";
+import {
+  type Keeping,
+  keepIn,
+  openToolFiles,
+  ReadState,
+  Shells,
+  type ToolContext,
+  type ToolFiles,
+} from "../tools/index.ts";
+import { type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "../workspace/index.ts";
+
+export type ToolWorldOptions = {
+  readonly agent: string;
+  readonly cwd: string;
+  readonly roots: readonly string[];
+  readonly home: string;
+  readonly sandbox: SandboxMode;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly journal: Pick<JournalWriter, "outputs" | "appendAll">;
+  readonly budget: Budget;
+  readonly mayShow: (path: string) => boolean;
+  readonly delegation: Delegation;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly emit: (event: EventBody) => void;
+  readonly state: ReadonlyMap<string, Json>;
+};
+
+const READ_SLOT = "read:";
+const TODO_SLOT = "todos";
+
+export class ToolWorld implements AsyncDisposable {
+  readonly reads: ReadState;
+  readonly shells: Shells;
+  readonly #options: ToolWorldOptions;
+  readonly #files: ToolFiles;
+  readonly #keeping: Keeping;
+  readonly #replacements = new ReplacementState();
+  readonly #kept = new Map<string, unknown>();
+  #todos: readonly Todo[];
+  #layers: Promise<Layers> | undefined;
+
+  private constructor(options: ToolWorldOptions, files: ToolFiles) {
+    this.#options = options;
+    this.#files = files;
+    this.reads = ReadState.fromJson(readsIn(options.state));
+    this.#keeping = keepIn(options.journal.outputs.path);
+    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream });
+    this.#todos = todosIn(options.state);
+    for (const path of this.reads.paths()) this.#kept.set(path, this.reads.get(path));
+  }
+
+  static async open(options: ToolWorldOptions): Promise<ToolWorld> {
+    const { roots, cwd, mayShow } = options;
+    return new ToolWorld(options, await openToolFiles({ roots, cwd, mayRead: mayShow }));
+  }
+
+  get files(): ToolFiles {
+    return this.#files;
+  }
+
+  get todos(): readonly Todo[] {
+    return this.#todos;
+  }
+
+  async context({ callId, plan, approved }: ApprovedCall, signal: AbortSignal): Promise<ToolContext> {
+    const { agent, cwd, environment, delegation, clock, emit } = this.#options;
+    const { cell, sandbox } = await this.#layersOf();
+    return {
+      ...{
+        callId,
+        agent,
+        signal,
+        cwd,
+        environment,
+        delegation,
+        approved,
+        files: this.#files,
+        reads: this.reads,
+        shells: this.shells,
+      },
+      ...(plan ? { plan } : {}),
+      ...(cell.kind === "on" ? { cell: cell.cell } : {}),
+      ...(sandbox.kind === "on" ? { sandbox: sandbox.sandbox } : {}),
+      now: clock.now,
+      todos: { get: () => this.#todos, set: (todos) => this.#setTodos(todos) },
+      ...this.#keeping,
+      progress: (text) => emit({ type: "call_progressed", callId, text }),
+    };
+  }
+
+  /** A result too long for the conversation enters as a preview; the whole of it is kept in a file. */
+  async shorten(callId: string, tool: string, blocks: Content): Promise<Content> {
+    const { budget } = this.#options;
+    const entering: Entering = { toolUseId: callId, tool, blocks };
+    if (!this.#replacements.toKeep([entering], budget).includes(callId)) return blocks;
+    return (await this.#replace([entering], [callId]))[0] ?? blocks;
+  }
+
+  /** The same for all results of one turn together. */
+  async shortenBatch(
+    results: readonly ToolResultBlock[],
+    toolOf: (callId: string) => string,
+  ): Promise<readonly ToolResultBlock[]> {
+    const batch = results.map(
+      ({ toolUseId, content }): Entering => ({ toolUseId, tool: toolOf(toolUseId), blocks: withoutDocuments(content) }),
+    );
+    const long = this.#replacements.toKeep(batch, this.#options.budget);
+    const contents = await this.#replace(batch, long);
+    return results.map((result, at) =>
+      long.includes(result.toolUseId) ? { ...result, content: contents[at] ?? result.content } : result,
+    );
+  }
+
+  /** What tools have learned since the last time, as entries. */
+  learned(): readonly PlainEntry[] {
+    const entries: PlainEntry[] = [];
+    for (const path of this.reads.paths()) {
+      const seen = this.reads.get(path);
+      if (seen === undefined || this.#kept.get(path) === seen) continue;
+      this.#kept.set(path, seen);
+      entries.push({ kind: "state", slot: READ_SLOT + path, value: { path, ...seen } });
+    }
+    return entries;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shells.endAll();
+    const layers = await this.#layers?.catch(() => undefined);
+    if (layers?.sandbox.kind === "on") await layers.sandbox.sandbox[Symbol.asyncDispose]();
+    await this.#files.close();
+  }
+
+  async #replace(batch: readonly Entering[], long: readonly string[]): Promise<readonly Content[]> {
+    const kept = await Promise.all(
+      batch.map(async (entering): Promise<Entering> => {
+        if (!long.includes(entering.toolUseId)) return entering;
+        const file = await this.#keep(`result-${entering.toolUseId}`, textIn(entering.blocks));
+        return file === "" ? entering : { ...entering, file };
+      }),
+    );
+    const { budget, journal, emit } = this.#options;
+    const decisions = this.#replacements.decide(kept, budget);
+    return decisions.map((decision, at) => {
+      const { toolUseId, blocks } = kept[at] as Entering;
+      if (decision.kind === "whole" || !long.includes(toolUseId)) return blocks;
+      const { bytes, file = "", preview } = decision;
+      journal.appendAll([{ entry: { kind: "state", slot: `replacement:${toolUseId}`, value: { bytes, file } } }]);
+      emit({ type: "result_replaced", callId: toolUseId, bytes, file });
+      return preview;
+    });
+  }
+
+  /** Empty where it could not be kept; the preview says so. */
+  async #keep(name: string, content: string): Promise<string> {
+    try {
+      return await this.#keeping.keep(name, content);
+    } catch {
+      return "";
+    }
+  }
+
+  #setTodos(todos: readonly Todo[]): void {
+    this.#options.journal.appendAll([{ entry: { kind: "state", slot: TODO_SLOT, value: todos } }]);
+    this.#todos = todos;
+    this.#options.emit({ type: "todos_changed", todos });
+  }
+
+  /** Tried when the first tool runs, once: a session that only talks pays nothing for them. */
+  #layersOf(): Promise<Layers> {
+    this.#layers ??= openLayers(this.#options);
+    return this.#layers;
+  }
+}
+
+type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
+
+const openLayers = async ({ sandbox: mode, cwd, home, roots }: ToolWorldOptions): Promise<Layers> => {
+  const probe = mode === "off" ? undefined : await probeSandbox();
+  const probed = probe === undefined ? {} : { probe };
+  const writable = roots.filter((root) => root !== cwd);
+  const [cell, sandbox] = await Promise.all([
+    openCell({ mode, home, ...probed }),
+    openSandbox({ mode, workspace: cwd, home, writable, ...probed }),
+  ]);
+  for (const layer of [cell, sandbox])
+    if (layer.kind === "refused") throw new Error(`the sandbox is required: ${layer.reason}`);
+  return { cell, sandbox };
+};
+
+const textIn = (blocks: Content): string =>
+  blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+
+const withoutDocuments = (content: ToolResultBlock["content"]): readonly (TextBlock | ImageBlock)[] =>
+  content.filter((block) => block.type !== "document");
+
+const readsIn = (state: ReadonlyMap<string, Json>): Json =>
+  [...state].flatMap(([slot, value]) => (slot.startsWith(READ_SLOT) ? [value] : []));
+
+const STATUSES: readonly string[] = ["pending", "in_progress", "completed"];
+
+const todosIn = (state: ReadonlyMap<string, Json>): readonly Todo[] => {
+  const value = state.get(TODO_SLOT);
+  return Array.isArray(value) ? value.filter(isTodo) : [];
+};
+
+const isTodo = (value: Json): value is Todo =>
+  typeof value === "object" &&
+  value !== null &&
+  "content" in value &&
+  typeof value.content === "string" &&
+  "status" in value &&
+  STATUSES.includes(String(value.status));

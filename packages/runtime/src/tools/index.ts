@@ -1,0 +1,17 @@
+/** What tools are, the ones that every session has, and what they need from it. */
+
+export { builtInTools } from "./built-in.ts";
+export { type Keeping, type KeepStream, type KeptFile, keepIn } from "./keep.ts";
+export { type Freshness, type LineRange, ReadState, type SeenFile } from "./read-state.ts";
+export { type Checked, createRegistry, type Registry } from "./registry.ts";
+export {
+  type ShellFacts,
+  type ShellLook,
+  type ShellStart,
+  type ShellState,
+  Shells,
+  type ShellsOptions,
+  type ShellWork,
+} from "./shells.ts";
+export { defineTool, failed, type TodoSlot, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
+export { type Located, openToolFiles, ToolFiles, type ToolFilesOptions } from "./tool-files.ts";

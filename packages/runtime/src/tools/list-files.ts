@@ -1,0 +1,104 @@
+/** Which files lie below a folder, those left out that git ignores?
+ *  Invariant: names relative to the folder, plain files only, links neither followed nor named, nothing inside `.git`;
+ *  the answer is the same with ripgrep and without, as far as git's own rules go.
+ *  Elsewhere: patterns (glob.ts), contents (ripgrep.ts, search-text.ts). */
+
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Refused } from "../paths/index.ts";
+import { findProgram } from "../workspace/index.ts";
+import { runProgram } from "./run-program.ts";
+import type { ToolContext } from "./tool.ts";
+
+export type Listed = {
+  readonly ok: true;
+  readonly names: readonly string[];
+  /** There are more files than anybody lists. */
+  readonly isCut: boolean;
+};
+
+const MOST_NAMES = 200_000;
+
+/** The program, or undefined where searches must do without it. */
+export const ripgrepOf = ({ files }: ToolContext): string | undefined =>
+  files.ripgrep === null ? undefined : (files.ripgrep ?? findProgram("rg"));
+
+/** Said once a session. */
+export const WITHOUT_RIPGREP = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
+
+export const listFiles = async (folder: string, context: ToolContext): Promise<Listed | Refused> => {
+  const ripgrep = ripgrepOf(context);
+  if (ripgrep !== undefined) {
+    const argv = [ripgrep, "--no-config", "--files", "--hidden", "--null", "--no-messages", "--glob=!.git", "--", "./"];
+    const listed = await namesFrom(argv, folder, context);
+    return typeof listed === "number" ? { ok: false, reason: `ripgrep failed with exit code ${listed}` } : listed;
+  }
+  return (await listByGit(folder, context)) ?? walk(folder, context);
+};
+
+/** Undefined where git cannot say: no repository, no git, or a folder that is ignored as a whole. */
+const listByGit = async (folder: string, context: ToolContext): Promise<Listed | undefined> => {
+  const git = findProgram("git");
+  if (git === undefined) return undefined;
+  const ignored = await runProgram(
+    { argv: [git, "check-ignore", "--quiet", "--", "."], cwd: folder, output: () => true },
+    context,
+  );
+  if (ignored.exitCode !== 1) return undefined;
+  const argv = [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "."];
+  const listed = await namesFrom(argv, folder, context);
+  return typeof listed === "number" ? undefined : listed;
+};
+
+/** Names with a zero after each; the exit code where it went wrong. */
+const namesFrom = async (argv: readonly string[], folder: string, context: ToolContext): Promise<Listed | number> => {
+  const names = new Set<string>();
+  let rest: Buffer = Buffer.alloc(0);
+  const { exitCode, ended } = await runProgram(
+    {
+      argv,
+      cwd: folder,
+      output: (chunk) => {
+        const all = Buffer.concat([rest, chunk]);
+        const end = all.lastIndexOf(0);
+        rest = all.subarray(end + 1);
+        for (const name of all.subarray(0, Math.max(0, end)).toString("utf8").split("\0"))
+          if (name !== "") names.add(name.replace(/^\.\//, ""));
+        return names.size < MOST_NAMES;
+      },
+    },
+    context,
+  );
+  context.signal.throwIfAborted();
+  // 1: nothing was found.
+  if (ended === "finished" && exitCode > 1) return exitCode;
+  return { ok: true, names: [...names], isCut: ended !== "finished" };
+};
+
+const walk = async (folder: string, { signal }: ToolContext): Promise<Listed> => {
+  const names: string[] = [];
+  const open = [""];
+  for (let below = open.pop(); below !== undefined && names.length < MOST_NAMES; below = open.pop()) {
+    signal.throwIfAborted();
+    const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const name = below === "" ? entry.name : `${below}/${entry.name}`;
+      if (entry.name === ".git") continue;
+      if (entry.isDirectory()) open.push(name);
+      else if (entry.isFile()) names.push(name);
+    }
+  }
+  return { ok: true, names, isCut: open.length > 0 };
+};
+
+const compareNames = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Folder by folder, as a walk would meet them. */
+export const inWalkOrder = (a: string, b: string): number => {
+  const [left, right] = [a.split("/"), b.split("/")];
+  for (let at = 0; at < Math.min(left.length, right.length); at++) {
+    const order = compareNames(left[at] ?? "", right[at] ?? "");
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+};

@@ -1,0 +1,91 @@
+/** The processes of one command, as one thing: are some alive, and how do they end?
+ *  Invariant: signals go to the group and to nothing else; a process that is dead and only not yet collected counts as
+ *  dead; the leader's number stays taken while any member is there, so no stranger is ever meant.
+ *  Elsewhere: starting it and reading what it prints (run-command.ts). */
+
+import type { ChildProcess } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { setTimeout as after } from "node:timers/promises";
+
+/** Between asking a group to end and making it. */
+const GRACE_MS = 1_000;
+/** How long what the command started last may take to end by itself. */
+export const PATIENCE_MS = 300;
+
+export class ProcessGroup {
+  readonly pid: number;
+  /** Resolves with the leader's exit code. */
+  readonly exited: Promise<number>;
+  readonly #child: ChildProcess;
+  #grace: NodeJS.Timeout | undefined;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    this.pid = child.pid ?? 0;
+    child.stdio[3]?.on("error", () => {}); // the watcher may be gone before us
+    this.exited = new Promise((done) => {
+      child.once("exit", (code, by) => done(code ?? 128 + (constants.signals[by ?? "SIGKILL"] ?? 0)));
+    });
+  }
+
+  get isStopping(): boolean {
+    return this.#grace !== undefined;
+  }
+
+  /** Asks, and after a while does not ask any more. */
+  stop(): void {
+    if (this.#grace !== undefined) return;
+    this.#signal("SIGTERM");
+    this.#grace = setTimeout(() => this.#signal("SIGKILL"), GRACE_MS);
+  }
+
+  /** After the leader's exit: gives the others a moment, then ends them. True where some had to be ended. */
+  async end(): Promise<boolean> {
+    const hasEnded = await this.#isGoneWithin(this.isStopping ? GRACE_MS : PATIENCE_MS);
+    if (hasEnded) return false;
+    this.#signal("SIGKILL");
+    await this.#isGoneWithin(GRACE_MS);
+    return true;
+  }
+
+  /** Nothing is left to watch: lets the timer and the watcher go. */
+  release(): void {
+    clearTimeout(this.#grace);
+    const lifeline = this.#child.stdio[3];
+    if (lifeline && "end" in lifeline) lifeline.end("done\n");
+  }
+
+  async #isGoneWithin(patienceMs: number): Promise<boolean> {
+    for (let waited = 0, step = 5; waited < patienceMs; waited += step, step = Math.min(2 * step, 80)) {
+      if (!this.#isAlive()) return true;
+      await after(step);
+    }
+    return !this.#isAlive();
+  }
+
+  #isAlive(): boolean {
+    return this.#signal(0) && (process.platform !== "linux" || hasLiving(this.pid));
+  }
+
+  #signal(signal: NodeJS.Signals | 0): boolean {
+    try {
+      return process.kill(-this.pid, signal);
+    } catch {
+      return false; // the group is gone
+    }
+  }
+}
+
+/** The kernel answers for the dead as well until their parent has collected them. */
+const hasLiving = (group: number): boolean =>
+  readdirSync("/proc").some((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+      const [state = "", , member] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return Number(member) === group && state !== "Z" && state !== "X";
+    } catch {
+      return false; // it ended meanwhile
+    }
+  });

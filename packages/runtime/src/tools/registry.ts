@@ -1,0 +1,107 @@
+/** All tools of a session: what the model is told of them, and what a call's input means.
+ *  Invariant: a schema becomes JSON Schema once, here; `specs` has the order of registration and never changes, because
+ *  it stands at the very front of the prefix. Input that does not fit is refused with the key and what was expected.
+ *  Elsewhere: which tools there are (built-in.ts), may a call run (../guard), saying what is wrong (wrong-input.ts). */
+
+import { InputError, type Json, type JsonObject, type RawJson, type ToolSpec } from "@prefork/wire";
+import * as z from "zod";
+import { readJsonLine } from "../guard/index.ts";
+import { alike } from "./similar.ts";
+import type { Tool } from "./tool.ts";
+import { wrongInput } from "./wrong-input.ts";
+
+/** `input` is what the tool gets; `args` is what stands in the call, for the guard. */
+export type Checked =
+  | { readonly ok: true; readonly input: unknown; readonly args: JsonObject }
+  | { readonly ok: false; readonly reason: string };
+
+export type Registry = {
+  readonly tools: readonly Tool[];
+  readonly specs: readonly ToolSpec[];
+  readonly find: (name: string) => Tool | undefined;
+  readonly check: (tool: Tool, input: RawJson) => Checked;
+  /** What to say to a model that called a tool by a wrong name. */
+  readonly advice: (name: string) => string;
+};
+
+const LEGAL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+
+export const createRegistry = (tools: readonly Tool[]): Registry => {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) {
+    if (!LEGAL_NAME.test(tool.name))
+      throw new InputError(`${JSON.stringify(tool.name)} is no name for a tool: 1 to 64 letters, digits, _ and -`);
+    if (byName.has(tool.name)) throw new InputError(`there are two tools named ${tool.name}`);
+    byName.set(tool.name, tool);
+  }
+  const schemas = new Map(tools.map((tool) => [tool, schemaOf(tool)]));
+  const specs = tools.map(
+    (tool): ToolSpec => ({
+      type: "function",
+      name: tool.name,
+      description: tool.description,
+      inputSchema: schemas.get(tool) ?? {},
+    }),
+  );
+  return {
+    tools,
+    specs,
+    find: (name) => byName.get(name),
+    check: (tool, input) => check(tool, input, schemas.get(tool) ?? schemaOf(tool)),
+    advice: (name) => {
+      const near = alike(name, [...byName.keys()], 1);
+      return near.length > 0 ? `Did you mean ${near[0]}?` : `There are ${[...byName.keys()].join(", ")}.`;
+    },
+  };
+};
+
+const check = (tool: Tool, input: RawJson, schema: JsonObject): Checked => {
+  const read = readJsonLine(input.trim() === "" ? "{}" : input);
+  if (read.kind !== "object") return { ok: false, reason: `the input is ${notAnObject(read)}` };
+  const args = Object.fromEntries(read.fields) as JsonObject;
+  const parsed = tool.input.safeParse(args);
+  const reason = wrongInput({ schema, args, issues: parsed.error?.issues ?? [] });
+  if (reason !== undefined) return { ok: false, reason };
+  return { ok: true, input: parsed.data, args };
+};
+
+const notAnObject = ({ kind, reason }: { readonly kind: "doubtful" | "malformed"; readonly reason: string }): string =>
+  kind === "malformed" ? `${reason}; give one JSON object` : `ambiguous: ${reason}`;
+
+// --- JSON Schema -------------------------------------------------------------------------------------------------------
+
+const schemaOf = ({ name, input }: Tool): JsonObject => {
+  const schema = tidy(z.toJSONSchema(input, { io: "input" }) as Json);
+  if (!isObject(schema) || schema.type !== "object")
+    throw new InputError(`the input of ${name} must be an object, as z.object makes it`);
+  return "additionalProperties" in schema ? schema : { ...schema, additionalProperties: false };
+};
+
+const isObject = (value: Json): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What says nothing to a reader: the dialect, limits that every number has, that names are texts, that all is allowed. */
+const isNoise = (key: string, value: Json): boolean =>
+  key === "$schema" ||
+  (key === "maximum" && value === Number.MAX_SAFE_INTEGER) ||
+  (key === "minimum" && value === Number.MIN_SAFE_INTEGER) ||
+  (key === "propertyNames" && JSON.stringify(value) === '{"type":"string"}') ||
+  (key === "additionalProperties" && JSON.stringify(value) === "{}");
+
+const FIRST = ["type", "description", "enum"];
+
+/** Key order of a schema depends on how it was written and on the library's version; here it is the same for all.
+ *  Names of properties keep the order in which their author wrote them. */
+const tidy = (schema: Json): Json => {
+  if (Array.isArray(schema)) return schema.map(tidy);
+  if (!isObject(schema)) return schema;
+  const rank = (key: string): number => (FIRST.includes(key) ? FIRST.indexOf(key) : FIRST.length);
+  const entries = Object.entries(schema)
+    .filter(([key, value]) => !isNoise(key, value))
+    .sort(([a], [b]) => rank(a) - rank(b))
+    .map(([key, value]) => [key, key === "properties" && isObject(value) ? tidyEach(value) : tidy(value)]);
+  return Object.fromEntries(entries);
+};
+
+const tidyEach = (properties: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, tidy(schema)]));

@@ -1,0 +1,147 @@
+/** Runs the text of an approved command in a real bash.
+ *  Invariant: a process group of its own without standard input, ended as a whole: when the command ends, when it is
+ *  stopped, and when this process dies, even by SIGKILL. Both streams come as one, in the order of printing.
+ *  What holds after our death: in the sandbox everything ends with us; outside it a watcher in the group's session ends
+ *  the group as soon as our end of its line closes. Outside the sandbox a process that made a session of its own (setsid)
+ *  is no longer in the group and is not found again.
+ *  Elsewhere: ending a group (process-group.ts), what is shown of the output (output-window.ts), read-only commands
+ *  (runPlan of ../workspace). */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { statSync } from "node:fs";
+import type { Readable } from "node:stream";
+import { setTimeout as after } from "node:timers/promises";
+import type { Refused } from "../paths/index.ts";
+import type { Entered, Sandbox } from "../workspace/index.ts";
+import { PATIENCE_MS, ProcessGroup } from "./process-group.ts";
+
+export type CommandRun = {
+  readonly command: string;
+  readonly cwd: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly sandbox?: Sandbox;
+  /** Reading waits until it has settled. */
+  readonly output: (chunk: Buffer) => Promise<void>;
+};
+
+export type CommandEnd = {
+  readonly exitCode: number;
+  /** Processes that it had left behind, and that were ended with it. */
+  readonly leftBehind: boolean;
+};
+
+export type RunningCommand = {
+  readonly ok: true;
+  readonly pid: number;
+  readonly ended: Promise<CommandEnd>;
+  /** Asks the whole group to end, and makes it end soon after. */
+  readonly stop: () => void;
+};
+
+const BASH = ["/bin/bash", "--noprofile", "--norc", "-c"] as const;
+
+/** The command replaces this shell. Before that a watcher is left in a group of its own: a line on descriptor 3 lets it
+ *  go, the end of that line means that nobody is there any more. */
+const WATCHED =
+  'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; ' +
+  'exec /bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-';
+
+const UNWATCHED = 'exec /bin/bash --noprofile --norc -c "$1" bash 2>&1';
+
+/** Variables that would make bash run or define something before the command. */
+const RUNS_FIRST = /^(?:BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|BASH_FUNC_.*)$/;
+
+const refuse = (reason: string): Refused => ({ ok: false, reason });
+
+export const startCommand = async (run: CommandRun): Promise<RunningCommand | Refused> => {
+  if (!isFolder(run.cwd)) return refuse(`the working directory ${run.cwd} is not there`);
+  const plain = [...BASH, run.sandbox ? UNWATCHED : WATCHED, "bash", run.command];
+  const entered = await run.sandbox?.enter(plain, { cwd: run.cwd });
+  if (entered?.ok === false) return entered;
+  const child = await started(entered?.argv ?? plain, run);
+  if (child instanceof Error) {
+    await entered?.[Symbol.asyncDispose]();
+    const tooLong = (child as NodeJS.ErrnoException).code === "E2BIG";
+    return refuse(
+      tooLong ? "the command is too long; put it into a file" : `bash could not be started: ${child.message}`,
+    );
+  }
+  const group = new ProcessGroup(child);
+  const ended = follow(child, group, { output: run.output, entered });
+  return { ok: true, pid: group.pid, ended, stop: () => group.stop() };
+};
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+const started = ([program = "", ...args]: readonly string[], run: CommandRun): Promise<ChildProcess | Error> =>
+  new Promise((done) => {
+    const env = Object.fromEntries(Object.entries(run.environment).filter(([name]) => !RUNS_FIRST.test(name)));
+    try {
+      const lifeline = run.sandbox ? [] : (["pipe"] as const);
+      const child = spawn(program, args, {
+        cwd: run.cwd,
+        env,
+        stdio: ["ignore", "pipe", "pipe", ...lifeline],
+        detached: true,
+      });
+      child.once("spawn", () => done(child));
+      child.once("error", done);
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)));
+    }
+  });
+
+const follow = async (child: ChildProcess, group: ProcessGroup, run: Following): Promise<CommandEnd> => {
+  const reading = new Reading([child.stdout, child.stderr], run.output);
+  try {
+    const exitCode = await group.exited;
+    const wasStopped = group.isStopping;
+    const leftBehind = (await group.end()) && !wasStopped;
+    await reading.rest();
+    return { exitCode, leftBehind };
+  } finally {
+    group.release();
+    await run.entered?.[Symbol.asyncDispose]();
+  }
+};
+
+type Following = Pick<CommandRun, "output"> & { readonly entered: Entered | undefined };
+
+const MOST_WAITS = 10;
+
+/** What the command prints, read to the end. */
+class Reading {
+  readonly #streams: readonly Readable[];
+  readonly #done: Promise<"done">;
+  #chunks = 0;
+  /** One chunk after the other, whichever stream it comes from. */
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(streams: readonly (Readable | null)[], output: CommandRun["output"]) {
+    this.#streams = streams.filter((stream) => stream !== null);
+    this.#done = Promise.all(this.#streams.map((stream) => this.#read(stream, output))).then(() => "done" as const);
+    this.#done.catch(() => {}); // told by `rest`, after the command has ended
+  }
+
+  /** A process outside the group may hold the pipe: whoever prints nothing for a while is not waited for. */
+  async rest(): Promise<void> {
+    for (let waits = 0, seen = -1; waits < MOST_WAITS && seen !== this.#chunks; waits++) {
+      seen = this.#chunks;
+      if ((await Promise.race([this.#done, after(PATIENCE_MS)])) === "done") return;
+    }
+    for (const stream of this.#streams) stream.destroy();
+    await this.#done;
+  }
+
+  async #read(stream: Readable, output: CommandRun["output"]): Promise<void> {
+    try {
+      for await (const chunk of stream) {
+        this.#chunks++;
+        this.#turn = this.#turn.then(() => output(chunk as Buffer));
+        await this.#turn;
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+    }
+  }
+}

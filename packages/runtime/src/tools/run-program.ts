@@ -1,0 +1,75 @@
+/** Runs one program that only looks, with arguments that no shell reads.
+ *  Invariant: an argument list, a clean environment, no standard input, the cell where there is one; it ends with the
+ *  call, and after a while in any case.
+ *  Elsewhere: the environment and the cell (../workspace), what is asked (list-files.ts, ripgrep.ts). */
+
+import { spawn } from "node:child_process";
+import { cleanEnvironment } from "../workspace/index.ts";
+import type { ToolContext } from "./tool.ts";
+
+export type ProgramRun = {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  /** False: enough, stop. */
+  readonly output: (chunk: Buffer) => boolean;
+};
+
+export type ProgramEnd = {
+  readonly exitCode: number;
+  readonly errors: string;
+  readonly ended: "finished" | "enough" | "timed-out" | "aborted";
+};
+
+const TIMEOUT_MS = 30_000;
+const MOST_ERRORS = 4_000;
+
+export const runProgram = (
+  { argv, cwd, output }: ProgramRun,
+  { cell, signal }: Pick<ToolContext, "cell" | "signal">,
+): Promise<ProgramEnd> =>
+  new Promise((done, fail) => {
+    const [program = "", ...args] = cell === undefined ? argv : cell.enter(argv, cwd);
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...cleanEnvironment(), PWD: cwd },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    let ended: ProgramEnd["ended"] = "finished";
+    let errors = "";
+    const stop = (why: ProgramEnd["ended"]): void => {
+      if (ended === "finished") ended = why;
+      endGroup(child.pid);
+    };
+    const abort = (): void => stop("aborted");
+    const timer = setTimeout(() => stop("timed-out"), TIMEOUT_MS);
+    child.stdout.on("data", (chunk: Buffer) => {
+      if (ended === "finished" && !output(chunk)) stop("enough");
+    });
+    child.stderr.on("data", (chunk: Buffer) => {
+      if (errors.length < MOST_ERRORS) errors += chunk.toString("utf8");
+    });
+    const release = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+    };
+    child.once("error", (error) => {
+      release();
+      fail(error);
+    });
+    child.once("close", (code) => {
+      release();
+      done({ exitCode: code ?? 128, errors: errors.slice(0, MOST_ERRORS).toWellFormed(), ended });
+    });
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+  });
+
+const endGroup = (pid: number | undefined): void => {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+};

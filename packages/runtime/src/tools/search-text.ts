@@ -1,0 +1,182 @@
+/** Searches the contents of files where ripgrep is not installed.
+ *  Invariant: gives what ripgrep would for ordinary patterns, in the same order; a pattern that takes too long is ended,
+ *  since it runs on the thread that everything else runs on.
+ *  Elsewhere: with ripgrep (ripgrep.ts), which files there are (list-files.ts), showing results (grep.ts). */
+
+import { basename } from "node:path";
+import { createContext, Script } from "node:vm";
+import picomatch from "picomatch";
+import type { Refused } from "../paths/index.ts";
+import { kindOfBytes } from "./file-kind.ts";
+import { inWalkOrder, listFiles } from "./list-files.ts";
+import type { SearchPlace } from "./search-place.ts";
+import { linesOf, readText } from "./text-file.ts";
+import type { ToolContext } from "./tool.ts";
+
+export type SearchMode = "content" | "files_with_matches" | "count";
+
+export type Found = {
+  /** Absolute. */
+  readonly path: string;
+  readonly line?: { readonly number: number; readonly fits: boolean; readonly text: string };
+  readonly count?: number;
+};
+
+export type Search = {
+  readonly pattern: string;
+  readonly place: SearchPlace;
+  readonly options: {
+    readonly mode: SearchMode;
+    readonly glob?: string;
+    readonly type?: string;
+    readonly ignoreCase: boolean;
+    readonly multiline: boolean;
+    readonly before?: number;
+    readonly after?: number;
+  };
+  /** False: enough. */
+  readonly found: (found: Found) => boolean;
+};
+
+/** The endings of everyday types, by ripgrep's names for them. */
+const TYPES: Readonly<Record<string, readonly string[]>> = {
+  c: ["c", "h"],
+  cpp: ["cpp", "cc", "cxx", "hpp", "hh", "hxx", "h", "inl"],
+  cs: ["cs"],
+  css: ["css", "scss"],
+  go: ["go"],
+  html: ["html", "htm"],
+  java: ["java"],
+  js: ["js", "jsx", "mjs", "cjs", "vue"],
+  json: ["json"],
+  kotlin: ["kt", "kts"],
+  md: ["md", "markdown", "mdx"],
+  php: ["php"],
+  py: ["py", "pyi"],
+  ruby: ["rb", "gemspec"],
+  rust: ["rs"],
+  sh: ["sh", "bash", "zsh"],
+  sql: ["sql"],
+  swift: ["swift"],
+  toml: ["toml"],
+  ts: ["ts", "tsx", "cts", "mts"],
+  txt: ["txt"],
+  xml: ["xml", "xsd"],
+  yaml: ["yaml", "yml"],
+};
+
+const MOST_FILE_BYTES = 32 * 1024 * 1024;
+
+type Searched = { readonly ok: true; readonly isCut: boolean } | Refused;
+
+export const searchWithout = async (search: Search, context: ToolContext): Promise<Searched> => {
+  const { place, options } = search;
+  const finder = finderOf(search);
+  if (typeof finder === "string") return { ok: false, reason: finder };
+  if (options.type !== undefined && !Object.hasOwn(TYPES, options.type))
+    return { ok: false, reason: `without ripgrep the types are ${Object.keys(TYPES).join(", ")}` };
+  const listed = place.isFile
+    ? { ok: true as const, names: [basename(place.path)], isCut: false }
+    : await listFiles(place.folder, context);
+  if (!listed.ok) return listed;
+  const chosen = place.isFile ? () => true : chooserOf(options);
+  const paths = listed.names
+    .filter(chosen)
+    .toSorted(inWalkOrder)
+    .map((name) => `${place.folder}/${name}`)
+    .filter((path) => context.files.mayRead(path));
+  for (let from = 0; from < paths.length; from += AT_ONCE) {
+    context.signal.throwIfAborted();
+    const some = paths.slice(from, from + AT_ONCE);
+    const texts = await Promise.all(some.map((path) => linesAt(path, context)));
+    for (const [at, lines = []] of texts.entries()) {
+      const fitting = finder(lines);
+      if (fitting === undefined) return { ok: false, reason: "the pattern takes too long; make it simpler" };
+      if (fitting.length > 0 && !tell({ path: some[at] ?? "", lines, fitting }, search))
+        return { ok: true, isCut: true };
+    }
+  }
+  return { ok: true, isCut: listed.isCut };
+};
+
+/** Files read beside each other. */
+const AT_ONCE = 16;
+
+const chooserOf = ({ glob, type }: Search["options"]): ((name: string) => boolean) => {
+  const fits = glob === undefined ? undefined : picomatch(glob.replace(/^!|^\//g, ""), { dot: true, noextglob: true });
+  const isWanted = (name: string): boolean =>
+    fits === undefined || fits(glob?.includes("/") ? name : basename(name)) !== glob?.startsWith("!");
+  const endings = type === undefined ? undefined : TYPES[type];
+  return (name) => isWanted(name) && (endings === undefined || endings.includes(name.split(".").at(-1) ?? ""));
+};
+
+const linesAt = async (path: string, { files }: ToolContext): Promise<readonly string[] | undefined> => {
+  const read = await files.read(path, { maxBytes: MOST_FILE_BYTES }); // by the tools' own way: git lists links too
+  if (!read.ok || kindOfBytes(read.bytes).kind !== "text") return undefined;
+  return linesOf(readText(read.bytes).text);
+};
+
+/** Indices of the lines that fit; undefined where it took too long. */
+type Finder = (lines: readonly string[]) => readonly number[] | undefined;
+
+const FIND_LINES = new Script("lines.flatMap((line, at) => (pattern.test(line) ? [at] : [])).join()");
+const FIND_SPANS = new Script(
+  '[...lines.join("\\n").matchAll(pattern)].map((found) => found.index + ":" + found[0].length).join()',
+);
+const PATIENCE_MS = 2_000;
+
+/** In a context of its own, because only there can the engine be told to give up. */
+const finderOf = ({ pattern, options: { ignoreCase, multiline } }: Search): Finder | string => {
+  const flags = `${ignoreCase ? "i" : ""}${multiline ? "gms" : ""}`;
+  const scope: { lines: readonly string[]; pattern: RegExp } = { lines: [], pattern: /$^/ };
+  try {
+    scope.pattern = new RegExp(pattern, flags);
+  } catch (error) {
+    return `the pattern cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  const inside = createContext(scope);
+  return (lines) => {
+    scope.lines = lines;
+    try {
+      const found: unknown = (multiline ? FIND_SPANS : FIND_LINES).runInContext(inside, { timeout: PATIENCE_MS });
+      const parts = typeof found === "string" && found !== "" ? found.split(",") : [];
+      return multiline ? linesOfSpans(parts, lines) : parts.map(Number);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return undefined;
+      throw error;
+    }
+  };
+};
+
+const linesOfSpans = (spans: readonly string[], lines: readonly string[]): readonly number[] => {
+  const starts: number[] = [];
+  let at = 0;
+  for (const line of lines) {
+    starts.push(at);
+    at += line.length + 1;
+  }
+  const found = new Set<number>();
+  for (const span of spans) {
+    const [from = 0, length = 0] = span.split(":").map(Number);
+    const last = from + Math.max(0, length - 1);
+    for (const [line, start] of starts.entries())
+      if (start <= last && start + (lines[line]?.length ?? 0) >= from) found.add(line);
+  }
+  return [...found].sort((a, b) => a - b);
+};
+
+type Fitting = { readonly path: string; readonly lines: readonly string[]; readonly fitting: readonly number[] };
+
+const tell = ({ path, lines, fitting }: Fitting, { options, found }: Search): boolean => {
+  const { mode, before = 0, after = 0 } = options;
+  if (mode === "files_with_matches") return found({ path });
+  if (mode === "count") return found({ path, count: fitting.length });
+  const fits = new Set(fitting);
+  const shown = new Set(
+    fitting.flatMap((at) => Array.from({ length: before + after + 1 }, (_, step) => at - before + step)),
+  );
+  return [...shown]
+    .filter((at) => at >= 0 && at < lines.length)
+    .sort((a, b) => a - b)
+    .every((at) => found({ path, line: { number: at + 1, fits: fits.has(at), text: lines[at] ?? "" } }));
+};

@@ -1,0 +1,166 @@
+/** The files that tools reach: those of the workspace, and single ones outside that were approved.
+ *  Invariant: every file is reached through a folder held open, without following a link; a name means the same to the
+ *  guard and here; new files get the umask's modes and existing ones keep theirs.
+ *  Elsewhere: holding folders (../files), what a path text means (../paths), may it be touched (../guard). */
+
+import { lstat } from "node:fs/promises";
+import { dirname } from "node:path";
+import {
+  type ListResult,
+  type LookResult,
+  openRoot,
+  type ReadResult,
+  Root,
+  RootError,
+  type WriteResult,
+} from "../files/index.ts";
+import { judgeInside, judgePath, type Refused } from "../paths/index.ts";
+
+export type ToolFilesOptions = {
+  /** The folders of the workspace. */
+  readonly roots: readonly string[];
+  /** Where relative names start. Canonical. */
+  readonly cwd: string;
+  /** False for files that a rule denies: searches leave them out. Default: all may be read. */
+  readonly mayRead?: (path: string) => boolean;
+  /** The ripgrep program; null: search without it. Default: looked for among the system's programs. */
+  readonly ripgrep?: string | null;
+};
+
+/** A path as the kernel has it where it lies in the workspace, else as it was given. */
+export type Located = { readonly ok: true; readonly path: string } | Refused;
+
+type Use<T> = (root: Root, path: string) => Promise<T | Refused>;
+
+const refuse = (reason: string): Refused => ({ ok: false, reason });
+
+export class ToolFiles implements AsyncDisposable {
+  readonly cwd: string;
+  readonly ripgrep: string | null | undefined;
+  readonly mayRead: (path: string) => boolean;
+  readonly #roots: readonly Root[];
+  /** The same folders for writes that a person approved by name. */
+  #open: Promise<readonly Root[]> | undefined;
+  readonly #said = new Set<string>();
+
+  /** Use `openToolFiles`. */
+  constructor(roots: readonly Root[], { cwd, ripgrep, mayRead = () => true }: ToolFilesOptions) {
+    this.cwd = cwd;
+    this.ripgrep = ripgrep;
+    this.mayRead = mayRead;
+    this.#roots = roots;
+  }
+
+  locate(text: string): Located {
+    const judged = judgePath(/^[^/~]/.test(text) && !/^[a-z][a-z0-9+.-]*:/i.test(text) ? `${this.cwd}/${text}` : text);
+    if (!judged.ok) return judged;
+    const inside = insideOf(this.#roots, judged.path);
+    return { ok: true, path: inside?.path ?? judged.path };
+  }
+
+  read(path: string, options: { readonly maxBytes?: number } = {}): Promise<ReadResult> {
+    return this.#use<ReadResult>(path, (root, at) => root.read(at, options));
+  }
+
+  look(path: string): Promise<LookResult> {
+    return this.#use<LookResult>(path, (root, at) => root.look(at));
+  }
+
+  list(path: string): Promise<ListResult> {
+    return this.#use<ListResult>(path, (root, at) => root.list(at), { isFolder: true });
+  }
+
+  linkText(path: string): Promise<{ readonly ok: true; readonly text: string } | Refused> {
+    return this.#use<{ readonly ok: true; readonly text: string }>(path, (root, at) => root.linkText(at));
+  }
+
+  /** `expected`: the version that was read. `approved`: names that run something later may be written as well. */
+  write(
+    path: string,
+    content: string | Uint8Array,
+    { expected, approved = false }: { readonly expected?: string; readonly approved?: boolean } = {},
+  ): Promise<WriteResult> {
+    const options = expected === undefined ? {} : { expected };
+    return this.#use<WriteResult>(path, (root, at) => root.write(at, content, options), { approved });
+  }
+
+  /** The note the first time, and nothing after that. */
+  sayOnce(note: string): string {
+    if (this.#said.has(note)) return "";
+    this.#said.add(note);
+    return note;
+  }
+
+  async close(): Promise<void> {
+    const open = await this.#open?.catch(() => []);
+    await Promise.all([...this.#roots, ...(open ?? [])].map((root) => root.close()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #use<T>(text: string, use: Use<T>, how: { approved?: boolean; isFolder?: boolean } = {}): Promise<T | Refused> {
+    const located = this.locate(text);
+    if (!located.ok) return located;
+    const { path } = located;
+    if (how.approved)
+      this.#open ??= openAll(
+        this.#roots.map((root) => root.path),
+        { protect: false },
+      );
+    const roots = (how.approved ? await this.#open : undefined) ?? this.#roots;
+    const inside = insideOf(roots, path);
+    if (inside !== undefined) return use(inside.root, path);
+    const outside = await rootAbove(how.isFolder ? path : dirname(path), !how.approved);
+    if (!(outside instanceof Root)) return outside;
+    await using root = outside;
+    return await use(root, path);
+  }
+}
+
+const insideOf = (roots: readonly Root[], path: string): { readonly root: Root; readonly path: string } | undefined => {
+  for (const root of roots) {
+    const inside = judgeInside(root.names, path);
+    if (inside.ok) return { root, path: [root.path, ...inside.below].join("/") };
+  }
+  return undefined;
+};
+
+/** Pins the nearest folder that exists. A path that leads through a link is told where it leads, and not followed. */
+const rootAbove = async (wanted: string, protect: boolean): Promise<Root | Refused> => {
+  let folder = wanted;
+  for (;;) {
+    const stats = await lstat(folder).catch((error: NodeJS.ErrnoException) => error);
+    if (!(stats instanceof Error)) break;
+    if (stats.code !== "ENOENT" || folder === "/") break; // the root itself says what is wrong
+    folder = dirname(folder);
+  }
+  try {
+    const root = await openRoot(folder, { private: false, protect });
+    if (root.path === folder) return root;
+    await root.close();
+    return refuse(`${folder} is reached through a link, and links are not followed; it is ${root.path}`);
+  } catch (error) {
+    if (error instanceof RootError) return refuse(error.message);
+    throw error;
+  }
+};
+
+const openAll = async (
+  folders: readonly string[],
+  { protect }: { readonly protect: boolean },
+): Promise<readonly Root[]> => {
+  const opened: Root[] = [];
+  try {
+    for (const folder of folders) opened.push(await openRoot(folder, { private: false, protect }));
+    return opened;
+  } catch (error) {
+    await Promise.all(opened.map((root) => root.close()));
+    throw error;
+  }
+};
+
+/** Throws RootError where a folder of the workspace cannot be held. */
+export const openToolFiles = async (options: ToolFilesOptions): Promise<ToolFiles> =>
+  new ToolFiles(await openAll(options.roots, { protect: true }), options);

@@ -1,0 +1,45 @@
+/** Write: a whole file, new or in place of one that the session knows.
+ *  Invariant: nobody's content is lost unseen: a file that exists is replaced only if all of it was shown and it has not
+ *  changed since; the disk is asked again at the moment of replacing.
+ *  Elsewhere: what was shown (read-state.ts), replacing whole or not at all (../files). */
+
+import * as z from "zod";
+import { refusedUse } from "./known-file.ts";
+import { countLines } from "./text-file.ts";
+import { defineTool, failed } from "./tool.ts";
+
+const input = z.strictObject({
+  file_path: z.string().describe("Absolute"),
+  content: z.string().describe("All that the file shall hold"),
+});
+
+export const writeTool = defineTool({
+  name: "Write",
+  description:
+    "Makes a file, with the folders above it, or replaces one. A file that exists must have been read whole in this " +
+    "session and not changed since. To change part of a file use Edit.",
+  input,
+  readOnly: false,
+  run: async ({ file_path, content }, { files, reads, approved = false }) => {
+    const located = files.locate(file_path);
+    if (!located.ok) return failed(`${file_path}: ${located.reason}.`);
+    const { path } = located;
+    const looked = await files.look(path);
+    if (!looked.ok) return failed(`${file_path}: ${looked.reason}. Nothing was written.`);
+    const before = looked.facts?.kind === "file" ? await files.read(path) : undefined;
+    if (before !== undefined && !before.ok) return failed(`${file_path}: ${before.reason}. Nothing was written.`);
+    const bytes = Buffer.from(content);
+    if (before !== undefined) {
+      const refused = refusedUse(reads, { path, bytes: before.bytes, version: before.facts.version, need: "whole" });
+      if (refused !== undefined) return failed(`${file_path} ${refused} Nothing was written.`);
+    }
+    const expected = before === undefined ? {} : { expected: before.facts.version };
+    const written = await files.write(path, bytes, { ...expected, approved });
+    if (!written.ok) return failed(`${file_path}: ${written.reason}. Nothing was written.`);
+    const lines = countLines(content);
+    reads.wrote(path, { version: written.facts.version, bytes, lines });
+    return {
+      content: `${written.created ? "Made" : "Replaced"} ${file_path} (${lines} ${lines === 1 ? "line" : "lines"}).`,
+    };
+  },
+});

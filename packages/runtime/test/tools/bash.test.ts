@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { test } from "node:test";
+import { classify } from "../../src/guard/index.ts";
+import { openCell, openSandbox } from "../../src/workspace/index.ts";
+import { type Bench, bench, textOf } from "./bench-of-tools.ts";
+import { isRunning, pidsIn, until } from "./processes.ts";
+
+const run = (b: Bench, command: string, more: Readonly<Record<string, number | boolean>> = {}) =>
+  b.call("Bash", { command, ...more });
+
+test("output comes in the order of printing, with the exit code; other codes than 0 are results", async () => {
+  await using b = await bench();
+  assert.deepEqual(await run(b, "echo one; echo two >&2; echo three; exit 3"), {
+    content: "one\ntwo\nthree\n[exit code 3]",
+  });
+  assert.deepEqual(await run(b, "printf 'no end of line'"), { content: "no end of line\n[exit code 0]" });
+  assert.deepEqual(await run(b, "true"), { content: "[exit code 0]" });
+  assert.deepEqual(await run(b, "kill -TERM $$"), { content: "[exit code 143]" });
+  assert.match(textOf(await run(b, "no-such-program-here")), /command not found\n\[exit code 127\]$/);
+});
+
+test("a command starts in the working directory, without input, with the given environment and nothing else", async () => {
+  await using b = await bench();
+  assert.deepEqual(await run(b, "pwd; cat; cd /; echo $0"), { content: `${b.work}\nbash\n[exit code 0]` });
+  b.put("startup", "echo from BASH_ENV");
+  const environment = {
+    ...b.context.environment,
+    BASH_ENV: b.at("startup"),
+    "BASH_FUNC_ls%%": "() { echo shadowed; }",
+    MINE: "yes",
+  };
+  const { content } = await b.call(
+    "Bash",
+    { command: "env | grep -v -e ^_ -e ^SHLVL -e ^PWD | sort; type -t ls" },
+    { environment },
+  );
+  const { PATH, HOME } = b.context.environment;
+  assert.equal(content, `HOME=${HOME}\nLANG=C.UTF-8\nMINE=yes\nPATH=${PATH}\nfile\n[exit code 0]`);
+});
+
+test("the time being up ends the whole group and keeps what was printed", async () => {
+  await using b = await bench();
+  const command = "echo $$ >> pids; sleep 300 & echo $! >> pids; echo started; wait";
+  assert.deepEqual(await run(b, command, { timeout: 1_000 }), {
+    content: "started\n[ended after 1000 ms: the time was up; above is what it had printed]",
+    fault: "timed-out",
+  });
+  assert.equal(pidsIn(b.at("pids")).length, 2);
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+});
+
+test("a process that will not end when asked is ended", async () => {
+  await using b = await bench();
+  const command = "trap '' TERM; echo $$ >> pids; echo deaf; while :; do sleep 0.05; done";
+  assert.equal((await run(b, command, { timeout: 1_000 })).fault, "timed-out");
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+});
+
+test("a process that wants to clean up when asked can", async () => {
+  await using b = await bench();
+  const command = "trap 'echo cleaned; exit 1' TERM; echo ready; sleep 300 & wait";
+  assert.deepEqual(await run(b, command, { timeout: 1_000 }), {
+    content: "ready\ncleaned\n[ended after 1000 ms: the time was up; above is what it had printed]",
+    fault: "timed-out",
+  });
+});
+
+test("an abort leaves no process and keeps what was printed", async () => {
+  await using b = await bench();
+  const ending = new AbortController();
+  const command = "echo $$ >> pids; (sleep 300 & echo $! >> pids; wait) & echo begun; wait";
+  const running = b.call("Bash", { command }, { signal: ending.signal });
+  await until(() => pidsIn(b.at("pids")).length === 2 && b.progressed.includes("begun"));
+  ending.abort();
+  assert.deepEqual(await running, { content: "begun\n[interrupted; above is what it had printed]", fault: "aborted" });
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+  assert.deepEqual(await b.call("Bash", { command: "touch never" }, { signal: ending.signal }), {
+    content: "Interrupted before it began.",
+    fault: "aborted",
+  });
+  assert.equal(existsSync(b.at("never")), false);
+});
+
+test("what a command leaves running is ended, and that is said", async () => {
+  await using b = await bench();
+  const said = "[exit code 0; processes it left running were ended, use run_in_background to keep them]";
+  assert.deepEqual(await run(b, "sleep 300 & echo $! >> pids; echo on"), { content: `on\n${said}` });
+  assert.deepEqual(await run(b, "sleep 300 >/dev/null 2>&1 & echo $! >> pids"), { content: said });
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+  // What ends by itself in a moment is waited for.
+  assert.deepEqual(await run(b, "echo late > >(sleep 0.05; cat > out)"), { content: "[exit code 0]" });
+  assert.equal(readFileSync(b.at("out"), "utf8"), "late\n");
+});
+
+test("a process outside the group that holds the output does not hold up the answer", async () => {
+  await using b = await bench();
+  const { content } = await run(
+    b,
+    "setsid sh -c 'echo $$ >> pids; exec sleep 300' & until [ -s pids ]; do sleep 0.02; done; echo done",
+  );
+  assert.equal(content, "done\n[exit code 0]");
+  const [stray] = pidsIn(b.at("pids"));
+  assert.ok(stray !== undefined && isRunning(stray), "it is told in run-command.ts that such a process is not found");
+  process.kill(stray);
+});
+
+test("of a long output beginning and end are shown, and all of it is in a file", async () => {
+  await using b = await bench();
+  const lines = textOf(await run(b, "seq -f 'line %.0f é' 1 20000")).split("\n");
+  assert.equal(lines.at(-1), "[exit code 0]");
+  assert.equal(lines[0], "line 1 é");
+  assert.equal(lines.at(-2), "line 20000 é");
+  const note = lines.findIndex((line) => line.startsWith("[…"));
+  const [, left, file = ""] =
+    /^\[… (\d+) characters left out; all of it is in (\S+) …\]$/.exec(lines[note] ?? "") ?? [];
+  const whole = `${Array.from({ length: 20_000 }, (_, at) => `line ${at + 1} é`).join("\n")}\n`;
+  assert.equal(readFileSync(file, "utf8"), whole);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const shown = [lines.slice(0, note).join("\n"), `${lines.slice(note + 1, -1).join("\n")}\n`];
+  assert.ok(shown.every((part) => part.length <= 15_000 && part.length > 14_900));
+  assert.equal(Number(left), whole.length - shown.join("").length);
+  assert.ok(whole.startsWith(shown[0] ?? "?") && whole.endsWith(shown[1] ?? "?"));
+});
+
+test("output that just fits needs no file, and letters are not cut in two", async () => {
+  await using b = await bench();
+  assert.equal(textOf(await run(b, "printf 'x%.0s' $(seq 30000)")), `${"x".repeat(30_000)}\n[exit code 0]`);
+  assert.deepEqual(readdirSync(b.base.at("kept")), []);
+  const wide = textOf(await run(b, "printf 'a'; printf '😀%.0s' $(seq 20000)"));
+  assert.ok(wide.isWellFormed());
+  assert.deepEqual(readdirSync(b.base.at("kept")), ["bash-call-1.txt"]);
+});
+
+test("a flood is ended, and its file has a limit", async () => {
+  await using b = await bench();
+  const { content, fault } = await run(b, "echo $$ >> pids; exec yes 0123456789abcdefghijklmnopqrstuvwxyz");
+  assert.equal(fault, "failed");
+  assert.match(String(content), /\n\[ended: it printed more than 67108864 bytes\]$/);
+  assert.ok(String(content).length < 31_000);
+  assert.ok(statSync(b.base.at("kept", "bash-call-1.txt")).size <= 67_108_864);
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+});
+
+test("progress tells the last lines, seldom when much is printed", async () => {
+  await using b = await bench();
+  const running = run(
+    b,
+    "w() { until [ -e $1 ]; do sleep 0.02; done; }; echo one; w a; echo two; w b; seq 10000 200000",
+  );
+  await until(() => b.progressed.length === 1);
+  b.put("a");
+  await until(() => b.progressed.length === 2);
+  b.put("b");
+  await running;
+  assert.deepEqual(b.progressed.slice(0, 2), ["one", "one\ntwo"]);
+  assert.ok(b.progressed.length < 400, String(b.progressed.length));
+  assert.ok(b.progressed.every((text) => text.split("\n").length <= 5));
+});
+
+test("what cannot be started is told", async () => {
+  await using b = await bench();
+  assert.deepEqual(await b.call("Bash", { command: "true" }, { cwd: b.at("gone") }), {
+    content: `Not run: the working directory ${b.at("gone")} is not there.`,
+    fault: "failed",
+  });
+  assert.deepEqual(await run(b, `: ${"x".repeat(200_000)}`), {
+    content: "Not run: the command is too long; put it into a file.",
+    fault: "failed",
+  });
+});
+
+test("a read-only command runs as its plan, in the cell where there is one", async () => {
+  await using b = await bench();
+  b.put("notes.txt", "b\na\n");
+  const cell = await openCell({ mode: "auto" });
+  const planned = (command: string, more: Readonly<Record<string, number | boolean>> = {}) => {
+    const verdict = classify(command);
+    assert.equal(verdict.verdict, "read-only", command);
+    const plan = verdict.verdict === "read-only" ? { plan: verdict.plan } : {};
+    return b.call("Bash", { command, ...more }, { ...plan, ...(cell.kind === "on" ? { cell: cell.cell } : {}) });
+  };
+  assert.deepEqual(await planned("sort notes.txt | head -n 1"), { content: "a\n[exit code 0]" });
+  assert.deepEqual(await planned("cat notes.txt none.txt"), {
+    content: "b\na\n[stderr]\ncat: none.txt: No such file or directory\n[exit code 1]",
+  });
+  assert.match(
+    textOf(await planned("cat notes.txt", { run_in_background: true })),
+    /^Running in the background as shell-1\./,
+  );
+  assert.deepEqual(await b.call("TaskOutput", { task_ids: ["shell-1"], wait: "all" }), {
+    content: "shell-1: exit code 0 (cat notes.txt)\nb\na",
+  });
+});
+
+test("an approved command runs in the sandbox where there is one, and ends with it", async (t) => {
+  await using b = await bench();
+  const opened = await openSandbox({ mode: "auto", workspace: b.work });
+  if (opened.kind !== "on") return t.skip(opened.reason);
+  await using sandbox = opened.sandbox;
+  const inside = (command: string, more: Readonly<Record<string, number>> = {}) =>
+    b.call("Bash", { command, ...more }, { sandbox });
+  assert.deepEqual(await inside("touch made; touch /usr/made 2>/dev/null || echo closed; exit 4"), {
+    content: "closed\n[exit code 4]",
+  });
+  assert.equal(existsSync(b.at("made")), true);
+  assert.equal((await inside("setsid sleep 543210 & echo on; wait", { timeout: 1_000 })).fault, "timed-out");
+  const sleeping = (): boolean =>
+    readdirSync("/proc").some((name) => {
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, "utf8") === "sleep\u0000543210\u0000";
+      } catch {
+        return false;
+      }
+    });
+  await until(() => !sleeping());
+});

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { InputError, type Json, type JsonObject } from "@prefork/wire";
+import { contentTokens } from "@prefork/wire/simulator";
+import * as z from "zod";
+import { readArguments } from "../../src/guard/index.ts";
+import { builtInTools, createRegistry, defineTool, type Tool } from "../../src/tools/index.ts";
+import { registry } from "./bench-of-tools.ts";
+
+const tool = (name: string, input: z.ZodType = z.strictObject({})): Tool =>
+  defineTool({ name, description: "d", input, readOnly: true, run: async () => ({ content: "" }) });
+
+const find = (name: string): Tool => {
+  const found = registry.find(name);
+  assert.ok(found, name);
+  return found;
+};
+
+const reason = (name: string, args: Json): string => {
+  const checked = registry.check(find(name), JSON.stringify(args));
+  return checked.ok ? "ok" : checked.reason;
+};
+
+test("a name that is taken or that no provider takes is refused at registration", () => {
+  assert.throws(() => createRegistry([tool("A"), tool("A")]), new InputError("there are two tools named A"));
+  for (const name of ["", "a b", "ä", "x".repeat(65)])
+    assert.throws(() => createRegistry([tool(name)]), { name: "InputError" });
+  assert.throws(() => createRegistry([tool("A", z.string())]), /the input of A must be an object/);
+});
+
+test("a schema is JSON Schema without noise, its properties in the author's order", () => {
+  const input = z.object({
+    zeta: z.int().optional().describe("a count"),
+    "-a": z.enum(["x", "y"]).describe("one of two"),
+    list: z.array(z.strictObject({ b: z.string(), a: z.boolean().default(true) })).min(1),
+    free: z.record(z.string(), z.unknown()),
+  });
+  assert.equal(
+    JSON.stringify(createRegistry([tool("A", input)]).specs),
+    JSON.stringify([
+      {
+        type: "function",
+        name: "A",
+        description: "d",
+        inputSchema: {
+          type: "object",
+          properties: {
+            zeta: { type: "integer", description: "a count" },
+            "-a": { type: "string", description: "one of two", enum: ["x", "y"] },
+            list: {
+              type: "array",
+              minItems: 1,
+              items: {
+                type: "object",
+                properties: { b: { type: "string" }, a: { type: "boolean", default: true } },
+                required: ["b"],
+                additionalProperties: false,
+              },
+            },
+            free: { type: "object" },
+          },
+          required: ["-a", "list", "free"],
+          additionalProperties: false,
+        },
+      },
+    ]),
+  );
+});
+
+test("input of the right shape reaches the tool parsed and the guard as it was given", () => {
+  const given = { file_path: "/a", limit: 3 };
+  assert.deepEqual(registry.check(find("Read"), '{"file_path":"/a","limit":3}'), {
+    ok: true,
+    input: given,
+    args: given,
+  });
+  const withDefault = tool("A", z.object({ n: z.int().default(7) }));
+  assert.deepEqual(createRegistry([withDefault]).check(withDefault, " "), { ok: true, input: { n: 7 }, args: {} });
+});
+
+test("input of another shape is refused in one line that names key, expectation and what was probably meant", () => {
+  assert.equal(reason("Read", { file_pth: "/a" }), '"file_pth" is no argument of it, did you mean "file_path"?');
+  assert.equal(
+    reason("Read", { file_path: "/a", zzz: 1 }),
+    '"zzz" is no argument of it, which takes file_path, offset, limit',
+  );
+  assert.equal(reason("Read", {}), '"file_path" is missing (text)');
+  assert.equal(reason("Read", { file_path: null }), '"file_path" must be text, not null');
+  assert.equal(reason("Read", { file_path: "/a", offset: "3" }), '"offset" must be a number, not text');
+  assert.equal(reason("Read", { file_path: "/a", offset: 1.5 }), '"offset" must be a whole number, not a number');
+  assert.equal(reason("Read", { file_path: "/a", limit: 0 }), '"limit" must be at least 1');
+  assert.equal(reason("Bash", { command: "x", timeout: 600_001 }), '"timeout" must be at most 600000');
+  assert.equal(reason("Bash", { command: "" }), '"command" must have at least 1 characters');
+  assert.equal(
+    reason("TaskOutput", { task_ids: [], wait: "both" }),
+    '"task_ids" must have at least 1 entries; "wait" must be one of "none", "any", "all"',
+  );
+  assert.equal(
+    reason("TodoWrite", { todos: [{ content: "a", status: "done", active: true }] }),
+    '"todos[0].status" must be one of "pending", "in_progress", "completed"; in "todos[0]", "active" is not known',
+  );
+  assert.equal(reason("Edit", { file_path: "/a", edits: "x" }), '"edits" must be a list, not text');
+});
+
+test("input that is no object, or that two readers would read differently, is refused", () => {
+  const check = (raw: string) => registry.check(find("Read"), raw);
+  assert.deepEqual(check('{"file_path":'), { ok: false, reason: "the input is not valid JSON; give one JSON object" });
+  assert.deepEqual(check("[]"), { ok: false, reason: "the input is not a JSON object; give one JSON object" });
+  assert.deepEqual(check('{"file_path":"/a","file_path":"/b"}'), {
+    ok: false,
+    reason: 'the input is ambiguous: the key "file_path" stands twice',
+  });
+});
+
+test("a wrong name is answered with the nearest, or with all", () => {
+  assert.equal(registry.advice("read"), "Did you mean Read?");
+  assert.equal(registry.advice("MultiEdit"), "Did you mean Edit?");
+  assert.equal(registry.advice("xyz"), `There are ${builtInTools.map(({ name }) => name).join(", ")}.`);
+});
+
+test("the built-in tools are sent with exactly these bytes", () => {
+  const golden: unknown = JSON.parse(readFileSync(new URL("./golden/specs.json", import.meta.url), "utf8"));
+  assert.equal(
+    JSON.stringify(registry.specs, null, 2), // keys in their order, which deepEqual would not see
+    JSON.stringify(golden, null, 2),
+    "The tool list changed. It stands at the very front of every prefix: after this change each session that is resumed, " +
+      "and each fork of a parent started before it, pays its whole context again at the write price. If that is meant, " +
+      "write the new list to test/tools/golden/specs.json and say so in the changelog.",
+  );
+});
+
+test("the built-in tools cost little: all under 4,000 tokens, Agent under 600", () => {
+  const tokens = (value: unknown): number => {
+    const text = JSON.stringify(value);
+    return Math.max(contentTokens({ kind: "tool", text, images: 0, documents: 0 }), Buffer.byteLength(text) / 3.5);
+  };
+  assert.ok(tokens(registry.specs) < 4_000, String(tokens(registry.specs)));
+  assert.ok(tokens(registry.specs.find(({ name }) => name === "Agent")) < 600);
+});
+
+/** An input with every argument that a tool has; for Edit both forms in turn. */
+const FULL: Readonly<Record<string, readonly JsonObject[]>> = {
+  Bash: [{ command: "ls", description: "lists", timeout: 5, run_in_background: true }],
+  Read: [{ file_path: "/a", offset: 1, limit: 2 }],
+  Edit: [
+    { file_path: "/a", old_string: "a", new_string: "b", replace_all: true },
+    { file_path: "/a", edits: [{ old_string: "a", new_string: "b", replace_all: false }] },
+  ],
+  Write: [{ file_path: "/a", content: "" }],
+  Glob: [{ pattern: "*", path: "/a" }],
+  Grep: [
+    {
+      ...{ pattern: "a", path: "/a", glob: "*.ts", type: "ts", output_mode: "content", head_limit: 3 },
+      ...{ "-i": true, "-n": false, "-A": 1, "-B": 2, "-C": 3, multiline: true },
+    },
+  ],
+  TodoWrite: [{ todos: [{ content: "a", status: "pending" }] }],
+  Agent: [{ description: "a", prompt: "b", subagent_type: "Explore", isolation: "worktree" }],
+  TaskOutput: [{ task_ids: ["a"], wait: "any", timeout_ms: 5 }],
+  TaskStop: [{ task_id: "a" }],
+  SendMessage: [{ to: "a", message: "b" }],
+  McpCall: [{ server: "a", tool: "b", args: { deep: { er: [1] } } }],
+};
+
+test("guard and registry take the same arguments of every built-in tool", () => {
+  const everyKey = [...new Set(Object.values(FULL).flatMap((inputs) => inputs.flatMap((each) => Object.keys(each))))];
+  for (const { name, input } of builtInTools) {
+    const inputs = FULL[name] ?? [];
+    const schema = z.toJSONSchema(input).properties ?? {};
+    assert.deepEqual(
+      [...new Set(inputs.flatMap((each) => Object.keys(each)))].sort(),
+      Object.keys(schema).sort(),
+      name,
+    );
+    for (const args of inputs) {
+      assert.deepEqual(reason(name, args), "ok", name);
+      assert.deepEqual(readArguments({ tool: name, args }).ok, true, name);
+      // What the schema does not know reaches neither the guard nor the tool.
+      for (const key of [...everyKey, "context", "cwd", "file"])
+        if (!(key in schema))
+          assert.match(reason(name, { ...args, [key]: "x" }), new RegExp(`^"${key}" is no argument`));
+    }
+  }
+});

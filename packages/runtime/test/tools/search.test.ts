@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { symlinkSync, utimesSync } from "node:fs";
+import { test } from "node:test";
+import type { JsonObject } from "@prefork/wire";
+import { openCell } from "../../src/workspace/index.ts";
+import { type Bench, bench, textOf } from "./bench-of-tools.ts";
+
+const FILES: Readonly<Record<string, string>> = {
+  ".gitignore": "dist\n*.log\n",
+  "README.md": "# Title\n\nhello world\n",
+  "src/app.ts": "export const hello = 1;\n// Hello again\nconst other = 2;\n\nconst last = hello;\n",
+  "src/app.test.ts": "test('hello');\r\ntest('two');\r\n",
+  "src/deep/er/x.py": "def hello():\n    pass\n",
+  "src/-e": "hello from a file with a strange name\n",
+  ".hidden/conf.yaml": "hello: yes\n",
+  "dist/app.js": "hello built\n",
+  "app.log": "hello log\n",
+};
+
+type Way = "ripgrep" | "without";
+
+const ground = async (
+  way: Way,
+  options: { mayRead?: (path: string) => boolean; git?: boolean } = {},
+): Promise<Bench> => {
+  const { mayRead, git = true } = options;
+  const fileOptions = { ...(mayRead ? { mayRead } : {}), ...(way === "without" ? { ripgrep: null } : {}) };
+  const b = await bench({ fileOptions });
+  for (const [at, [name, content]] of Object.entries(FILES).entries()) {
+    b.put(name, content);
+    utimesSync(b.at(name), 1_000 + at, 1_000 + at);
+  }
+  symlinkSync("/etc", b.at("out"));
+  symlinkSync("/etc/hostname", b.at("src/link.ts"));
+  if (git) {
+    execFileSync("git", ["init", "-q"], { cwd: b.work });
+    execFileSync("git", ["add", "-A"], { cwd: b.work });
+  }
+  b.context.files.sayOnce("[ripgrep is not installed; searching without it is slower and knows fewer patterns]");
+  return b;
+};
+
+const ask = async (b: Bench, tool: string, args: JsonObject): Promise<readonly string[]> =>
+  textOf(await b.call(tool, args)).split("\n");
+
+for (const way of ["ripgrep", "without"] as const) {
+  test(`Glob finds names, newest first, without what git ignores (${way})`, async () => {
+    await using b = await ground(way);
+    const glob = (pattern: string, path?: string) =>
+      ask(b, "Glob", { pattern, ...(path === undefined ? {} : { path }) });
+    assert.deepEqual(await glob("*.ts"), ["src/app.test.ts", "src/app.ts"]);
+    assert.deepEqual(await glob("src/*.{ts,py}"), ["src/app.test.ts", "src/app.ts"]);
+    assert.deepEqual(await glob("**/*.py"), ["src/deep/er/x.py"]);
+    assert.deepEqual(await glob("./src/**/x.*"), ["src/deep/er/x.py"]);
+    assert.deepEqual(await glob(`${b.work}/src/app.ts`), ["src/app.ts"]);
+    assert.deepEqual(await glob("*", "src/deep"), ["src/deep/er/x.py"]);
+    assert.deepEqual(await glob("*.yaml"), [".hidden/conf.yaml"]);
+    assert.deepEqual(await glob("*.js", "dist"), ["dist/app.js"]);
+    assert.deepEqual(await glob("*.log"), [`No file fits *.log in ${b.work} (what git ignores was not looked at).`]);
+    assert.equal((await glob("**/*")).length, 7);
+  });
+
+  test(`Grep finds files, lines and counts (${way})`, async () => {
+    await using b = await ground(way);
+    const grep = (args: JsonObject) => ask(b, "Grep", { pattern: "hello", ...args });
+    assert.deepEqual(await grep({}), [
+      ...[".hidden/conf.yaml", "README.md", "src/-e", "src/app.test.ts", "src/app.ts", "src/deep/er/x.py"],
+    ]);
+    assert.deepEqual(await grep({ output_mode: "count", type: "ts" }), ["src/app.test.ts: 1", "src/app.ts: 2"]);
+    assert.deepEqual(await grep({ output_mode: "content", glob: "*.ts", "-i": true }), [
+      ...["src/app.test.ts", "1:test('hello');", ""],
+      ...["src/app.ts", "1:export const hello = 1;", "2:// Hello again", "5:const last = hello;"],
+    ]);
+    assert.deepEqual(
+      await grep({ output_mode: "content", path: "src/app.ts", "-A": 1, pattern: "hello = 1|hello;$" }),
+      [...["src/app.ts", "1:export const hello = 1;", "2-// Hello again", "--", "5:const last = hello;"]],
+    );
+    assert.deepEqual(
+      await grep({ output_mode: "content", path: "src/app.ts", "-C": 1, "-n": false, pattern: "other" }),
+      [...["src/app.ts", "// Hello again", "const other = 2;", ""]],
+    );
+    assert.deepEqual(await grep({ output_mode: "content", multiline: true, pattern: "hello.*?two" }), [
+      ...["src/app.test.ts", "1:test('hello');", "2:test('two');"],
+    ]);
+    assert.deepEqual(await grep({ output_mode: "content", pattern: "'\\);$" }), [
+      ...["src/app.test.ts", "1:test('hello');", "2:test('two');"],
+    ]);
+    assert.deepEqual(await grep({ glob: "src/**/*.py" }), ["src/deep/er/x.py"]);
+    assert.deepEqual(await grep({ pattern: "nothing like it" }), [
+      "Nothing found (what git ignores was not searched).",
+    ]);
+  });
+
+  test(`results are capped, with the number of those not shown (${way})`, async () => {
+    await using b = await ground(way);
+    for (let at = 0; at < 250; at++) b.put(`many/${String(at).padStart(3, "0")}.txt`, "needle\nneedle\n");
+    assert.deepEqual(await ask(b, "Grep", { pattern: "needle", head_limit: 2 }), [
+      ...["many/000.txt", "many/001.txt", "[248 more files; narrow the search or raise head_limit]"],
+    ]);
+    assert.deepEqual(await ask(b, "Grep", { pattern: "needle", head_limit: 3, output_mode: "content" }), [
+      ...["many/000.txt", "1:needle", "2:needle", "", "many/001.txt", "1:needle"],
+      "[497 more matching lines; narrow the search or raise head_limit]",
+    ]);
+    const globbed = await ask(b, "Glob", { pattern: "many/*" });
+    assert.equal(globbed.length, 201);
+    assert.equal(globbed.at(-1), "[50 more; narrow the pattern or the path]");
+    b.put("wide.txt", `${"x".repeat(900)}needle\n`);
+    const [, line = ""] = await ask(b, "Grep", { pattern: "needle", path: "wide.txt", output_mode: "content" });
+    assert.equal(line, `1:${"x".repeat(500)}… [406 more characters]`);
+  });
+
+  test(`what a rule denies is not found, and links lead nowhere (${way})`, async () => {
+    await using b = await ground(way, { mayRead: (path) => !path.includes("/src/deep/") && !path.endsWith(".md") });
+    assert.deepEqual(await ask(b, "Grep", { pattern: "hello" }), [
+      ...[".hidden/conf.yaml", "src/-e", "src/app.test.ts", "src/app.ts"],
+    ]);
+    assert.deepEqual(await ask(b, "Grep", { pattern: "hello", path: "README.md", output_mode: "content" }), [
+      "Nothing found (what git ignores was not searched).",
+    ]);
+    assert.deepEqual(await ask(b, "Glob", { pattern: "**/*.{py,md}" }), [
+      `No file fits **/*.{py,md} in ${b.work} (what git ignores was not looked at).`,
+    ]);
+    for (const tool of ["Grep", "Glob"]) {
+      assert.deepEqual(await b.call(tool, { pattern: "*", path: "out" }), {
+        content: `${b.at("out")} is a link, and links are not followed; give the place it leads to.`,
+        fault: "failed",
+      });
+      assert.equal((await b.call(tool, { pattern: "a", path: "out/hostname" })).fault, "failed");
+    }
+  });
+
+  test(`a pattern is never an option, whatever it begins with (${way})`, async () => {
+    await using b = await ground(way);
+    b.put("src/flags", "--files -f /etc/passwd --pre=cat\n");
+    for (const pattern of ["--files", "-f /etc/passwd", "--pre=cat"])
+      assert.deepEqual(await ask(b, "Grep", { pattern }), ["src/flags"], pattern);
+    assert.deepEqual(await ask(b, "Grep", { pattern: "hello", path: "src/-e" }), ["src/-e"]);
+    assert.equal((await b.call("Grep", { pattern: "(" })).fault, "bad-input");
+    assert.equal((await b.call("Grep", { pattern: "x", type: "no-such-type" })).fault, "bad-input");
+    for (const pattern of ["/etc/*", "../*", "src/../../*"])
+      assert.match(textOf(await b.call("Glob", { pattern })), /leads out of/, pattern);
+    assert.equal((await b.call("Grep", { pattern: "x", path: "none" })).fault, "failed");
+  });
+}
+
+test("without git or ripgrep every file counts, and the missing program is told once", async () => {
+  await using b = await bench({ fileOptions: { ripgrep: null } });
+  b.put("a/x.log", "needle");
+  b.put("b.txt", "needle");
+  b.put(".git/config-like", "needle");
+  const note = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
+  assert.deepEqual(await ask(b, "Grep", { pattern: "needle" }), ["a/x.log", "b.txt", note]);
+  assert.deepEqual(await ask(b, "Grep", { pattern: "needle" }), ["a/x.log", "b.txt"]);
+});
+
+test("without ripgrep a pattern that would never end is given up", async () => {
+  await using b = await bench({ fileOptions: { ripgrep: null } });
+  b.put("a", `${"a".repeat(40)}!`);
+  assert.deepEqual(await b.call("Grep", { pattern: "^(a+)+$" }), {
+    content: "Not searched: the pattern takes too long; make it simpler",
+    fault: "bad-input",
+  });
+});
+
+test("a repository's configuration starts nothing when git lists its files", async () => {
+  await using b = await ground("without");
+  execFileSync("git", ["config", "core.fsmonitor", `touch ${b.at("started")}; false`], { cwd: b.work });
+  assert.equal((await ask(b, "Glob", { pattern: "*.ts" })).length, 2);
+  assert.equal((await ask(b, "Glob", { pattern: "started" })).length, 1);
+});
+
+test("searches go into the cell where there is one", async (t) => {
+  const opened = await openCell({ mode: "auto" });
+  if (opened.kind !== "on") return t.skip(opened.reason);
+  await using b = await ground("ripgrep");
+  let entered = 0;
+  const cell = {
+    ...opened.cell,
+    enter: (argv: readonly string[], cwd: string) => {
+      entered++;
+      return opened.cell.enter(argv, cwd);
+    },
+  };
+  const found = await b.call("Grep", { pattern: "hello", type: "py" }, { cell });
+  assert.deepEqual(found, { content: "src/deep/er/x.py" });
+  assert.deepEqual(await b.call("Glob", { pattern: "*.py" }, { cell }), { content: "src/deep/er/x.py" });
+  assert.equal(entered, 2);
+});
+
+test("an aborted search ends with the call", async () => {
+  await using b = await ground("ripgrep");
+  const signal = AbortSignal.abort();
+  await assert.rejects(b.call("Grep", { pattern: "hello" }, { signal }), { name: "AbortError" });
+  await assert.rejects(b.call("Glob", { pattern: "*" }, { signal }), { name: "AbortError" });
+});
