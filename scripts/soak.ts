@@ -15,6 +15,12 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = await swapSoak(SOAK_TRIES);
     return { held: result.escapes.length === 0, summary: JSON.stringify(result) };
   },
+  /** A session of fifty turns, killed at random moments and resumed. */
+  session: async () => {
+    const { crashSoak, soakMoments } = await import(at("packages/runtime/test/session/crash-soak.ts"));
+    const result = await crashSoak(soakMoments);
+    return { held: result.broken.length === 0, summary: JSON.stringify(result) };
+  },
 };
 
 const [name = ""] = process.argv.slice(2);

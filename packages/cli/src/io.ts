@@ -12,8 +12,8 @@ export type Io = {
   readonly isTerminal: boolean;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The lines of standard input. */
-  readonly input: () => AsyncIterable<string>;
+  /** The lines of standard input. It can be asked for once; after the signal it is let go, also in the middle of a wait. */
+  readonly input: (signal?: AbortSignal) => AsyncIterable<string>;
   /** A person types there. */
   readonly inputIsTerminal: boolean;
   /** How a command that ran to its end wants the process to end; 0 unless it says so. */

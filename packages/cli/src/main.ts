@@ -55,7 +55,7 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
   };
   const io: Io = { ...given, exitWith };
   try {
-    const words = asksToPrint(argv) ? ["print", ...argv] : argv;
+    const words = asksToPrint(argv) ? ["print", ...argv.map(asWord)] : argv;
     const commands = await program(io, words[0]);
     if (argv.length === 0) {
       commands.outputHelp();
@@ -78,6 +78,9 @@ const asksToPrint = (argv: readonly string[]): boolean => {
   return first.startsWith("-") && options.some((word) => word === "-p" || word === "--print");
 };
 
+/** A prompt that is a list begins with a dash and a space; no option does. */
+const asWord = (word: string): string => (/^-+\s/.test(word) ? ` ${word}` : word);
+
 /** By name, so that help and errors load nothing that the command itself does not. */
 const CALLERS_FAULTS: readonly string[] = ["UsageError", "InputError", "SimulatorError"];
 
@@ -91,15 +94,20 @@ export const main = async (argv: readonly string[]): Promise<number> => {
   const interrupt = new AbortController();
   const stop = (): void => interrupt.abort();
   process.once("SIGINT", stop).once("SIGTERM", stop);
-  // A reader that goes away (`prefork demo | head -1`) is no failure of ours.
+  // A reader that goes away (`prefork demo | head -1`) is no failure of ours, but what runs for it is ended in order.
+  const reader = { left: false };
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") process.stderr.write(`prefork: cannot write the output: ${error.message}\n`);
-    process.exit(error.code === "EPIPE" ? 0 : 1);
+    if (error.code === "EPIPE") {
+      reader.left = true;
+      return stop();
+    }
+    process.stderr.write(`prefork: cannot write the output: ${error.message}\n`);
+    process.exit(1);
   });
   const { env } = process;
   const isTerminal = process.stdout.isTTY === true;
   const colour = env.NO_COLOR ? false : env.FORCE_COLOR ? env.FORCE_COLOR !== "0" : isTerminal && env.TERM !== "dumb";
-  return run(argv, {
+  const code = await run(argv, {
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
     colour,
@@ -108,8 +116,10 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     env,
     // Nobody may have to close the input before an interrupt is heeded.
     inputIsTerminal: process.stdin.isTTY === true,
-    input: () => linesOf(addAbortSignal(interrupt.signal, process.stdin)),
+    input: (signal = interrupt.signal) =>
+      linesOf(addAbortSignal(AbortSignal.any([interrupt.signal, signal]), process.stdin)),
   });
+  return reader.left ? 0 : code;
 };
 
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

@@ -79,18 +79,28 @@ const answer = async (asked: Asked, running: Running | undefined): Promise<strin
   const judged = { cmd: asked.cmd, readOnly: plan !== undefined, verdict, reason, ...(plan ? { plan } : {}) };
   if (!running || !plan) return jsonLine(judged);
   if (asked.noFolder !== undefined) return jsonLine({ ...judged, stdout: "", exitCode: 127, refused: asked.noFolder });
-  const { stdout, exitCode, refused } = await runPlan(plan, { cwd: asked.cwd, ...running });
+  const { stdout, stderr, exitCode, refused } = await runPlan(plan, { cwd: asked.cwd, ...running });
   running.signal.throwIfAborted(); // what was cut off is no answer
-  return jsonLine({ ...judged, stdout, exitCode, ...(refused === undefined ? {} : { refused }) });
+  const complaint = stderr === "" ? {} : { stderr };
+  return jsonLine({ ...judged, stdout, exitCode, ...complaint, ...(refused === undefined ? {} : { refused }) });
 };
+
+const quoted = (words: readonly string[]): string => `'${words.join(" ").slice(0, 80).replaceAll("'", `'\\''`)}'`;
 
 export const checkCommandCommand = (io: Io): Command =>
   newCommand("check-command", io)
     .description("say whether bash commands are read-only, as the agent would judge them")
-    .argument("[command]", 'one command; without it, JSON lines {"cmd", "cwd"?} are read from standard input')
+    .argument(
+      "[command...]",
+      'one command, in quotes; without it, JSON lines {"cmd", "cwd"?} are read from standard input',
+    )
     .option("--run", "run the plan of a read-only command, and add its output and exit code")
     .option("--cwd <dir>", "working directory of the command, or of lines that name none", ".")
-    .action(async (command: string | undefined, options: { readonly run?: true; readonly cwd: string }) => {
+    .allowUnknownOption()
+    .action(async (words: readonly string[], options: { readonly run?: true; readonly cwd: string }) => {
+      const [command, ...more] = words;
+      if (more.length > 0 || command?.startsWith("-"))
+        throw new UsageError(`give the command as one word, in quotes: prefork check-command ${quoted(words)}`);
       const from = resolve(options.cwd);
       if (!isFolder(from)) throw new UsageError(`option '--cwd': ${shown(options.cwd)} is no folder`);
       const running = options.run ? await openRunning(io) : undefined;

@@ -3,19 +3,11 @@
  *  is in the session's journal, also when it ends badly.
  *  Elsewhere: flags (../print), the session (@prefork/runtime), formats (../print/output.ts). */
 
-import {
-  createSession,
-  findSession,
-  JournalError,
-  latestSession,
-  resumeSession,
-  type Session,
-  type SessionOptions,
-  type SessionStore,
-} from "@prefork/runtime";
+import { createSession, resumeSession, type Session, type SessionOptions } from "@prefork/runtime";
 import { type Command, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import {
+  asUsage,
   chooseEngine,
   createPrinter,
   type EngineFlags,
@@ -26,25 +18,26 @@ import {
   PROVIDERS,
   planSession,
   promptOf,
+  type ResumeFlags,
   readPiped,
   type SessionFlags,
   type SessionPlan,
   streamedPrompts,
+  wantedSession,
 } from "../print/index.ts";
 
 type PrintFlags = SessionFlags &
-  EngineFlags & {
+  EngineFlags &
+  ResumeFlags & {
     readonly outputFormat: OutputFormat;
     readonly inputFormat: "text" | "stream-json";
-    readonly continue?: true;
-    readonly resume?: string | true;
   };
 
 const gather = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value];
 
 export const printCommand = (io: Io): Command =>
   newCommand("print", io)
-    .usage('-p [options] "prompt"')
+    .configureHelp({ commandUsage: () => 'prefork -p [options] "prompt"' })
     .description("run one prompt to its end, without anybody to ask, and print the answer")
     .argument("[prompt...]", "what to do; standard input is added to it")
     .option("-p, --print", "run without a terminal (this command)")
@@ -79,15 +72,18 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused 
 const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
   const choice = chooseEngine(flags, io.env);
   const plan = await planSession(flags, io);
+  const id = await wantedSession(flags, { ...plan, hasWords: words.length > 0 });
   const prompts = await promptsFor(words, flags, io);
-  for (const notice of plan.notices) io.err(`prefork: ${notice}\n`);
-  if (choice.provider === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
   await using opened = await openEngine(choice);
   const options = optionsOf(plan, {
     engine: opened.engine,
+    environment: io.env,
     ...(flags.model === undefined ? {} : { model: flags.model }),
   });
-  await using session = await openSession(flags, { options, plan, io });
+  await using session = await openSession(id, options);
+  for (const notice of plan.notices) io.err(`prefork: ${notice}\n`);
+  if (choice.provider === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
+  if (id !== undefined && plan.appendSystemPrompt !== undefined) io.err(`prefork: ${KEEPS_ITS_PROMPT}\n`);
   const printer = createPrinter(flags.outputFormat, io);
   let code = 0;
   for await (const prompt of prompts) {
@@ -95,55 +91,43 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
     const exchange = session.prompt(prompt, { signal: io.signal });
     for await (const event of exchange) printer.event(event);
     const result = await exchange.result();
-    const { id, model, engine } = session;
-    printer.finished({ sessionId: id, model, engine, result, ms: Math.round(performance.now() - begun) });
+    const { id: sessionId, model, engine } = session;
+    printer.finished({ sessionId, model, engine, result, ms: Math.round(performance.now() - begun) });
     code = exitCodeOf(result.end);
     if (code !== 0) break;
   }
   return code;
 };
 
+const KEEPS_ITS_PROMPT =
+  "--append-system-prompt is not used: a session that goes on keeps the system prompt it began with";
+
 const promptsFor = async (
   words: readonly string[],
   { inputFormat }: PrintFlags,
   io: Io,
 ): Promise<AsyncIterable<string> | readonly string[]> => {
-  if (inputFormat === "text") return [promptOf({ words, piped: await readPiped(io.input, io.inputIsTerminal) })];
+  if (inputFormat === "text") return [promptOf({ words, piped: await readPiped(io, { hasWords: words.length > 0 }) })];
   if (words.length > 0) throw new UsageError("with --input-format stream-json prompts come on standard input alone");
   return streamedPrompts(io.input());
 };
 
-const optionsOf = (plan: SessionPlan, engine: Pick<SessionOptions, "engine" | "model">): SessionOptions => {
+type Around = Pick<SessionOptions, "engine" | "model" | "environment">;
+
+const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
   const { cwd, home, state, directories, policy, limits, appendSystemPrompt } = plan;
   return {
-    ...engine,
+    ...around,
     ...{ cwd, home, state, directories, limits },
     permissions: { policy },
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
 };
 
-type Opening = { readonly options: SessionOptions; readonly plan: SessionPlan; readonly io: Io };
-
-const openSession = async (flags: PrintFlags, { options, plan, io }: Opening): Promise<Session> => {
+const openSession = async (id: string | undefined, options: SessionOptions): Promise<Session> => {
   try {
-    const id = await wantedSession(flags, plan);
     return id === undefined ? await createSession(options) : await resumeSession(id, options);
   } catch (error) {
-    if (!(error instanceof JournalError)) throw error;
-    io.signal.throwIfAborted();
-    throw new UsageError(error.message, { cause: error });
+    throw asUsage(error);
   }
-};
-
-const wantedSession = async (
-  { continue: goesOn, resume }: PrintFlags,
-  { state, cwd }: SessionPlan,
-): Promise<string | undefined> => {
-  const store: SessionStore = { state, now: Date.now, newId: () => "" };
-  if (typeof resume === "string") return findSession(store, resume);
-  if (resume === undefined && !goesOn) return undefined;
-  const latest = await latestSession(store, cwd);
-  if (latest === undefined) throw new UsageError(`there is no session of ${cwd} to go on with`);
-  return latest.id;
 };

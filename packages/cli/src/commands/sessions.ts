@@ -22,7 +22,7 @@ import { type Io, newCommand, UsageError } from "../io.ts";
 import { renderTable, type Table } from "../table.ts";
 
 const storeFor = ({ env }: Io): SessionStore => ({
-  state: stateFolder(env, homedir()),
+  state: stateFolder(env, env.HOME || homedir()),
   now: Date.now,
   newId: () => "",
 });
@@ -30,9 +30,16 @@ const storeFor = ({ env }: Io): SessionStore => ({
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
     .description("list, show, export and delete kept sessions")
-    .option("--all", "of every folder, not only this one")
-    .option("--json", "one JSON object a line")
-    .action((options: ListFlags) => list(options, io));
+    .helpCommand(false)
+    .addHelpText("after", "\nWithout a command: list.");
+  command.addCommand(
+    newCommand("list", io)
+      .description("the sessions of this folder")
+      .option("--all", "of every folder, not only this one")
+      .option("--json", "one JSON object a line")
+      .action((options: ListFlags) => said(() => list(options, io))),
+    { isDefault: true },
+  );
   command.addCommand(
     newCommand("show", io)
       .description("what a session has come to")

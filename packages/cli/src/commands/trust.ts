@@ -6,7 +6,7 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { configurationOf, grant, readTrust, revoke, stateFolder, trustOf } from "@prefork/runtime";
 import type { Command } from "commander";
-import { type Io, newCommand } from "../io.ts";
+import { type Io, newCommand, UsageError } from "../io.ts";
 
 type TrustFlags = { readonly list?: true; readonly revoke?: true; readonly show?: true };
 
@@ -18,7 +18,7 @@ export const trustCommand = (io: Io): Command =>
     .option("--revoke", "trust it no longer")
     .option("--list", "list trusted folders")
     .action(async (dir: string, flags: TrustFlags) => {
-      const state = stateFolder(io.env, homedir());
+      const state = stateFolder(io.env, io.env.HOME || homedir());
       const folder = resolve(dir);
       if (flags.list) return listTrust(state, io);
       if (flags.revoke) {
@@ -43,7 +43,7 @@ const trust = async (
   { show, io }: { readonly show: boolean; readonly io: Io },
 ): Promise<void> => {
   const read = await configurationOf(folder);
-  if (!read.ok) throw new Error(read.reason);
+  if (!read.ok) throw new UsageError(read.reason);
   const { entries, fingerprint } = read.configuration;
   const names = Object.keys(entries);
   io.out(

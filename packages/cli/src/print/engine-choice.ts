@@ -36,7 +36,7 @@ export const chooseEngine = (
 ): EngineChoice => {
   if (provider !== undefined && !isProvider(provider))
     throw new UsageError(`--provider ${provider} is not known; use ${PROVIDERS.join(" or ")}`);
-  const url = given(baseUrl) ?? given(env.ANTHROPIC_BASE_URL);
+  const url = checked("--base-url", given(baseUrl)) ?? checked("ANTHROPIC_BASE_URL", given(env.ANTHROPIC_BASE_URL));
   const credential = credentialOf(env);
   if (provider === "rehearsal") return { provider, model };
   if (provider === undefined && url === undefined && credential === undefined)
@@ -58,6 +58,11 @@ const isProvider = (name: string): name is Provider => PROVIDERS.some((provider)
 /** Set but empty counts as not set: that is how shells switch a variable off. */
 const given = (value: string | undefined): string | undefined =>
   value === undefined || value.trim() === "" ? undefined : value.trim();
+
+const checked = (name: string, url: string | undefined): string | undefined => {
+  if (url === undefined || /^https?:$/.test(URL.parse(url)?.protocol ?? "")) return url;
+  throw new UsageError(`${name} must start with http:// or https://, not ${JSON.stringify(url)}`);
+};
 
 const credentialOf = (env: Environment): Credential | undefined => {
   const key = given(env.ANTHROPIC_API_KEY);

@@ -1,8 +1,9 @@
 /** What is asked: the words on the command line, and what stands on standard input.
- *  Invariant: input that nobody meant to give does not keep a run waiting; input that is given is never cut silently.
+ *  Invariant: input that nobody meant to give does not keep a run waiting, nor the process from ending; input that is
+ *  given is never left out silently.
  *  Elsewhere: lines of prompts for a longer conversation (stream-input.ts). */
 
-import { UsageError } from "../io.ts";
+import { type Io, UsageError } from "../io.ts";
 
 export type GivenInput = {
   readonly words: readonly string[];
@@ -26,27 +27,38 @@ export const promptOf = ({ words, piped }: GivenInput): string => {
   return asked === "" ? given : `${asked}\n\n<standard-input>\n${given}\n</standard-input>`;
 };
 
-/** A person at a terminal gives nothing; another program's open pipe may never say anything. */
+/** Programs that start others often leave them a pipe into which nothing is ever written. */
 const PATIENCE_MS = 1_500;
 
-export const readPiped = async (
-  lines: () => AsyncIterable<string>,
-  isTerminal: boolean,
-): Promise<string | undefined> => {
-  if (isTerminal) return undefined;
-  const iterator = lines()[Symbol.asyncIterator]();
-  const nothing = Symbol("nothing");
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<typeof nothing>((done) => {
-    timer = setTimeout(() => done(nothing), PATIENCE_MS);
-  });
-  const first = await Promise.race([iterator.next(), patience]);
-  clearTimeout(timer);
-  if (first === nothing) {
-    void iterator.return?.();
+const NOT_WAITED_FOR =
+  "nothing came on standard input, so it is not waited for; end it with </dev/null to go on at once, or give a slow text as a file";
+
+/** Without any words the prompt itself must be there, however long it takes. */
+export const readPiped = async (io: Io, { hasWords }: { readonly hasWords: boolean }): Promise<string | undefined> => {
+  if (io.inputIsTerminal) return undefined;
+  const letGo = new AbortController();
+  const lines = io.input(letGo.signal)[Symbol.asyncIterator]();
+  const first = await (hasWords ? withPatience(lines.next()) : lines.next());
+  if (first === undefined) {
+    letGo.abort();
+    io.err(`prefork: ${NOT_WAITED_FOR}\n`);
     return undefined;
   }
   const all: string[] = [];
-  for (let next = first; !next.done; next = await iterator.next()) all.push(next.value);
+  for (let next = first; !next.done; next = await lines.next()) all.push(next.value);
   return all.length === 0 ? undefined : all.join("\n");
+};
+
+/** Undefined where it takes too long; what becomes of it then is nobody's. */
+const withPatience = async <T>(waited: Promise<T>): Promise<T | undefined> => {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<undefined>((done) => {
+    timer = setTimeout(() => done(undefined), PATIENCE_MS);
+  });
+  try {
+    return await Promise.race([waited, patience]);
+  } finally {
+    clearTimeout(timer);
+    waited.catch(() => undefined);
+  }
 };

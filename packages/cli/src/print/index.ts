@@ -14,3 +14,4 @@ export {
 } from "./output.ts";
 export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
 export { streamedPrompts } from "./stream-input.ts";
+export { asUsage, type ResumeFlags, wantedSession } from "./wanted-session.ts";

@@ -1,10 +1,11 @@
 /** What a headless run prints: the last answer, one JSON object, or every event as a line.
  *  Invariant: standard output holds only what was asked for; everything said beside it goes to the error output.
- *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), running it (run.ts). */
+ *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), running it (../commands/print.ts). */
 
 import type { ExchangeEnd, ExchangeResult, RuntimeEvent } from "@prefork/runtime";
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import type { Io } from "../io.ts";
+import { jsonLine } from "../lines.ts";
 
 export type OutputFormat = "text" | "json" | "stream-json";
 export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "stream-json"];
@@ -68,7 +69,7 @@ export type Printer = {
 };
 
 export const createPrinter = (format: OutputFormat, io: Io): Printer => {
-  const line = (value: unknown): void => io.out(`${JSON.stringify(value)}\n`);
+  const line = (value: object): void => io.out(jsonLine(value));
   switch (format) {
     case "stream-json":
       return { event: line, finished: (finished) => line(resultObject(finished)) };
@@ -77,9 +78,9 @@ export const createPrinter = (format: OutputFormat, io: Io): Printer => {
     case "text":
       return {
         event: (event) => tellAside(event, io),
-        finished: ({ result }) => {
+        finished: ({ result, sessionId }) => {
           if (result.text !== "") io.out(result.text.endsWith("\n") ? result.text : `${result.text}\n`);
-          if (result.end !== "done") io.err(`prefork: stopped: ${result.reason}\n`);
+          if (result.end !== "done") io.err(`prefork: stopped: ${result.reason} (--resume ${sessionId} goes on)\n`);
         },
       };
   }

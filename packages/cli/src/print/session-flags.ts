@@ -2,14 +2,16 @@
  *  Invariant: settings of a folder that is not trusted are not read; a broken file is an error with its place.
  *  Elsewhere: what they mean (@prefork/runtime), which engine (engine-choice.ts). */
 
+import { lstat, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import {
   describeProblem,
   loadSettings,
   type Mode,
   type Policy,
   type SessionLimits,
+  type SettingsProblem,
   stateFolder,
   trustOf,
 } from "@prefork/runtime";
@@ -42,14 +44,14 @@ export type SessionPlan = {
 const MODES: readonly Mode[] = ["default", "accept-edits", "plan", "bypass"];
 
 export const planSession = async (flags: SessionFlags, { env }: Io): Promise<SessionPlan> => {
-  const home = homedir();
+  const home = env.HOME || homedir();
   const state = stateFolder(env, home);
-  const cwd = resolve(flags.cwd ?? ".");
+  const cwd = await folderAt(flags.cwd ?? ".", "--cwd");
   const { permissionMode: mode, appendSystemPrompt } = flags;
   if (mode !== undefined && !isMode(mode))
     throw new UsageError(`--permission-mode ${mode} is not known; use ${MODES.join(", ")}`);
   const trust = await trustOf(state, cwd);
-  const directories = (flags.addDir ?? []).map((folder) => resolve(folder));
+  const directories = await Promise.all((flags.addDir ?? []).map((folder) => folderAt(folder, "--add-dir")));
   const loaded = await loadSettings({
     home,
     project: cwd,
@@ -60,15 +62,30 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
       ...(mode === undefined ? {} : { mode }),
     },
   });
-  if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describeProblem).join("; "));
+  if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describe).join("; "));
   return {
     ...{ cwd, home, state, directories },
     policy: loaded.policy,
     limits: limitsOf(flags),
-    notices: trustNotice(trust),
+    notices: await trustNotice(trust),
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
 };
+
+/** As the kernel names it: sessions are found again under that name, whichever link led here. */
+const folderAt = async (path: string, flag: string): Promise<string> => {
+  try {
+    const folder = await realpath(resolve(path));
+    if ((await stat(folder)).isDirectory()) return folder;
+  } catch (cause) {
+    throw new UsageError(`${flag} ${path}: there is no such folder`, { cause });
+  }
+  throw new UsageError(`${flag} ${path} is no folder`);
+};
+
+/** The command line has no lines to point at. */
+const describe = (problem: SettingsProblem): string =>
+  problem.name === "the command line" ? `${problem.name}: ${problem.message}` : describeProblem(problem);
 
 const isMode = (text: string): text is Mode => MODES.some((mode) => mode === text);
 
@@ -94,7 +111,7 @@ const numberOf = (flag: string, value: string | undefined, { whole = false } = {
 type Trust = Awaited<ReturnType<typeof trustOf>>;
 
 /** Only where there is something that is not used. */
-const trustNotice = (trust: Trust): readonly string[] => {
+const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
   switch (trust.kind) {
     case "trusted":
       return [];
@@ -102,9 +119,26 @@ const trustNotice = (trust: Trust): readonly string[] => {
       return [
         `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted it (prefork trust)`,
       ];
-    case "unknown":
-      return [];
+    case "unknown": {
+      const unused = await namesThere(trust.folder, [".prefork/settings.json", ".prefork/settings.local.json"]);
+      return unused.length === 0
+        ? []
+        : [`settings of this folder are not used: ${unused.join(", ")} is not trusted (prefork trust)`];
+    }
     case "refused":
       return [`settings of this folder are not used: ${trust.reason}`];
   }
+};
+
+/** Which of these names are there? Nothing of them is read. */
+const namesThere = async (folder: string, names: readonly string[]): Promise<readonly string[]> => {
+  const looked = await Promise.all(
+    names.map((name) =>
+      lstat(join(folder, name)).then(
+        () => [name],
+        () => [],
+      ),
+    ),
+  );
+  return looked.flat();
 };

@@ -19,7 +19,13 @@ const QUESTIONS: readonly string[] = [
   ...["git log -p", "git log --oneline --graph --all", "git log --stat -- a.txt", "git show", "git show HEAD:a.txt"],
   ...["git show v1", "git blame a.txt", "git grep text", "git ls-files -m -o", "git branch -a -v", "git tag -l"],
   ...["git stash list", "git stash show -p", "git describe --always", "git rev-parse HEAD"],
-  ...["git config --list", "git remote -v", "git diff-index HEAD", "git diff-files -p", "git diff-tree -p HEAD"],
+  ...[
+    "git config --get core.bare",
+    "git remote -v",
+    "git diff-index HEAD",
+    "git diff-files -p",
+    "git diff-tree -p HEAD",
+  ],
   ...[
     "git for-each-ref",
     "git shortlog -sn HEAD",

@@ -214,6 +214,31 @@ test("a conversation that was summed up goes on with the tasks that are left", a
   );
 });
 
+test("a summary is short, however much was read", async () => {
+  await using engine = await startEmbedded();
+  const lines = Array.from({ length: 60 }, (_, index) => `${index + 1}\tsome words of a line`).join("\n");
+  const prompt = Array.from({ length: 40 }, (_, index) => `${index + 1}. read f${index + 1}.ts lines 1-60`).join("\n");
+  const played = await play({ url: engine.baseUrl, run: () => ({ text: lines }), mostTurns: 60 }, [user(prompt)]);
+  const [summary] = await ask(engine.baseUrl, [...played.messages, user(SUM_UP)]);
+  const done = Array.from({ length: 40 }, (_, index) => [
+    `${index + 1}. read f${index + 1}.ts lines 1-60`,
+    `   Read f${index + 1}.ts from line 1, at most 60: lines 1 to 60`,
+  ]);
+  assert.equal(
+    summary?.text,
+    text(
+      "<summary>",
+      LABEL,
+      "Goal: the last prompt, as it was typed",
+      ...prompt.split("\n").map((line) => `> ${line}`),
+      "Done: 40 of 40 tasks",
+      ...done.flat(),
+      "Next: nothing, every task is done",
+      "</summary>",
+    ),
+  );
+});
+
 const addText = (message: Message | undefined, words: string): Message => ({
   role: "user",
   content: [...(message?.content ?? []), { type: "text", text: words }],

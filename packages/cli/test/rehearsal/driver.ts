@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { builtInTools, createRegistry } from "@prefork/runtime";
 import type { Json, JsonObject } from "@prefork/wire";
 
@@ -85,7 +85,7 @@ const list = (cwd: string, { pattern, path }: Input): Ran =>
 
 const read = (cwd: string, { file_path: path, offset = 1, limit = 2_000 }: Input): Ran => {
   try {
-    const lines = readFileSync(join(cwd, String(path)), "utf8")
+    const lines = readFileSync(resolve(cwd, String(path)), "utf8")
       .replace(/\n$/, "")
       .split("\n");
     const shown = lines.slice(Number(offset) - 1, Number(offset) - 1 + Number(limit));
@@ -96,12 +96,12 @@ const read = (cwd: string, { file_path: path, offset = 1, limit = 2_000 }: Input
 };
 
 const edit = (cwd: string, { file_path: path, old_string: old, new_string: text, replace_all: all }: Input): Ran => {
-  const before = readFileSync(join(cwd, String(path)), "utf8");
+  const before = readFileSync(resolve(cwd, String(path)), "utf8");
   if (!before.includes(String(old))) return failure(`${path}: the text is not in the file. Nothing was changed.`);
   const after = all
     ? before.replaceAll(String(old), () => String(text))
     : before.replace(String(old), () => String(text));
-  writeFileSync(join(cwd, String(path)), after);
+  writeFileSync(resolve(cwd, String(path)), after);
   return { text: `Edited ${path}.` };
 };
 
@@ -121,7 +121,7 @@ export const toolsIn =
       case "Bash":
         return bash(cwd, input);
       case "Write":
-        writeFileSync(join(cwd, String(input.file_path)), String(input.content));
+        writeFileSync(resolve(cwd, String(input.file_path)), String(input.content));
         return { text: `Made ${input.file_path}.` };
       default:
         return { text: `${name}: ok` };

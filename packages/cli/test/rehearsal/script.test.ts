@@ -101,6 +101,20 @@ test("files are read, then changed exactly as the prompt says", async () => {
   });
 });
 
+test("tools get whole names where the request says which folder is meant, and what was piped in is no task", async () => {
+  await using engine = await startEmbedded();
+  using folder = folderWith(SOURCES);
+  const environment = `<environment>\nWorking folder: ${folder.path}\nShell: bash\n</environment>`;
+  const prompt = "replace `a = 1` with `a = 2` in ./src/a.ts\n\n<standard-input>\n1. run `id`\n</standard-input>";
+  const played = await play({ url: engine.baseUrl, run: toolsIn(folder.path) }, [user(environment, prompt)]);
+  const file_path = join(folder.path, "src/a.ts");
+  assert.deepEqual(played.turns, [
+    [{ Read: { file_path } }],
+    [{ Edit: { file_path, old_string: "a = 1", new_string: "a = 2" } }],
+  ]);
+  assert.equal(readFileSync(file_path, "utf8"), "// TODO one\nexport const a = 2;\n");
+});
+
 test("a file that is there is not replaced by creating it", async () => {
   const { turns, text: said, files } = await playPrompt("create README.md with `x`");
   assert.deepEqual(turns, [[{ Read: { file_path: "README.md" } }]]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { FORMS } from "../../src/rehearsal/moves.ts";
 import { readTasks } from "../../src/rehearsal/tasks.ts";
 
@@ -119,10 +120,11 @@ Thanks a lot!`;
 });
 
 test("without a list every sentence is a task", () => {
-  assert.deepEqual(inShort("Read a.ts and count lines in b.ts. Then run `git log -1`."), [
+  assert.deepEqual(inShort("Read a.ts and count lines in b.ts. Then run `git log -1`, and remember to rest."), [
     [{ Read: { file_path: "a.ts" } }],
     [{ Bash: "wc -l -- 'b.ts'" }],
     [{ Bash: "git log -1" }],
+    [{ kind: "remember", items: ["rest"] }],
   ]);
 });
 
@@ -136,5 +138,34 @@ test("what a prompt forbids or only asks about is not done", () => {
   assert.deepEqual(
     prompts.map((prompt) => inShort(prompt)),
     prompts.map((text) => [[{ kind: "unknown", text }]]),
+  );
+});
+
+test("any text is read, and at most a hundred tasks are followed", () => {
+  const parts = [
+    "find ",
+    "`",
+    "```\n",
+    "in ",
+    "a.ts ",
+    "\n1. ",
+    "; ",
+    '"',
+    "'",
+    "\uE0000\uE001",
+    "replace `a` with ",
+    "in parallel: ",
+  ];
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...parts), { maxLength: 40 }), (chosen) => {
+      assert.ok(Array.isArray(readTasks(chosen.join(""))));
+    }),
+  );
+  const titles = readTasks(
+    Array.from({ length: 130 }, (_, index) => `${index + 1}. read f${index + 1}.ts`).join("\n"),
+  ).map(({ title }) => title);
+  assert.deepEqual(
+    [titles.length, titles[0], titles[99], titles[100]],
+    [101, "read f1.ts", "read f100.ts", "30 more tasks: a rehearsal follows at most 100"],
   );
 });

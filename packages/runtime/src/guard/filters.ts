@@ -5,7 +5,7 @@
 
 import { isPseudoPath, judgeInside, judgePath, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
-import { isSecret } from "./bash/index.ts";
+import { belowProblem, isSecret } from "./bash/index.ts";
 import type { ToolCall } from "./call.ts";
 
 export type FilterVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
@@ -51,8 +51,10 @@ export const both =
     return verdict.allowed ? applyFilter(second, call, context) : verdict;
   };
 
-const judgeReading = ({ subject }: ReadArguments, instead: string): FilterVerdict => {
+const judgeReading = ({ subject, tool }: ReadArguments, instead: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
+  const broad = tool === "Grep" ? belowProblem(subject.replace(/(?<=.)\/+$/, "")) : undefined;
+  if (broad !== undefined) return deny(broad, instead);
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
   if (isSecret(subject)) return deny(`${subject} may hold keys`, instead);

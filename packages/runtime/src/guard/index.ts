@@ -14,9 +14,11 @@ export {
   type PlanRedirect,
   type PlanStep,
   type PlanWord,
+  PRINTS_WORDS,
   partsOf,
   pathProblem,
   type Verdict,
+  walkOf,
 } from "./bash/index.ts";
 export type { Decision, ToolCall } from "./call.ts";
 export { type CallLine, readCallLine } from "./call-line.ts";

@@ -27,7 +27,9 @@ export class Appender {
   #needsNewline: boolean;
   /** Bytes after `#end` that belong to a write that failed. */
   #debris: number;
+  /** Everything is on the disk, or on its way there with `#syncing`. */
   #isSynced = true;
+  #syncing: Promise<void> | undefined;
 
   constructor({ fd, path, end, unterminated }: AppendTo) {
     this.#fd = fd;
@@ -60,14 +62,8 @@ export class Appender {
   /** Everything appended so far is on the disk. */
   async flush(): Promise<void> {
     const fd = this.#open();
-    if (this.#isSynced) return;
-    this.#isSynced = true;
-    try {
-      await syncData(fd);
-    } catch (error) {
-      this.#isSynced = false;
-      throw journalErrorOf(error, this.#path);
-    }
+    if (!this.#isSynced) this.#syncing = this.#sync(fd);
+    await this.#syncing;
   }
 
   close(): void {
@@ -78,6 +74,16 @@ export class Appender {
   #open(): number {
     if (this.#fd === undefined) throw new JournalError("closed", `${this.#path}: this journal was closed`);
     return this.#fd;
+  }
+
+  async #sync(fd: number): Promise<void> {
+    this.#isSynced = true;
+    try {
+      await syncData(fd);
+    } catch (error) {
+      this.#isSynced = false;
+      throw journalErrorOf(error, this.#path);
+    }
   }
 
   /** Only what is known to be ours: a file that has another length was written by somebody else too. */

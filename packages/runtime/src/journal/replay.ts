@@ -14,6 +14,7 @@ import {
   markersAt,
   noUsage,
   type Protocol,
+  promptTokens,
   type ToolResultBlock,
   type ToolUseBlock,
   type Usage,
@@ -63,6 +64,10 @@ export type Replayed = {
   readonly usd: number;
   /** Requests that were answered. */
   readonly turns: number;
+  /** Number of the last request, answered or not. */
+  readonly lastTurn: number;
+  /** What the provider last counted in this epoch: the tokens of that many bytes. */
+  readonly measured: { readonly bytes: number; readonly tokens: number } | undefined;
   readonly lastResponse: ResponseEntry | undefined;
   /** The last request, if nothing of its answer was recorded. */
   readonly unanswered: RequestEntry | undefined;
@@ -107,6 +112,10 @@ class Replaying {
   #usage = noUsage;
   #usd = 0;
   #turns = 0;
+  #lastTurn = 0;
+  /** Length of the prefix that the last request sent. */
+  #askedBytes: number | undefined;
+  #measured: Replayed["measured"];
   #lastResponse: ResponseEntry | undefined;
   #unanswered: RequestEntry | undefined;
   #lastSeq = 0;
@@ -115,8 +124,9 @@ class Replaying {
   constructor(options: ReplayOptions) {
     this.#options = options;
     if (!options.inherited) return;
-    const { began, protocol, prefix, exact, messages } = options.inherited;
+    const { began, protocol, prefix, exact, messages, measured } = options.inherited;
     this.#grown = { epoch: began, protocol, prefix, exact, messages };
+    this.#measured = measured;
   }
 
   take(stored: StoredEntry): void {
@@ -142,12 +152,16 @@ class Replaying {
         }
         this.#places = entry.markers;
         this.#unanswered = entry;
+        this.#lastTurn = entry.turn;
+        this.#askedBytes = this.#grown.prefix?.byteLength;
         return;
       case "response":
         this.#usage = addUsage(this.#usage, entry.usage);
         this.#usd += entry.usd ?? 0;
         this.#turns += 1;
         this.#lastResponse = entry;
+        if (this.#unanswered?.turn === entry.turn && this.#askedBytes !== undefined)
+          this.#measured = { bytes: this.#askedBytes, tokens: promptTokens(entry.usage) };
         this.#unanswered = undefined;
         return;
       case "call_started":
@@ -198,6 +212,8 @@ class Replaying {
       usage: this.#usage,
       usd: this.#usd,
       turns: this.#turns,
+      lastTurn: this.#lastTurn,
+      measured: this.#measured,
       lastResponse: this.#lastResponse,
       unanswered: this.#unanswered,
       forks: [...this.#forks.values()],
@@ -211,7 +227,10 @@ class Replaying {
     const [grown, problem] = regrow(this.#grown, { entry, sent }, this.#options.protocols ?? [anthropic]);
     this.#grown = grown;
     if (problem) this.#problems.push({ line, ...problem });
-    if (entry.kind === "epoch") this.#places = [];
+    if (entry.kind === "epoch") {
+      this.#places = [];
+      this.#measured = undefined;
+    }
     // A provider may give the same id again in a later turn.
     if (entry.kind === "message" && entry.message.role === "assistant") this.#calls.clear();
   }

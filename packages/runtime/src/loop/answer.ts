@@ -3,51 +3,74 @@
  *  that was cut is ever run.
  *  Elsewhere: running the calls (dispatch.ts), what follows an answer (run.ts). */
 
-import type { Block, Message, ModelResponse, ToolUseBlock } from "@prefork/wire";
+import {
+  type Block,
+  type Message,
+  type ModelResponse,
+  type ToolResultBlock,
+  type ToolUseBlock,
+  text,
+} from "@prefork/wire";
 
 export type Answered = {
   /** Undefined when there is nothing in it that a provider would take back. */
   readonly message: Message | undefined;
   readonly calls: readonly ToolUseBlock[];
-  /** Why calls of it may not run, by their ids. */
-  readonly unsound: ReadonlyMap<string, string>;
+  /** The answers to those of its calls that may not run. */
+  readonly refused: readonly ToolResultBlock[];
   readonly text: string;
 };
 
 const CUT =
   "Not run: the answer was cut at its length limit before this call was complete. Send smaller calls, fewer at a time.";
+const UNFINISHED = "Not run: the answer ended before it was complete.";
 const BROKEN = "Not run: the input of this call was no complete JSON object.";
 const TWICE = "Not run: another call of the same answer has the same id.";
 
 export const readAnswer = ({ message, stop }: Pick<ModelResponse, "message" | "stop">): Answered => {
-  const unsound = new Map<string, string>();
+  const isComplete = stop === "tool-use" || stop === "end" || stop === "stop-sequence";
+  const refusals = new Map<string, string>();
   const seen = new Set<string>();
-  const content = message.content.flatMap((block): readonly Block[] => {
-    if (block.type === "text" && block.text === "") return [];
-    if (block.type !== "tool_use") return [block];
+  const content = message.content.flatMap((given): readonly Block[] => {
+    if (!isTakenBack(given, isComplete)) return [];
+    if (given.type !== "tool_use") return [given];
+    const block = given.id === "" ? { ...given, id: `unnamed-${seen.size}` } : given;
     // Two calls with one id cannot both be answered, and a provider takes neither back.
     if (seen.has(block.id)) {
-      unsound.set(block.id, TWICE);
+      refusals.set(block.id, TWICE);
       return [];
     }
     seen.add(block.id);
     const isWhole = isJsonObject(block.input);
-    if (!isWhole) unsound.set(block.id, BROKEN);
-    if (stop !== "tool-use" && stop !== "end" && stop !== "stop-sequence") unsound.set(block.id, CUT);
+    if (!isWhole) refusals.set(block.id, BROKEN);
+    if (!isComplete) refusals.set(block.id, stop === "max-tokens" ? CUT : UNFINISHED);
     return [isWhole ? block : emptied(block)];
   });
   return {
     message: content.length > 0 ? { role: "assistant", content } : undefined,
     calls: content.filter((block) => block.type === "tool_use"),
-    unsound,
+    refused: [...refusals].map(([id, why]) => refusal(id, why)),
     text: textOf(content),
   };
 };
 
+/** Providers refuse text without a letter in it, and thinking that was cut before its signature. */
+const isTakenBack = (block: Block, isComplete: boolean): boolean =>
+  block.type === "text"
+    ? block.text.trim() !== ""
+    : block.type !== "thinking" || block.signature !== "" || (isComplete && block.thinking !== "");
+
+const refusal = (toolUseId: string, why: string): ToolResultBlock => ({
+  type: "tool_result",
+  toolUseId,
+  content: [text(why)],
+  isError: true,
+});
+
 /** What had arrived of an answer that was interrupted: its text alone. Thinking is only taken back with its signature,
  *  which comes last, and no call of it may run. */
-export const readPartial = (text: string): Message | undefined =>
-  text.trim() === "" ? undefined : { role: "assistant", content: [{ type: "text", text: text.trimEnd() }] };
+export const readPartial = (shown: string): Message | undefined =>
+  shown.trim() === "" ? undefined : { role: "assistant", content: [text(shown.trimEnd())] };
 
 export const textOf = (content: readonly Block[]): string =>
   content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("");

@@ -9,6 +9,7 @@ import type { CallFault, EventBody } from "../events.ts";
 import { type Decision, decide, type GuardContext, type Plan } from "../guard/index.ts";
 import type { Answer, Question } from "../ports.ts";
 import type { Registry, Tool, ToolContext, ToolOutput } from "../tools/index.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 export type CallRecord = {
   readonly started: (callId: string, name: string, readOnly: boolean) => void;
@@ -33,6 +34,8 @@ export type Dispatch = {
   readonly record: CallRecord;
   readonly emit: (event: EventBody) => void;
   readonly now: () => number;
+  /** How long a tool may take to end after an abort; then it is no longer waited for. */
+  readonly graceMs?: number; // default: 5,000
 };
 
 export type ApprovedCall = {
@@ -72,6 +75,32 @@ export const runBatch = async (
   }: { readonly signal: AbortSignal; readonly known?: ReadonlyMap<string, ToolResultBlock> },
 ): Promise<Batch> => {
   const answers: Promise<ToolResultBlock>[] = [];
+  try {
+    const stopped = await answerEach(calls, dispatch, { signal, known, answers });
+    const names = new Map(calls.map(({ id, name }) => [id, name]));
+    const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
+    return { results, stopped };
+  } catch (error) {
+    // What runs beside the one that failed is not left behind.
+    await Promise.allSettled(answers);
+    throw error;
+  }
+};
+
+const NOT_BEGUN = { fault: "aborted", text: "Not run: the user interrupted before it began." } as const;
+
+type Answering = {
+  readonly signal: AbortSignal;
+  readonly known: ReadonlyMap<string, ToolResultBlock>;
+  readonly answers: Promise<ToolResultBlock>[];
+};
+
+/** True when somebody said stop. */
+const answerEach = async (
+  calls: readonly ToolUseBlock[],
+  dispatch: Dispatch,
+  { signal, known, answers }: Answering,
+): Promise<boolean> => {
   let stopped = false;
   for (const call of calls) {
     const before = known.get(call.id);
@@ -80,9 +109,7 @@ export const runBatch = async (
       continue;
     }
     if (signal.aborted || stopped) {
-      answers.push(
-        refuse(call, dispatch, { fault: "aborted", text: "Not run: the user interrupted before it began." }),
-      );
+      answers.push(refuse(call, dispatch, NOT_BEGUN));
       continue;
     }
     const ready = await prepareCall(call, dispatch, { signal, settle: () => Promise.all(answers) });
@@ -92,14 +119,12 @@ export const runBatch = async (
     } else if (ready.readOnly) answers.push(runCall(ready, dispatch, signal));
     else {
       await Promise.all(answers);
-      const answer = runCall(ready, dispatch, signal);
+      const answer = signal.aborted ? refuse(call, dispatch, NOT_BEGUN) : runCall(ready, dispatch, signal);
       answers.push(answer);
       await answer;
     }
   }
-  const names = new Map(calls.map(({ id, name }) => [id, name]));
-  const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
-  return { results, stopped };
+  return stopped;
 };
 
 type Refused = { readonly refused: Promise<ToolResultBlock>; readonly stop?: boolean };
@@ -149,18 +174,36 @@ const askAbout = async (call: ToolUseBlock, asking: Asking, signal: AbortSignal)
   const { reason, rule, notes } = decision;
   const offered = rule === undefined ? {} : { rule };
   dispatch.emit({ type: "question_asked", callId: call.id, reason, ...offered });
-  const answer = await dispatch.ask({ tool: call.name, args, reason, notes, ...offered }, signal);
+  const answer = await answerOf(dispatch, { tool: call.name, args, reason, notes, ...offered }, signal);
   dispatch.emit({ type: "question_answered", callId: call.id, answer: answer.kind });
   switch (answer.kind) {
     case "allow":
       return { kind: "allow", reason: "allowed by the user" };
     case "always":
-      await dispatch.allowAlways(answer.rule);
       return { kind: "allow", reason: `allowed by the user, with ${answer.rule} from now on` };
     case "deny":
       return { kind: "deny", reason: answer.reason ?? "the user said no", ...(answer.stop ? { stop: true } : {}) };
   }
 };
+
+/** Whoever answers may be slow to hear of an abort, or fail; neither may hold the batch up. */
+const answerOf = async (
+  { ask, allowAlways }: Dispatch,
+  question: Omit<Question, "id" | "agent">,
+  signal: AbortSignal,
+): Promise<Answer> => {
+  try {
+    const instead: Answer = { kind: "deny", reason: UNANSWERED };
+    const answer = await untilAborted(ask(question, signal), { signal, graceMs: 0, instead });
+    if (answer.kind === "always") await allowAlways(answer.rule);
+    return answer;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: "deny", reason: signal.aborted ? UNANSWERED : `the question could not be answered: ${reason}` };
+  }
+};
+
+const UNANSWERED = "the user interrupted before the question was answered";
 
 const runCall = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<ToolResultBlock> => {
   const { call, tool, readOnly, reason } = ready;
@@ -183,13 +226,18 @@ const outputOf = async (
 ): Promise<ToolOutput> => {
   try {
     const context = await dispatch.contextOf({ callId: call.id, approved, ...(plan ? { plan } : {}) }, signal);
-    return await tool.run(input, context);
+    const { graceMs = 5_000 } = dispatch;
+    return await untilAborted(tool.run(input, context), { signal, graceMs, instead: HALF_DONE });
   } catch (error) {
-    if (signal.aborted)
-      return { content: "Interrupted by the user; what it had begun may be half done.", fault: "aborted" };
+    if (signal.aborted) return HALF_DONE;
     // A defect of one tool must not cost the session.
     return { content: `The tool failed: ${error instanceof Error ? error.message : String(error)}`, fault: "failed" };
   }
+};
+
+const HALF_DONE: ToolOutput = {
+  content: "Interrupted by the user; what it had begun may be half done.",
+  fault: "aborted",
 };
 
 const contentOf = ({ content }: ToolOutput): Content => {

@@ -13,6 +13,7 @@ import {
   markerPlaces,
   type Protocol,
   promptTokens,
+  type ToolResultBlock,
 } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
 import {
@@ -104,7 +105,7 @@ export class Lineage {
   /** A request was answered: what it said and what it took. */
   async answered(response: ModelResponse, facts: Answering): Promise<void> {
     const { id, model, stop, usage } = response;
-    const { message, usd, ms } = facts;
+    const { message, usd, ms, refused } = facts;
     const { turns } = this.#state;
     const measured = { bytes: this.prefix.byteLength, tokens: promptTokens(usage) };
     const took: PlainEntry = {
@@ -117,14 +118,23 @@ export class Lineage {
       ms,
       ...(usd === undefined ? {} : { usd }),
     };
-    if (message) this.enter(message, { also: [took] });
+    const ended = refused.map(
+      (result): PlainEntry => ({ kind: "call_ended", callId: result.toolUseId, result, ms: 0 }),
+    );
+    if (message) this.enter(message, { also: [took, ...ended] });
     else this.#journal.appendAll([{ entry: took }]);
     this.#state = { ...this.#state, measured };
     await this.#journal.flush();
   }
 }
 
-type Answering = { readonly message?: Message; readonly usd?: number; readonly ms: number };
+type Answering = {
+  readonly message?: Message;
+  /** Answers to calls of the message that may not run: entered with it, so that no later life of the session runs them. */
+  readonly refused: readonly ToolResultBlock[];
+  readonly usd?: number;
+  readonly ms: number;
+};
 
 type Epoch = Beginning & { readonly epoch: number; readonly reason: EpochReason };
 
@@ -160,16 +170,15 @@ export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginn
 
 /** A line that goes on where its journal ends; undefined where that holds no epoch. */
 export const resumeLineage = (journal: LineageJournal, replayed: Replayed): Lineage | undefined => {
-  const { began, protocol, prefix, markers, turns, unanswered } = replayed;
+  const { began, protocol, prefix, markers, lastTurn, exact, measured } = replayed;
   if (!began || !protocol || !prefix) return undefined;
-  const sent = turns + (unanswered ? 1 : 0);
   return new Lineage(journal, {
     protocol,
     prefix,
     markers,
     head: began.head,
     epoch: began.epoch,
-    measured: undefined,
-    turns: sent,
+    measured: exact ? measured : undefined,
+    turns: lastTurn,
   });
 };

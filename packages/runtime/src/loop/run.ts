@@ -3,9 +3,9 @@
  *  stands in the journal and in the event.
  *  Elsewhere: one request (turn.ts), one tool batch (dispatch.ts), limits (stop.ts, account.ts). */
 
-import { noUsage, type TextBlock, type ToolResultBlock, text, type Usage } from "@prefork/wire";
+import { type ModelResponse, noUsage, type TextBlock, type ToolResultBlock, text, type Usage } from "@prefork/wire";
 import type { ExchangeEnd } from "../events.ts";
-import type { PlainEntry } from "../journal/index.ts";
+import { JournalError, type PlainEntry } from "../journal/index.ts";
 import type { Shortage, Spent } from "./account.ts";
 import type { Answered } from "./answer.ts";
 import { type Dispatch, runBatch } from "./dispatch.ts";
@@ -24,7 +24,12 @@ export type Run = TurnAround & {
 };
 
 /** What is told beside results, and what is true once it is. */
-export type Tail = { readonly blocks: readonly TextBlock[]; readonly also: readonly PlainEntry[] };
+export type Tail = {
+  readonly blocks: readonly TextBlock[];
+  readonly also: readonly PlainEntry[];
+  /** Called once they stand in the context. */
+  readonly entered: () => void;
+};
 
 export type ExchangeResult = {
   readonly end: ExchangeEnd;
@@ -38,25 +43,46 @@ export type ExchangeResult = {
 
 /** How often an answer that reached its length limit is continued. */
 const CONTINUATIONS = 3;
+const CUT_AGAIN: Stop = { end: "done", reason: "the answer reached its length limit again and again" };
+const INTERRUPTED: Stop = { end: "aborted", reason: "interrupted" };
 const GO_ON = "Your answer was cut at its length limit. Go on exactly where it stopped.";
 
-type Progress = { turns: number; continued: number; text: string; madeRoom: boolean };
+type Progress = {
+  turns: number;
+  text: string;
+  /** Answers in a row that were cut. */
+  cut: number;
+  /** The next answer goes on in the middle of the last one's text. */
+  goesOn: boolean;
+  /** Since the last answer that fitted. */
+  madeRoom: boolean;
+};
 
 /** The prompt has been entered. */
 export const runExchange = async (run: Run, signal: AbortSignal): Promise<ExchangeResult> => {
   const before = run.account.spent;
-  const progress: Progress = { turns: 0, continued: 0, text: "", madeRoom: false };
-  const stop = await untilStop(run, progress, signal);
+  const progress: Progress = { turns: 0, text: "", cut: 0, goesOn: false, madeRoom: false };
+  const stop = await untilStop(run, progress, signal).catch(journalFailed);
   return { ...stop, text: progress.text, turns: progress.turns, ...since(before, run.account.spent) };
+};
+
+/** A journal that cannot be written ends the exchange: what is not kept must not happen. */
+const journalFailed = (error: unknown): Stop => {
+  if (!(error instanceof JournalError)) throw error;
+  return { end: "journal-failed", reason: error.message };
 };
 
 const untilStop = async (run: Run, progress: Progress, signal: AbortSignal): Promise<Stop> => {
   for (;;) {
-    const stop = stopBefore(run.limits, { turns: progress.turns, now: run.now(), aborted: signal.aborted });
-    if (stop) return stop;
+    const mayGoOn = (): Stop | undefined =>
+      stopBefore(run.limits, { turns: progress.turns, now: run.now(), aborted: signal.aborted });
+    const before = mayGoOn();
+    if (before) return before;
     await run.makeRoom("threshold", signal);
-    progress.turns += 1;
+    const stop = mayGoOn(); // making room takes its time
+    if (stop) return stop;
     const result = await runTurn(run, signal);
+    if (result.kind !== "short") progress.turns += 1;
     const ended =
       result.kind === "answered"
         ? await follow(run, { result, progress }, signal)
@@ -76,18 +102,24 @@ const recover = async (
     case "short":
       return { end: "over-budget", reason: describeShortage(result.shortage) };
     case "aborted":
-      return { end: "aborted", reason: "interrupted" };
+      return INTERRUPTED;
     case "failed":
       return { end: "provider-failed", reason: result.message };
-    case "too-long": {
-      // Once: if the prompt is too long right after room was made, making more will not help.
-      if (!progress.madeRoom && (await run.makeRoom("context-full", signal))) {
-        progress.madeRoom = true;
-        return undefined;
-      }
-      return { end: "context-full", reason: result.message };
-    }
+    case "too-long":
+      return makeRoomOnce(run, { progress, reason: result.message }, signal);
   }
+};
+
+/** Once: if the prompt is too long right after room was made, making more will not help. */
+const makeRoomOnce = async (
+  run: Run,
+  { progress, reason }: { readonly progress: Progress; readonly reason: string },
+  signal: AbortSignal,
+): Promise<Stop | undefined> => {
+  const hasMade = !progress.madeRoom && (await run.makeRoom("context-full", signal));
+  progress.madeRoom = true;
+  if (hasMade) return undefined;
+  return signal.aborted ? INTERRUPTED : { end: "context-full", reason };
 };
 
 /** What follows an answer: its calls, its continuation, or the end. */
@@ -100,31 +132,29 @@ const follow = async (
   signal: AbortSignal,
 ): Promise<Stop | undefined> => {
   const { response, answer } = result;
-  if (answer.text !== "") progress.text = progress.continued > 0 ? progress.text + answer.text : answer.text;
+  if (answer.text !== "") progress.text = progress.goesOn ? progress.text + answer.text : answer.text;
+  progress.goesOn = false;
+  progress.cut = response.stop === "max-tokens" ? progress.cut + 1 : 0;
+  if (response.stop !== "context-full") progress.madeRoom = false;
   if (answer.calls.length > 0) {
-    progress.continued = 0;
     const stopped = await answerCalls(run, answer, signal);
-    return stopped ? { end: "aborted", reason: "stopped by the answer to a question" } : undefined;
+    if (stopped) return { end: "aborted", reason: "stopped by the answer to a question" };
+    if (response.stop === "refusal") return refused(response);
+    return progress.cut > CONTINUATIONS ? CUT_AGAIN : undefined;
   }
   switch (response.stop) {
     case "max-tokens": {
-      if (progress.continued >= CONTINUATIONS)
-        return { end: "done", reason: "the answer reached its length limit again and again" };
-      progress.continued += 1;
+      if (progress.cut > CONTINUATIONS) return CUT_AGAIN;
+      progress.goesOn = true;
       run.line.enter({ role: "user", content: [text(GO_ON)] }, { source: "continuation" });
       return undefined;
     }
     case "pause":
       return undefined; // the provider goes on with its own tools when it is asked again
     case "refusal":
-      return { end: "refused", reason: response.stopDetail ?? "the model declined to answer" };
-    case "context-full": {
-      if (!progress.madeRoom && (await run.makeRoom("context-full", signal))) {
-        progress.madeRoom = true;
-        return undefined;
-      }
-      return { end: "context-full", reason: "the conversation fills the model's window" };
-    }
+      return refused(response);
+    case "context-full":
+      return makeRoomOnce(run, { progress, reason: "the conversation fills the model's window" }, signal);
     case "end":
     case "stop-sequence":
     case "tool-use":
@@ -133,8 +163,13 @@ const follow = async (
   }
 };
 
+const refused = ({ stopDetail }: ModelResponse): Stop => ({
+  end: "refused",
+  reason: stopDetail ?? "the model declined to answer",
+});
+
 const answerCalls = async (run: Run, answer: Answered, signal: AbortSignal): Promise<boolean> => {
-  const known = new Map([...answer.unsound].map(([id, why]) => [id, refusedCall(id, why)]));
+  const known = new Map(answer.refused.map((result) => [result.toolUseId, result]));
   const { results, stopped } = await runBatch(answer.calls, run.dispatch, { signal, known });
   enterResults(run, results, run.tail());
   return stopped;
@@ -144,7 +179,7 @@ const answerCalls = async (run: Run, answer: Answered, signal: AbortSignal): Pro
 const enterResults = (
   { line, insideLastResult }: Run,
   results: readonly ToolResultBlock[],
-  { blocks, also }: Tail,
+  { blocks, also, entered }: Tail,
 ): void => {
   const last = results.at(-1);
   const inside = insideLastResult && last !== undefined && blocks.length > 0;
@@ -152,14 +187,8 @@ const enterResults = (
     ? [...results.slice(0, -1), { ...last, content: [...last.content, ...blocks] }]
     : [...results, ...blocks];
   line.enter({ role: "user", content }, { also });
+  entered();
 };
-
-const refusedCall = (toolUseId: string, why: string): ToolResultBlock => ({
-  type: "tool_result",
-  toolUseId,
-  content: [text(why)],
-  isError: true,
-});
 
 const describeShortage = ({ limit, needed, left }: Shortage): string =>
   limit === "usd"

@@ -28,7 +28,7 @@ import {
 import type { EventBody } from "../events.ts";
 import type { Mode } from "../guard/index.ts";
 import type { JournalWriter } from "../journal/index.ts";
-import { type Account, estimateTokens, fit, type Lineage, textOf } from "../loop/index.ts";
+import { type Account, estimateTokens, fit, type Lineage, type Spent, textOf } from "../loop/index.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
 
@@ -45,6 +45,8 @@ export type Compacting = {
   readonly compactAt: number;
   readonly maxTokens: number;
   readonly lastPrompt: string;
+  /** Tokens right after the last time room was made; 0 before. */
+  readonly left: number;
   readonly follows: "go-on" | "wait";
   readonly focus?: string;
   readonly emit: (event: EventBody) => void;
@@ -53,10 +55,14 @@ export type Compacting = {
 };
 
 export type Compacted =
-  | { readonly kind: "compacted"; readonly economics: string }
+  /** `left`: tokens that the new epoch begins with, as far as they can be estimated. */
+  | { readonly kind: "compacted"; readonly economics: string; readonly left: number }
   /** There was no need, or nothing to gain. */
   | { readonly kind: "left"; readonly reason: string }
   | { readonly kind: "failed"; readonly reason: string };
+
+/** A conversation is summed up again only once it has grown by a half. */
+const REGROWN = 1.5;
 
 export const compact = async (
   why: "threshold" | "context-full" | "asked",
@@ -69,6 +75,8 @@ export const compact = async (
     if (compactAt >= 1) return { kind: "left", reason: "switched off" };
     if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt }))
       return { kind: "left", reason: "there is room" };
+    // Where a summary did not bring it below the point, the next one would not either: it would only lose words.
+    if (tokens < compacting.left * REGROWN) return { kind: "left", reason: "there would be nothing to gain" };
   }
   // One summary right after another would only lose words.
   if (line.prefix.messages <= 2 && why !== "asked") return { kind: "left", reason: "the conversation has just begun" };
@@ -83,7 +91,7 @@ export const compact = async (
   const bytesAfter = line.prefix.byteLength;
   emit({ type: "compaction_ended", usage: summed.usage, bytesBefore, bytesAfter, economics });
   emit({ type: "epoch_started", epoch: line.state.epoch, reason: "compaction", bytes: bytesAfter });
-  return { kind: "compacted", economics };
+  return { kind: "compacted", economics, left: estimateTokens(bytesAfter) };
 };
 
 type Summed =
@@ -105,18 +113,20 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
     closing: { maxTokens: fitted.maxTokens, stream: true },
   });
   const begun = now();
+  let used: Spent = { usage: noUsage, usd: 0 };
   try {
     const { id, model, stop, usage, message } = await client.send(prepared, signal);
     const usd = costOf(usage, facts)?.total;
-    account.settle(fitted.held, { usage, usd: usd ?? 0 });
+    used = { usage, usd: usd ?? 0 };
     const spent = usd === undefined ? {} : { usd };
     journal.appendAll([{ entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - begun, ...spent } }]);
     const read = readSummary(textOf(message.content));
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {
-    account.settle(fitted.held, { usage: noUsage, usd: 0 });
     if (!(caught instanceof ModelError)) throw caught;
     return { ok: false, reason: caught.message };
+  } finally {
+    account.settle(fitted.held, used);
   }
 };
 
@@ -142,7 +152,9 @@ const startOver = async (
     ...(lastPrompt === "" ? {} : { lastPrompt }),
   });
   line.startEpoch("compaction", { head: line.state.head, messages: [{ role: "user", content }], source: "compaction" });
-  journal.appendAll(watch.begun(around).map((entry) => ({ entry })));
+  const { also, entered } = watch.begun(around);
+  journal.appendAll(also.map((entry) => ({ entry })));
+  entered();
   await journal.flush();
   const after = estimateTokens(line.prefix.byteLength);
   const before = Math.max(tokens, promptTokens(usage));

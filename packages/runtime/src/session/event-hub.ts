@@ -10,9 +10,12 @@ const MOST_WAITING = 10_000;
 
 export type EventReader = AsyncIterableIterator<RuntimeEvent> & Disposable;
 
+/** One that can be told that nothing more will come: what was given can still be read. */
+export type EndingReader = EventReader & { readonly end: () => void };
+
 type Waiter = (result: IteratorResult<RuntimeEvent>) => void;
 
-class Reader implements EventReader {
+class Reader implements EndingReader {
   readonly #leave: (reader: Reader) => void;
   #waiting: RuntimeEvent[] = [];
   #waiters: Waiter[] = [];
@@ -29,9 +32,9 @@ class Reader implements EventReader {
     else if (event.level !== "debug" || this.#waiting.length < MOST_WAITING) this.#waiting.push(event);
   }
 
-  /** What was given can still be read. */
   end(): void {
     this.#isDone = true;
+    this.#leave(this);
     for (const waiter of this.#waiters.splice(0)) waiter({ value: undefined, done: true });
   }
 
@@ -45,7 +48,6 @@ class Reader implements EventReader {
   return(): Promise<IteratorResult<RuntimeEvent>> {
     this.#waiting = [];
     this.end();
-    this.#leave(this);
     return Promise.resolve({ value: undefined, done: true });
   }
 
@@ -61,6 +63,7 @@ class Reader implements EventReader {
 export class EventHub {
   readonly #readers = new Set<Reader>();
   #seq = 0;
+  #isClosed = false;
 
   emit(body: EventBody, agent = "main"): void {
     this.#seq += 1;
@@ -69,14 +72,15 @@ export class EventHub {
   }
 
   /** From now on, until the hub closes or the reader leaves. */
-  read(): EventReader {
+  read(): EndingReader {
     const reader = new Reader((left) => this.#readers.delete(left));
     this.#readers.add(reader);
+    if (this.#isClosed) reader.end();
     return reader;
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const reader of this.#readers) reader.end();
-    this.#readers.clear();
   }
 }

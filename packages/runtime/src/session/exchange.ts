@@ -3,22 +3,23 @@
  *  asked for any number of times and is the same.
  *  Elsewhere: what runs (../loop), every event of a session (event-hub.ts). */
 
+import { InputError } from "@prefork/wire";
 import type { RuntimeEvent } from "../events.ts";
 import type { ExchangeResult } from "../loop/index.ts";
-import type { EventReader } from "./event-hub.ts";
+import type { EndingReader } from "./event-hub.ts";
 
 export class Exchange implements AsyncIterable<RuntimeEvent> {
-  readonly #events: EventReader;
+  readonly #events: EndingReader;
   readonly #result: Promise<ExchangeResult>;
   readonly #abort: (reason?: unknown) => void;
-  #isRead = false;
+  #reading: "possible" | "begun" | "given up" = "possible";
 
-  constructor(events: EventReader, result: Promise<ExchangeResult>, abort: (reason?: unknown) => void) {
+  constructor(events: EndingReader, result: Promise<ExchangeResult>, abort: (reason?: unknown) => void) {
     this.#events = events;
     this.#result = result;
     this.#abort = abort;
     // Nobody may be waiting for it; whoever asks gets the rejection all the same.
-    result.catch(() => {});
+    result.finally(() => events.end()).catch(() => {});
   }
 
   /** Ends this exchange; what runs is interrupted and everything so far is kept. */
@@ -27,17 +28,23 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
   }
 
   result(): Promise<ExchangeResult> {
-    // Without a reader nothing should be kept for one.
-    if (!this.#isRead) this.#events[Symbol.dispose]();
+    if (this.#reading === "possible") {
+      // Without a reader nothing should be kept for one.
+      this.#events[Symbol.dispose]();
+      this.#reading = "given up";
+    }
     return this.#result;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void> {
-    if (this.#isRead) throw new Error("the events of an exchange can be read once");
-    this.#isRead = true;
+    if (this.#reading === "begun") throw new InputError("the events of an exchange can be read once");
+    if (this.#reading === "given up")
+      throw new InputError("the events of an exchange are kept until its result is asked for; read them first");
+    this.#reading = "begun";
     for await (const event of this.#events) {
       yield event;
       if (event.type === "exchange_ended" && event.agent === "main") return;
     }
+    await this.#result; // a defect has no last event, and is thrown here too
   }
 }

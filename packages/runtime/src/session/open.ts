@@ -4,7 +4,7 @@
  *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
 
 import { realpath } from "node:fs/promises";
-import { type Head, InputError, type Message, modelFacts, type ToolResultBlock, text } from "@prefork/wire";
+import { type Head, InputError, type Message, modelFacts } from "@prefork/wire";
 import { budgetFor, systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { createJournal, type JournalWriter, openJournal, type Replayed, type SessionStore } from "../journal/index.ts";
@@ -13,8 +13,9 @@ import { createRegistry, type Registry } from "../tools/index.ts";
 import { toolEnvironment } from "./environment.ts";
 import { EventHub } from "./event-hub.ts";
 import { Guarding } from "./guarding.ts";
-import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";
-import { type LeftOpen, Session, type SessionParts } from "./session.ts";
+import { leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
+import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
+import { Session, type SessionParts } from "./session.ts";
 import { SurroundingsWatch } from "./surroundings.ts";
 import { ToolWorld } from "./tool-world.ts";
 
@@ -23,7 +24,8 @@ const PRODUCT = "prefork";
 export const createSession = async (given: SessionOptions): Promise<Session> => {
   const options = await located(withDefaults(given));
   const registry = createRegistry(options.tools);
-  const { cwd, model, engine } = options;
+  const { cwd, model, engine, limits } = options;
+  mustBePriced(model, limits);
   const journal = await createJournal(storeOf(options), {
     cwd,
     model,
@@ -93,6 +95,12 @@ const switchModel = (line: Lineage, model: string, messages: readonly Message[])
   line.startEpoch("model", { head: { ...line.state.head, model }, messages: kept });
 };
 
+/** Asked before anything is made or opened. */
+const mustBePriced = (model: string, { usd }: SessionLimits): void => {
+  if (usd !== undefined && !modelFacts(model))
+    throw new InputError(`the price of ${model} is not known, so a budget in dollars cannot be kept; leave it out`);
+};
+
 type Composing = {
   readonly options: FilledOptions;
   readonly registry: Registry;
@@ -114,7 +122,12 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     tools: options.tools.map(({ name }) => name),
     asks: ask ? "person" : "nobody",
   });
-  const world = await ToolWorld.open({
+  const { model } = line.state.head;
+  mustBePriced(model, limits);
+  const client = options.engine.connect({
+    onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
+  });
+  const opening = ToolWorld.open({
     ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
     agent: "main",
     sandbox: policy.sandbox,
@@ -124,20 +137,18 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     delegation: {},
     emit: (event) => hub.emit(event),
   });
-  const { model } = line.state.head;
-  const facts = modelFacts(model);
-  if (limits.usd !== undefined && !facts)
-    throw new InputError(`the price of ${model} is not known, so a budget in dollars cannot be kept; leave it out`);
+  const world = await opening.catch((error: unknown) => {
+    client.close();
+    throw error;
+  });
   const prompt = state.get("prompt");
   const parts: SessionParts = {
-    ...{ options, journal, line, guarding, world, registry, hub, facts },
-    client: options.engine.connect({
-      onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
-    }),
+    ...{ options, journal, line, client, guarding, world, registry, hub },
+    facts: modelFacts(model),
     account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
     watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
     lastPrompt: typeof prompt === "string" ? prompt : "",
-    leftOpen: replayed ? leftOpenOf(replayed, { registry, guarding }) : { calls: [], known: new Map() },
+    openCalls: new OpenCalls(line, replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen),
     before: eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) }),
   };
   return new Session(parts);
@@ -164,29 +175,3 @@ const eventsBefore = ({ options, journal, line, replayed }: Omit<Composing, "reg
       : [{ type: "epoch_started", epoch, reason: "start", bytes: prefix.byteLength } satisfies EventBody]),
   ];
 };
-
-const INTERRUPTED =
-  "Interrupted: the session ended while this ran, so its effect is unknown. Look at the present state before you go on.";
-const NOT_BEGUN = "Not run: the session ended before this began. Call it again if it is still needed.";
-
-/** What a crash left open: what had ended keeps its result, what only reads runs again, all else is answered. */
-const leftOpenOf = (
-  { openCalls }: Replayed,
-  { registry, guarding }: { readonly registry: Registry; readonly guarding: Guarding },
-): LeftOpen => {
-  const known = new Map<string, ToolResultBlock>();
-  for (const open of openCalls) {
-    const { call } = open;
-    if (open.status === "ended") known.set(call.id, open.result);
-    else if (!guarding.onlyReads(registry, call))
-      known.set(call.id, answered(call.id, open.status === "started" ? INTERRUPTED : NOT_BEGUN));
-  }
-  return { calls: openCalls.map(({ call }) => call), known };
-};
-
-const answered = (toolUseId: string, words: string): ToolResultBlock => ({
-  type: "tool_result",
-  toolUseId,
-  content: [text(words)],
-  isError: true,
-});

@@ -8,9 +8,8 @@ import {
   type Client,
   InputError,
   type ModelFacts,
-  type TextBlock,
+  noUsage,
   type ToolResultBlock,
-  type ToolUseBlock,
   text,
 } from "@prefork/wire";
 import { firstContent, type Prompt } from "../context/index.ts";
@@ -33,6 +32,7 @@ import { type Compacted, compact } from "./compacting.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange } from "./exchange.ts";
 import type { Guarding } from "./guarding.ts";
+import type { OpenCalls } from "./open-calls.ts";
 import type { FilledOptions, SessionLimits } from "./options.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
@@ -51,15 +51,9 @@ export type SessionParts = {
   readonly hub: EventHub;
   readonly facts: ModelFacts | undefined;
   readonly lastPrompt: string;
-  /** Results of calls that an earlier life of the session left open, as far as they are known. */
-  readonly leftOpen: LeftOpen;
+  readonly openCalls: OpenCalls;
   /** What happened before anybody could listen. */
   readonly before: readonly EventBody[];
-};
-
-export type LeftOpen = {
-  readonly calls: readonly ToolUseBlock[];
-  readonly known: ReadonlyMap<string, ToolResultBlock>;
 };
 
 export type PromptOptions = {
@@ -74,10 +68,11 @@ export class Session implements AsyncDisposable {
   readonly model: string;
   readonly engine: string;
   readonly #parts: SessionParts;
-  #leftOpen: LeftOpen;
   #before: readonly EventBody[];
   #lastPrompt: string;
+  #left = 0;
   #running: Promise<unknown> | undefined;
+  #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
 
   /** Use `createSession` or `resumeSession`. */
@@ -86,7 +81,6 @@ export class Session implements AsyncDisposable {
     this.id = parts.journal.id;
     this.model = parts.line.state.head.model;
     this.engine = parts.options.engine.name;
-    this.#leftOpen = parts.leftOpen;
     this.#before = parts.before;
     this.#lastPrompt = parts.lastPrompt;
   }
@@ -116,48 +110,67 @@ export class Session implements AsyncDisposable {
   }
 
   prompt(prompt: Prompt, options: PromptOptions = {}): Exchange {
-    if (this.#closing.signal.aborted) throw new InputError("the session is closed");
-    if (this.#running !== undefined) throw new InputError("an exchange is under way; wait for its result or abort it");
+    this.#mustBeFree();
     if (typeof prompt === "string" && prompt.trim() === "") throw new InputError("the prompt is empty");
     const events = this.#parts.hub.read();
     const stop = new AbortController();
-    const result = this.#exchange(prompt, { ...options, stop: stop.signal });
-    this.#running = result
-      .catch(() => undefined)
-      .finally(() => {
-        this.#running = undefined;
-      });
+    const result = this.#alone(() => this.#exchange(prompt, { ...options, stop: stop.signal }));
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
 
   /** Sums the conversation up now and goes on from the summary. */
   async compact(focus?: string): Promise<Compacted> {
-    if (this.#running !== undefined) throw new InputError("an exchange is under way; wait for its result or abort it");
-    const running = this.#compact("asked", {
-      signal: this.#closing.signal,
-      follows: "wait",
-      ...(focus === undefined ? {} : { focus }),
+    this.#mustBeFree();
+    const { signal } = this.#closing;
+    return this.#alone(async () => {
+      try {
+        const results = await this.#answerOpenCalls(this.#dispatch(), signal);
+        if (results.length > 0) this.#parts.line.enter({ role: "user", content: results });
+        return await this.#compact("asked", { signal, follows: "wait", ...(focus === undefined ? {} : { focus }) });
+      } catch (error) {
+        if (!(error instanceof JournalError)) throw error;
+        this.#parts.hub.emit({ type: "compaction_failed", reason: error.message });
+        return { kind: "failed", reason: error.message };
+      }
     });
-    this.#running = running
-      .catch(() => undefined)
-      .finally(() => {
-        this.#running = undefined;
-      });
-    return running;
   }
 
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#running;
-    const { world, client, hub, journal } = this.#parts;
-    await world[Symbol.asyncDispose]();
-    client.close();
-    hub.close();
-    await journal.close();
+  /** Ends what runs and gives everything back; a second time it does nothing. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  async #close(): Promise<void> {
+    const { world, client, hub, journal } = this.#parts;
+    this.#closing.abort();
+    await this.#running;
+    try {
+      await world[Symbol.asyncDispose]();
+    } finally {
+      client.close();
+      hub.close();
+      await journal.close();
+    }
+  }
+
+  #mustBeFree(): void {
+    if (this.#closing.signal.aborted) throw new InputError("the session is closed");
+    if (this.#running !== undefined) throw new InputError("an exchange is under way; wait for its result or abort it");
+  }
+
+  /** Whoever learns that it is over, by its outcome or by its last event, can begin the next. */
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const working = work().finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    const running = working.catch(() => undefined);
+    this.#running = running;
+    return working;
   }
 
   async #exchange(
@@ -174,7 +187,7 @@ export class Session implements AsyncDisposable {
     const signals = [stop, this.#closing.signal, signal, options.signal, timer].filter((one) => one !== undefined);
     const all = AbortSignal.any(signals);
     const run = this.#run(bounds, all);
-    const result = timed(await this.#kept(() => this.#converse(prompt, run, all)), timer);
+    const result = timed(await this.#converse(prompt, run, all), timer);
     const { end, reason, turns, usage, usd } = result;
     try {
       journal.append({ kind: "exchange_ended", reason: end, facts: { turns } });
@@ -183,24 +196,18 @@ export class Session implements AsyncDisposable {
       if (!(error instanceof JournalError)) throw error;
       hub.emit({ type: "journal_troubled", problem: error.message });
     }
+    this.#running = undefined; // nothing is left to do, and a reader of the event may go on at once
     hub.emit({ type: "exchange_ended", end, reason, turns, usage, usd });
     return result;
   }
 
-  /** A journal that cannot be written ends the exchange: what is not kept must not happen. */
-  async #kept(converse: () => Promise<ExchangeResult>): Promise<ExchangeResult> {
-    const before = this.#parts.account.spent;
+  async #converse(prompt: Prompt, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
     try {
-      return await converse();
+      await this.#enterPrompt(prompt, run, signal);
     } catch (error) {
       if (!(error instanceof JournalError)) throw error;
-      const { usage, usd } = this.#parts.account.spent;
-      return { end: "journal-failed", reason: error.message, text: "", turns: 0, usage, usd: usd - before.usd };
+      return { end: "journal-failed", reason: error.message, text: "", turns: 0, usage: noUsage, usd: 0 };
     }
-  }
-
-  async #converse(prompt: Prompt, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
-    await this.#enterPrompt(prompt, run, signal);
     return runExchange(run, signal);
   }
 
@@ -208,29 +215,27 @@ export class Session implements AsyncDisposable {
     const { line, watch, guarding, hub } = this.#parts;
     const around = await watch.read(guarding.mode);
     const words = wordsOf(prompt);
-    const results = await this.#answerLeftOpen(run, signal);
+    const results = await this.#answerOpenCalls(run.dispatch, signal);
     const isFirst = line.prefix.messages === 0;
     const telling = isFirst ? undefined : watch.changes(guarding.mode, around);
     const content: readonly Block[] = isFirst
       ? firstContent(around, prompt)
       : [...results, ...(telling?.blocks ?? []), ...(typeof prompt === "string" ? [text(prompt)] : prompt)];
-    const also: readonly PlainEntry[] = [
-      ...(telling ? telling.also : watch.begun(around)),
-      { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) },
-    ];
-    line.enter({ role: "user", content }, { source: "prompt", also });
+    const { also, entered } = telling ?? watch.begun(around);
+    const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
+    line.enter({ role: "user", content }, { source: "prompt", also: [...also, prompted] });
+    entered();
     this.#lastPrompt = words;
     hub.emit({ type: "prompt_entered", text: words });
     for (const { kind, text: note } of telling?.notes ?? []) hub.emit({ type: "note_entered", kind, text: note });
   }
 
-  /** Calls that a crash left without an answer. */
-  async #answerLeftOpen(run: Run, signal: AbortSignal): Promise<readonly ToolResultBlock[]> {
-    const { calls, known } = this.#leftOpen;
-    if (calls.length === 0) return [];
-    const { results } = await runBatch(calls, run.dispatch, { signal, known });
-    this.#leftOpen = { calls: [], known: new Map() };
-    return results;
+  /** What a crash or a full disk left without a result. */
+  #answerOpenCalls(dispatch: Dispatch, signal: AbortSignal): Promise<readonly ToolResultBlock[]> {
+    return this.#parts.openCalls.results(async (calls, known) => {
+      const { results } = await runBatch(calls, dispatch, { signal, known });
+      return results;
+    });
   }
 
   #run({ maxTurns, ms }: Pick<SessionLimits, "maxTurns" | "ms">, signal: AbortSignal): Run {
@@ -257,13 +262,19 @@ export class Session implements AsyncDisposable {
 
   #tail(): Tail {
     const { watch, guarding, hub, world } = this.#parts;
-    const { notes, blocks, also } = watch.changes(guarding.mode);
-    for (const { kind, text: words } of notes) hub.emit({ type: "note_entered", kind, text: words });
-    return { blocks: blocks satisfies readonly TextBlock[], also: [...also, ...world.learned()] };
+    const { notes, blocks, also, entered } = watch.changes(guarding.mode);
+    return {
+      blocks,
+      also: [...also, ...world.learned()],
+      entered: () => {
+        entered();
+        for (const { kind, text: words } of notes) hub.emit({ type: "note_entered", kind, text: words });
+      },
+    };
   }
 
   #dispatch(): Dispatch {
-    const { registry, guarding, world, journal, hub, options } = this.#parts;
+    const { registry, guarding, world, journal, openCalls, hub, options } = this.#parts;
     const { permissions, clock, ids } = options;
     return {
       registry,
@@ -279,14 +290,19 @@ export class Session implements AsyncDisposable {
       shortenBatch: (results, toolOf) => world.shortenBatch(results, toolOf),
       record: {
         started: (callId, name, readOnly) => void journal.append({ kind: "call_started", callId, name, readOnly }),
-        ended: (callId, result, ms) => void journal.append({ kind: "call_ended", callId, result, ms }),
+        ended: (callId, result, ms) => {
+          // What the tool has learned counts with its result: a crash before the batch ends must not take one of them.
+          const entries: readonly PlainEntry[] = [{ kind: "call_ended", callId, result, ms }, ...world.learned()];
+          journal.appendAll(entries.map((entry) => ({ entry })));
+          openCalls.ended(result);
+        },
       },
       emit: (event) => hub.emit(event),
       now: clock.now,
     };
   }
 
-  #compact(
+  async #compact(
     why: "threshold" | "context-full" | "asked",
     {
       signal,
@@ -296,7 +312,8 @@ export class Session implements AsyncDisposable {
   ): Promise<Compacted> {
     const { line, client, account, facts, hub, journal, world, watch, guarding, options } = this.#parts;
     const { window, compactAt, maxTokens, clock } = options;
-    return compact(why, {
+    const made = await compact(why, {
+      left: this.#left,
       ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, follows },
       mode: guarding.mode,
       lastPrompt: this.#lastPrompt,
@@ -305,6 +322,8 @@ export class Session implements AsyncDisposable {
       signal,
       ...(focus === undefined ? {} : { focus }),
     });
+    if (made.kind === "compacted") this.#left = made.left;
+    return made;
   }
 }
 

@@ -3,6 +3,7 @@
  *  and forgets none.
  *  Elsewhere: reading it and wording changes (../context). */
 
+import { existsSync } from "node:fs";
 import { type Json, type TextBlock, text } from "@prefork/wire";
 import {
   changesBetween,
@@ -33,7 +34,11 @@ export type Telling = {
   readonly notes: readonly Note[];
   readonly blocks: readonly TextBlock[];
   readonly also: readonly PlainEntry[];
+  /** To be called when they stand in the context. */
+  readonly entered: () => void;
 };
+
+const NOTHING: Telling = { notes: [], blocks: [], also: [], entered: () => {} };
 
 const SLOT = "told";
 
@@ -41,6 +46,7 @@ export class SurroundingsWatch {
   readonly #options: SurroundingsOptions;
   #told: Told | undefined;
   #environment: Environment | undefined;
+  #today: { readonly minute: number; readonly date: string } | undefined;
 
   constructor(options: SurroundingsOptions, state: ReadonlyMap<string, Json>) {
     this.#options = options;
@@ -51,7 +57,10 @@ export class SurroundingsWatch {
   async read(mode: Mode): Promise<Surroundings> {
     const { cwd, home, clock, sections } = this.#options;
     const [conventions, environment] = await Promise.all([
-      readConventions({ home, cwd, workspace: cwd }),
+      readConventions({ home, cwd, workspace: cwd }).catch(async (error: unknown) => {
+        if (existsSync(cwd)) throw error;
+        return readConventions({ home, cwd, workspace: cwd, project: false }); // the folder is gone, and its files with it
+      }),
       readEnvironment({ cwd, home, clock }),
     ]);
     this.#environment = environment;
@@ -59,29 +68,42 @@ export class SurroundingsWatch {
   }
 
   /** The conversation begins, or begins anew, with all of it. */
-  begun(around: Surroundings): readonly PlainEntry[] {
-    return this.#tell(toldOf(around));
+  begun(around: Surroundings): Pick<Telling, "also" | "entered"> {
+    return this.#telling(toldOf(around));
   }
 
   /** What has changed since it was told. Without `around` only what can be known at no cost: date and mode. */
   changes(mode: Mode, around?: Surroundings): Telling {
     const before = this.#told;
     const now = around ?? this.#cheaply(mode);
-    if (before === undefined || now === undefined) return { notes: [], blocks: [], also: [] };
+    if (before === undefined || now === undefined) return NOTHING;
     const notes = changesBetween(before, now);
-    if (notes.length === 0) return { notes, blocks: [], also: [] };
+    if (notes.length === 0) return NOTHING;
     const told = around ? toldOf(around) : { ...before, ...toldOf(now), files: before.files };
-    return { notes, blocks: notes.map((note) => text(noteText(note))), also: this.#tell(told) };
+    return { notes, blocks: notes.map((note) => text(noteText(note))), ...this.#telling(told) };
   }
 
   #cheaply(mode: Mode): Surroundings | undefined {
     const environment = this.#environment;
-    return environment && { mode, environment: { ...environment, date: localDate(this.#options.clock.now()) } };
+    return environment && { mode, environment: { ...environment, date: this.#date() } };
   }
 
-  #tell(told: Told): readonly PlainEntry[] {
-    this.#told = told;
-    return [{ kind: "state", slot: SLOT, value: told as unknown as Json }];
+  /** Asked after every tool batch, and the calendar is slow to answer: once a minute is enough, since every time zone's
+   *  day begins with a minute. */
+  #date(): string {
+    const now = this.#options.clock.now();
+    const minute = Math.floor(now / 60_000);
+    if (this.#today?.minute !== minute) this.#today = { minute, date: localDate(now) };
+    return this.#today.date;
+  }
+
+  #telling(told: Told): Pick<Telling, "also" | "entered"> {
+    return {
+      also: [{ kind: "state", slot: SLOT, value: told as unknown as Json }],
+      entered: () => {
+        this.#told = told;
+      },
+    };
   }
 }
 

@@ -48,6 +48,8 @@ export class ToolWorld implements AsyncDisposable {
   readonly #keeping: Keeping;
   readonly #replacements = new ReplacementState();
   readonly #kept = new Map<string, unknown>();
+  /** How many batches had a call with this id. */
+  readonly #uses = new Map<string, number>();
   #todos: readonly Todo[];
   #layers: Promise<Layers> | undefined;
 
@@ -103,9 +105,10 @@ export class ToolWorld implements AsyncDisposable {
   /** A result too long for the conversation enters as a preview; the whole of it is kept in a file. */
   async shorten(callId: string, tool: string, blocks: Content): Promise<Content> {
     const { budget } = this.#options;
-    const entering: Entering = { toolUseId: callId, tool, blocks };
-    if (!this.#replacements.toKeep([entering], budget).includes(callId)) return blocks;
-    return (await this.#replace([entering], [callId]))[0] ?? blocks;
+    const toolUseId = this.#nameOf(callId);
+    const entering: Entering = { toolUseId, tool, blocks };
+    if (!this.#replacements.toKeep([entering], budget).includes(toolUseId)) return blocks;
+    return (await this.#replace([entering], [toolUseId], [callId]))[0] ?? blocks;
   }
 
   /** The same for all results of one turn together. */
@@ -114,13 +117,25 @@ export class ToolWorld implements AsyncDisposable {
     toolOf: (callId: string) => string,
   ): Promise<readonly ToolResultBlock[]> {
     const batch = results.map(
-      ({ toolUseId, content }): Entering => ({ toolUseId, tool: toolOf(toolUseId), blocks: withoutDocuments(content) }),
+      ({ toolUseId: callId, content }): Entering => ({
+        toolUseId: this.#nameOf(callId),
+        tool: toolOf(callId),
+        blocks: withoutDocuments(content),
+      }),
     );
     const long = this.#replacements.toKeep(batch, this.#options.budget);
-    const contents = await this.#replace(batch, long);
+    const callIds = results.map(({ toolUseId }) => toolUseId);
+    const contents = await this.#replace(batch, long, callIds);
+    for (const callId of callIds) this.#uses.set(callId, (this.#uses.get(callId) ?? 0) + 1);
     return results.map((result, at) =>
-      long.includes(result.toolUseId) ? { ...result, content: contents[at] ?? result.content } : result,
+      long.includes(batch[at]?.toolUseId ?? "") ? { ...result, content: contents[at] ?? result.content } : result,
     );
+  }
+
+  /** A provider may give an id again in a later turn; what was decided about the first result says nothing of the next. */
+  #nameOf(callId: string): string {
+    const uses = this.#uses.get(callId) ?? 0;
+    return uses === 0 ? callId : `${callId}~${uses + 1}`;
   }
 
   /** What tools have learned since the last time, as entries. */
@@ -142,7 +157,11 @@ export class ToolWorld implements AsyncDisposable {
     await this.#files.close();
   }
 
-  async #replace(batch: readonly Entering[], long: readonly string[]): Promise<readonly Content[]> {
+  async #replace(
+    batch: readonly Entering[],
+    long: readonly string[],
+    callIds: readonly string[],
+  ): Promise<readonly Content[]> {
     const kept = await Promise.all(
       batch.map(async (entering): Promise<Entering> => {
         if (!long.includes(entering.toolUseId)) return entering;
@@ -157,7 +176,7 @@ export class ToolWorld implements AsyncDisposable {
       if (decision.kind === "whole" || !long.includes(toolUseId)) return blocks;
       const { bytes, file = "", preview } = decision;
       journal.appendAll([{ entry: { kind: "state", slot: `replacement:${toolUseId}`, value: { bytes, file } } }]);
-      emit({ type: "result_replaced", callId: toolUseId, bytes, file });
+      emit({ type: "result_replaced", callId: callIds[at] ?? toolUseId, bytes, file });
       return preview;
     });
   }

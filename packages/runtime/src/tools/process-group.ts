@@ -5,6 +5,7 @@
 
 import type { ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { Socket } from "node:net";
 import { constants } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
 
@@ -17,13 +18,19 @@ export class ProcessGroup {
   readonly pid: number;
   /** Resolves with the leader's exit code. */
   readonly exited: Promise<number>;
-  readonly #child: ChildProcess;
+  /** Descriptor 3 of the command. */
+  readonly #lifeline: Socket | undefined;
+  readonly #isGated: boolean;
   #grace: NodeJS.Timeout | undefined;
 
-  constructor(child: ChildProcess) {
-    this.#child = child;
+  /** `isGated`: on the lifeline the command asks for a word before it begins; else it is a watcher's. */
+  constructor(child: ChildProcess, { isGated }: { readonly isGated: boolean }) {
     this.pid = child.pid ?? 0;
-    child.stdio[3]?.on("error", () => {}); // the watcher may be gone before us
+    this.#isGated = isGated;
+    const lifeline = child.stdio[3];
+    this.#lifeline = lifeline instanceof Socket ? lifeline : undefined;
+    this.#lifeline?.on("error", () => {}); // the other side may be gone before us
+    if (isGated) this.#lifeline?.once("data", () => void (this.isStopping || this.#lifeline?.write("go\n")));
     this.exited = new Promise((done) => {
       child.once("exit", (code, by) => done(code ?? 128 + (constants.signals[by ?? "SIGKILL"] ?? 0)));
     });
@@ -36,6 +43,7 @@ export class ProcessGroup {
   /** Asks, and after a while does not ask any more. */
   stop(): void {
     if (this.#grace !== undefined) return;
+    if (this.#isGated) this.#lifeline?.destroy(); // what has not begun never will
     this.#signal("SIGTERM");
     this.#grace = setTimeout(() => this.#signal("SIGKILL"), GRACE_MS);
   }
@@ -52,8 +60,8 @@ export class ProcessGroup {
   /** Nothing is left to watch: lets the timer and the watcher go. */
   release(): void {
     clearTimeout(this.#grace);
-    const lifeline = this.#child.stdio[3];
-    if (lifeline && "end" in lifeline) lifeline.end("done\n");
+    if (this.#isGated) this.#lifeline?.destroy();
+    else this.#lifeline?.end("done\n");
   }
 
   async #isGoneWithin(patienceMs: number): Promise<boolean> {

@@ -46,7 +46,10 @@ const WATCHED =
   'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; ' +
   'exec /bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-';
 
-const UNWATCHED = 'exec /bin/bash --noprofile --norc -c "$1" bash 2>&1';
+/** In the sandbox everything dies with its starter, but only once the sandbox stands: whoever is stopped while it is being
+ *  set up leaves a half-made one behind that nobody finds again. So the command begins after a word from us, which the
+ *  finished sandbox asks for; where none comes any more, it ends by itself. */
+const GATED = 'echo >&3; read -r -u 3 || exit 143; exec /bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-';
 
 /** Variables that would make bash run or define something before the command. */
 const RUNS_FIRST = /^(?:BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|BASH_FUNC_.*)$/;
@@ -55,7 +58,7 @@ const refuse = (reason: string): Refused => ({ ok: false, reason });
 
 export const startCommand = async (run: CommandRun): Promise<RunningCommand | Refused> => {
   if (!isFolder(run.cwd)) return refuse(`the working directory ${run.cwd} is not there`);
-  const plain = [...BASH, run.sandbox ? UNWATCHED : WATCHED, "bash", run.command];
+  const plain = [...BASH, run.sandbox ? GATED : WATCHED, "bash", run.command];
   const entered = await run.sandbox?.enter(plain, { cwd: run.cwd });
   if (entered?.ok === false) return entered;
   const child = await started(entered?.argv ?? plain, run);
@@ -66,7 +69,7 @@ export const startCommand = async (run: CommandRun): Promise<RunningCommand | Re
       tooLong ? "the command is too long; put it into a file" : `bash could not be started: ${child.message}`,
     );
   }
-  const group = new ProcessGroup(child);
+  const group = new ProcessGroup(child, { isGated: run.sandbox !== undefined });
   const ended = follow(child, group, { output: run.output, entered });
   return { ok: true, pid: group.pid, ended, stop: () => group.stop() };
 };
@@ -77,11 +80,10 @@ const started = ([program = "", ...args]: readonly string[], run: CommandRun): P
   new Promise((done) => {
     const env = Object.fromEntries(Object.entries(run.environment).filter(([name]) => !RUNS_FIRST.test(name)));
     try {
-      const lifeline = run.sandbox ? [] : (["pipe"] as const);
       const child = spawn(program, args, {
         cwd: run.cwd,
         env,
-        stdio: ["ignore", "pipe", "pipe", ...lifeline],
+        stdio: ["ignore", "pipe", "pipe", "pipe"],
         detached: true,
       });
       child.once("spawn", () => done(child));

@@ -18,6 +18,10 @@ const GIT_OFF: Readonly<Record<string, string>> = {
   "core.askPass": "false",
   "core.alternateRefsCommand": "true",
   "core.untrackedCache": "false",
+  // Files that a repository may name anywhere: their first lines come back in complaints.
+  "core.attributesFile": "/dev/null",
+  "core.excludesFile": "/dev/null",
+  "blame.ignoreRevsFile": "",
   // Comparing would write what it has learned about the files back to the index.
   "diff.autoRefreshIndex": "false",
   "diff.ignoreSubmodules": "all",
@@ -27,6 +31,7 @@ const GIT_OFF: Readonly<Record<string, string>> = {
   "submodule.recurse": "false",
   "log.showSignature": "false",
   "gpg.program": "false",
+  "gpg.openpgp.program": "false",
   "gpg.ssh.program": "false",
   "gpg.x509.program": "false",
   "credential.helper": "",

@@ -7,15 +7,12 @@ import { realpathSync } from "node:fs";
 import { resolve, sep } from "node:path";
 import { cleanEnvironment, findProgram } from "./environment.ts";
 
-/** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing, checkers
- *  when a signature is asked for. An alias stands in for a subcommand that this git does not have or no longer keeps. */
+/** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing. An alias stands in for a subcommand that this git does not have or no longer keeps. */
 const HAZARD =
-  /^(filter\..*\.(clean|smudge|process)|diff\..*\.(command|textconv)|diff\.external|merge\..*\.driver|extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|vcs)|core\.(fsmonitor|alternaterefscommand)|trailer\..*\.(command|cmd)|pretty\..*|format\.pretty|gpg\.(.*\.)?program|gpg\.ssh\.defaultkeycommand|log\.showsignature|alias\.(whatchanged|range-diff|sparse-checkout|bisect|submodule))$/;
+  /^(filter\..*\.(clean|smudge|process)|diff\..*\.(command|textconv)|diff\.external|merge\..*\.driver|extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|vcs)|core\.(fsmonitor|alternaterefscommand)|trailer\..*\.(command|cmd)|gpg\.ssh\.defaultkeycommand|alias\.(whatchanged|range-diff|sparse-checkout|bisect|submodule))$/;
 
-/** The built-in monitor is switched off by an override; a program of the repository's choice is a reason to ask. A format
- *  matters if it asks for a signature. */
-const HARMLESS =
-  /^(core\.fsmonitor=(false|true|0|1|on|off|yes|no|)|log\.showsignature=(false|0|off|no|)|(pretty\..*?|format\.pretty)=(?!.*%[^%a-z]*g).*)$/is;
+/** The built-in monitor is switched off by an override; a program of the repository's choice is a reason to ask. */
+const HARMLESS = /^(core\.fsmonitor=(false|true|0|1|on|off|yes|no|))$/is;
 
 export type Hazard = { readonly folder: string; readonly key: string };
 

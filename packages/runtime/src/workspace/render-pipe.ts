@@ -13,9 +13,11 @@ import {
   type PlanRedirect,
   type PlanWord,
   pathProblem,
+  walkOf,
 } from "../guard/index.ts";
 import { findProgram } from "./environment.ts";
 import { expandPattern } from "./patterns.ts";
+import { withoutKeys } from "./walk-limits.ts";
 
 export type Problem = { readonly problem: string };
 
@@ -72,8 +74,20 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
       return { problem: `${program}: ${error.message}; use find` };
     }
   }
-  const problem = reachedProblem(names, program, cwd);
-  return problem === undefined ? words : { problem };
+  const walk = walkOf(program, args);
+  const problem = reachedProblem(names, program, cwd) ?? (walk?.starts.length === 0 ? folderProblem(cwd) : undefined);
+  if (problem !== undefined) return { problem };
+  if (program === "git" && words.includes("--no-index") && names.some((name) => isFolder(resolve(cwd, name))))
+    return { problem: "git diff --no-index takes two files; use diff -r for folders" };
+  return walk ? withoutKeys(program, words) : words;
+};
+
+const isFolder = (path: string): boolean => {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 };
 
 /** Names that were not in the text, so that nobody has judged them yet. */
@@ -88,20 +102,17 @@ export const reachedProblem = (words: readonly string[], program: string, cwd: s
   if (LISTS_NAMES.includes(program)) return undefined;
   const names = words.filter((word) => !word.startsWith("-"));
   const below = READS_BELOW.includes(program);
-  return (
-    (program === "rg" ? folderProblem(cwd) : undefined) ??
-    names
-      .map((word) => resolve(cwd, word))
-      .map((path) => noFileProblem(path) ?? linkProblem(path) ?? (below ? folderProblem(path) : undefined))
-      .find((problem) => problem !== undefined)
-  );
+  return names
+    .map((word) => resolve(cwd, word))
+    .map((path) => noFileProblem(path) ?? linkProblem(path) ?? (below ? folderProblem(path) : undefined))
+    .find((problem) => problem !== undefined);
 };
 
 /** A folder that is too broad to be read as a whole, by whatever name. */
 const folderProblem = (path: string): string | undefined => {
   try {
     const real = realpathSync.native(path);
-    return statSync(real).isDirectory() ? belowProblem(real) : undefined;
+    return statSync(real).isDirectory() ? (pathProblem(real) ?? belowProblem(real)) : undefined;
   } catch {
     return undefined; // no such folder: the program says so itself
   }

@@ -4,8 +4,10 @@
  *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the cell (plan-cell.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { fedProgram, LISTS_NAMES, type PlanCommand } from "../guard/index.ts";
+import { resolve } from "node:path";
+import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, walkOf } from "../guard/index.ts";
 import { cleanEnvironment } from "./environment.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
@@ -62,18 +64,21 @@ const PLACES = /\{\}|%|@/g;
 const fedProblem = ({ args }: PlanCommand, text: string, cwd: string): string | undefined => {
   const at = fedProgram(args);
   const inner = args[at]?.text ?? "echo";
-  if (LISTS_NAMES.includes(inner)) return undefined;
+  if (PRINTS_WORDS.includes(inner)) return undefined;
   const names = [...new Set(namesIn(text))].filter((name) => name !== "");
   // A name may be put inside another word (`-I{} cat dir/{}`).
   const around = args.slice(at + 1).filter(({ text: word }) => word.search(PLACES) >= 0);
   const all = [...names, ...around.flatMap(({ text: word }) => names.map((name) => word.replace(PLACES, () => name)))];
-  return namesProblem(all) ?? reachedProblem(all, inner, cwd);
+  // A name that begins with a dash would be an option to whoever gets it.
+  const dashed = names.find((name) => name.startsWith("-"));
+  if (dashed !== undefined) return `${inner} would take ${dashed} for an option; list names with ./ before them`;
+  return LISTS_NAMES.includes(inner) ? undefined : (namesProblem(all) ?? reachedProblem(all, inner, cwd));
 };
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
   const rendered = renderPipe(commands, run);
   if ("problem" in rendered) return refuse(rendered.problem, run);
-  const inCell = commands.every(({ program }) => !ABOUT_THE_SYSTEM.includes(program));
+  const inCell = !tellsOfTheSystem(commands, run.cwd);
   const child = start(rendered, run, { inCell, piped: input !== undefined });
   if ("problem" in child) return refuse(child.problem, run);
   child.stdin?.on("error", () => {}); // a reader may stop before the last name
@@ -87,6 +92,20 @@ const ABOUT_THE_SYSTEM: readonly string[] = [
   ...["ps", "pgrep", "pidof", "pstree", "free", "uptime", "w", "who", "last", "vmstat", "df", "lsblk", "mount"],
   ...["findmnt", "ls", "dir", "stat", "id", "groups", "hostname", "lsof", "ss", "top", "namei", "getfacl"],
 ];
+
+/** Programs that pass on what they are given on standard input, as long as no file is named. */
+const FILTERS: readonly string[] = [
+  ...["head", "tail", "sort", "uniq", "wc", "cut", "tr", "awk", "sed", "grep", "egrep", "column", "nl", "tac"],
+];
+
+/** Only then does a pipe run outside the cell: nothing in it reads a file. */
+const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolean =>
+  commands.every(({ program, args, redirects }, at) => {
+    if (redirects.some(({ kind }) => kind === "input")) return false;
+    if (ABOUT_THE_SYSTEM.includes(program)) return true;
+    if (at === 0 || !FILTERS.includes(program) || walkOf(program, args)) return false;
+    return args.every(({ text, sought, pattern }) => sought || (!pattern && !existsSync(resolve(cwd, text))));
+  });
 
 type Way = { readonly inCell: boolean; readonly piped: boolean };
 

@@ -121,7 +121,12 @@ export const probeSandbox = async (): Promise<SandboxProbe> => {
     return { ok: false, reason: `bubblewrap is for Linux; this is ${process.platform}` };
   const program = findProgram("bwrap");
   if (program === undefined) return { ok: false, reason: "bubblewrap (bwrap) is not installed" };
-  const workspace = await mkdtemp(join(tmpdir(), "prefork-sandbox-"));
+  let workspace: string;
+  try {
+    workspace = await mkdtemp(join(tmpdir(), "prefork-sandbox-"));
+  } catch (error) {
+    return { ok: false, reason: `it cannot be tried: ${error instanceof Error ? error.message : String(error)}` };
+  }
   try {
     const missing = [join(workspace, ".git")];
     const failure = await tryIt(sandboxArgv(["/bin/sh", "-c", PROBE], { program, workspace, missing }));

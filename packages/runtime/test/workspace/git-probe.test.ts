@@ -23,12 +23,6 @@ const askedFor = (key: string, value: string): string | undefined => {
 
 test("settings that git could act on are a reason to ask", () => {
   const settings: readonly (readonly [string, string])[] = [
-    ["pretty.mine", "format:%G? %s"],
-    ["pretty.mine", "%<(20)%GS"],
-    ["format.pretty", "%-GK"],
-    ["gpg.program", "./check"],
-    ["gpg.ssh.program", "./check"],
-    ["log.showsignature", "true"],
     ["alias.whatchanged", "!./run"],
     ["alias.submodule", "reset --hard"],
     ["filter.x.clean", "./run"],
@@ -37,12 +31,14 @@ test("settings that git could act on are a reason to ask", () => {
   for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
 });
 
-test("settings that only change how an answer looks are none", () => {
+test("settings that only change how an answer looks, or that are overridden, are none", () => {
   const settings: readonly (readonly [string, string])[] = [
-    ["pretty.mine", "format:%h %s"],
+    ["pretty.mine", "format:%G? %s"],
     ["format.pretty", "oneline"],
     ["format.pretty", "%Cgreen%h%Creset %s"],
-    ["log.showSignature", "false"],
+    ["log.showSignature", "true"],
+    ["gpg.program", "./check"],
+    ["gpg.ssh.program", "./check"],
     ["alias.st", "status"],
     ["gpg.format", "ssh"],
     ["user.name", "n"],

@@ -113,6 +113,54 @@ test("all below a folder that is too broad is not read, by whatever name it is r
   }
 });
 
+test("links are not followed behind another program either, and a walk without a start begins where it is", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  symlinkSync(place.at("home", ".ssh"), place.at("work", "keys"));
+  for (const text of [
+    "timeout 5 grep -Rhs secret .",
+    "timeout 5 rg -L secret",
+    "find . -maxdepth 1 -type d -exec grep -Rhs secret {} +",
+    "ls -d src | xargs grep -Rhs secret",
+    "cd keys && grep -rh secret",
+    "cd keys && rg secret",
+    "cd keys && find . -type f -exec cat {} +",
+  ]) {
+    const { stdout } = await runPlan(planOf(text), { cwd: work, home });
+    assert.equal(stdout, "", text);
+  }
+});
+
+test("a walk leaves out the project's own keys, also where a pattern aims at them", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  for (const name of [".env", "id_rsa", "server.pem", "sub/.env.local"]) place.put(`work/${name}`, "the secret\n");
+  place.put("work/.env.example", "a secret goes here\n");
+  for (const text of [
+    "grep -rh 'the secret' .",
+    "grep -rh --include='.e*' 'the secret' .",
+    "rg -uu -g '.env*' 'the secret' .",
+    "find . -name 'id_*' -exec head {} +",
+    "timeout 5 grep -rh 'the secret' .",
+    "diff -r src .",
+  ]) {
+    const { stdout } = await runPlan(planOf(text), { cwd: work, home });
+    assert.doesNotMatch(stdout, /the secret/, text);
+  }
+  const example = await runPlan(planOf("grep -rh 'secret goes' ."), { cwd: work, home });
+  assert.equal(example.stdout, "a secret goes here\n");
+});
+
+test("a pipe leaves the cell only where nothing in it reads a file", { skip }, async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  const cell = await cellFor(place);
+  const read = pipe(["ls", "-d", "."], ["cat", `${home}/.ssh/id_rsa`]);
+  assert.equal((await runPlan(read, { cwd: work, home, cell })).stdout, "");
+  const told = await runPlan(planOf("ps aux | grep -c node"), { cwd: work, home, cell });
+  assert.notEqual(told.stdout, "0\n");
+});
+
 test("in the cell nothing can be written, nobody reached, no other program seen, and keys are not there", {
   skip,
 }, async () => {

@@ -7,8 +7,18 @@ import type { CompiledRule } from "./options.ts";
 import type { PlanWord } from "./plan.ts";
 
 /** Folders that are no project: somewhere below them are keys, devices or the state of running programs. */
-const BROAD =
-  /^\/$|^\/(proc|dev|sys|run|etc|var|boot|root|home|Users|mnt|media|snap)$|^\/(home|Users)\/[^/]+$|^\/var\/(lib|run)$|^~[^/]*$/;
+const BROAD = new RegExp(
+  [
+    "^/$",
+    "^/(proc|dev|sys|run|etc|var|boot|root|home|Users|mnt|media|snap)$",
+    "^/etc/(ssh|ssl|letsencrypt|wireguard|openvpn|NetworkManager|sudoers.d|cronw*|docker)(/|$)",
+    "^/var/(lib|run|backups|spool|mail)$",
+    "^/(home|Users)/[^/]+$",
+    "^~[^/]*$",
+    // What programs keep for a user, keys among it.
+    "^(~[^/]*|/root|/(home|Users)/[^/]+)/(.[^/]+|Library)(/|$)",
+  ].join("|"),
+);
 
 /** Why all below a folder may not be read; the folder without doubled slashes and dots. */
 export const belowProblem = (folder: string): string | undefined =>

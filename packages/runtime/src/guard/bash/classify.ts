@@ -119,12 +119,12 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, { own, wa
   if (own.has(program)) return { program, args, redirects, ...zone };
   const judged = judge(program, args, false);
   const known = programs.get(program);
-  const text = known?.looksFor && !asksHelp(known, args) ? known.looksFor(args) : [];
-  const final =
-    text.length === 0
-      ? judged
-      : judged.map((word) => (text.includes(word) ? { ...word, sought: true as const } : word));
-  if (!known?.silent) checkSecrets(text.length === 0 ? judged : judged.filter((word) => !text.includes(word)), ways);
+  const final = withSought(program, judged);
+  if (!known?.silent)
+    checkSecrets(
+      final.filter(({ sought }) => !sought),
+      ways,
+    );
   checkWalk(program, final, ways);
   const run = withoutFollowing(program, final, known?.rule);
   return { program: STANDS_FOR[program] ?? program, args: run, redirects, ...zone };
@@ -186,7 +186,16 @@ const inner = (words: readonly PlanWord[], anyNames: boolean): readonly PlanWord
   const [name, ...args] = words;
   if (!name) throw new Refusal("there is no inner command");
   const program = programName(name);
-  return [{ text: STANDS_FOR[program] ?? program }, ...judge(program, args, anyNames)];
+  const judged = withSought(program, judge(program, args, anyNames));
+  return [{ text: STANDS_FOR[program] ?? program }, ...withoutFollowing(program, judged, programs.get(program)?.rule)];
+};
+
+/** Words that are text to look for are marked, so that nobody takes them for files. */
+const withSought = (program: string, words: readonly PlanWord[]): readonly PlanWord[] => {
+  const known = programs.get(program);
+  const text = known?.looksFor && !asksHelp(known, words) ? known.looksFor(words) : [];
+  if (text.length === 0) return words;
+  return words.map((word) => (text.includes(word) ? { ...word, sought: true as const } : word));
 };
 
 const judgeOptions = (

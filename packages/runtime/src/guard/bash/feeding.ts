@@ -12,6 +12,15 @@ export const LISTS_NAMES: readonly string[] = [
   ...["ls", "dir", "du", "stat", "echo", "printf", "basename", "dirname", "realpath", "readlink", "which", "test"],
 ];
 
+/** Whatever words they get, they print them or parts of them. */
+export const PRINTS_WORDS: readonly string[] = ["echo", "printf", "basename", "dirname"];
+
+/** No word, be it an option, makes them tell what is in a file. */
+const FED_FREELY: readonly string[] = [...PRINTS_WORDS, "ls", "dir", "stat", "realpath", "readlink", "which"];
+
+/** Programs with options that write or run: they get names only whole, and only such as begin with a folder. */
+export const NEEDS_WHOLE_NAMES: readonly string[] = ["sed", "awk", "gawk", "mawk", "file", "rg", "sort"];
+
 const PASS_ON: readonly string[] = ["head", "tail", "sort", "uniq", "cut", "tac", "shuf"];
 /** Take one field, or take something away: no name comes out that did not go in. */
 const ONE_FIELD = /^\s*(?:\/[\w .^$-]*\/\s*)?\{\s*print\s+\$(?:\d+|NF)\s*;?\s*\}\s*$/;
@@ -76,10 +85,14 @@ export const checkFeeding = (
   commands.forEach(({ program, args }, at) => {
     if (program !== "xargs") return;
     const inner = args[fedProgram(args)]?.text ?? "echo";
-    if (LISTS_NAMES.includes(inner)) return;
+    if (FED_FREELY.includes(inner)) return;
     if (at === 0) return; // reads nothing: there is no standard input
     const source = commands.slice(0, at).findLastIndex((command) => !passesOn(command));
     const lister = commands[Math.max(source, 0)] as PlanCommand;
+    const isWhole =
+      lister.program === "find" && lister.args.some(({ text }) => text === "-print0") && source === at - 1;
+    if (NEEDS_WHOLE_NAMES.includes(inner) && !isWhole)
+      throw new Refusal(`${inner} could take a name for an option; use find DIR … -exec ${inner} … {} +`);
     if (!listsNames(lister))
       throw new Refusal(
         `names that ${lister.program} makes up may not be given to ${inner}; list them with find, ls, rg -l or git ls-files`,

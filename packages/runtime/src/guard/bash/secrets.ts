@@ -7,13 +7,14 @@ import { Refusal } from "./refusal.ts";
 
 const FOLDERS =
   "\\.ssh|\\.gnupg|\\.aws|\\.azure|\\.kube|\\.docker|\\.password-store|\\.config/(gh|hub|gcloud|op|fly|configstore)|run/secrets|" +
-  "ssl/private|share/keyrings|\\.mozilla|\\.huggingface|\\.terraform\\.d|\\.fly|\\.netlify";
+  "ssl/private|share/keyrings|\\.mozilla|\\.config/(rclone|google-chrome|chromium)|\\.wrangler|\\.huggingface|\\.terraform\\.d|\\.fly|\\.netlify";
 const NAMES =
   "\\.netrc|_netrc|\\.pgpass|\\.my\\.cnf|\\.pypirc|\\.git-credentials|\\.htpasswd|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|\\.?credentials\\.json|" +
   "shadow-?|gshadow-?|sudoers|keyring|\\.vault-token|\\.envrc|\\.cargo/credentials|\\.npmrc|\\.yarnrc|\\.curlrc|\\.wgetrc|\\.boto|\\.s3cfg|" +
   "\\.codex/auth|\\.claude\\.json|git/credentials|\\.gem/credentials|huggingface/token|composer/auth|\\.m2/settings|" +
-  "\\.gradle/gradle|pip/pip\\.conf|NuGet\\.Config|\\.(bash|zsh|python|psql|mysql|node_repl)_history";
-const ENDINGS = "pem|p12|pfx|key|keystore|jks|kdbx|ovpn";
+  "ssh_host_\\w+_key|rclone\\.conf|\\.dev\\.vars|service-account|secrets?\\.ya?ml|terraform\\.tfstate|\\.dockerconfigjson|\\.?htpasswd|" +
+  "credentials|\\.composer/auth|\\.gradle/gradle|pip/pip\\.conf|NuGet\\.Config|\\.(bash|zsh|python|psql|mysql|node_repl)_history";
+const ENDINGS = "env|tfvars|pem|p12|pfx|key|keystore|jks|kdbx|ovpn";
 const SECRET = new RegExp(
   `(^|[/:])(${FOLDERS})(/|$)|(^|[/:])(${NAMES})(\\.\\w+)?$|[\\w*?-]\\.(${ENDINGS})$|` +
     "(^|[/:])\\.env(\\.(?!example$|sample$|template$|dist$|defaults?$|schema$)[\\w.-]+)?$",

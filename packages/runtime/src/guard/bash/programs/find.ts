@@ -49,12 +49,14 @@ const RUNNING: readonly string[] = ["-exec", "-execdir", "-ok", "-okdir"];
 const READERS: readonly string[] = ["sed", "awk", "gawk", "mawk", "jq", "file", "rg", "sort"];
 
 /** Stands for the names that are found: any number, none of them an option. */
-const FOUND: PlanWord = { text: "./*", pattern: true };
+export const FOUND: PlanWord = { text: "./*", pattern: true };
 
 /** Parts whose value people leave unquoted. What such a pattern expands to is never an option, so never an action. */
 const NAMES: readonly string[] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
 
-const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): number => {
+type Exec = { readonly end: number; readonly command: readonly PlanWord[] };
+
+const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): Exec => {
   if (words[at]?.text !== "-exec")
     throw new Refusal(`find ${words[at]?.text} is not read; pipe to xargs or use grep -r`);
   const end = words.findIndex(({ text }, index) => index > at && (text === ";" || text === "+"));
@@ -66,22 +68,27 @@ const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): 
   }
   if (command.some(({ pattern }) => pattern)) throw new Refusal("find -exec takes plain words");
   const given = command.slice(0, -1);
-  if (READERS.includes(given[0]?.text ?? "")) inner([...given, FOUND], false);
-  else inner(given, true);
-  return end + 1;
+  const isReader = READERS.includes(given[0]?.text ?? "");
+  const judged = isReader ? inner([...given, FOUND], false).slice(0, -1) : inner(given, true);
+  return { end: end + 1, command: [...judged, { text: "{}" }, ...words.slice(end, end + 1)] };
 };
 
-const readExpression = (words: readonly PlanWord[], inner: InnerCommand): void => {
+/** The words with each inner command as it may be run. */
+const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readonly PlanWord[] => {
+  const read: PlanWord[] = [];
   let at = 0;
   while (/^-[HLP]$/.test(words[at]?.text ?? "") && !words[at]?.pattern) at += 1;
   const isStart = (word: PlanWord | undefined): boolean => word !== undefined && !/^[-(!,)]/.test(word.text);
   while (at < words.length && isStart(words[at])) at += 1;
+  read.push(...words.slice(0, at));
   while (at < words.length) {
     const { text, pattern } = words[at] as PlanWord;
     if (pattern) throw new Refusal("quote the pattern that find shall match");
     if (WRITING.includes(text)) throw new Refusal(`find ${text} writes`, "write");
     if (RUNNING.includes(text)) {
-      at = readExec(words, at, inner);
+      const { end, command } = readExec(words, at, inner);
+      read.push(words[at] as PlanWord, ...command);
+      at = end;
       continue;
     }
     const takes = Object.hasOwn(PARTS, text) ? PARTS[text] : undefined;
@@ -94,8 +101,10 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): void =
     const [value] = values;
     if (value && text === "-printf") checkWidth("find -printf", value.text);
     if (value && /^-i?regex$/.test(text)) checkRepeats("find", value.text);
+    read.push(...words.slice(at, at + 1 + takes));
     at += 1 + takes;
   }
+  return read;
 };
 
 /** No link is handed to a program that reads contents: the test stands right before each -exec. */
@@ -111,10 +120,7 @@ const withoutLinks = (words: readonly PlanWord[]): readonly PlanWord[] => {
 
 export const findPrograms: ProgramTable = {
   find: program({
-    read: (words, inner) => {
-      readExpression(words, inner);
-      return withoutLinks(words);
-    },
+    read: (words, inner) => withoutLinks(readExpression(words, inner)),
     looksFor: (words) =>
       words.filter(({ text }, at) => /^\/(proc|sys|dev)(\/\*)?$/.test(text) && words[at - 1]?.text === "-path"),
   }),

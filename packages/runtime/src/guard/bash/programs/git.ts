@@ -50,6 +50,13 @@ const knownFormat = (given: Given): void => {
   }
 };
 
+/** Given two paths of which one lies outside, git compares them as they are, folders and all. */
+const insideRepository = ({ options, operands }: Given): void => {
+  const outside = operands.some(({ text, home }) => home || /^\/|(^|\/)\.\.(\/|$)/.test(text));
+  const asIs = options.some(({ name }) => name === "no-index");
+  if (outside && (asIs || operands.length > 1)) refuse("diff compares what is in the repository; use diff FILE FILE");
+};
+
 const NO_DRIVERS = ["--no-ext-diff", "--no-textconv"];
 const NO_SUBMODULES = "--ignore-submodules=all";
 
@@ -58,6 +65,7 @@ const diffRule: Subcommand = {
   valued: DIFF_VALUED,
   glued: DIFF_GLUED,
   long: `${DIFF} cached staged merge-base no-index ours theirs base`,
+  check: insideRepository,
   forced: [...NO_DRIVERS, NO_SUBMODULES],
 };
 
@@ -150,7 +158,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     dashed: "e",
     count: true,
     long:
-      "cached untracked no-index exclude-standard no-exclude-standard text ignore-case word-regexp invert-match full-name " +
+      "cached untracked exclude-standard text ignore-case word-regexp invert-match full-name " +
       "extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only " +
       "files-without-match null only-matching count color? no-color break heading show-function context= after-context= " +
       "before-context= function-context max-count= max-depth= threads= and or not all-match quiet recursive no-recursive no-textconv",

@@ -24,9 +24,10 @@ export const hintedPrograms: ProgramTable = {
   jar: never("jar starts a machine of its own; use unzip -l FILE"),
   ...all("apt apt-get", (name) => `${name} changes packages and its cache; use dpkg -l, dpkg -s PACKAGE`, "write"),
   "apt-cache": never("apt-cache writes its cache; use dpkg -l, dpkg -s PACKAGE"),
-  ...all("systemctl service", (name) => `${name} talks to services and needs approval; ps aux passes`, "write"),
+  ...all("systemctl service", (name) => `${name} talks to services and needs approval; ps aux passes`),
   journalctl: never("journalctl may show keys and needs approval"),
-  ...all("ss netstat lsof ip ifconfig", (name) => `${name} asks the network and needs approval; ps aux passes`),
+  ...all("netstat ifconfig", (name) => `${name} may look names up; use ss -tlnp, ip addr, ip route`),
+  lsof: never("lsof lists the files of all programs and needs approval; use ss -tlnp or ps aux"),
   ...all(
     "pytest tox nox jest vitest mocha eslint prettier ruff black mypy",
     (name) => `${name} runs code or settings of the project and needs approval`,

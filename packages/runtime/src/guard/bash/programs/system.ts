@@ -39,7 +39,27 @@ const readSeq = (words: readonly PlanWord[]): readonly PlanWord[] => {
   return words;
 };
 
+const IP = /^(a|ad|add|addr|addre|addres|address|l|li|lin|link|r|ro|rou|rout|route|n|ne|nei|neigh)$/;
+
+/** Shows addresses, links, routes and neighbours; anything else it could do changes them. */
+const readIp = (words: readonly PlanWord[]): readonly PlanWord[] => {
+  const plain = words.filter(({ text }) => !/^-(4|6|o|br|brief|s|d|j|json|p|c|color)$/.test(text));
+  const [object, verb, ...more] = plain;
+  const shows = verb === undefined || /^(show|list|ls)$/.test(verb.text);
+  const named = more.every(({ text, pattern }) => !pattern && /^[\w.@:-]+$/.test(text) && !text.startsWith("-"));
+  if (!object || !IP.test(object.text) || !shows || !named || more.length > 2)
+    throw new Refusal("ip may only show: ip addr, ip link, ip route show");
+  return words;
+};
+
 export const systemPrograms: ProgramTable = {
+  // Without -K, which ends connections, and without what looks names up.
+  ss: program({
+    flags: "tulnpa46xseoimHO",
+    long: "tcp udp listening numeric processes all ipv4 ipv6 summary",
+    most: 0,
+  }),
+  ip: program({ read: readIp }),
   true: quiet,
   false: quiet,
   ":": quiet,

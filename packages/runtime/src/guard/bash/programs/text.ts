@@ -220,7 +220,12 @@ export const textPrograms: ProgramTable = {
       "suppress-common-lines left-column exclude= color? no-dereference strip-trailing-cr show-c-function label= normal version",
     least: 2,
     most: 2,
-    check: smallNumbers("diff", "W", "width"),
+    check: both(smallNumbers("diff", "W", "width"), ({ options, operands }) => {
+      const has = (pattern: RegExp): boolean => options.some(({ name }) => pattern.test(name));
+      const broad = operands.some(({ text, home }) => home || /^\/|^\.*\/?$|^\.\.\//.test(text));
+      if (broad && has(/^(r|recursive)$/) && has(/^(N|new-file)$/))
+        throw new Refusal("diff -rN prints files that only one side has, keys too; name two folders of the project");
+    }),
   }),
   cmp: program({
     flags: "bls",

@@ -1,8 +1,10 @@
 /** Programs that run another one: the inner command must be allowed by itself. */
 
+import { NEEDS_WHOLE_NAMES } from "../feeding.ts";
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
+import { FOUND } from "./find.ts";
 import { type InnerCommand, type ProgramTable, program } from "./program.ts";
 import { smallNumbers } from "./widths.ts";
 
@@ -21,6 +23,9 @@ const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly Pl
   if (!name) return [...options, { text: "echo" }];
   smallNumbers("xargs", "P", "n", "L", "s", "max-procs", "max-args", "max-lines")({ options: given, operands });
   for (const { name: option, value = "" } of given) {
+    if (/^(d|delimiter)$/.test(option) && !/^(\\[n0]|\n)$/.test(value))
+      throw new Refusal("xargs -d takes '\\n' or '\\0'; other signs could make other names of those that were listed");
+    if (/^(P|max-procs)$/.test(option) && !/^([1-9]|1[0-6])$/.test(value)) throw new Refusal("xargs -P takes 1 to 16");
     if (
       option === "I" &&
       name.text === "jq" &&
@@ -30,7 +35,24 @@ const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly Pl
     if (option === "I" && (!PLACES.includes(value) || name.text.includes(value)))
       throw new Refusal("xargs -I takes {} and a plain program: xargs -I{} grep TEXT {}");
   }
-  return [...options, ...inner(operands, true)];
+  const isWhole = given.some(({ name: option }) => option === "0" || option === "null");
+  if (NEEDS_WHOLE_NAMES.includes(name.text) && !isWhole)
+    throw new Refusal(`${name.text} could take a name for an option; use find DIR … -exec ${name.text} … {} +`);
+  return [...options, ...innerOf(operands, { place: given.find(({ name: option }) => option === "I")?.value, inner })];
+};
+
+/** Names that turn up are no options: the runner hands over none that begins with a dash. */
+const innerOf = (
+  operands: readonly PlanWord[],
+  { place, inner }: { readonly place: string | undefined; readonly inner: InnerCommand },
+): readonly PlanWord[] => {
+  if (!NEEDS_WHOLE_NAMES.includes(operands[0]?.text ?? "")) return inner(operands, true);
+  if (place === undefined) return inner([...operands, FOUND], false).slice(0, -1);
+  const judged = inner(
+    operands.map((word) => (word.text === place ? FOUND : word)),
+    false,
+  );
+  return judged.map((word) => (word.text === FOUND.text && word.pattern ? { text: place } : word));
 };
 
 const PLACES: readonly string[] = ["{}", "%", "@"];

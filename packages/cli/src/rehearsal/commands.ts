@@ -1,0 +1,44 @@
+/** Shell commands made of words from a prompt.
+ *  Invariant: every word that came from outside is one quoted shell word, and none can be taken for an option.
+ *  Elsewhere: whether a command may run (the guard of @prefork/runtime). */
+
+/** Inside single quotes a shell reads every letter as itself. */
+export const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** A path as a word that no program takes for an option. */
+const pathWord = (path: string): string => quoted(path.startsWith("-") ? `./${path}` : path);
+
+const pathsAfterDashes = (paths: readonly string[]): string =>
+  paths.length === 0 ? "" : ` -- ${paths.map(pathWord).join(" ")}`;
+
+export const countLines = (paths: readonly string[]): string => `wc -l${pathsAfterDashes(paths)}`;
+
+export const lastLines = (count: number, path: string): string => `tail -n ${count}${pathsAfterDashes([path])}`;
+
+/** Files alone, without what git and package managers keep for themselves. */
+export const countFiles = ({ folder = ".", name }: { readonly folder?: string; readonly name?: string }): string =>
+  [
+    `find ${pathWord(folder)} -type f`,
+    ...(name === undefined ? [] : [`-name ${quoted(name)}`]),
+    "-not -path '*/.git/*' -not -path '*/node_modules/*' | wc -l",
+  ].join(" ");
+
+export const gitStatus = (): string => "git status --short --branch";
+
+export const gitBranch = (): string => "git branch --show-current";
+
+export const gitLog = (count: number, paths: readonly string[]): string =>
+  `git log --oneline -n ${count}${pathsAfterDashes(paths)}`;
+
+export const gitDiff = (staged: boolean, paths: readonly string[]): string =>
+  `git diff${staged ? " --staged" : ""}${pathsAfterDashes(paths)}`;
+
+export const gitShow = (revision: string): string =>
+  /^[\w./~^]+$/.test(revision) ? `git show --stat ${quoted(revision)}` : "git show --stat HEAD";
+
+export type Lines = { readonly from: number; readonly to: number };
+
+export const gitBlame = (path: string, lines?: Lines): string =>
+  `git blame${lines === undefined ? "" : ` -L ${lines.from},${lines.to}`}${pathsAfterDashes([path])}`;
+
+export const gitAuthors = (): string => "git shortlog -s -n HEAD";

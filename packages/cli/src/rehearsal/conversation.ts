@@ -1,0 +1,176 @@
+/** What has been said in this request, and what does it ask for now?
+ *  Invariant: reads the request alone and never fails on a wrong shape. Words of tools are never taken for words of the
+ *  user: only user text counts, and of that only what stands in no block of ours.
+ *  Elsewhere: what the prompt means (tasks.ts), summaries (summary.ts). */
+
+import { FORK_BOILERPLATE_TAG, FORK_DIRECTIVE_PREFIX, type Json, type JsonObject } from "@prefork/wire";
+import type { Call } from "./moves.ts";
+
+export type Result = { readonly text: string; readonly isError: boolean };
+export type MadeCall = Call & { readonly result: Result | undefined };
+
+export const objectOf = (value: Json | undefined): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+export const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+export const textOf = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+
+type Turn = {
+  readonly role: string;
+  readonly texts: readonly string[];
+  readonly calls: readonly (Call & { readonly id: string })[];
+  readonly results: ReadonlyMap<string, Result>;
+};
+
+const blocksOf = (content: Json | undefined): readonly JsonObject[] =>
+  typeof content === "string" ? [{ type: "text", text: content }] : listOf(content).map(objectOf);
+
+const partsOf = (block: JsonObject): readonly string[] =>
+  blocksOf(block.content).flatMap((part) => (part.type === "text" ? [textOf(part.text)] : []));
+
+const DIRECTIVE_START = `<${FORK_BOILERPLATE_TAG}>`;
+
+/** A directive may stand inside the last result, as a part of its own behind what the tool said. */
+const heldDirective = (parts: readonly string[]): readonly string[] =>
+  parts.length > 1 ? parts.slice(-1).filter((part) => part.startsWith(DIRECTIVE_START)) : [];
+
+const readTurn = (message: JsonObject): Turn => {
+  const blocks = blocksOf(message.content);
+  const results = blocks.filter(({ type }) => type === "tool_result");
+  const last = results.at(-1);
+  const held = last === undefined ? [] : heldDirective(partsOf(last));
+  return {
+    role: textOf(message.role),
+    texts: [...blocks.flatMap((block) => (block.type === "text" ? [textOf(block.text)] : [])), ...held],
+    calls: blocks.flatMap((block) =>
+      block.type === "tool_use"
+        ? [{ id: textOf(block.id), name: textOf(block.name), input: objectOf(block.input) }]
+        : [],
+    ),
+    results: new Map(
+      results.map((block) => {
+        const parts = partsOf(block);
+        const own = block === last && held.length > 0 ? parts.slice(0, -1) : parts;
+        return [textOf(block.tool_use_id), { text: own.join("\n"), isError: block.is_error === true }];
+      }),
+    ),
+  };
+};
+
+const TAGS =
+  /^\s*<(conventions|environment|section|note|earlier-conversation|last-message|todo-list|open-tasks|read-file|task-notification|system-reminder)(?:\s[^>]*)?>/;
+
+/** Nothing but blocks that we put beside the user's words, perhaps under a line of introduction. */
+const isOurs = (text: string): boolean => {
+  let rest = text.replace(/^[^\n<]*\n/, "");
+  for (let opened = TAGS.exec(rest); opened !== null; opened = TAGS.exec(rest)) {
+    const closing = `</${opened[1]}>`;
+    const end = rest.indexOf(closing);
+    if (end === -1) return false;
+    rest = rest.slice(end + closing.length);
+    if (rest.trim() === "") return true;
+  }
+  return false;
+};
+
+/** Text between a pair of tags, whatever their name. */
+const isTagged = (text: string): boolean => {
+  const name = /^<([a-z][\w-]*)[\s>]/.exec(text)?.[1];
+  return name !== undefined && text.trimEnd().endsWith(`</${name}>`);
+};
+
+/** What a parent is told of forks it has just started; it asks for nothing. */
+const LAUNCHED = /^async_launched\b/;
+
+/** Text that a person wrote, and not a block that we put beside it. */
+const isPrompt = (text: string): boolean =>
+  text.trim() !== "" && !isOurs(text) && !isTagged(text) && !LAUNCHED.test(text) && !text.startsWith(DIRECTIVE_START);
+
+/** What was piped in stands behind the words, as material. */
+const GIVEN_INPUT = /\s*<standard-input>[\s\S]*<\/standard-input>\s*$/;
+
+/** Asks for nothing new: the tasks before it, or those of a summary, go on. */
+const GO_ON = /^(?:go on|continue|proceed)\b(?!.*(?:`|\n))/i;
+
+const directiveIn = (text: string): string | undefined => {
+  if (!text.startsWith(DIRECTIVE_START)) return undefined;
+  const at = text.lastIndexOf(`\n${FORK_DIRECTIVE_PREFIX}`);
+  return at === -1 ? undefined : text.slice(at + 1 + FORK_DIRECTIVE_PREFIX.length).trim();
+};
+
+/** Blocks of one kind, with their insides. */
+export const taggedIn = (text: string, tag: string): readonly string[] =>
+  [...text.matchAll(new RegExp(`<${tag}(?:\\s[^>]*)?>\\s*([\\s\\S]*?)\\s*</${tag}>`, "g"))].map(
+    ([, inside]) => inside ?? "",
+  );
+
+export type Start =
+  | { readonly kind: "prompt"; readonly prompt: string }
+  /** Goes on from the summary of what was said before. */
+  | { readonly kind: "summary"; readonly summary: string }
+  /** Nothing but news of tasks. */
+  | { readonly kind: "news" };
+
+export type Exchange = {
+  readonly start: Start;
+  /** Calls made since it began, in order; a call without a result is still open. */
+  readonly calls: readonly MadeCall[];
+  /** What came in about tasks since it began. */
+  readonly notifications: readonly string[];
+};
+
+export type Conversation = {
+  readonly exchanges: readonly Exchange[];
+  /** This request is a fork's. */
+  readonly isFork: boolean;
+  /** The last text of the last message; what a directive to the whole conversation stands in. */
+  readonly lastText: string;
+  /** Where relative names start, if the request says so. */
+  readonly folder: string | undefined;
+  /** Every text of the user's side, in order: blocks of ours included. */
+  readonly userTexts: readonly string[];
+};
+
+type Begun = { readonly start: Start; readonly calls: MadeCall[]; readonly notifications: string[] };
+
+export const readConversation = (body: JsonObject): Conversation => {
+  const turns = listOf(body.messages).map((message) => readTurn(objectOf(message)));
+  const users = turns.filter(({ role }) => role === "user");
+  const exchanges: Begun[] = [];
+  turns.forEach((turn, index) => {
+    if (turn.role === "assistant") {
+      const after = turns[index + 1]?.results;
+      const made = turn.calls.map(({ id, name, input }) => ({ name, input, result: after?.get(id) }));
+      exchanges.at(-1)?.calls.push(...made);
+    }
+    if (turn.role !== "user") return;
+    const start = startOf(turn, exchanges.length > 0);
+    if (start !== undefined) exchanges.push({ start, calls: [], notifications: [] });
+    exchanges.at(-1)?.notifications.push(...newsIn(turn));
+  });
+  return {
+    exchanges,
+    isFork: users.some(({ texts }) => texts.some((text) => directiveIn(text) !== undefined)),
+    lastText: users.at(-1)?.texts.at(-1) ?? "",
+    folder: users.flatMap(({ texts }) => texts.flatMap(folderIn)).at(-1),
+    userTexts: users.flatMap(({ texts }) => texts),
+  };
+};
+
+const folderIn = (text: string): readonly string[] => {
+  const [environment = ""] = isPrompt(text) ? [] : taggedIn(text, "environment");
+  return /^Working folder: (\/.*)$/m.exec(environment)?.slice(1) ?? [];
+};
+
+const newsIn = ({ texts }: Turn): readonly string[] =>
+  texts.filter((text) => !isPrompt(text)).flatMap((text) => taggedIn(text, "task-notification"));
+
+/** What an exchange begins with, if one begins here. */
+const startOf = (turn: Turn, hasEarlier: boolean): Start | undefined => {
+  const directive = turn.texts.map(directiveIn).findLast((text) => text !== undefined);
+  const prompt = directive ?? turn.texts.findLast(isPrompt)?.replace(GIVEN_INPUT, "");
+  const [summary] = turn.texts.flatMap((text) => taggedIn(text, "earlier-conversation"));
+  const goesOn = prompt === undefined || GO_ON.test(prompt);
+  if (goesOn && summary !== undefined) return { kind: "summary", summary };
+  if (prompt !== undefined && !(goesOn && hasEarlier)) return { kind: "prompt", prompt };
+  return newsIn(turn).length > 0 && turn.results.size === 0 ? { kind: "news" } : undefined;
+};

@@ -1,0 +1,46 @@
+/** What a task asks for, as data: the calls that would do it, and what to make of their results.
+ *  Invariant: a move holds everything it needs; nothing is looked up later.
+ *  Elsewhere: reading a prompt (tasks.ts, reading-moves.ts, changing-moves.ts), making a move (work.ts). */
+
+import type { JsonObject } from "@prefork/wire";
+
+export type Call = { readonly name: string; readonly input: JsonObject };
+
+/** A call that changes nothing by itself, and how its result is to be told. */
+export type Look = Call & { readonly about: "search" | "names" | "count" | "list" | "read" | "run" };
+
+export type Change =
+  | { readonly kind: "replace"; readonly old: string; readonly new: string; readonly all: boolean }
+  | { readonly kind: "append"; readonly text: string }
+  /** `over`: a file that is there already may be replaced. */
+  | { readonly kind: "write"; readonly text: string; readonly over: boolean };
+
+export type Move =
+  /** All calls at once, in one turn. */
+  | { readonly kind: "look"; readonly looks: readonly Look[] }
+  | { readonly kind: "change"; readonly path: string; readonly change: Change }
+  | { readonly kind: "remember"; readonly items: readonly string[] }
+  | { readonly kind: "fork"; readonly items: readonly string[] }
+  | { readonly kind: "unknown"; readonly text: string };
+
+export const look = (...looks: readonly Look[]): Move => ({ kind: "look", looks });
+
+export const bash = (command: string, extras: JsonObject = {}): Look => ({
+  name: "Bash",
+  input: { command, ...extras },
+  about: "run",
+});
+
+/** What a person can write so that it is followed. */
+export const FORMS: readonly string[] = [
+  "find `text` in src · where is name used · where is name defined",
+  "read src/a.ts lines 10-20 · show the first 5 lines of README.md",
+  "list *.ts files in src · which files contain `text`",
+  "count lines in src/a.ts · count TODOs in src · how many files are in docs",
+  "run `command`",
+  "git status · show the last 5 commits · what changed in src/a.ts · who wrote src/a.ts",
+  "replace `old` with `new` in src/a.ts · rename oldName to newName in src/a.ts · append `text` to notes.md",
+  "create file notes.md with: (a fenced text)",
+  "remember to do something · plan: this; that",
+  "in parallel: (a list of tasks)",
+];

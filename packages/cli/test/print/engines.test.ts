@@ -1,0 +1,133 @@
+/** Who answers: chosen by flags and environment, and named where nobody asked for it. */
+
+import assert from "node:assert/strict";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { say, startSimulator } from "@prefork/wire/simulator";
+import { openGround, parsedLines, resultIn } from "./ground.ts";
+
+const NO_KEY =
+  "prefork: no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it\n";
+const keyless = { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" };
+
+test("--model is what is asked for and what is billed", async () => {
+  await using ground = await openGround();
+  const { code, out } = await ground.prefork(["-p", "--model", "claude-opus-4-6", "--output-format", "json", "speak"]);
+  assert.deepEqual([code, resultIn(out).model], [0, "claude-opus-4-6"]);
+  assert.deepEqual(
+    ground.simulator.ledger().map(({ model }) => model),
+    ["claude-opus-4-6"],
+  );
+});
+
+test("--base-url wins over ANTHROPIC_BASE_URL", async () => {
+  await using ground = await openGround(() => say("from the variable"));
+  await using other = await startSimulator({ script: () => say("from the flag") });
+  assert.equal((await ground.prefork(["-p", "speak"])).out, "from the variable\n");
+  assert.equal((await ground.prefork(["-p", "--base-url", other.url, "speak"])).out, "from the flag\n");
+  assert.deepEqual([ground.simulator.ledger().length, other.ledger().length], [1, 1]);
+});
+
+test("without a key it says so, and the embedded engine works with real tools", async () => {
+  await using ground = await openGround();
+  ground.put("notes.txt", "first\nsecond\n");
+  const { code, out, err } = await ground.prefork(["-p", "1. count lines in notes.txt\n2. read notes.txt"], {
+    env: keyless,
+  });
+  assert.deepEqual([code, err], [0, NO_KEY]);
+  assert.equal(
+    out,
+    [
+      "[rehearsal engine: no language model is behind this answer]",
+      "",
+      "1. count lines in notes.txt",
+      "   Bash `wc -l -- 'notes.txt'`: exit code 0",
+      "     2 notes.txt",
+      "",
+      "2. read notes.txt",
+      "   Read notes.txt: lines 1 to 2",
+      "     1\tfirst",
+      "     2\tsecond",
+      "",
+    ].join("\n"),
+  );
+  assert.deepEqual(ground.simulator.ledger(), []);
+});
+
+test("the embedded engine that was asked for is not explained, but named in every result", async () => {
+  await using ground = await openGround();
+  const argv = ["-p", "--provider", "rehearsal", "--output-format", "stream-json", "git status"];
+  const { code, out, err } = await ground.prefork(argv);
+  assert.deepEqual([code, err], [0, ""]);
+  const lines = parsedLines(out);
+  assert.deepEqual([lines[0]?.engine, lines.at(-1)?.engine], ["rehearsal", "rehearsal"]);
+  assert.deepEqual(ground.simulator.ledger(), []);
+});
+
+test("what cannot answer is refused in one line", async () => {
+  await using ground = await openGround();
+  const wrong: readonly (readonly [readonly string[], string])[] = [
+    [
+      ["--provider", "anthropic"],
+      "--provider anthropic needs ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or --base-url of an endpoint without a key",
+    ],
+    [
+      ["--provider", "oracle"],
+      "option '--provider <name>' argument 'oracle' is invalid. Allowed choices are anthropic, rehearsal.",
+    ],
+    [["--base-url", "localhost:1"], '--base-url must start with http:// or https://, not "localhost:1"'],
+  ];
+  for (const [flags, complaint] of wrong)
+    assert.deepEqual(await ground.prefork(["-p", ...flags, "speak"], { env: keyless }), {
+      ...{ code: 2, out: "", err: `prefork: ${complaint}\n` },
+    });
+});
+
+/** An endpoint that takes no key, and remembers which it was given. */
+const refusing = async (): Promise<
+  AsyncDisposable & { readonly url: string; readonly seen: IncomingHttpHeaders[] }
+> => {
+  const seen: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers);
+    request.resume();
+    response.writeHead(401, { "content-type": "application/json" });
+    response.end('{"type":"error","error":{"type":"authentication_error","message":"this key opens nothing"}}');
+  });
+  await new Promise<void>((done) => void server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  return {
+    seen,
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: () => new Promise((done) => void server.close(() => done())),
+  };
+};
+
+test("keys come from the environment, go into the header of their kind, and are never shown", async () => {
+  await using ground = await openGround();
+  await using endpoint = await refusing();
+  const given: readonly Readonly<Record<string, string>>[] = [
+    { ANTHROPIC_API_KEY: "sk-one", ANTHROPIC_AUTH_TOKEN: "" },
+    { ANTHROPIC_API_KEY: "", ANTHROPIC_AUTH_TOKEN: "token-two" },
+    { ANTHROPIC_API_KEY: " sk-one ", ANTHROPIC_AUTH_TOKEN: "token-two" },
+    { ANTHROPIC_API_KEY: "", ANTHROPIC_AUTH_TOKEN: "" },
+  ];
+  for (const env of given) {
+    const { code, out, err } = await ground.prefork(["-p", "speak"], {
+      env: { ...env, ANTHROPIC_BASE_URL: endpoint.url },
+    });
+    assert.deepEqual([code, out], [1, ""]);
+    assert.match(err, /^prefork: stopped: .*this key opens nothing.* \(--resume [0-9a-f]{10} goes on\)\n$/);
+    assert.doesNotMatch(err, /sk-one|token-two/);
+  }
+  assert.deepEqual(
+    endpoint.seen.map(({ "x-api-key": key, authorization }) => [key, authorization]),
+    [
+      ["sk-one", undefined],
+      [undefined, "Bearer token-two"],
+      ["sk-one", undefined],
+      [undefined, undefined],
+    ],
+  );
+});

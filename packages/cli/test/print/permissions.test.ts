@@ -1,0 +1,207 @@
+/** What may run without anybody to ask: modes, rules, settings, folders and trust. */
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { callTools, type SimScript, say, type ToolCall, toolResults } from "@prefork/wire/simulator";
+import { folderIn, type Ground, openGround } from "./ground.ts";
+
+/** Makes these calls in one turn, in the folder that it is told of, then says what came of each. */
+const calling =
+  (...calls: readonly ToolCall[]): SimScript =>
+  (request) => {
+    const results = toolResults(request);
+    const located = JSON.stringify(calls).replaceAll("$FOLDER", folderIn(request.body));
+    return results.length === 0
+      ? callTools(JSON.parse(located) as readonly ToolCall[])
+      : say(results.map(({ text, isError }) => `${isError ? "no" : "yes"}: ${text}`).join("\n"));
+  };
+
+const write: ToolCall = { name: "Write", input: { file_path: "$FOLDER/made.txt", content: "made\n" } };
+const touch: ToolCall = { name: "Bash", input: { command: "touch touched.txt" } };
+
+const made = (ground: Ground): readonly boolean[] => [
+  existsSync(ground.at("made.txt")),
+  existsSync(ground.at("touched.txt")),
+];
+
+test("what would be asked is denied, and the answer names the rule that is missing", async () => {
+  await using ground = await openGround(calling(write, touch));
+  const { code, out, err } = await ground.prefork(["-p", "change things"]);
+  const denials = [
+    `Not allowed: Write changes ${ground.at("made.txt")}; there is nobody to ask, and the rule Write(/${ground.at("made.txt")}) would allow it`,
+    "Not allowed: not provably read-only: touch changes something; there is nobody to ask, and the rule Bash(touch touched.txt) would allow it",
+  ];
+  assert.equal(code, 0);
+  assert.equal(out, `no: ${denials[0]}\nno: ${denials[1]}\n`);
+  assert.equal(err, `prefork: Write: ${denials[0]}\nprefork: Bash: ${denials[1]}\n`);
+  assert.deepEqual(made(ground), [false, false]);
+});
+
+test("the rules that denials name allow just these calls", async () => {
+  await using ground = await openGround(calling(write, touch));
+  const rules = ["--allow", `Write(/${ground.at("made.txt")})`, "--allow", "Bash(touch touched.txt)"];
+  const { code, err } = await ground.prefork(["-p", ...rules, "change things"]);
+  assert.deepEqual([code, err, made(ground)], [0, "", [true, true]]);
+});
+
+const modes: Readonly<Record<string, readonly [boolean, boolean]>> = {
+  default: [false, false],
+  "accept-edits": [true, false],
+  plan: [false, false],
+  bypass: [true, true],
+};
+
+test("each permission mode lets through what it says", async () => {
+  for (const [mode, expected] of Object.entries(modes)) {
+    await using ground = await openGround(calling(write, touch));
+    const { code } = await ground.prefork(["-p", "--permission-mode", mode, "change things"]);
+    assert.deepEqual([mode, code, made(ground)], [mode, 0, expected]);
+  }
+});
+
+test("--deny wins over --allow and over every mode", async () => {
+  await using ground = await openGround(calling(write, touch));
+  const rules = ["--allow", "Bash(touch:*)", "--deny", "Bash(touch:*)", "--deny", "Write"];
+  const { err } = await ground.prefork(["-p", "--permission-mode", "bypass", ...rules, "change things"]);
+  assert.equal(
+    err,
+    "prefork: Write: Not allowed: denied by Write (the command line)\nprefork: Bash: Not allowed: denied by Bash(touch:*) (the command line)\n",
+  );
+  assert.deepEqual(made(ground), [false, false]);
+});
+
+test("a mode or a rule that is none is refused before anything is sent", async () => {
+  await using ground = await openGround();
+  const wrong: readonly (readonly [readonly string[], string])[] = [
+    [["--permission-mode", "yolo"], "--permission-mode yolo is not known; use default, accept-edits, plan, bypass"],
+    [["--allow", "Bsh"], 'the command line: "Bsh" names no known tool; did you mean Bash?'],
+    [["--deny", "Bash(a | b)"], 'the command line: "Bash(a | b)" must name one simple command, without | && ; or $( )'],
+  ];
+  for (const [flags, complaint] of wrong)
+    assert.deepEqual(await ground.prefork(["-p", ...flags, "speak"]), {
+      code: 2,
+      out: "",
+      err: `prefork: ${complaint}\n`,
+    });
+  assert.deepEqual(ground.simulator.ledger(), []);
+  assert.match((await ground.prefork(["sessions", "--all"])).out, /^There are no sessions\.$/m);
+});
+
+test("--cwd is where tools work, and --add-dir makes another folder part of it", async () => {
+  const look: SimScript = (request) => {
+    const beside = folderIn(request.body).replace(/inner$/, "beside/notes.txt");
+    return calling(...["here.txt", beside].map((path) => ({ name: "Read", input: { file_path: path } })))(request);
+  };
+  await using ground = await openGround(look);
+  ground.put("inner/here.txt", "here\n");
+  ground.put("beside/notes.txt", "there\n");
+  const cwd = ["--cwd", ground.at("inner")];
+  const without = await ground.prefork(["-p", ...cwd, "look"]);
+  assert.match(without.out, /^yes: 1\there\nno: Not allowed: .*beside\/notes\.txt is outside the workspace; .*\n$/);
+  const with_ = await ground.prefork(["-p", ...cwd, "--add-dir", ground.at("beside"), "look"]);
+  assert.deepEqual(with_, { code: 0, out: "yes: 1\there\nyes: 1\tthere\n", err: "" });
+});
+
+test("a folder that is not there is named with its flag", async () => {
+  await using ground = await openGround();
+  const file = ground.put("file.txt", "");
+  const gone = ground.at("gone");
+  for (const [flag, path, complaint] of [
+    ["--cwd", gone, `--cwd ${gone}: there is no such folder`],
+    ["--add-dir", gone, `--add-dir ${gone}: there is no such folder`],
+    ["--cwd", file, `--cwd ${file} is no folder`],
+  ] as const)
+    assert.deepEqual(await ground.prefork(["-p", flag, path, "speak"]), {
+      code: 2,
+      out: "",
+      err: `prefork: ${complaint}\n`,
+    });
+});
+
+const userSettings = (ground: Ground, text: string): string => {
+  const path = join(ground.home, ".prefork", "settings.json");
+  mkdirSync(join(ground.home, ".prefork"), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+};
+
+test("the user's own settings hold, and the command line is said last", async () => {
+  await using ground = await openGround(calling(write));
+  userSettings(ground, '{ "permissions": { "mode": "accept-edits" } }');
+  await ground.prefork(["-p", "--permission-mode", "plan", "change things"]);
+  assert.deepEqual(made(ground), [false, false]);
+  await ground.prefork(["-p", "change things"]);
+  assert.deepEqual(made(ground), [true, false]);
+});
+
+test("a broken settings file is one line with its places, and nothing is sent", async () => {
+  await using ground = await openGround();
+  const path = userSettings(ground, '{\n  "permissions": {\n    "alow": [],\n    "mode": "bypass"\n  }\n}\n');
+  assert.deepEqual(await ground.prefork(["-p", "speak"]), {
+    code: 2,
+    out: "",
+    err: `prefork: ${path}:4:5: permissions.mode: must be one of "default", "accept-edits", "plan"; bypass is chosen by a flag at each start, never by a file; ${path}:3:5: permissions.alow: unknown field; did you mean allow?\n`,
+  });
+  userSettings(ground, '{\n  "permissions": {\n');
+  const { code, err } = await ground.prefork(["-p", "speak"]);
+  assert.deepEqual([code, err], [2, `prefork: ${path}:3:1: not JSON: close brace expected\n`]);
+  assert.deepEqual(ground.simulator.ledger(), []);
+});
+
+test("settings of a folder count once it is trusted, and no longer when they change", async () => {
+  await using ground = await openGround(calling({ name: "Read", input: { file_path: "notes.txt" } }));
+  ground.put("notes.txt", "text\n");
+  const path = ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(notes.txt)"]}}');
+  const look = (): ReturnType<Ground["prefork"]> => ground.prefork(["-p", "look"]);
+  const seen = { code: 0, out: "yes: 1\ttext\n" };
+  const unused = "prefork: settings of this folder are not used: .prefork/settings.json";
+  assert.deepEqual(await look(), { ...seen, err: `${unused} is not trusted (prefork trust)\n` });
+
+  assert.deepEqual(await ground.prefork(["trust", "--show", ground.work]), {
+    ...{ code: 0, err: "", out: `${ground.work}: .prefork/settings.json\nIt is not trusted.\n` },
+  });
+  const trusted = await ground.prefork(["trust", ground.work]);
+  assert.equal(
+    trusted.out,
+    `${ground.work}: .prefork/settings.json\nTrusted as it is now; what changes later is asked about again.\n`,
+  );
+  const denied = `Not allowed: denied by Read(notes.txt) (${path})`;
+  assert.deepEqual(await look(), { code: 0, out: `no: ${denied}\n`, err: `prefork: Read: ${denied}\n` });
+  assert.equal((await ground.prefork(["trust", "--list"])).out, `${ground.work}\n`);
+
+  ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(other.txt)"]}}');
+  assert.deepEqual(await look(), { ...seen, err: `${unused} changed since you trusted it (prefork trust)\n` });
+  await ground.prefork(["trust", ground.work]);
+  assert.deepEqual(await look(), { ...seen, err: "" });
+
+  assert.equal((await ground.prefork(["trust", "--revoke", ground.work])).out, `${ground.work} is not trusted.\n`);
+  assert.deepEqual(await look(), { ...seen, err: `${unused} is not trusted (prefork trust)\n` });
+  assert.equal((await ground.prefork(["trust", "--list"])).out, "No folder is trusted.\n");
+});
+
+test("a trusted folder can forbid and not allow", async () => {
+  await using ground = await openGround(calling(touch));
+  const path = ground.put(".prefork/settings.json", '{"permissions":{"allow":["Bash(touch:*)"]}}');
+  await ground.prefork(["trust", ground.work]);
+  const { err } = await ground.prefork(["-p", "change things"]);
+  assert.match(err, new RegExp(`^prefork: ${path}: permissions.allow: only your own settings .* left out\n`));
+  assert.deepEqual(made(ground), [false, false]);
+});
+
+test("a folder that is not there cannot be trusted", async () => {
+  await using ground = await openGround();
+  const gone = ground.at("gone");
+  assert.deepEqual(await ground.prefork(["trust", gone]), {
+    ...{ code: 2, out: "", err: `prefork: ${gone}: there is no such file or folder\n` },
+  });
+});
+
+test("commands see the environment without the keys", async () => {
+  await using ground = await openGround(
+    calling({ name: "Bash", input: { command: 'echo "[$ANTHROPIC_API_KEY] [$GREETING]" >seen.txt' } }),
+  );
+  await ground.prefork(["-p", "--permission-mode", "bypass", "look"], { env: { GREETING: "hello" } });
+  assert.equal(ground.read("seen.txt"), "[] [hello]\n");
+});

@@ -1,0 +1,105 @@
+/** `prefork -p` as a process among others: interrupts, pipes that break, and what is left behind. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as after } from "node:timers/promises";
+import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";
+
+const until = async (isSo: () => boolean): Promise<void> => {
+  for (let waited = 0; !isSo(); waited += 20) {
+    assert.ok(waited < 60_000, "it did not come to that");
+    await after(20);
+  }
+};
+
+const interrupted = (started: Started, signal: NodeJS.Signals): Started["ended"] => {
+  started.child.kill(signal);
+  return started.ended;
+};
+
+test("an interrupt while the model speaks ends with 130, and the session goes on with what was said", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  let isAsked = false;
+  const script: SimScript = (request) => {
+    const words = lastUserText(request);
+    if (words !== "speak long") return say(`heard ${words}`);
+    isAsked = true;
+    return { ...say("too late"), hold: released };
+  };
+  await using ground = await openGround(script);
+  const started = ground.start(["-p", "--output-format", "json", "speak long"]);
+  await until(() => isAsked);
+  const { code, signal, out, err } = await interrupted(started, "SIGINT");
+  release();
+  const { end, is_error, session_id, num_turns } = resultIn(out);
+  assert.deepEqual(
+    { code, signal, err, end, is_error, num_turns },
+    {
+      ...{ code: 130, signal: null, err: "", end: "aborted", is_error: true, num_turns: 1 },
+    },
+  );
+  const again = await ground.prefork(["-p", "--continue", "--output-format", "json", "go on"]);
+  assert.deepEqual(
+    [again.code, resultIn(again.out).session_id, resultIn(again.out).result],
+    [...[0, session_id, "heard go on"]],
+  );
+});
+
+/** Longer than anybody waits, and like no other on this machine. */
+const SLEEP = `sleep ${1_000_000 + process.pid}`;
+
+/** Starts a command that ends by itself only after days, with another below it. */
+const sleeper: SimScript = (request) => {
+  const [result] = toolResults(request);
+  if (result === undefined && lastUserText(request) !== "go on")
+    return callTools([{ name: "Bash", input: { command: `${SLEEP} & ${SLEEP}` } }]);
+  return say(`heard ${lastUserText(request)}`);
+};
+
+test("an interrupt while a command runs leaves no process, and the session goes on", async () => {
+  await using ground = await openGround(sleeper);
+  const started = ground.start(["-p", "--permission-mode", "bypass", "wait"]);
+  await until(() => processesWith(SLEEP).length >= 2);
+  const { code, signal, out, err } = await interrupted(started, "SIGINT");
+  assert.deepEqual([code, signal, out], [130, null, ""]);
+  assert.match(err, /^prefork: stopped: interrupted \(--resume \w+ goes on\)\n$/);
+  assert.deepEqual(processesWith(SLEEP), []);
+  const again = await ground.prefork(["-p", "-c", "go on"]);
+  assert.deepEqual(again, { code: 0, out: "heard go on\n", err: "" });
+  const results = ground
+    .bodies()
+    .flatMap((body) => JSON.stringify(body).match(/\[interrupted; above is what[^"]*/g) ?? []);
+  assert.deepEqual(results, ["[interrupted; above is what it had printed]"]);
+});
+
+test("SIGTERM ends it in order too, and until then nobody else writes in the session", async () => {
+  await using ground = await openGround(sleeper);
+  const started = ground.start(["-p", "--permission-mode", "bypass", "--output-format", "json", "wait"]);
+  await until(() => processesWith(SLEEP).length >= 2);
+  const other = await ground.prefork(["-p", "-c", "go on"]);
+  assert.deepEqual([other.code, other.out], [2, ""]);
+  const { pid } = started.child;
+  assert.match(other.err, new RegExp(`^prefork: session \\w+ is in use by process ${pid}; end it there, or .*\n$`));
+  const { code, out } = await interrupted(started, "SIGTERM");
+  assert.deepEqual([code, resultIn(out).end], [130, "aborted"]);
+  assert.deepEqual(processesWith(SLEEP), []);
+});
+
+test("a reader that leaves early ends the run quietly, with everything it had started", async () => {
+  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+  await using ground = await openGround(async (request) => {
+    await left;
+    return sleeper(request);
+  });
+  const argv = ["-p", "--permission-mode", "bypass", "--output-format", "stream-json", "wait"];
+  const { child, ended, out } = ground.start(argv);
+  await until(() => out().includes("\n"));
+  child.stdout?.destroy();
+  leave();
+  const { code, signal, err } = await ended;
+  assert.deepEqual([code, signal, err], [0, null, ""]);
+  assert.equal(parsedLines(`${out().split("\n")[0]}\n`)[0]?.type, "session_opened");
+  assert.deepEqual(processesWith(SLEEP), []);
+  assert.deepEqual(await ground.prefork(["-p", "-c", "go on"]), { code: 0, out: "heard go on\n", err: "" });
+});

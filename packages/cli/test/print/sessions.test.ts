@@ -1,0 +1,210 @@
+/** Going on with what was said before, and what is kept of it. */
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { anthropicEngine, createSession } from "@prefork/runtime";
+import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { type Ground, openGround, parsedLines, resultIn } from "./ground.ts";
+
+const hearing: SimScript = (request) => say(`heard ${lastUserText(request)}`);
+
+const idOf = async (ground: Ground, ...argv: readonly string[]): Promise<string> => {
+  const { code, out, err } = await ground.prefork(["-p", "--output-format", "json", ...argv]);
+  assert.deepEqual([code, err], [0, ""]);
+  return String(resultIn(out).session_id);
+};
+
+/** Every request after the first read all of the one before it. */
+const assertWarm = (ground: Ground): void => {
+  const rows = ground.simulator.ledger();
+  assert.deepEqual(
+    rows.map(({ read, missCause }) => [read, missCause]),
+    [0, ...rows.map(({ promptTokens }) => promptTokens)].slice(0, -1).map((tokens) => [tokens, null]),
+  );
+};
+
+test("--continue goes on with the last session of the folder, and pays for nothing twice", async () => {
+  await using ground = await openGround(hearing);
+  const first = await idOf(ground, "one");
+  assert.equal(await idOf(ground, "--continue", "two"), first);
+  assert.equal(await idOf(ground, "-c", "three"), first);
+  assert.equal(await idOf(ground, "--resume", "--", "four"), first);
+  assertWarm(ground);
+});
+
+test("each folder has its own last session, whichever link leads to it", async () => {
+  await using ground = await openGround(hearing);
+  mkdirSync(ground.at("other"));
+  symlinkSync(ground.work, ground.at("other/link"));
+  const first = await idOf(ground, "one");
+  const other = await idOf(ground, "--cwd", ground.at("other"), "two");
+  assert.notEqual(other, first);
+  assert.equal(await idOf(ground, "-c", "three"), first);
+  assert.equal(await idOf(ground, "--cwd", ground.at("other/link"), "-c", "four"), first);
+});
+
+test("--resume takes an id, or as much of it as is needed", async () => {
+  await using ground = await openGround(hearing);
+  const [first, second] = [await idOf(ground, "one"), await idOf(ground, "two")];
+  assert.equal(await idOf(ground, "--resume", first, "three"), first);
+  const length = [...first].findIndex((letter, at) => letter !== second[at]) + 1;
+  assert.equal(await idOf(ground, "-r", first.slice(0, length), "four"), first);
+});
+
+test("a session is not taken into another folder, unless its own is gone", async () => {
+  await using ground = await openGround(hearing);
+  for (const name of ["one", "two"]) mkdirSync(ground.at(name));
+  const [one, two] = [ground.at("one"), ground.at("two")];
+  const id = await idOf(ground, "--cwd", one, "speak");
+  assert.deepEqual(await ground.prefork(["-p", "--cwd", two, "--resume", id, "speak"]), {
+    ...{ code: 2, out: "", err: `prefork: session ${id} belongs to ${one}; --cwd ${one} goes on there\n` },
+  });
+  rmdirSync(one);
+  assert.equal(await idOf(ground, "--cwd", two, "--resume", id, "speak"), id);
+});
+
+/** A session with an id of our choice, still open. */
+const openSession = (ground: Ground, id: string): ReturnType<typeof createSession> =>
+  createSession({
+    engine: anthropicEngine({ baseUrl: ground.simulator.url, credential: { kind: "api-key", value: "any" } }),
+    cwd: ground.work,
+    home: ground.home,
+    environment: ground.env,
+    ids: { next: (kind) => `${kind}-${id}` },
+  });
+
+test("an id that is unknown or of several sessions is refused with what is known", async () => {
+  await using ground = await openGround(hearing);
+  for (const id of ["abc1", "abc2"]) await (await openSession(ground, id)).close();
+  const refusals: readonly (readonly [readonly string[], string])[] = [
+    [["--resume", "abc", "speak"], "2 sessions begin with abc: abc1, abc2"],
+    [["--resume", "xyz", "speak"], "there is no session xyz"],
+    [["--resume=", "speak"], "there is no session"],
+    [
+      ["--resume", "go on please"],
+      'there is no session go on please; to go on with the last session give the prompt first: prefork -p "…" --resume',
+    ],
+  ];
+  for (const [argv, complaint] of refusals)
+    assert.deepEqual(await ground.prefork(["-p", ...argv]), { code: 2, out: "", err: `prefork: ${complaint}\n` });
+  const empty = ground.at("empty");
+  mkdirSync(empty);
+  assert.deepEqual(await ground.prefork(["-p", "--cwd", empty, "-c", "speak"]), {
+    ...{ code: 2, out: "", err: `prefork: there is no session of ${empty} to go on with\n` },
+  });
+  assert.deepEqual(ground.simulator.ledger(), []);
+});
+
+test("a session that somebody writes in is refused, with who it is", async () => {
+  await using ground = await openGround(hearing);
+  await using session = await openSession(ground, "held");
+  await session.prompt("one").result();
+  const refusal = `session held is in use by this process (${process.pid}); end it there, or start another session`;
+  for (const argv of [
+    ["-p", "--resume", "held", "two"],
+    ["-p", "-c", "two"],
+    ["sessions", "delete", "held"],
+  ])
+    assert.deepEqual(await ground.prefork(argv), { code: 2, out: "", err: `prefork: ${refusal}\n` });
+  const { out } = await ground.prefork(["sessions", "--all", "--json"]);
+  assert.deepEqual(
+    parsedLines(out).map(({ id, turns, firstPrompt, cwd }) => ({ id, turns, firstPrompt, cwd })),
+    [{ id: "held", turns: 1, firstPrompt: "one", cwd: ground.work }],
+  );
+  assert.match((await ground.prefork(["sessions", "--all"])).out, new RegExp(`open in process ${process.pid}\\)`));
+});
+
+test("another model goes on with the conversation in an epoch of its own", async () => {
+  await using ground = await openGround(hearing);
+  const id = await idOf(ground, "one");
+  assert.equal(await idOf(ground, "-c", "--model", "claude-opus-4-6", "two"), id);
+  const { out } = await ground.prefork(["sessions", "show", id, "--json"]);
+  const { epoch, model, turns } = resultIn(out);
+  assert.deepEqual({ epoch, model, turns }, { epoch: 2, model: "claude-opus-4-6", turns: 2 });
+});
+
+test("sessions are listed, the last used first", async () => {
+  await using ground = await openGround(hearing);
+  assert.equal((await ground.prefork(["sessions", "--all"])).out, "There are no sessions.\n");
+  const [first, second] = [await idOf(ground, "the first prompt"), await idOf(ground, "the second")];
+  const { out } = await ground.prefork(["sessions", "list", "--all"]);
+  const [title = "", , ...rows] = out.trimEnd().split("\n");
+  assert.match(title, /^id +last used \(UTC\) +turns +size +folder +first prompt/);
+  assert.deepEqual(
+    rows.map((row) => row.split(/ {2,}/)).map(([id, , turns, , folder, prompt]) => [id, turns, folder, prompt]),
+    [
+      [second, "1", ground.work, "the second"],
+      [first, "1", ground.work, "the first prompt"],
+    ],
+  );
+});
+
+const working: SimScript = (request) =>
+  toolResults(request).length === 0
+    ? callTools([{ name: "Read", input: { file_path: "notes.txt" } }], "I look.")
+    : say("It is *short*.");
+
+test("a session is shown as what it has come to", async () => {
+  await using ground = await openGround(working);
+  ground.put("notes.txt", "text\n");
+  const id = await idOf(ground, "look at notes.txt");
+  const { out } = await ground.prefork(["sessions", "show", id.slice(0, 6), "--json"]);
+  const { lastUsed, usd, ...facts } = resultIn(out);
+  const rows = ground.simulator.ledger();
+  const sum = (pick: (row: (typeof rows)[number]) => number): number => rows.reduce((all, row) => all + pick(row), 0);
+  assert.match(String(lastUsed), /^\d{4}-\d\d-\d\d \d\d:\d\d$/);
+  assert.equal(Number(usd).toFixed(9), sum(({ billed }) => billed.usd ?? 0).toFixed(9));
+  assert.deepEqual(facts, {
+    ...{ id, folder: ground.work, model: "claude-sonnet-5", epoch: 1, turns: 2 },
+    promptTokens: sum(({ promptTokens }) => promptTokens),
+    readFromCache: sum(({ read }) => read),
+    outputTokens: sum(({ output }) => output),
+    ...{ openCalls: 0, forks: [], problems: [] },
+  });
+  assert.match((await ground.prefork(["sessions", "show", id])).out, /^forks +none$/m);
+});
+
+test("a session is exported as Markdown, and over no file that is there", async () => {
+  await using ground = await openGround(working);
+  ground.put("notes.txt", "text\n");
+  const id = await idOf(ground, "look at notes.txt");
+  const { out } = await ground.prefork(["sessions", "export", id]);
+  for (const part of ["> look at notes.txt", "<summary>Call of Read</summary>", "1\ttext", "It is *short*."])
+    assert.ok(out.includes(part), part);
+  const file = ground.at("talk.md");
+  assert.deepEqual(await ground.prefork(["sessions", "export", id, "-o", file]), { code: 0, out: "", err: "" });
+  assert.equal(readFileSync(file, "utf8"), out);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const again = await ground.prefork(["sessions", "export", id, "-o", file]);
+  assert.deepEqual([again.code, again.out], [2, ""]);
+  assert.match(again.err, /^prefork: .*talk\.md cannot be written: EEXIST/);
+});
+
+test("sessions are deleted all or none", async () => {
+  await using ground = await openGround(hearing);
+  const [first, second] = [await idOf(ground, "one"), await idOf(ground, "two")];
+  const folder = join(ground.home, ".local/state/prefork/sessions");
+  assert.deepEqual(await ground.prefork(["sessions", "delete", first, "nobody"]), {
+    ...{ code: 2, out: "", err: "prefork: there is no session nobody\n" },
+  });
+  assert.ok(existsSync(join(folder, first)));
+  assert.deepEqual(await ground.prefork(["sessions", "delete", first, second]), {
+    ...{ code: 0, out: `deleted ${first}\ndeleted ${second}\n`, err: "" },
+  });
+  assert.deepEqual([existsSync(join(folder, first)), existsSync(join(folder, second))], [false, false]);
+});
+
+test("XDG_STATE_HOME is where sessions are kept, where it is an absolute path", async () => {
+  await using ground = await openGround(hearing);
+  const elsewhere = ground.at("state");
+  const { out } = await ground.prefork(["-p", "--output-format", "json", "speak"], {
+    env: { XDG_STATE_HOME: elsewhere },
+  });
+  const id = String(resultIn(out).session_id);
+  assert.ok(existsSync(join(elsewhere, "prefork/sessions", id)));
+  assert.deepEqual(await ground.prefork(["-p", "-r", id, "speak"], { env: { XDG_STATE_HOME: "relative" } }), {
+    ...{ code: 2, out: "", err: `prefork: there is no session ${id}\n` },
+  });
+});

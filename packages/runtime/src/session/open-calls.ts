@@ -1,0 +1,77 @@
+/** Which calls stand in the context without a result, and what is known of them?
+ *  Invariant: a call that had ended keeps its result, whether the process died or only the journal could not be written;
+ *  of all others only those that change nothing are run again, the rest is answered. What is known holds for the prefix
+ *  that it was learned under and for no other: a provider may give the same id again.
+ *  Elsewhere: running a batch (../loop), what a journal says of calls (../journal). */
+
+import { type ToolResultBlock, type ToolUseBlock, text } from "@prefork/wire";
+import type { Replayed } from "../journal/index.ts";
+import type { Lineage } from "../loop/index.ts";
+import type { Registry } from "../tools/index.ts";
+import type { Guarding } from "./guarding.ts";
+
+type Known = ReadonlyMap<string, ToolResultBlock>;
+
+/** What an earlier life of the session left without a result; results as far as they are known. */
+export type LeftOpen = { readonly calls: readonly ToolUseBlock[]; readonly known: Known };
+
+export type AnswerCalls = (calls: readonly ToolUseBlock[], known: Known) => Promise<readonly ToolResultBlock[]>;
+
+const INTERRUPTED =
+  "Interrupted: the session ended while this ran, so its effect is unknown. Look at the present state before you go on.";
+const NOT_BEGUN = "Not run: the session ended before this began. Call it again if it is still needed.";
+const UNRECORDED =
+  "Interrupted: what came of this could not be recorded, so its effect is unknown. Look at the present state before you go on.";
+
+export class OpenCalls {
+  readonly #line: Lineage;
+  readonly #left: LeftOpen & { readonly under: string };
+  readonly #ended = new Map<string, ToolResultBlock>();
+  #endedUnder = "";
+
+  constructor(line: Lineage, left: LeftOpen) {
+    this.#line = line;
+    this.#left = { ...left, under: line.prefix.hash };
+  }
+
+  /** A call has its result, and the journal has it. */
+  ended(result: ToolResultBlock): void {
+    const { hash } = this.#line.prefix;
+    if (this.#endedUnder !== hash) this.#ended.clear();
+    this.#endedUnder = hash;
+    this.#ended.set(result.toolUseId, result);
+  }
+
+  /** A result for each call that has none in the context. `answer` runs what may be run. */
+  async results(answer: AnswerCalls): Promise<readonly ToolResultBlock[]> {
+    const { pending, hash } = this.#line.prefix;
+    if (pending.length === 0) return [];
+    const ended = this.#endedUnder === hash ? this.#ended : [];
+    if (this.#left.under === hash) return answer(this.#left.calls, new Map([...this.#left.known, ...ended]));
+    const known = new Map(ended);
+    return pending.map((id) => known.get(id) ?? answered(id, UNRECORDED));
+  }
+}
+
+export const leftOpenOf = (
+  { openCalls }: Replayed,
+  { registry, guarding }: { readonly registry: Registry; readonly guarding: Guarding },
+): LeftOpen => {
+  const known = new Map<string, ToolResultBlock>();
+  for (const open of openCalls) {
+    const { call } = open;
+    if (open.status === "ended") known.set(call.id, open.result);
+    else if (!guarding.onlyReads(registry, call))
+      known.set(call.id, answered(call.id, open.status === "started" ? INTERRUPTED : NOT_BEGUN));
+  }
+  return { calls: openCalls.map(({ call }) => call), known };
+};
+
+export const nothingLeftOpen: LeftOpen = { calls: [], known: new Map() };
+
+const answered = (toolUseId: string, words: string): ToolResultBlock => ({
+  type: "tool_result",
+  toolUseId,
+  content: [text(words)],
+  isError: true,
+});

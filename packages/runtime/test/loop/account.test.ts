@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { modelFacts, noUsage, type Usage } from "@prefork/wire";
+import fc from "fast-check";
+import { Account, estimateTokens, fit, type Hold, worstCase } from "../../src/loop/index.ts";
+
+/** 2 dollars a million in, 10 out; a write of five minutes costs a quarter more. */
+const sonnet = modelFacts("claude-sonnet-5");
+
+const asked = (promptTokens: number, maxTokens: number): Parameters<typeof worstCase>[0] => ({
+  promptTokens,
+  maxTokens,
+  facts: sonnet,
+});
+
+const used = (plain: number, output: number): Usage => ({ ...noUsage, plain, output });
+
+test("the worst case is all of the prompt written, and the longest answer", () => {
+  assert.deepEqual(worstCase(asked(1_000_000, 100_000)), { usd: 2.5 + 1, tokens: 1_100_000 });
+  assert.deepEqual(worstCase({ promptTokens: 10, maxTokens: 5, facts: undefined }), { usd: 0, tokens: 15 });
+});
+
+test("what is held counts as spent until what was used takes its place", () => {
+  const account = new Account({ usd: 10, tokens: 1_000 });
+  assert.equal(account.hold({ usd: 6, tokens: 600 }), undefined);
+  assert.deepEqual(account.hold({ usd: 5, tokens: 1 }), { limit: "usd", needed: 5, left: 4 });
+  assert.deepEqual(account.hold({ usd: 1, tokens: 500 }), { limit: "tokens", needed: 500, left: 400 });
+  assert.deepEqual(account.left, { usd: 4, tokens: 400 });
+  account.settle({ usd: 6, tokens: 600 }, { usage: used(100, 20), usd: 1 });
+  assert.deepEqual(account.left, { usd: 9, tokens: 880 });
+  assert.deepEqual(account.spent, { usage: used(100, 20), usd: 1 });
+});
+
+test("an account inside another takes from both or from neither", () => {
+  const above = new Account({ usd: 10 });
+  const [one, other] = [new Account({ usd: 8 }, { above }), new Account({}, { above })];
+  assert.equal(one.hold({ usd: 7, tokens: 1 }), undefined);
+  assert.deepEqual(other.hold({ usd: 4, tokens: 1 }), { limit: "usd", needed: 4, left: 3 });
+  assert.deepEqual([one.left.usd, other.left.usd, above.left.usd], [1, 3, 3]);
+  assert.deepEqual(one.hold({ usd: 2, tokens: 1 }), { limit: "usd", needed: 2, left: 1 });
+  assert.deepEqual([one.left.usd, other.left.usd, above.left.usd], [1, 3, 3]);
+  one.settle({ usd: 7, tokens: 1 }, { usage: used(1, 1), usd: 2 });
+  assert.deepEqual([one.spent.usd, other.spent.usd, above.spent.usd], [2, 0, 2]);
+  assert.deepEqual([other.countsMoney, new Account().countsMoney], [true, false]);
+});
+
+test("what an earlier life of the session spent counts", () => {
+  const account = new Account({ usd: 1 }, { spent: { usage: noUsage, usd: 0.75 } });
+  assert.deepEqual(account.hold({ usd: 0.5, tokens: 0 }), { limit: "usd", needed: 0.5, left: 0.25 });
+});
+
+/** Dollars in eighths, so that sums are exact. */
+const hold = fc.record({ usd: fc.nat(40).map((eighths) => eighths / 8), tokens: fc.nat(500) });
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("hold" as const), by: fc.nat(3), hold }),
+  fc.record({ kind: fc.constant("settle" as const), which: fc.nat(20), share: fc.constantFrom(0, 0.5, 1) }),
+);
+
+test("in whatever order requests of several accounts begin and end, no limit is ever passed", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const above = new Account({ usd: 12, tokens: 1_500 });
+      const limits = [{ usd: 5 }, { tokens: 700 }, {}, { usd: 20, tokens: 100 }];
+      const accounts = limits.map((limit) => new Account(limit, { above }));
+      let open: readonly { readonly account: Account; readonly held: Hold }[] = [];
+      let [heldUsd, spentUsd] = [0, 0];
+      for (const taken of steps) {
+        if (taken.kind === "hold") {
+          const account = accounts[taken.by] ?? above;
+          const before = accounts.map(({ left }) => left);
+          if (account.hold(taken.hold))
+            assert.deepEqual(
+              accounts.map(({ left }) => left),
+              before,
+            );
+          else {
+            open = [...open, { account, held: taken.hold }];
+            heldUsd += taken.hold.usd;
+          }
+        } else {
+          const ending = open[taken.which % Math.max(1, open.length)];
+          if (!ending) continue;
+          open = open.filter((one) => one !== ending);
+          const usd = ending.held.usd * taken.share;
+          const tokens = Math.floor(ending.held.tokens * taken.share);
+          ending.account.settle(ending.held, { usage: used(tokens, 0), usd });
+          heldUsd -= ending.held.usd;
+          spentUsd += usd;
+        }
+        assert.ok(accounts.every(({ left }) => left.usd >= 0 && left.tokens >= 0));
+        assert.deepEqual([above.left.usd, above.spent.usd], [12 - heldUsd - spentUsd, spentUsd]);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("a request that does not fit is asked to be shorter before it is refused", () => {
+  const tight = new Account({ tokens: 10_000 });
+  assert.deepEqual(fit(tight, asked(6_000, 16_000)), {
+    ok: true,
+    maxTokens: 4_000,
+    held: worstCase(asked(6_000, 4_000)),
+  });
+  assert.deepEqual(tight.left.tokens, 0);
+  const poor = new Account({ usd: 0.05 });
+  const fitted = fit(poor, asked(4_000, 16_000));
+  assert.deepEqual([fitted.ok, fitted.ok && fitted.maxTokens], [true, 3_999]); // rounded down, never up
+});
+
+test("an answer is never asked to be shorter than is of use", () => {
+  const account = new Account({ tokens: 7_023 });
+  const refused = { ok: false, shortage: { limit: "tokens", needed: 22_000, left: 7_023 } };
+  assert.deepEqual(fit(account, asked(6_000, 16_000)), refused);
+  assert.deepEqual(account.left.tokens, 7_023);
+  const enough = fit(new Account({ tokens: 7_024 }), asked(6_000, 16_000));
+  assert.deepEqual([enough.ok, enough.ok && enough.maxTokens], [true, 1_024]);
+  const short = fit(new Account({ tokens: 6_010 }), asked(6_000, 10));
+  assert.deepEqual([short.ok, short.ok && short.maxTokens], [true, 10]);
+});
+
+test("whatever is asked and left, a fit holds what it says, and is refused only where the shortest does not fit", () => {
+  const request = fc.record({ promptTokens: fc.nat(200_000), maxTokens: fc.integer({ min: 1, max: 64_000 }) });
+  const limits = fc.record({ usd: fc.double({ min: 0, max: 2, noNaN: true }), tokens: fc.nat(300_000) });
+  fc.assert(
+    fc.property(request, limits, ({ promptTokens, maxTokens }, limit) => {
+      const account = new Account(limit);
+      const fitted = fit(account, asked(promptTokens, maxTokens));
+      const shortest = Math.min(1_024, maxTokens);
+      if (!fitted.ok) {
+        const least = worstCase(asked(promptTokens, shortest + 1));
+        assert.ok(least.usd > limit.usd || least.tokens > limit.tokens);
+        assert.deepEqual(account.left, { ...limit });
+        return;
+      }
+      assert.ok(fitted.maxTokens >= shortest && fitted.maxTokens <= maxTokens);
+      assert.deepEqual(fitted.held, worstCase(asked(promptTokens, fitted.maxTokens)));
+      assert.ok(account.left.usd >= 0 && account.left.tokens >= 0);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("tokens are estimated high, and from what the provider last said where it has said something", () => {
+  assert.equal(estimateTokens(3_001), 1_001);
+  assert.equal(estimateTokens(9_000, { bytes: 6_000, tokens: 1_500 }), 2_500);
+  assert.equal(estimateTokens(3_000, { bytes: 6_000, tokens: 1_500 }), 1_000);
+});

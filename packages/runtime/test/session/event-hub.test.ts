@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EventHub } from "../../src/session/event-hub.ts";
+
+test("a reader that does not keep up loses only what shows progress, and holds nobody else up", async () => {
+  const hub = new EventHub();
+  const slow = hub.read();
+  const quick = hub.read();
+  const seen: number[] = [];
+  const reading = (async () => {
+    for await (const { seq } of quick) seen.push(seq);
+  })();
+  for (let turn = 1; turn <= 12_000; turn += 1) {
+    hub.emit({ type: "text_grew", turn, text: "x" });
+    if (turn % 100 === 0) await Promise.resolve().then(() => undefined);
+  }
+  hub.emit({ type: "text_entered", turn: 12_000, text: "x" });
+  hub.close();
+  await reading;
+  const late: string[] = [];
+  for await (const { seq, type } of slow) late.push(`${seq} ${type}`);
+  assert.deepEqual([late.length, late[0], late.at(-1)], [10_001, "1 text_grew", "12001 text_entered"]);
+  assert.deepEqual([seen.length >= 10_001, seen.at(-1)], [true, 12_001]);
+});
+
+test("a reader that leaves while it waits is told the end, and gets nothing more", async () => {
+  const hub = new EventHub();
+  const reader = hub.read();
+  const waiting = reader.next();
+  reader[Symbol.dispose]();
+  assert.deepEqual(await waiting, { value: undefined, done: true });
+  hub.emit({ type: "answer_restarted", turn: 1 });
+  assert.deepEqual(await reader.next(), { value: undefined, done: true });
+});
+
+test("several waits of one reader are answered in their order", async () => {
+  const hub = new EventHub();
+  const reader = hub.read();
+  const waits = [reader.next(), reader.next(), reader.next()];
+  hub.emit({ type: "answer_restarted", turn: 1 });
+  hub.emit({ type: "answer_restarted", turn: 2 });
+  hub.close();
+  const results = await Promise.all(waits);
+  assert.deepEqual(
+    results.map(({ value, done }) => [value?.seq, done]),
+    [
+      [1, false],
+      [2, false],
+      [undefined, true],
+    ],
+  );
+});

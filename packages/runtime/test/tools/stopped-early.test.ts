@@ -1,0 +1,47 @@
+/** A command that is stopped while its sandbox is still being set up must not begin later, when nobody looks. */
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { setTimeout as after } from "node:timers/promises";
+import { startCommand } from "../../src/tools/run-command.ts";
+import { openSandbox } from "../../src/workspace/index.ts";
+import { scratch } from "../scratch.ts";
+import { until } from "./processes.ts";
+
+const SLEEP = `sleep ${1_000_000 + process.pid}`;
+
+const sleeping = (): readonly string[] =>
+  readdirSync("/proc").filter((name) => {
+    try {
+      return (
+        /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "latin1").replaceAll("\0", " ").includes(SLEEP)
+      );
+    } catch {
+      return false; // it has ended
+    }
+  });
+
+test("a command that is stopped at any moment of its start leaves no process", async (t) => {
+  using folder = scratch();
+  const opened = await openSandbox({ mode: "auto", workspace: folder.path });
+  if (opened.kind !== "on") return t.skip(opened.reason);
+  const { sandbox } = opened;
+  const stoppedAfter = async (ms: number): Promise<number> => {
+    const running = await startCommand({
+      command: `${SLEEP} & ${SLEEP}`,
+      cwd: folder.path,
+      environment: { PATH: "/usr/bin:/bin" },
+      sandbox,
+      output: async () => {},
+    });
+    assert.ok(running.ok);
+    await after(ms);
+    running.stop();
+    return (await running.ended).exitCode;
+  };
+  const codes = await Promise.all([0, 2, 4, 8, 12, 16, 24, 32, 48, 64].map(stoppedAfter));
+  assert.ok(codes.every((code) => code !== 0));
+  await until(() => sleeping().length === 0);
+  await sandbox[Symbol.asyncDispose]();
+});
