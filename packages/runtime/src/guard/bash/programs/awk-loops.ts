@@ -123,10 +123,10 @@ const countsTowards = (tokens: Tokens, open: number): void => {
   const condition = also < 0 ? whole : whole.slice(0, also);
   const name = textAt(step, 0) === "++" || textAt(step, 0) === "--" ? textAt(step, 1) : textAt(step, 0);
   const stepped = step.map(({ text: sign }) => sign).join(" ");
-  const up =
-    stepped === `${name} ++` || stepped === `++ ${name}` || new RegExp(`^${name} \\+= [1-9]\\d{0,5}$`).test(stepped);
-  const down =
-    stepped === `${name} --` || stepped === `-- ${name}` || new RegExp(`^${name} -= [1-9]\\d{0,5}$`).test(stepped);
+  const by = (sign: string): boolean =>
+    stepped.startsWith(`${name} ${sign} `) && /^[1-9]\d{0,5}$/.test(stepped.slice(name.length + sign.length + 2));
+  const up = stepped === `${name} ++` || stepped === `++ ${name}` || by("+=");
+  const down = stepped === `${name} --` || stepped === `-- ${name}` || by("-=");
   const relation = textAt(condition, 1);
   const bound = condition.slice(2);
   const set =
