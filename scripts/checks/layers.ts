@@ -45,6 +45,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["context"],
     ["tools"],
     ["loop"],
+    ["agent"],
     ["tasks"],
     ["fork"],
     ["agents"],

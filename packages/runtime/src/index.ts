@@ -1,5 +1,6 @@
 /** @prefork/runtime: who may do what, and how what was allowed is run. */
 
+export type { Compacted } from "./agent/index.ts";
 export {
   type EventBody,
   type ExchangeEnd,
@@ -95,7 +96,6 @@ export {
   ANTHROPIC_URL,
   type AnthropicOptions,
   anthropicEngine,
-  type Compacted,
   createSession,
   type Engine,
   type EventReader,

@@ -11,9 +11,6 @@ import { checkEntry } from "./schema.ts";
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 const COMMA = Buffer.from(",");
-const OPEN = Buffer.from("[");
-const CLOSE = Buffer.from("]");
-const END = "}\n";
 const WIRE = Buffer.from(`,"wire":`);
 
 export type LineStart = {
@@ -29,25 +26,25 @@ type LineEntry = JournalEntry & { readonly [Name in LineMember]?: never };
 
 export type Unspelled = LineStart & { readonly entry: LineEntry; readonly sent?: SentBytes };
 
-/** The line in pieces, its newline included: long texts and bytes are not put together twice. */
-export const spellLine = ({ seq, at, more, entry, sent }: Unspelled): readonly (string | Buffer)[] => {
+/** The line, its newline included. */
+export const encodeLine = ({ seq, at, more, entry, sent }: Unspelled): Buffer => {
   const { kind, ...fields } = entry;
   const batch = more > 0 ? `,"more":${more}` : "";
   const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},"kind":"${kind}"`;
   const rest = JSON.stringify(fields).slice(1, -1);
-  if (sent === undefined) return rest === "" ? [start, END] : [start, ",", rest, END];
+  if (sent === undefined) return Buffer.from(`${start}${rest && `,${rest}`}}\n`);
   const sizes = sent.pieces.map(({ length }) => length).join(",");
-  const before = [`${start},"sizes":[${sizes}],"hash":"${sent.hash}",`, rest, WIRE];
+  const before = `${start},"sizes":[${sizes}],"hash":"${sent.hash}",${rest},"wire":`;
   const wire = kind === "epoch" ? sent.pieces : bracketed(sent.pieces);
-  return sent.pieces.some((piece) => piece.includes(NEWLINE))
-    ? [...before, JSON.stringify(Buffer.concat(wire).toString("utf8")), END]
-    : [...before, ...wire, END];
+  if (!sent.pieces.some((piece) => piece.includes(NEWLINE)))
+    return Buffer.concat([Buffer.from(before), ...wire, Buffer.from("}\n")]);
+  return Buffer.from(`${before}${JSON.stringify(Buffer.concat(wire).toString("utf8"))}}\n`);
 };
 
 const bracketed = (pieces: readonly Buffer[]): readonly Buffer[] => [
-  OPEN,
+  Buffer.from("["),
   ...pieces.flatMap((piece, index) => (index === 0 ? [piece] : [COMMA, piece])),
-  CLOSE,
+  Buffer.from("]"),
 ];
 
 export type DecodedLine =

@@ -7,7 +7,7 @@ import type { Folder, Root } from "../files/index.ts";
 import type { Appender } from "./appender.ts";
 import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
 import type { Draft } from "./growth.ts";
-import { spellLine } from "./line.ts";
+import { encodeLine } from "./line.ts";
 import type { Lock } from "./lock.ts";
 
 export type WriterParts = {
@@ -108,10 +108,10 @@ export class JournalWriter implements AsyncDisposable {
     if (drafts.length === 0) return this.#lastSeq;
     const { appender, now, tips } = this.#parts;
     const at = now();
-    const pieces = drafts.flatMap((draft, index) =>
-      spellLine({ seq: this.#lastSeq + 1 + index, at, more: drafts.length - 1 - index, ...draft }),
+    const lines = drafts.map((draft, index) =>
+      encodeLine({ seq: this.#lastSeq + 1 + index, at, more: drafts.length - 1 - index, ...draft }),
     );
-    appender.append(gathered(pieces));
+    appender.append(lines.length === 1 && lines[0] ? lines[0] : Buffer.concat(lines));
     for (const { sent } of drafts) {
       this.#lastSeq += 1;
       tips.passed(this.#lastSeq, sent?.hash);
@@ -119,11 +119,3 @@ export class JournalWriter implements AsyncDisposable {
     return this.#lastSeq;
   }
 }
-
-/** One buffer for one write, whatever it is made of. */
-const gathered = (pieces: readonly (string | Buffer)[]): Buffer => {
-  const bytes = Buffer.allocUnsafe(pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0));
-  let end = 0;
-  for (const piece of pieces) end += typeof piece === "string" ? bytes.write(piece, end) : piece.copy(bytes, end);
-  return bytes;
-};

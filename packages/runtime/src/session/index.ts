@@ -1,6 +1,5 @@
 /** A session: everything composed. */
 
-export type { Compacted } from "./compacting.ts";
 export { ANTHROPIC_URL, type AnthropicOptions, anthropicEngine, type Engine } from "./engine.ts";
 export type { EventReader } from "./event-hub.ts";
 export type { Exchange } from "./exchange.ts";

@@ -5,19 +5,24 @@
 
 import { realpath } from "node:fs/promises";
 import { type Head, InputError, type Message, modelFacts } from "@prefork/wire";
+import {
+  Agent,
+  Guarding,
+  leftOpenOf,
+  nothingLeftOpen,
+  OpenCalls,
+  SurroundingsWatch,
+  ToolWorld,
+  toolEnvironment,
+} from "../agent/index.ts";
 import { budgetFor, systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { createJournal, type JournalWriter, openJournal, type Replayed, type SessionStore } from "../journal/index.ts";
 import { Account, beginLineage, type Lineage, resumeLineage } from "../loop/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
-import { toolEnvironment } from "./environment.ts";
 import { EventHub } from "./event-hub.ts";
-import { Guarding } from "./guarding.ts";
-import { leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
 import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
-import { Session, type SessionParts } from "./session.ts";
-import { SurroundingsWatch } from "./surroundings.ts";
-import { ToolWorld } from "./tool-world.ts";
+import { Session } from "./session.ts";
 
 const PRODUCT = "prefork";
 
@@ -142,16 +147,25 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     throw error;
   });
   const prompt = state.get("prompt");
-  const parts: SessionParts = {
-    ...{ options, journal, line, client, guarding, world, registry, hub },
+  const { maxTokens, ttl, compactAt, settings } = options;
+  const { remember } = permissions;
+  const agent = new Agent({
+    settings: {
+      ...{ name: "main", maxTokens, ttl, window, compactAt },
+      thinks: settings.thinking !== undefined && settings.thinking.type !== "disabled",
+    },
+    ...{ journal, line, client, guarding, world, registry, clock, ids },
+    ...(ask ? { ask } : {}),
+    ...(remember ? { remember } : {}),
     facts: modelFacts(model),
     account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
     watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
-    lastPrompt: typeof prompt === "string" ? prompt : "",
     openCalls: new OpenCalls(line, replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen),
-    before: eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) }),
-  };
-  return new Session(parts);
+    emit: (event) => hub.emit(event),
+    lastPrompt: typeof prompt === "string" ? prompt : "",
+  });
+  const before = eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) });
+  return new Session({ options, agent, journal, client, hub, before });
 };
 
 const eventsBefore = ({ options, journal, line, replayed }: Omit<Composing, "registry">): readonly EventBody[] => {

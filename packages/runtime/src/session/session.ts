@@ -1,57 +1,26 @@
 /** A conversation with an agent that works: prompts in, events and results out, everything kept.
  *  Invariant: one exchange at a time; nothing of a session is shared with another; whatever ends an exchange, the journal
  *  says so and the next prompt can follow.
- *  Elsewhere: making one (open.ts), turns (../loop), what is told besides (surroundings.ts), making room (compacting.ts). */
+ *  Elsewhere: making one (open.ts), the agent that works (../agent), turns (../loop). */
 
-import {
-  type Block,
-  type Client,
-  InputError,
-  type ModelFacts,
-  noUsage,
-  type ToolResultBlock,
-  text,
-} from "@prefork/wire";
-import { firstContent, type Prompt } from "../context/index.ts";
+import { type Client, InputError, noUsage } from "@prefork/wire";
+import type { Agent, Compacted } from "../agent/index.ts";
+import type { Prompt } from "../context/index.ts";
 import type { EventBody, Todo } from "../events.ts";
 import type { Mode } from "../guard/index.ts";
-import { JournalError, type JournalWriter, type PlainEntry } from "../journal/index.ts";
-import {
-  type Account,
-  type Dispatch,
-  type ExchangeResult,
-  type Lineage,
-  type Run,
-  runBatch,
-  runExchange,
-  type Spent,
-  type Tail,
-} from "../loop/index.ts";
-import type { Registry } from "../tools/index.ts";
-import { type Compacted, compact } from "./compacting.ts";
+import { JournalError, type JournalWriter } from "../journal/index.ts";
+import { type ExchangeResult, type Run, runExchange, type Spent, type TurnLimits } from "../loop/index.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange } from "./exchange.ts";
-import type { Guarding } from "./guarding.ts";
-import type { OpenCalls } from "./open-calls.ts";
 import type { FilledOptions, SessionLimits } from "./options.ts";
-import type { SurroundingsWatch } from "./surroundings.ts";
-import type { ToolWorld } from "./tool-world.ts";
 
 /** What a session is composed of; made in open.ts. */
 export type SessionParts = {
   readonly options: FilledOptions;
+  readonly agent: Agent;
   readonly journal: JournalWriter;
-  readonly line: Lineage;
   readonly client: Client;
-  readonly account: Account;
-  readonly guarding: Guarding;
-  readonly world: ToolWorld;
-  readonly watch: SurroundingsWatch;
-  readonly registry: Registry;
   readonly hub: EventHub;
-  readonly facts: ModelFacts | undefined;
-  readonly lastPrompt: string;
-  readonly openCalls: OpenCalls;
   /** What happened before anybody could listen. */
   readonly before: readonly EventBody[];
 };
@@ -61,16 +30,12 @@ export type PromptOptions = {
   readonly limits?: Pick<SessionLimits, "maxTurns" | "ms">; // default: the session's
 };
 
-const PROMPT_SLOT = "prompt";
-
 export class Session implements AsyncDisposable {
   readonly id: string;
   readonly model: string;
   readonly engine: string;
   readonly #parts: SessionParts;
   #before: readonly EventBody[];
-  #lastPrompt: string;
-  #left = 0;
   #running: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
@@ -79,25 +44,25 @@ export class Session implements AsyncDisposable {
   constructor(parts: SessionParts) {
     this.#parts = parts;
     this.id = parts.journal.id;
-    this.model = parts.line.state.head.model;
+    this.model = parts.agent.line.state.head.model;
     this.engine = parts.options.engine.name;
     this.#before = parts.before;
-    this.#lastPrompt = parts.lastPrompt;
   }
 
   get mode(): Mode {
-    return this.#parts.guarding.mode;
+    return this.#parts.agent.guarding.mode;
   }
   get spent(): Spent {
-    return this.#parts.account.spent;
+    return this.#parts.agent.account.spent;
   }
   get todos(): readonly Todo[] {
-    return this.#parts.world.todos;
+    return this.#parts.agent.world.todos;
   }
 
   /** Takes effect from the next call on; the model is told at the next boundary. */
   setMode(mode: Mode): void {
-    const { guarding, hub } = this.#parts;
+    const { agent, hub } = this.#parts;
+    const { guarding } = agent;
     const from = guarding.mode;
     if (from === mode) return;
     guarding.setMode(mode);
@@ -121,18 +86,7 @@ export class Session implements AsyncDisposable {
   /** Sums the conversation up now and goes on from the summary. */
   async compact(focus?: string): Promise<Compacted> {
     this.#mustBeFree();
-    const { signal } = this.#closing;
-    return this.#alone(async () => {
-      try {
-        const results = await this.#answerOpenCalls(this.#dispatch(), signal);
-        if (results.length > 0) this.#parts.line.enter({ role: "user", content: results });
-        return await this.#compact("asked", { signal, follows: "wait", ...(focus === undefined ? {} : { focus }) });
-      } catch (error) {
-        if (!(error instanceof JournalError)) throw error;
-        this.#parts.hub.emit({ type: "compaction_failed", reason: error.message });
-        return { kind: "failed", reason: error.message };
-      }
-    });
+    return this.#alone(() => this.#parts.agent.compactNow(this.#closing.signal, focus));
   }
 
   /** Ends what runs and gives everything back; a second time it does nothing. */
@@ -146,11 +100,11 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { world, client, hub, journal } = this.#parts;
+    const { agent, client, hub, journal } = this.#parts;
     this.#closing.abort();
     await this.#running;
     try {
-      await world[Symbol.asyncDispose]();
+      await agent[Symbol.asyncDispose]();
     } finally {
       client.close();
       hub.close();
@@ -186,7 +140,7 @@ export class Session implements AsyncDisposable {
     const timer = ms === undefined ? undefined : AbortSignal.timeout(ms);
     const signals = [stop, this.#closing.signal, signal, options.signal, timer].filter((one) => one !== undefined);
     const all = AbortSignal.any(signals);
-    const run = this.#run(bounds, all);
+    const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
     const result = timed(await this.#converse(prompt, run, all), timer);
     const { end, reason, turns, usage, usd } = result;
     try {
@@ -203,7 +157,7 @@ export class Session implements AsyncDisposable {
 
   async #converse(prompt: Prompt, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
     try {
-      await this.#enterPrompt(prompt, run, signal);
+      await this.#parts.agent.enterPrompt(prompt, signal);
     } catch (error) {
       if (!(error instanceof JournalError)) throw error;
       return { end: "journal-failed", reason: error.message, text: "", turns: 0, usage: noUsage, usd: 0 };
@@ -211,126 +165,14 @@ export class Session implements AsyncDisposable {
     return runExchange(run, signal);
   }
 
-  async #enterPrompt(prompt: Prompt, run: Run, signal: AbortSignal): Promise<void> {
-    const { line, watch, guarding, hub } = this.#parts;
-    const around = await watch.read(guarding.mode);
-    const words = wordsOf(prompt);
-    const results = await this.#answerOpenCalls(run.dispatch, signal);
-    const isFirst = line.prefix.messages === 0;
-    const telling = isFirst ? undefined : watch.changes(guarding.mode, around);
-    const content: readonly Block[] = isFirst
-      ? firstContent(around, prompt)
-      : [...results, ...(telling?.blocks ?? []), ...(typeof prompt === "string" ? [text(prompt)] : prompt)];
-    const { also, entered } = telling ?? watch.begun(around);
-    const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
-    line.enter({ role: "user", content }, { source: "prompt", also: [...also, prompted] });
-    entered();
-    this.#lastPrompt = words;
-    hub.emit({ type: "prompt_entered", text: words });
-    for (const { kind, text: note } of telling?.notes ?? []) hub.emit({ type: "note_entered", kind, text: note });
-  }
-
-  /** What a crash or a full disk left without a result. */
-  #answerOpenCalls(dispatch: Dispatch, signal: AbortSignal): Promise<readonly ToolResultBlock[]> {
-    return this.#parts.openCalls.results(async (calls, known) => {
-      const { results } = await runBatch(calls, dispatch, { signal, known });
-      return results;
-    });
-  }
-
-  #run({ maxTurns, ms }: Pick<SessionLimits, "maxTurns" | "ms">, signal: AbortSignal): Run {
-    const { options, line, client, account, facts, hub } = this.#parts;
-    const { clock, maxTokens, ttl, settings } = options;
-    const thinks = settings.thinking !== undefined && settings.thinking.type !== "disabled";
+  #turnLimits({ maxTurns, ms }: Pick<SessionLimits, "maxTurns" | "ms">): TurnLimits {
+    const { clock } = this.#parts.options;
     return {
-      ...{ line, client, account, facts, maxTokens, ttl },
-      emit: (event) => hub.emit(event),
-      now: clock.now,
-      dispatch: this.#dispatch(),
-      limits: {
-        ...(maxTurns === undefined ? {} : { maxTurns }),
-        ...(ms === undefined ? {} : { deadline: clock.now() + ms }),
-      },
-      tail: () => this.#tail(),
-      insideLastResult: thinks && facts?.earlierThinking === "last-turn",
-      makeRoom: async (why) => {
-        const made = await this.#compact(why, { signal, follows: "go-on" });
-        return made.kind === "compacted";
-      },
+      ...(maxTurns === undefined ? {} : { maxTurns }),
+      ...(ms === undefined ? {} : { deadline: clock.now() + ms }),
     };
-  }
-
-  #tail(): Tail {
-    const { watch, guarding, hub, world } = this.#parts;
-    const { notes, blocks, also, entered } = watch.changes(guarding.mode);
-    return {
-      blocks,
-      also: [...also, ...world.learned()],
-      entered: () => {
-        entered();
-        for (const { kind, text: words } of notes) hub.emit({ type: "note_entered", kind, text: words });
-      },
-    };
-  }
-
-  #dispatch(): Dispatch {
-    const { registry, guarding, world, journal, openCalls, hub, options } = this.#parts;
-    const { permissions, clock, ids } = options;
-    return {
-      registry,
-      guard: () => guarding.context(),
-      ask: async (question, signal) =>
-        permissions.ask?.({ ...question, id: ids.next("question"), agent: "main" }, signal) ?? { kind: "deny" },
-      allowAlways: async (rule) => {
-        guarding.allow(rule);
-        await permissions.remember?.(rule);
-      },
-      contextOf: (call, signal) => world.context(call, signal),
-      shorten: (callId, tool, content) => world.shorten(callId, tool, content),
-      shortenBatch: (results, toolOf) => world.shortenBatch(results, toolOf),
-      record: {
-        started: (callId, name, readOnly) => void journal.append({ kind: "call_started", callId, name, readOnly }),
-        ended: (callId, result, ms) => {
-          // What the tool has learned counts with its result: a crash before the batch ends must not take one of them.
-          const entries: readonly PlainEntry[] = [{ kind: "call_ended", callId, result, ms }, ...world.learned()];
-          journal.appendAll(entries.map((entry) => ({ entry })));
-          openCalls.ended(result);
-        },
-      },
-      emit: (event) => hub.emit(event),
-      now: clock.now,
-    };
-  }
-
-  async #compact(
-    why: "threshold" | "context-full" | "asked",
-    {
-      signal,
-      follows,
-      focus,
-    }: { readonly signal: AbortSignal; readonly follows: "go-on" | "wait"; readonly focus?: string },
-  ): Promise<Compacted> {
-    const { line, client, account, facts, hub, journal, world, watch, guarding, options } = this.#parts;
-    const { window, compactAt, maxTokens, clock } = options;
-    const made = await compact(why, {
-      left: this.#left,
-      ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, follows },
-      mode: guarding.mode,
-      lastPrompt: this.#lastPrompt,
-      emit: (event) => hub.emit(event),
-      now: clock.now,
-      signal,
-      ...(focus === undefined ? {} : { focus }),
-    });
-    if (made.kind === "compacted") this.#left = made.left;
-    return made;
   }
 }
-
-const wordsOf = (prompt: Prompt): string =>
-  typeof prompt === "string"
-    ? prompt
-    : prompt.flatMap((block) => (block.type === "text" ? [block.text] : [`[${block.type}]`])).join("\n");
 
 /** What ended because its time was up was not interrupted by anybody. */
 const timed = (result: ExchangeResult, timer: AbortSignal | undefined): ExchangeResult =>

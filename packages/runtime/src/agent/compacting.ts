@@ -64,10 +64,9 @@ export type Compacted =
 /** A conversation is summed up again only once it has grown by a half. */
 const REGROWN = 1.5;
 
-export const compact = async (
-  why: "threshold" | "context-full" | "asked",
-  compacting: Compacting,
-): Promise<Compacted> => {
+export type CompactionCause = "threshold" | "context-full" | "asked";
+
+export const compact = async (why: CompactionCause, compacting: Compacting): Promise<Compacted> => {
   const { line, window, compactAt, maxTokens, emit, signal } = compacting;
   if (line.prefix.messages === 0) return { kind: "left", reason: "nothing has been said yet" };
   const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);

@@ -1,0 +1,12 @@
+/** The loop's promise in figures: what a turn of a long session costs the client.
+ *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+
+import type { Extent } from "../measure.ts";
+import type { Finding } from "../table.ts";
+import { measureSessions } from "./sessions.ts";
+
+/** `told` hears what is being measured, before it is. */
+export const measureLoop = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+  told("sessions of 100 turns, three clients in turn");
+  return measureSessions(extent);
+};

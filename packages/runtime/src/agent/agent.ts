@@ -1,0 +1,210 @@
+/** One agent: a line of context, the tools it works with, and what it may do. The main agent of a session is one, a fork
+ *  is another.
+ *  Invariant: an agent owns all that changes while it runs; it knows no other agent, and what it needs of one comes in
+ *  through ports.
+ *  Elsewhere: turns (../loop), exchanges of a session (../session), making a child (../fork). */
+
+import { type Block, type Client, type ModelFacts, type ToolResultBlock, type Ttl, text } from "@prefork/wire";
+import { firstContent, type Prompt } from "../context/index.ts";
+import type { EventBody, NoteKind } from "../events.ts";
+import { JournalError, type JournalWriter, type PlainEntry } from "../journal/index.ts";
+import {
+  type Account,
+  type Dispatch,
+  type Lineage,
+  type Run,
+  runBatch,
+  type Tail,
+  type TurnLimits,
+} from "../loop/index.ts";
+import type { Ask, Clock, Ids } from "../ports.ts";
+import type { Registry } from "../tools/index.ts";
+import { type Compacted, type CompactionCause, compact } from "./compacting.ts";
+import type { Guarding } from "./guarding.ts";
+import type { OpenCalls } from "./open-calls.ts";
+import type { SurroundingsWatch } from "./surroundings.ts";
+import type { ToolWorld } from "./tool-world.ts";
+
+/** What stays the same while an agent runs. */
+export type AgentSettings = {
+  /** `main`, or the label of a fork. */
+  readonly name: string;
+  readonly maxTokens: number;
+  readonly ttl: Ttl;
+  readonly window: number;
+  readonly compactAt: number;
+  readonly thinks: boolean;
+};
+
+export type AgentParts = {
+  readonly settings: AgentSettings;
+  readonly journal: JournalWriter;
+  readonly line: Lineage;
+  readonly client: Client;
+  readonly account: Account;
+  readonly facts: ModelFacts | undefined;
+  readonly guarding: Guarding;
+  readonly world: ToolWorld;
+  readonly watch: SurroundingsWatch;
+  readonly registry: Registry;
+  readonly openCalls: OpenCalls;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly ask?: Ask;
+  readonly remember?: (rule: string) => Promise<void>;
+  readonly emit: (event: EventBody) => void;
+  readonly lastPrompt: string;
+};
+
+const PROMPT_SLOT = "prompt";
+
+export class Agent implements AsyncDisposable {
+  readonly #parts: AgentParts;
+  #lastPrompt: string;
+  /** Tokens right after room was made; 0 before. */
+  #left = 0;
+
+  constructor(parts: AgentParts) {
+    this.#parts = parts;
+    this.#lastPrompt = parts.lastPrompt;
+  }
+
+  get line(): Lineage {
+    return this.#parts.line;
+  }
+  get account(): Account {
+    return this.#parts.account;
+  }
+  get guarding(): Guarding {
+    return this.#parts.guarding;
+  }
+  get world(): ToolWorld {
+    return this.#parts.world;
+  }
+
+  /** Everything that turns need, until `signal` ends them. */
+  run(limits: TurnLimits, signal: AbortSignal): Run {
+    const { settings, line, client, account, facts, emit, clock } = this.#parts;
+    const { maxTokens, ttl, thinks } = settings;
+    return {
+      ...{ line, client, account, facts, maxTokens, ttl, emit, limits },
+      now: clock.now,
+      dispatch: this.dispatch(),
+      tail: () => this.#tail(),
+      insideLastResult: thinks && facts?.earlierThinking === "last-turn",
+      makeRoom: async (why) => (await this.compact(why, { signal, follows: "go-on" })).kind === "compacted",
+    };
+  }
+
+  /** Enters what the user says, with what changed around the conversation. */
+  async enterPrompt(prompt: Prompt, signal: AbortSignal): Promise<void> {
+    const { line, watch, guarding, emit } = this.#parts;
+    const around = await watch.read(guarding.mode);
+    const words = wordsOf(prompt);
+    const results = await this.#answerOpenCalls(signal);
+    const isFirst = line.prefix.messages === 0;
+    const telling = isFirst ? undefined : watch.changes(guarding.mode, around);
+    const content: readonly Block[] = isFirst
+      ? firstContent(around, prompt)
+      : [...results, ...(telling?.blocks ?? []), ...(typeof prompt === "string" ? [text(prompt)] : prompt)];
+    const { also, entered } = telling ?? watch.begun(around);
+    const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
+    line.enter({ role: "user", content }, { source: "prompt", also: [...also, prompted] });
+    entered();
+    this.#lastPrompt = words;
+    emit({ type: "prompt_entered", text: words });
+    this.#tellNotes(telling?.notes ?? []);
+  }
+
+  /** Sums the conversation up on request; the user speaks next. */
+  async compactNow(signal: AbortSignal, focus?: string): Promise<Compacted> {
+    const { line, emit } = this.#parts;
+    try {
+      const results = await this.#answerOpenCalls(signal);
+      if (results.length > 0) line.enter({ role: "user", content: results });
+      return await this.compact("asked", { signal, follows: "wait", ...(focus === undefined ? {} : { focus }) });
+    } catch (error) {
+      if (!(error instanceof JournalError)) throw error;
+      emit({ type: "compaction_failed", reason: error.message });
+      return { kind: "failed", reason: error.message };
+    }
+  }
+
+  async compact(why: CompactionCause, asking: Compacting): Promise<Compacted> {
+    const { line, client, account, facts, journal, world, watch, guarding, settings, clock, emit } = this.#parts;
+    const { window, compactAt, maxTokens } = settings;
+    const made = await compact(why, {
+      ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
+      left: this.#left,
+      mode: guarding.mode,
+      lastPrompt: this.#lastPrompt,
+      now: clock.now,
+    });
+    if (made.kind === "compacted") this.#left = made.left;
+    return made;
+  }
+
+  dispatch(): Dispatch {
+    const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids, ask, remember } = this.#parts;
+    return {
+      registry,
+      guard: () => guarding.context(),
+      ask: async (question, signal) =>
+        ask?.({ ...question, id: ids.next("question"), agent: settings.name }, signal) ?? { kind: "deny" },
+      allowAlways: async (rule) => {
+        guarding.allow(rule);
+        await remember?.(rule);
+      },
+      contextOf: (call, signal) => world.context(call, signal),
+      shorten: (callId, tool, content) => world.shorten(callId, tool, content),
+      shortenBatch: (results, toolOf) => world.shortenBatch(results, toolOf),
+      record: {
+        started: (callId, name, readOnly) => void journal.append({ kind: "call_started", callId, name, readOnly }),
+        ended: (callId, result, ms) => {
+          // What the tool has learned counts with its result: a crash before the batch ends must not take one of them.
+          const entries: readonly PlainEntry[] = [{ kind: "call_ended", callId, result, ms }, ...world.learned()];
+          journal.appendAll(entries.map((entry) => ({ entry })));
+          openCalls.ended(result);
+        },
+      },
+      emit,
+      now: clock.now,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.world[Symbol.asyncDispose]();
+  }
+
+  /** What a crash or a full disk left without a result. */
+  #answerOpenCalls(signal: AbortSignal): Promise<readonly ToolResultBlock[]> {
+    return this.#parts.openCalls.results(async (calls, known) => {
+      const { results } = await runBatch(calls, this.dispatch(), { signal, known });
+      return results;
+    });
+  }
+
+  #tail(): Tail {
+    const { watch, guarding, world } = this.#parts;
+    const { notes, blocks, also, entered } = watch.changes(guarding.mode);
+    return {
+      blocks,
+      also: [...also, ...world.learned()],
+      entered: () => {
+        entered();
+        this.#tellNotes(notes);
+      },
+    };
+  }
+
+  #tellNotes(notes: readonly { readonly kind: NoteKind; readonly text: string }[]): void {
+    for (const { kind, text: words } of notes) this.#parts.emit({ type: "note_entered", kind, text: words });
+  }
+}
+
+type Compacting = { readonly signal: AbortSignal; readonly follows: "go-on" | "wait"; readonly focus?: string };
+
+const wordsOf = (prompt: Prompt): string =>
+  typeof prompt === "string"
+    ? prompt
+    : prompt.flatMap((block) => (block.type === "text" ? [block.text] : [`[${block.type}]`])).join("\n");
