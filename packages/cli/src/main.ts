@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
-import { loadCommands } from "./commands/index.ts";
+import { isCommand, loadCommands } from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
 
@@ -71,11 +71,10 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
   }
 };
 
-/** `prefork -p …` names no command: its options may stand in any order. */
+/** `prefork -p …` names no command: prompt and options may stand in any order. */
 const asksToPrint = (argv: readonly string[]): boolean => {
-  const [first = ""] = argv;
   const options = argv.slice(0, argv.includes("--") ? argv.indexOf("--") : argv.length);
-  return first.startsWith("-") && options.some((word) => word === "-p" || word === "--print");
+  return !isCommand(argv[0] ?? "") && options.some((word) => word === "-p" || word === "--print");
 };
 
 /** A prompt that is a list begins with a dash and a space; no option does. */

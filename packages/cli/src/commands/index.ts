@@ -17,6 +17,8 @@ const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
   ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
 ]);
 
+export const isCommand = (name: string): boolean => LOADERS.has(name) || name === "help";
+
 /** The command of that name alone; all of them where the name is none of theirs, for help and for suggestions. */
 export const loadCommands = (name: string | undefined): Promise<readonly CommandMaker[]> => {
   const loader = LOADERS.get(name ?? "");

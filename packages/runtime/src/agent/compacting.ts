@@ -28,7 +28,7 @@ import {
 import type { EventBody } from "../events.ts";
 import type { Mode } from "../guard/index.ts";
 import type { JournalWriter } from "../journal/index.ts";
-import { type Account, estimateTokens, fit, type Lineage, type Spent, textOf } from "../loop/index.ts";
+import { type Account, type Beginning, estimateTokens, fit, type Lineage, type Spent, textOf } from "../loop/index.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
 
@@ -140,19 +140,20 @@ const startOver = async (
   compacting: Compacting,
   { summary, usage, tokens }: SummedUp,
 ): Promise<{ readonly economics: string }> => {
-  const { line, world, watch, mode, lastPrompt, follows, facts, journal } = compacting;
+  const { line, world, watch, mode, lastPrompt, follows, facts, journal, window } = compacting;
   const around = await watch.read(mode);
   const content = nextEpochContent({
     around,
     summary,
     todos: world.todos,
     files: await filesLastRead(world),
+    filesTokens: Math.floor(window / 12),
     followedBy: { kind: follows },
     ...(lastPrompt === "" ? {} : { lastPrompt }),
   });
-  line.startEpoch("compaction", { head: line.state.head, messages: [{ role: "user", content }], source: "compaction" });
   const { also, entered } = watch.begun(around);
-  journal.appendAll(also.map((entry) => ({ entry })));
+  const beginning: Beginning = { head: line.state.head, messages: [{ role: "user", content }], source: "compaction" };
+  line.startEpoch("compaction", beginning, also);
   entered();
   await journal.flush();
   const after = estimateTokens(line.prefix.byteLength);

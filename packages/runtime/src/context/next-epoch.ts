@@ -6,7 +6,7 @@
 import { text } from "@prefork/wire";
 import type { Todo } from "../events.ts";
 import { type ContentBlock, type Prompt, promptBlocks, type Surroundings, surroundingBlocks } from "./first-content.ts";
-import { bytesOfText, figure, headOf } from "./measure.ts";
+import { bytesOfText, bytesOfTokens, figure, headOf } from "./measure.ts";
 import { enclose, encloseParts, escapeTags, oneLine } from "./tags.ts";
 
 /** A file as it is now, read anew. */
@@ -23,6 +23,8 @@ export type NextEpoch = {
   readonly openTasks?: readonly OpenTask[];
   /** The most recently read first. */
   readonly files?: readonly ReadFile[];
+  /** What they may take in all, where the window is small. */
+  readonly filesTokens?: number;
   /** "go-on": in the middle of an exchange. "wait": the user speaks next. */
   readonly followedBy: { readonly kind: "go-on" | "wait" } | { readonly kind: "prompt"; readonly prompt: Prompt };
 };
@@ -44,12 +46,19 @@ export const nextEpochContent = (next: NextEpoch): readonly ContentBlock[] => [
 
 const GO_ON = "Go on with the next step of the summary, without saying again what was said.";
 
-const pastParts = ({ summary, lastPrompt, todos = [], openTasks = [], files = [] }: NextEpoch): readonly string[] => [
+const pastParts = ({
+  summary,
+  lastPrompt,
+  todos = [],
+  openTasks = [],
+  files = [],
+  filesTokens = Number.POSITIVE_INFINITY,
+}: NextEpoch): readonly string[] => [
   `${COMPACTED}\n${enclose("earlier-conversation", summary)}`,
   ...(lastPrompt === undefined ? [] : [lastPromptText(lastPrompt)]),
   ...(todos.length === 0 ? [] : [encloseParts("todo-list", todos.map(todoLine))]),
   ...(openTasks.length === 0 ? [] : [encloseParts("open-tasks", [STILL_RUNNING, ...openTasks.map(taskLine)])]),
-  ...fileParts(files),
+  ...fileParts(files, Math.min(ALL_FILES_BYTES, bytesOfTokens(filesTokens))),
 ];
 
 const lastPromptText = (prompt: string): string => {
@@ -66,9 +75,9 @@ const taskLine = ({ id, label, state }: OpenTask): string =>
   escapeTags(`- ${id}: ${oneLine(label)} (${oneLine(state)})`);
 
 /** From the most recent on, while there is room. */
-const fileParts = (files: readonly ReadFile[]): readonly string[] => {
+const fileParts = (files: readonly ReadFile[], most: number): readonly string[] => {
   const parts: string[] = [];
-  let room = ALL_FILES_BYTES;
+  let room = most;
   for (const file of files.slice(0, MOST_FILES)) {
     const shown = headOf(file.text, Math.min(FILE_BYTES, room));
     const size = bytesOfText(shown);

@@ -59,13 +59,15 @@ const settle = (decision: Decision, call: ToolCall, context: GuardContext): Deci
   return deny(`${decision.reason}; there is nobody to ask, and ${missing}`);
 };
 
-/** The rule for this one command, where that would be heeded. It is not suggested to people, who would keep it. */
+/** The rule for this one command, or for a tool that the program brought along, where that would be heeded. It is not
+ *  suggested to people, who would keep it. */
 const exactRule = (call: ToolCall, context: GuardContext): string | undefined => {
   const { command } = call.args;
-  if (toolNamed(call.tool) !== "Bash" || typeof command !== "string" || command.length > 200) return undefined;
-  const text = `Bash(${command})`;
+  const isCommand = toolNamed(call.tool) === "Bash";
+  if (isCommand && (typeof command !== "string" || command.length > 200)) return undefined;
+  const text = isCommand ? `Bash(${String(command)})` : call.tool;
   const { roots, home, policy } = context;
-  const place = { base: roots[0] ?? "/", ...(home === undefined ? {} : { home }) };
+  const place = { base: roots[0] ?? "/", tools: [call.tool], ...(home === undefined ? {} : { home }) };
   const read = parseRule(text, { ...place, list: "allow", origin: "a rule for this command" });
   if (read.kind === "wrong") return undefined;
   const allowed = judge(call, { ...context, policy: { ...policy, allow: [...policy.allow, read.rule] } });

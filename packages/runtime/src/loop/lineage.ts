@@ -80,12 +80,12 @@ export class Lineage {
     this.#state = { ...this.#state, prefix };
   }
 
-  /** A deliberate rewrite: from here on the context begins with this. */
-  startEpoch(reason: EpochReason, beginning: Beginning): void {
+  /** A deliberate rewrite: from here on the context begins with this. `also`: what is true from the same moment on. */
+  startEpoch(reason: EpochReason, beginning: Beginning, also: readonly PlainEntry[] = []): void {
     const { protocol, turns } = this.#state;
     const epoch = this.#state.epoch + 1;
     const [prefix, drafts] = grown(protocol, { ...beginning, epoch, reason });
-    this.#journal.appendAll(drafts);
+    this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
     this.#state = { protocol, prefix, markers: [], head: beginning.head, epoch, measured: undefined, turns };
   }
 
