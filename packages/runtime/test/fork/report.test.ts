@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { readReport } from "../../src/fork/index.ts";
+
+test("a report in the form that was asked for is taken apart", () => {
+  const text = `Scope: the database schema
+Result: two tables are missing an index.
+Both are small.
+Key files: src/schema.ts, \`src/db.ts\` (the pool)
+Files changed:
+- migrations/001.sql (commit abc123)
+- src/schema.ts
+Issues: none`;
+  assert.deepEqual(readReport(text), {
+    kind: "report",
+    text,
+    report: {
+      scope: "the database schema",
+      result: "two tables are missing an index.\nBoth are small.",
+      keyFiles: ["src/schema.ts", "src/db.ts"],
+      filesChanged: ["migrations/001.sql", "src/schema.ts"],
+      issues: "none",
+    },
+  });
+});
+
+test("headings in bold, as Markdown headings or in other cases are read; missing ones are empty", () => {
+  const read = readReport("**Scope:** tests\n## Result: all pass\nkey FILES: none");
+  assert.deepEqual(read.kind === "report" && read.report, {
+    scope: "tests",
+    result: "all pass",
+    keyFiles: [],
+    filesChanged: [],
+    issues: "",
+  });
+});
+
+test("an answer without the form is kept as it is, with a note", () => {
+  assert.deepEqual(readReport("I did it."), {
+    kind: "text",
+    text: "I did it.",
+    note: "The report does not begin with Scope: and is given as it is.",
+  });
+});
+
+test("whatever was written is kept whole", () => {
+  fc.assert(fc.property(fc.string(), (text) => assert.equal(readReport(text).text, text)));
+  fc.assert(fc.property(fc.string(), (text) => assert.equal(readReport(`Scope: ${text}`).text, `Scope: ${text}`)));
+});

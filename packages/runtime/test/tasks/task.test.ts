@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  isEnded,
+  stateWords,
+  TASK_ENDS,
+  type Task,
+  type TaskResult,
+  type TaskStep,
+  taskAfter,
+  taskOf,
+} from "../../src/tasks/index.ts";
+
+const queued: Task = {
+  id: "task-1",
+  kind: "fork",
+  label: "write the tests",
+  agentType: "fork",
+  querySource: "agent:builtin:fork",
+  family: "family-1",
+  state: { kind: "queued" },
+  startedAt: 1_000,
+};
+
+const result: TaskResult = {
+  summary: "done",
+  text: "Scope: tests",
+  usage: { plain: 1, read: 2, written: {}, output: 3 },
+  usd: 0.01,
+  turns: 2,
+  toolUses: 4,
+  ms: 50,
+};
+
+const ended = (end: (typeof TASK_ENDS)[number]): TaskStep => ({ type: "ended", end, result, at: 2_000 });
+
+const after = (...steps: readonly TaskStep[]): Task | undefined =>
+  steps.reduce<Task | undefined>((task, step) => task && taskAfter(task, step), queued);
+
+test("a task is queued, runs, waits, runs on and ends once", () => {
+  const waiting = after({ type: "started" }, { type: "waits", reason: "permission" });
+  assert.deepEqual(waiting?.state, { kind: "waiting", reason: "permission" });
+  assert.equal(waiting && isEnded(waiting), false);
+  assert.equal(waiting && stateWords(waiting), "waiting for permission");
+  const done = after({ type: "started" }, { type: "waits", reason: "join" }, { type: "resumed" }, ended("reported"));
+  assert.deepEqual(done, { ...queued, state: { kind: "ended", end: "reported" }, endedAt: 2_000, result });
+});
+
+test("no step but waking follows an end, and a woken task forgets its result", () => {
+  const done = after({ type: "started" }, ended("failed"));
+  assert.ok(done);
+  for (const step of [
+    { type: "started" },
+    { type: "resumed" },
+    { type: "waits", reason: "join" },
+    ended("aborted"),
+  ] as const)
+    assert.equal(taskAfter(done, step), undefined, step.type);
+  assert.deepEqual(taskAfter(done, { type: "woken" }), queued);
+});
+
+test("whatever steps are tried, an end is final until it is woken, and every state survives JSON", () => {
+  const step: fc.Arbitrary<TaskStep> = fc.oneof(
+    fc.constant<TaskStep>({ type: "started" }),
+    fc.constant<TaskStep>({ type: "resumed" }),
+    fc.constant<TaskStep>({ type: "woken" }),
+    fc.constantFrom("permission" as const, "join" as const).map((reason): TaskStep => ({ type: "waits", reason })),
+    fc.constantFrom(...TASK_ENDS).map(ended),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      let task = queued;
+      for (const one of steps) {
+        const next = taskAfter(task, one);
+        if (next === undefined) continue;
+        if (isEnded(task)) assert.equal(one.type, "woken");
+        assert.equal(next.state.kind === "ended", next.result !== undefined);
+        assert.deepEqual(taskOf(JSON.parse(JSON.stringify(next))), next);
+        task = next;
+      }
+    }),
+  );
+});
+
+test("what is no task is none", () => {
+  for (const value of [undefined, null, 1, "task", [], {}, { id: "x" }]) assert.equal(taskOf(value), undefined);
+});
