@@ -91,6 +91,30 @@ export type EventBody =
       readonly economics: string;
     }
   | { readonly type: "compaction_failed"; readonly reason: string }
+  | { readonly type: "family_launched"; readonly family: string; readonly forks: number; readonly reason: string }
+  | {
+      readonly type: "fork_started";
+      readonly taskId: string;
+      readonly label: string;
+      readonly session: string;
+      readonly cacheKeyHash: string;
+    }
+  | {
+      readonly type: "fork_cache_missed";
+      readonly taskId: string;
+      readonly expected: number;
+      readonly read: number;
+      readonly prompt: number;
+    }
+  | {
+      readonly type: "task_ended";
+      readonly taskId: string;
+      readonly end: string;
+      readonly turns: number;
+      readonly usage: Usage;
+      readonly usd: number;
+    }
+  | { readonly type: "notification_entered"; readonly id: string; readonly taskId: string }
   | { readonly type: "journal_troubled"; readonly problem: string }
   | { readonly type: "settings_noticed"; readonly notice: string }
   | {
@@ -120,6 +144,7 @@ const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
   call_progressed: "debug",
   request_retried: "warn",
   compaction_failed: "warn",
+  fork_cache_missed: "warn",
   journal_troubled: "warn",
   settings_noticed: "warn",
 };

@@ -70,6 +70,8 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused 
     });
 
 const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
+  if (io.env.PREFORK_LINEAGE?.startsWith("fork:"))
+    throw new UsageError("this was started by a fork, which does its work itself and starts no agent");
   const choice = chooseEngine(flags, io.env);
   const plan = await planSession(flags, io);
   const id = await wantedSession(flags, { ...plan, hasWords: words.length > 0 });
@@ -115,11 +117,11 @@ const promptsFor = async (
 type Around = Pick<SessionOptions, "engine" | "model" | "environment">;
 
 const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
-  const { cwd, home, state, directories, policy, limits, appendSystemPrompt } = plan;
+  const { cwd, home, state, directories, policy, stated, limits, appendSystemPrompt } = plan;
   return {
     ...around,
     ...{ cwd, home, state, directories, limits },
-    permissions: { policy },
+    permissions: { policy, stated },
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
 };

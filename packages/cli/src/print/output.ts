@@ -98,6 +98,12 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
     case "request_retried":
       io.err(`prefork: trying again (${event.attempt}): ${event.message}\n`);
       return;
+    case "fork_started":
+      if (io.isTerminal) io.err(`· fork: ${event.label}\n`);
+      return;
+    case "fork_cache_missed":
+      io.err(`prefork: a fork read ${event.read} of ${event.expected} tokens that it could have read from the cache\n`);
+      return;
     case "journal_troubled":
       io.err(`prefork: journal: ${event.problem}\n`);
       return;

@@ -35,6 +35,8 @@ export type SessionPlan = {
   readonly state: string;
   readonly directories: readonly string[];
   readonly policy: Policy;
+  /** The command line says how calls are to be judged: only then may forks run with nobody to ask. */
+  readonly stated: boolean;
   readonly limits: SessionLimits;
   readonly appendSystemPrompt?: string;
   /** What the user should know before it begins. */
@@ -66,6 +68,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
   return {
     ...{ cwd, home, state, directories },
     policy: loaded.policy,
+    stated: [mode, flags.allow, flags.deny].some((given) => given !== undefined),
     limits: limitsOf(flags),
     notices: await trustNotice(trust),
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),

@@ -27,16 +27,32 @@ const formLines: readonly string[] = ["A rehearsal follows these forms, alone or
 
 const isUnknown = ({ task }: Done): boolean => task.moves.some(({ kind }) => kind === "unknown");
 
+/** A notification escapes what would be a tag in it. */
+const plain = (text: string): string =>
+  text
+    .replaceAll("&apos;", "'")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&gt;", ">")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&amp;", "&");
+
 /** What came of tasks beside the main line. */
 const newsLines = (notifications: readonly string[]): readonly string[] =>
   notifications.flatMap((text) => {
     const [status] = taggedIn(text, "status");
     const [name] = ["description", "label", "task-id", "task_id", "id"].flatMap((tag) => taggedIn(text, tag));
     const [words] = ["result", "report", "summary", "output"].flatMap((tag) => taggedIn(text, tag));
-    const title = [name ?? "a task", ...(status === undefined ? [] : [status])].join(": ");
+    const title = [plain(name ?? "a task"), ...(status === undefined ? [] : [status])].join(": ");
     return [
       `- ${title}`,
-      ...indented(excerptOf((words ?? text).split("\n").filter((line) => line.trim() !== "")), "  "),
+      ...indented(
+        excerptOf(
+          plain(words ?? text)
+            .split("\n")
+            .filter((line) => line.trim() !== ""),
+        ),
+        "  ",
+      ),
     ];
   });
 

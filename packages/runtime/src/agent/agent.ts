@@ -14,6 +14,7 @@ import {
   type Lineage,
   type Run,
   runBatch,
+  type StartedFamily,
   type Tail,
   type TurnLimits,
 } from "../loop/index.ts";
@@ -52,6 +53,10 @@ export type AgentParts = {
   readonly ids: Ids;
   readonly ask?: Ask;
   readonly remember?: (rule: string) => Promise<void>;
+  /** What its calls of this turn have started. */
+  readonly family?: () => StartedFamily | undefined;
+  /** What tasks have to tell, at the next boundary. */
+  readonly notices?: () => Tail;
   readonly emit: (event: EventBody) => void;
   readonly lastPrompt: string;
 };
@@ -84,12 +89,13 @@ export class Agent implements AsyncDisposable {
 
   /** Everything that turns need, until `signal` ends them. */
   run(limits: TurnLimits, signal: AbortSignal): Run {
-    const { settings, line, client, account, facts, emit, clock } = this.#parts;
+    const { settings, line, client, account, facts, emit, clock, family } = this.#parts;
     const { maxTokens, ttl, thinks } = settings;
     return {
       ...{ line, client, account, facts, maxTokens, ttl, emit, limits },
       now: clock.now,
       dispatch: this.dispatch(),
+      ...(family ? { family } : {}),
       tail: () => this.#tail(),
       insideLastResult: thinks && facts?.earlierThinking === "last-turn",
       makeRoom: async (why) => (await this.compact(why, { signal, follows: "go-on" })).kind === "compacted",
@@ -104,16 +110,32 @@ export class Agent implements AsyncDisposable {
     const results = await this.#answerOpenCalls(signal);
     const isFirst = line.prefix.messages === 0;
     const telling = isFirst ? undefined : watch.changes(guarding.mode, around);
+    const told = isFirst ? NOTHING_TOLD : (this.#parts.notices?.() ?? NOTHING_TOLD);
     const content: readonly Block[] = isFirst
       ? firstContent(around, prompt)
-      : [...results, ...(telling?.blocks ?? []), ...(typeof prompt === "string" ? [text(prompt)] : prompt)];
+      : [
+          ...results,
+          ...(telling?.blocks ?? []),
+          ...told.blocks,
+          ...(typeof prompt === "string" ? [text(prompt)] : prompt),
+        ];
     const { also, entered } = telling ?? watch.begun(around);
     const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
-    line.enter({ role: "user", content }, { source: "prompt", also: [...also, prompted] });
+    line.enter({ role: "user", content }, { source: "prompt", also: [...also, ...told.also, prompted] });
     entered();
+    told.entered();
     this.#lastPrompt = words;
     emit({ type: "prompt_entered", text: words });
     this.#tellNotes(telling?.notes ?? []);
+  }
+
+  /** Enters what tasks have to tell, where nobody else speaks. */
+  enterNotices(): void {
+    const { line } = this.#parts;
+    const { blocks, also, entered } = this.#tail();
+    if (blocks.length === 0) return;
+    line.enter({ role: "user", content: blocks }, { source: "notice", also });
+    entered();
   }
 
   /** Sums the conversation up on request; the user speaks next. */
@@ -187,11 +209,13 @@ export class Agent implements AsyncDisposable {
   #tail(): Tail {
     const { watch, guarding, world } = this.#parts;
     const { notes, blocks, also, entered } = watch.changes(guarding.mode);
+    const told = this.#parts.notices?.() ?? NOTHING_TOLD;
     return {
-      blocks,
-      also: [...also, ...world.learned()],
+      blocks: [...blocks, ...told.blocks],
+      also: [...also, ...told.also, ...world.learned()],
       entered: () => {
         entered();
+        told.entered();
         this.#tellNotes(notes);
       },
     };
@@ -201,6 +225,8 @@ export class Agent implements AsyncDisposable {
     for (const { kind, text: words } of notes) this.#parts.emit({ type: "note_entered", kind, text: words });
   }
 }
+
+const NOTHING_TOLD: Tail = { blocks: [], also: [], entered: () => {} };
 
 type Compacting = { readonly signal: AbortSignal; readonly follows: "go-on" | "wait"; readonly focus?: string };
 

@@ -49,6 +49,11 @@ export class Guarding {
     return this.#mode;
   }
 
+  /** The rules as they are now, answers of people included. */
+  get policy(): Policy {
+    return this.#policy;
+  }
+
   setMode(mode: Mode): void {
     this.#mode = mode;
   }

@@ -35,6 +35,8 @@ export type ToolWorldOptions = {
   readonly ids: Ids;
   readonly emit: (event: EventBody) => void;
   readonly state: ReadonlyMap<string, Json>;
+  /** What a parent has read; the child goes on from a copy. */
+  readonly reads?: ReadState;
 };
 
 const READ_SLOT = "read:";
@@ -56,7 +58,7 @@ export class ToolWorld implements AsyncDisposable {
   private constructor(options: ToolWorldOptions, files: ToolFiles) {
     this.#options = options;
     this.#files = files;
-    this.reads = ReadState.fromJson(readsIn(options.state));
+    this.reads = options.reads ?? ReadState.fromJson(readsIn(options.state));
     this.#keeping = keepIn(options.journal.outputs.path);
     this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream });
     this.#todos = todosIn(options.state);

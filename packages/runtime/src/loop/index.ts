@@ -19,8 +19,9 @@ export {
   Lineage,
   type LineageJournal,
   type LineageState,
+  type NextRequest,
   resumeLineage,
 } from "./lineage.ts";
-export { type ExchangeResult, type Run, runExchange, type Tail } from "./run.ts";
+export { type ExchangeResult, type Run, runExchange, type StartedFamily, spentSince, type Tail } from "./run.ts";
 export { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
 export { runTurn, type TurnAround, type TurnResult } from "./turn.ts";

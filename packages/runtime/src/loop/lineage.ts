@@ -13,6 +13,7 @@ import {
   markerPlaces,
   type Protocol,
   promptTokens,
+  type Ticket,
   type ToolResultBlock,
 } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
@@ -40,6 +41,15 @@ export type LineageState = {
   readonly measured: Measured | undefined;
   /** Requests sent so far. */
   readonly turns: number;
+  /** When the last one was answered; undefined after a restart. */
+  readonly answeredAt?: number;
+};
+
+/** How the next request is sent, where it is not sent like any other: the first ones of a family. */
+export type NextRequest = {
+  readonly markers: (prefix: FrozenPrefix) => readonly Marker[];
+  /** Resolves when it may be sent. */
+  readonly admit: (signal: AbortSignal) => Promise<Ticket>;
 };
 
 /** What a context begins with. */
@@ -48,6 +58,7 @@ export type Beginning = { readonly head: Head; readonly messages?: readonly Mess
 export class Lineage {
   readonly #journal: LineageJournal;
   #state: LineageState;
+  #next: NextRequest | undefined;
 
   /** Use `beginLineage` or `resumeLineage`. */
   constructor(journal: LineageJournal, state: LineageState) {
@@ -73,11 +84,33 @@ export class Lineage {
     this.#state = { ...this.#state, prefix };
   }
 
-  /** Puts more blocks into the user message that is still open. */
-  extend(blocks: readonly Block[], source?: string): void {
-    const { prefix, drafts } = growBlocks(this.prefix, blocks, source);
+  /** Puts a message at the end that `extend` goes on with: what a family shares. */
+  enterOpen(message: Message): void {
+    const { prefix, drafts } = growMessage(this.prefix, message, { open: true });
     this.#journal.appendAll(drafts);
     this.#state = { ...this.#state, prefix };
+  }
+
+  /** Puts more blocks into the user message that is still open. */
+  extend(
+    blocks: readonly Block[],
+    { source, also = [] }: { readonly source?: string; readonly also?: readonly PlainEntry[] } = {},
+  ): void {
+    const { prefix, drafts } = growBlocks(this.prefix, blocks, source);
+    this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
+    this.#state = { ...this.#state, prefix };
+  }
+
+  /** The next request belongs to a family. */
+  plan(next: NextRequest): void {
+    this.#next = next;
+  }
+
+  /** Once: only the first request after a fan-out is sent in the family's order. */
+  takePlan(): NextRequest | undefined {
+    const next = this.#next;
+    this.#next = undefined;
+    return next;
   }
 
   /** A deliberate rewrite: from here on the context begins with this. `also`: what is true from the same moment on. */
@@ -123,7 +156,7 @@ export class Lineage {
     );
     if (message) this.enter(message, { also: [took, ...ended] });
     else this.#journal.appendAll([{ entry: took }]);
-    this.#state = { ...this.#state, measured };
+    this.#state = { ...this.#state, measured, answeredAt: facts.at };
     await this.#journal.flush();
   }
 }
@@ -134,6 +167,7 @@ type Answering = {
   readonly refused: readonly ToolResultBlock[];
   readonly usd?: number;
   readonly ms: number;
+  readonly at: number;
 };
 
 type Epoch = Beginning & { readonly epoch: number; readonly reason: EpochReason };

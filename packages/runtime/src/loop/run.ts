@@ -9,6 +9,7 @@ import { JournalError, type PlainEntry } from "../journal/index.ts";
 import type { Shortage, Spent } from "./account.ts";
 import type { Answered } from "./answer.ts";
 import { type Dispatch, runBatch } from "./dispatch.ts";
+import type { Lineage } from "./lineage.ts";
 import { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
 import { runTurn, type TurnAround, type TurnResult } from "./turn.ts";
 
@@ -19,8 +20,17 @@ export type Run = TurnAround & {
   readonly tail: () => Tail;
   /** Notes go inside the last result, where new text of the user would cost the thinking before it. */
   readonly insideLastResult: boolean;
+  /** What the calls of this turn have started: launched once their results stand in the context. */
+  readonly family?: () => StartedFamily | undefined;
   /** Makes room before a turn where there is little left, or because there was none. False: there is nothing to gain. */
   readonly makeRoom: (why: "threshold" | "context-full", signal: AbortSignal) => Promise<boolean>;
+};
+
+/** Forks that were asked for in one turn. */
+export type StartedFamily = {
+  /** Starts them from what the line shares with them, and gives the words that only the parent is told. `held`: the last
+   *  result, where words must stand inside it. */
+  readonly launch: (line: Lineage, held: ToolResultBlock | undefined) => Promise<string>;
 };
 
 /** What is told beside results, and what is true once it is. */
@@ -63,7 +73,7 @@ export const runExchange = async (run: Run, signal: AbortSignal): Promise<Exchan
   const before = run.account.spent;
   const progress: Progress = { turns: 0, text: "", cut: 0, goesOn: false, madeRoom: false };
   const stop = await untilStop(run, progress, signal).catch(journalFailed);
-  return { ...stop, text: progress.text, turns: progress.turns, ...since(before, run.account.spent) };
+  return { ...stop, text: progress.text, turns: progress.turns, ...spentSince(before, run.account.spent) };
 };
 
 /** A journal that cannot be written ends the exchange: what is not kept must not happen. */
@@ -171,8 +181,24 @@ const refused = ({ stopDetail }: ModelResponse): Stop => ({
 const answerCalls = async (run: Run, answer: Answered, signal: AbortSignal): Promise<boolean> => {
   const known = new Map(answer.refused.map((result) => [result.toolUseId, result]));
   const { results, stopped } = await runBatch(answer.calls, run.dispatch, { signal, known });
-  enterResults(run, results, run.tail());
+  const family = run.family?.();
+  if (family) await enterFamily(run, results, family);
+  else enterResults(run, results, run.tail());
   return stopped;
+};
+
+/** What all share is entered first, then the children start from there, then the parent goes on with its own words. */
+const enterFamily = async (run: Run, results: readonly ToolResultBlock[], family: StartedFamily): Promise<void> => {
+  const { line, insideLastResult } = run;
+  const held = insideLastResult ? results.at(-1) : undefined;
+  const shared = held ? results.slice(0, -1) : results;
+  if (shared.length > 0) line.enterOpen({ role: "user", content: shared });
+  const words = text(await family.launch(line, held));
+  const { blocks, also, entered } = run.tail();
+  const own = held ? [{ ...held, content: [...held.content, words, ...blocks] }] : [words, ...blocks];
+  if (shared.length > 0) line.extend(own, { also });
+  else line.enter({ role: "user", content: own }, { also });
+  entered();
 };
 
 /** Results, then what is told beside them. */
@@ -195,7 +221,7 @@ const describeShortage = ({ limit, needed, left }: Shortage): string =>
     ? `the next request could cost $${needed.toFixed(4)}, and $${Math.max(0, left).toFixed(4)} of the budget are left`
     : `the next request could take ${needed} tokens, and ${Math.max(0, left)} are left`;
 
-const since = (before: Spent, after: Spent): { readonly usage: Usage; readonly usd: number } => ({
+export const spentSince = (before: Spent, after: Spent): { readonly usage: Usage; readonly usd: number } => ({
   usage: subtract(after.usage, before.usage),
   usd: after.usd - before.usd,
 });

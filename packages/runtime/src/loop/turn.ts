@@ -17,12 +17,13 @@ import {
   noUsage,
   type Prepared,
   prepare,
+  type Ticket,
   type Ttl,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import { type Account, estimateTokens, fit, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
-import type { Lineage } from "./lineage.ts";
+import type { Lineage, NextRequest } from "./lineage.ts";
 
 export type TurnAround = {
   readonly line: Lineage;
@@ -50,7 +51,9 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   const fitted = fit(account, { promptTokens, maxTokens: around.maxTokens, facts });
   if (!fitted.ok) return { kind: "short", shortage: fitted.shortage };
   const { maxTokens, held } = fitted;
-  const markers = nextMarkers(line.prefix, line.state.markers, { ttl: around.ttl ?? "5m" });
+  const planned = line.takePlan();
+  const markers =
+    planned?.markers(line.prefix) ?? nextMarkers(line.prefix, line.state.markers, { ttl: around.ttl ?? "5m" });
   const prepared = prepare({
     protocol: line.state.protocol,
     prefix: line.prefix,
@@ -64,7 +67,9 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
     const begun = now();
-    const response = await receive(prepared, { ...around, turn, shown }, signal);
+    const response = await inOrder(planned, signal, (ticket) =>
+      receive(prepared, { ...around, turn, shown, ...(ticket ? { ticket } : {}) }, signal),
+    );
     const { usage } = response;
     const cost = costOf(usage, facts)?.total;
     used = { usage, usd: cost ?? 0 };
@@ -72,7 +77,7 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     const ms = now() - begun;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
-    await line.answered(response, { ms, ...usd, refused, ...(message ? { message } : {}) });
+    await line.answered(response, { ms, at: now(), ...usd, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd });
     return { kind: "answered", response, answer };
@@ -81,6 +86,27 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   } finally {
     // Once, however it ended. What a failed request cost is not known; most providers bill nothing for it.
     account.settle(held, used);
+  }
+};
+
+/** Sends when the family lets it, and tells the family what became of it. */
+const inOrder = async (
+  planned: NextRequest | undefined,
+  signal: AbortSignal,
+  send: (ticket?: Ticket) => Promise<ModelResponse>,
+): Promise<ModelResponse> => {
+  if (!planned) return send();
+  const ticket = await planned.admit(signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+    throw new ModelError("aborted while waiting for the leader", { kind: "aborted" }, { cause: error });
+  });
+  try {
+    const response = await send(ticket);
+    ticket.readable();
+    return response;
+  } finally {
+    // After `readable` this says nothing; before it, the next in line takes the lead.
+    ticket.failed();
   }
 };
 
@@ -106,7 +132,11 @@ const unanswered = (
  *  has given. Here nothing has been done with it yet. */
 const RESTARTS = 2;
 
-type Receiving = TurnAround & { readonly turn: number; readonly shown: { text: string } };
+type Receiving = TurnAround & {
+  readonly turn: number;
+  readonly shown: { text: string };
+  readonly ticket?: Ticket;
+};
 
 const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSignal): Promise<ModelResponse> => {
   for (let restarts = 0; ; restarts += 1) {
@@ -127,13 +157,16 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
 
 const receiveOnce = async (
   prepared: Prepared,
-  { client, turn, shown, emit }: Receiving,
+  { client, turn, shown, emit, ticket }: Receiving,
   signal: AbortSignal,
 ): Promise<ModelResponse> => {
+  const { readable } = prepared.protocol;
+  if (readable === "at-once") ticket?.readable();
   const events = client.stream(prepared, signal);
   for (;;) {
     const next = await events.next();
     if (next.done) return next.value;
+    if (readable === "first-event") ticket?.readable();
     show(next.value, { turn, shown, emit });
   }
 };

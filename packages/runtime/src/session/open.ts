@@ -4,9 +4,10 @@
  *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
 
 import { realpath } from "node:fs/promises";
-import { type Head, InputError, type Message, modelFacts } from "@prefork/wire";
+import { type Head, InputError, type Json, type Message, modelFacts, noUsage } from "@prefork/wire";
 import {
   Agent,
+  type AgentSettings,
   Guarding,
   leftOpenOf,
   nothingLeftOpen,
@@ -17,9 +18,13 @@ import {
 } from "../agent/index.ts";
 import { budgetFor, systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
+import { ForkHost, forkAllowed } from "../fork/index.ts";
 import { createJournal, type JournalWriter, openJournal, type Replayed, type SessionStore } from "../journal/index.ts";
-import { Account, beginLineage, type Lineage, resumeLineage } from "../loop/index.ts";
+import { Account, beginLineage, estimateTokens, type Lineage, resumeLineage } from "../loop/index.ts";
+import type { Ask, Delegation } from "../ports.ts";
+import { Questions, TaskTable } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
+import { type ChildrenOf, openChild } from "./children.ts";
 import { EventHub } from "./event-hub.ts";
 import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
@@ -132,6 +137,19 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
   const client = options.engine.connect({
     onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
   });
+  const agentSettings: AgentSettings = {
+    ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, window, compactAt: options.compactAt },
+    thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
+  };
+  const questions = ask && new Questions({ ask });
+  const asks: Ask | undefined = questions && ((question, signal) => questions.ask(question, signal));
+  const forks = composeForks({
+    ...{ options, registry, journal, client, hub, state },
+    settings: agentSettings,
+    notices: replayed?.notices ?? [],
+    parent: () => agent,
+    ...(asks ? { ask: asks } : {}),
+  });
   const opening = ToolWorld.open({
     ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
     agent: "main",
@@ -139,7 +157,7 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     environment: toolEnvironment(options.environment),
     budget: budgetFor(window),
     mayShow: (path) => guarding.mayShow(path),
-    delegation: {},
+    delegation: forks.delegation,
     emit: (event) => hub.emit(event),
   });
   const world = await opening.catch((error: unknown) => {
@@ -147,16 +165,14 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     throw error;
   });
   const prompt = state.get("prompt");
-  const { maxTokens, ttl, compactAt, settings } = options;
   const { remember } = permissions;
-  const agent = new Agent({
-    settings: {
-      ...{ name: "main", maxTokens, ttl, window, compactAt },
-      thinks: settings.thinking !== undefined && settings.thinking.type !== "disabled",
-    },
+  const agent: Agent = new Agent({
+    settings: agentSettings,
     ...{ journal, line, client, guarding, world, registry, clock, ids },
-    ...(ask ? { ask } : {}),
+    ...(asks ? { ask: asks } : {}),
     ...(remember ? { remember } : {}),
+    family: forks.host.family,
+    notices: forks.host.notices,
     facts: modelFacts(model),
     account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
     watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
@@ -165,7 +181,55 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     lastPrompt: typeof prompt === "string" ? prompt : "",
   });
   const before = eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) });
-  return new Session({ options, agent, journal, client, hub, before });
+  return new Session({ options, agent, journal, client, hub, before, host: forks.host, table: forks.table });
+};
+
+type ForkParts = Omit<ChildrenOf, "store"> & {
+  readonly hub: EventHub;
+  readonly state: ReadonlyMap<string, Json>;
+  readonly notices: Replayed["notices"];
+};
+
+const composeForks = (
+  parts: ForkParts,
+): { readonly host: ForkHost; readonly table: TaskTable; readonly delegation: Delegation } => {
+  const { options, journal, hub, state, notices, settings } = parts;
+  const { clock, ids, permissions, environment } = options;
+  const table = new TaskTable({
+    ...{ journal, state, notices },
+    newNoticeId: () => ids.next("notice"),
+    changed: () => undefined,
+  });
+  const host = new ForkHost({
+    ...{ table, clock, ids },
+    mostAtOnce: options.mostTasks ?? 20,
+    gate: () => {
+      const { line } = parts.parent();
+      return forkAllowed({
+        flag: options.forks !== "off" && environment.PREFORK_FORK_SUBAGENT !== "0",
+        coordinator: false,
+        interactive: permissions.ask !== undefined,
+        policyStated: permissions.stated,
+        insideFork: environment.PREFORK_LINEAGE?.startsWith("fork:") ?? false,
+        headroom: settings.window - estimateTokens(line.prefix.byteLength, line.state.measured) - settings.maxTokens,
+      });
+    },
+    familyStart: (line) => ({ facts: modelFacts(line.state.head.model), ttl: settings.ttl }),
+    openChild: openChild({ ...parts, store: storeOf(options) }),
+    emit: (event, agent) => hub.emit(event, agent),
+  });
+  interruptLost(table, clock.now());
+  const { agent, taskOutput, taskStop } = host;
+  return { host, table, delegation: { agent, taskOutput, taskStop } };
+};
+
+/** Tasks that an earlier life of the session left running are told as interrupted; what they did is in their journals. */
+const interruptLost = (table: TaskTable, at: number): void => {
+  for (const { id, session = "" } of table.running) {
+    const text = `Interrupted: the session ended while this task ran. What it had done until then is kept in session ${session}.`;
+    const result = { summary: "interrupted", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms: 0 };
+    table.step(id, { type: "ended", end: "interrupted", at, result });
+  }
 };
 
 const eventsBefore = ({ options, journal, line, replayed }: Omit<Composing, "registry">): readonly EventBody[] => {

@@ -21,6 +21,9 @@ export type Permissions = {
   readonly mode?: Mode; // default: the policy's
   /** Answers questions. Default: nobody does, and what would be asked is denied with the missing rule named. */
   readonly ask?: Ask;
+  /** Somebody said how calls are to be judged, so forks may run with nobody to ask. Default: whether `allow`, `deny` or
+   *  `mode` is given. */
+  readonly stated?: boolean;
   /** Keeps a rule of the answer "always" beyond this session. Default: it holds for this session. */
   readonly remember?: (rule: string) => Promise<void>;
 };
@@ -53,6 +56,9 @@ export type SessionOptions = {
   readonly clock?: Clock;
   readonly ids?: Ids;
   readonly signal?: AbortSignal; // ends the session's work, not the session
+  /** May the agent fork? Default: on; with nobody to ask only where a permission policy is stated. */
+  readonly forks?: "on" | "off";
+  readonly mostTasks?: number; // at once; default: 20
 };
 
 type Filled =
@@ -75,7 +81,11 @@ type Filled =
 export type FilledOptions = Omit<SessionOptions, Filled | "permissions"> &
   Required<Pick<SessionOptions, Filled>> & { readonly permissions: FilledPermissions };
 
-export type FilledPermissions = Permissions & { readonly policy: Policy; readonly mode: Mode };
+export type FilledPermissions = Permissions & {
+  readonly policy: Policy;
+  readonly mode: Mode;
+  readonly stated: boolean;
+};
 
 export const withDefaults = (options: SessionOptions): FilledOptions => {
   const home = options.home ?? homedir();
@@ -107,7 +117,9 @@ type Place = { readonly home: string; readonly cwd: string; readonly tools: read
 
 const filledPermissions = (permissions: Permissions, place: Place): FilledPermissions => {
   const policy = permissions.policy ?? policyOf(permissions, place);
-  return { ...permissions, policy, mode: permissions.mode ?? policy.mode };
+  const { allow, deny, mode } = permissions;
+  const stated = permissions.stated ?? [allow, deny, mode].some((given) => given !== undefined);
+  return { ...permissions, policy, stated, mode: mode ?? policy.mode };
 };
 
 const policyOf = ({ allow = [], deny = [] }: Permissions, { home, cwd, tools }: Place): Policy => {

@@ -7,9 +7,11 @@ import { type Client, InputError, noUsage } from "@prefork/wire";
 import type { Agent, Compacted } from "../agent/index.ts";
 import type { Prompt } from "../context/index.ts";
 import type { EventBody, Todo } from "../events.ts";
+import type { ForkHost } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
-import { type ExchangeResult, type Run, runExchange, type Spent, type TurnLimits } from "../loop/index.ts";
+import { type ExchangeResult, type Run, runExchange, type Spent, spentSince, type TurnLimits } from "../loop/index.ts";
+import type { Task, TaskTable } from "../tasks/index.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange } from "./exchange.ts";
 import type { FilledOptions, SessionLimits } from "./options.ts";
@@ -21,6 +23,8 @@ export type SessionParts = {
   readonly journal: JournalWriter;
   readonly client: Client;
   readonly hub: EventHub;
+  readonly host: ForkHost;
+  readonly table: TaskTable;
   /** What happened before anybody could listen. */
   readonly before: readonly EventBody[];
 };
@@ -54,6 +58,10 @@ export class Session implements AsyncDisposable {
   }
   get spent(): Spent {
     return this.#parts.agent.account.spent;
+  }
+  /** What was started beside the conversation. */
+  get tasks(): readonly Task[] {
+    return this.#parts.table.all;
   }
   get todos(): readonly Todo[] {
     return this.#parts.agent.world.todos;
@@ -100,9 +108,10 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { agent, client, hub, journal } = this.#parts;
+    const { agent, client, hub, host, journal } = this.#parts;
     this.#closing.abort();
     await this.#running;
+    await host.close();
     try {
       await agent[Symbol.asyncDispose]();
     } finally {
@@ -141,6 +150,7 @@ export class Session implements AsyncDisposable {
     const signals = [stop, this.#closing.signal, signal, options.signal, timer].filter((one) => one !== undefined);
     const all = AbortSignal.any(signals);
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
+    this.#parts.host.under(all);
     const result = timed(await this.#converse(prompt, run, all), timer);
     const { end, reason, turns, usage, usd } = result;
     try {
@@ -162,7 +172,26 @@ export class Session implements AsyncDisposable {
       if (!(error instanceof JournalError)) throw error;
       return { end: "journal-failed", reason: error.message, text: "", turns: 0, usage: noUsage, usd: 0 };
     }
-    return runExchange(run, signal);
+    const before = run.account.spent;
+    const result = await this.#withTasks(await runExchange(run, signal), run, signal);
+    return { ...result, ...spentSince(before, run.account.spent) }; // what children spent while it waited counts too
+  }
+
+  /** With nobody to say more, an exchange goes on until all that it started has reported. */
+  async #withTasks(first: ExchangeResult, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
+    const { host, agent } = this.#parts;
+    let result = first;
+    while (result.end === "done" && (await host.wake(signal))) {
+      agent.enterNotices();
+      const { maxTurns } = run.limits;
+      const limits = {
+        ...run.limits,
+        ...(maxTurns === undefined ? {} : { maxTurns: Math.max(0, maxTurns - result.turns) }),
+      };
+      const next = await runExchange({ ...run, limits }, signal);
+      result = { ...next, text: next.text === "" ? result.text : next.text, turns: result.turns + next.turns };
+    }
+    return result;
   }
 
   #turnLimits({ maxTurns, ms }: Pick<SessionLimits, "maxTurns" | "ms">): TurnLimits {

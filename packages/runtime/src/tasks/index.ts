@@ -9,6 +9,7 @@ export {
   summaryOf,
 } from "./notification.ts";
 export { Questions, type QuestionsOptions } from "./questions.ts";
+export { type PendingNotice, TaskTable, type TaskTableOptions } from "./table.ts";
 export {
   isEnded,
   stateWords,

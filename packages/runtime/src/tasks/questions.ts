@@ -80,13 +80,13 @@ export class Questions {
       if (signal.aborted) return GONE;
       return {
         kind: "deny",
-        reason: `the question could not be put: ${error instanceof Error ? error.message : error}`,
+        reason: `the question could not be answered: ${error instanceof Error ? error.message : error}`,
       };
     }
   }
 }
 
-const GONE: Answer = { kind: "deny", reason: "nobody waits for the answer any more" };
+const GONE: Answer = { kind: "deny", reason: "the user interrupted before the question was answered" };
 
 /** What makes two questions the same: what would be done, not who would do it. */
 const keyOf = ({ tool, args }: Question): string => JSON.stringify([tool, args]);

@@ -126,7 +126,7 @@ test("whoever fails to answer has said no, and the next is asked", async () => {
     questions.ask(question("b", "two"), never),
   ]);
   assert.deepEqual(answers, [
-    { kind: "deny", reason: "the question could not be put: the terminal is gone" },
+    { kind: "deny", reason: "the question could not be answered: the terminal is gone" },
     { kind: "allow" },
   ]);
 });
