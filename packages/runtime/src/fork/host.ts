@@ -110,10 +110,12 @@ export class ForkHost {
   /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
   async wake(signal: AbortSignal): Promise<boolean> {
     const { table } = this.#options;
-    while (table.running.length > 0 && !signal.aborted && !mustHear(table)) {
-      const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const { promise: aborted, resolve } = Promise.withResolvers<void>();
+    const onAbort = (): void => resolve();
+    signal.addEventListener("abort", onAbort, { once: true });
+    while (table.running.length > 0 && !signal.aborted && !mustHear(table))
       await Promise.race([table.change(), aborted]);
-    }
+    signal.removeEventListener("abort", onAbort);
     return table.notices.length > 0 && !signal.aborted;
   }
 
@@ -166,41 +168,56 @@ export class ForkHost {
     });
     const name = spawns[0]?.task ?? "";
     emit({ type: "family_launched", family: name, forks: spawns.length, reason: family.reason });
-    const started = await Promise.all(spawns.map((spawn) => this.#start(spawn, { line, family, name })));
+    const opened = await Promise.all(spawns.map((spawn) => this.#open(spawn, { line, family })));
+    // In the order of the calls, however long each took to open: the first one leads.
+    opened.forEach((one, at) => {
+      const spawn = spawns[at];
+      if (spawn && typeof one !== "string") this.#start(spawn, one, { line, family, name });
+    });
     line.plan(family.parent);
-    return startedText(spawns, started);
+    return startedText(
+      spawns,
+      opened.map((one) => (typeof one === "string" ? one : undefined)),
+    );
   }
 
-  /** Gives why it could not be started, if so. */
-  async #start(
-    spawn: Spawn,
-    { line, family, name }: { readonly line: Lineage; readonly family: GrownFamily; readonly name: string },
-  ): Promise<string | undefined> {
-    const { table, clock, openChild, emit } = this.#options;
-    const { task, label, directive } = spawn;
-    const stop = new AbortController();
-    const signal = this.#signal ? AbortSignal.any([stop.signal, this.#signal]) : stop.signal;
+  /** Gives why it could not be opened, if so. */
+  async #open(
+    { task, label, directive }: Spawn,
+    { line, family }: { readonly line: Lineage; readonly family: GrownFamily },
+  ): Promise<OpenedChild | string> {
+    const { openChild, emit } = this.#options;
     const uses = { count: 0 };
     const tell = (event: EventBody): void => {
       if (event.type === "call_started") uses.count += 1;
       emit(event, label);
     };
     try {
-      const child = await openChild({ task, label, directive, line, family, emit: tell });
-      const facts = { kind: "fork", agentType: "fork", querySource: "agent:builtin:fork" } as const;
-      table.add({
-        ...{ id: task, label, family: name, session: child.session, ...facts },
-        state: { kind: "queued" },
-        startedAt: clock.now(),
-      });
-      table.step(task, { type: "started" });
-      emit({ type: "fork_started", taskId: task, label, session: child.session, cacheKeyHash: line.prefix.hash });
-      this.#stops.set(task, stop);
-      this.#ends.set(task, this.#finish(spawn, child, { signal, uses, family }));
-      return undefined;
+      return { child: await openChild({ task, label, directive, line, family, emit: tell }), uses };
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }
+  }
+
+  #start(
+    spawn: Spawn,
+    { child, uses }: OpenedChild,
+    { line, family, name }: { readonly line: Lineage; readonly family: GrownFamily; readonly name: string },
+  ): void {
+    const { table, clock, emit } = this.#options;
+    const { task, label } = spawn;
+    const stop = new AbortController();
+    const signal = this.#signal ? AbortSignal.any([stop.signal, this.#signal]) : stop.signal;
+    const facts = { kind: "fork", agentType: "fork", querySource: "agent:builtin:fork" } as const;
+    table.add({
+      ...{ id: task, label, family: name, session: child.session, ...facts },
+      state: { kind: "queued" },
+      startedAt: clock.now(),
+    });
+    table.step(task, { type: "started" });
+    emit({ type: "fork_started", taskId: task, label, session: child.session, cacheKeyHash: line.prefix.hash });
+    this.#stops.set(task, stop);
+    this.#ends.set(task, this.#finish(spawn, child, { signal, uses, family }));
   }
 
   async #finish(
@@ -227,22 +244,26 @@ export class ForkHost {
       await Promise.resolve(child[Symbol.asyncDispose]()).catch(() => undefined);
     }
     const end = endOf(result.end);
-    const text = reportText(result, end);
-    table.step(task, {
-      type: "ended",
-      end,
-      at: clock.now(),
-      result: {
-        summary: summaryOf(result.text, end),
-        text,
-        usage: result.usage,
-        usd: result.usd,
-        turns: result.turns,
-        toolUses: uses.count,
-        ms: clock.now() - begun,
-      },
-    });
     this.#stops.delete(task);
+    try {
+      table.step(task, {
+        type: "ended",
+        end,
+        at: clock.now(),
+        result: {
+          summary: summaryOf(result.text, end),
+          text: reportText(result, end),
+          usage: result.usage,
+          usd: result.usd,
+          turns: result.turns,
+          toolUses: uses.count,
+          ms: clock.now() - begun,
+        },
+      });
+    } catch (error) {
+      // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
+      emit({ type: "journal_troubled", problem: error instanceof Error ? error.message : String(error) });
+    }
     emit({ type: "task_ended", taskId: task, end, turns: result.turns, usage: result.usage, usd: result.usd }, label);
   }
 
@@ -258,6 +279,8 @@ export class ForkHost {
       run.emit({ type: "fork_cache_missed", taskId: task, expected, read, prompt: promptTokens(event.usage) });
   }
 }
+
+type OpenedChild = { readonly child: Child; readonly uses: { readonly count: number } };
 
 type Verifying = {
   readonly run: Run;
