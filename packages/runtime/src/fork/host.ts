@@ -113,8 +113,10 @@ export class ForkHost {
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
     const onAbort = (): void => resolve();
     signal.addEventListener("abort", onAbort, { once: true });
-    while (table.running.length > 0 && !signal.aborted && !mustHear(table))
-      await Promise.race([table.change(), aborted]);
+    while (this.#stops.size > 0 && !signal.aborted && !mustHear(table)) {
+      const ends = [...this.#stops.keys()].flatMap((id) => this.#ends.get(id) ?? []);
+      await Promise.race([aborted, ...ends]);
+    }
     signal.removeEventListener("abort", onAbort);
     return table.notices.length > 0 && !signal.aborted;
   }

@@ -25,7 +25,6 @@ export class TaskTable {
   readonly #options: TaskTableOptions;
   readonly #tasks = new Map<string, Task>();
   readonly #notices: PendingNotice[];
-  readonly #waiters = new Set<() => void>();
 
   constructor(options: TaskTableOptions) {
     this.#options = options;
@@ -92,17 +91,10 @@ export class TaskTable {
     this.delivered(notices);
   }
 
-  /** Resolves at the next change of any task. */
-  change(): Promise<void> {
-    return new Promise((resolve) => this.#waiters.add(resolve));
-  }
-
   #write(task: Task, also: readonly PlainEntry[]): void {
     const kept: PlainEntry = { kind: "state", slot: SLOT + task.id, value: task as unknown as Json };
     this.#options.journal.appendAll([kept, ...also].map((entry) => ({ entry })));
     this.#tasks.set(task.id, task);
     this.#options.changed(task);
-    for (const wake of this.#waiters) wake();
-    this.#waiters.clear();
   }
 }
