@@ -9,6 +9,7 @@ import { type Command, CommanderError } from "commander";
 import { isCommand, loadCommands } from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
+import { visible } from "./visible.ts";
 
 const version = (): string => {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -86,7 +87,7 @@ const CALLERS_FAULTS: readonly string[] = ["UsageError", "InputError", "Simulato
 const isCallersFault = (error: unknown): boolean => error instanceof Error && CALLERS_FAULTS.includes(error.name);
 
 const oneLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");
+  visible((error instanceof Error ? error.message : String(error)).replace(/\s+/g, " "));
 
 /** The process's own streams, its colours, and Ctrl-C as a signal. */
 export const main = async (argv: readonly string[]): Promise<number> => {

@@ -6,6 +6,7 @@ import type { ExchangeEnd, ExchangeResult, RuntimeEvent } from "@prefork/runtime
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import type { Io } from "../io.ts";
 import { jsonLine } from "../lines.ts";
+import { visible } from "../visible.ts";
 
 export type OutputFormat = "text" | "json" | "stream-json";
 export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "stream-json"];
@@ -79,8 +80,9 @@ export const createPrinter = (format: OutputFormat, io: Io): Printer => {
       return {
         event: (event) => tellAside(event, io),
         finished: ({ result, sessionId }) => {
-          if (result.text !== "") io.out(result.text.endsWith("\n") ? result.text : `${result.text}\n`);
-          if (result.end !== "done") io.err(`prefork: stopped: ${result.reason} (--resume ${sessionId} goes on)\n`);
+          const answer = visible(result.text);
+          if (answer !== "") io.out(answer.endsWith("\n") ? answer : `${answer}\n`);
+          if (result.end !== "done") tell(`stopped: ${result.reason} (--resume ${sessionId} goes on)`, io);
         },
       };
   }
@@ -93,22 +95,22 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
       if (io.isTerminal) io.err(`· ${event.tool}\n`);
       return;
     case "call_ended":
-      if (event.fault === "denied") io.err(`prefork: ${event.tool}: ${firstLine(event.text)}\n`);
+      if (event.fault === "denied") tell(`${event.tool}: ${firstLine(event.text)}`, io);
       return;
     case "request_retried":
-      io.err(`prefork: trying again (${event.attempt}): ${event.message}\n`);
+      tell(`trying again (${event.attempt}): ${event.message}`, io);
       return;
     case "fork_started":
-      if (io.isTerminal) io.err(`· fork: ${event.label}\n`);
+      if (io.isTerminal) io.err(`· fork: ${visible(firstLine(event.label))}\n`);
       return;
     case "fork_cache_missed":
       io.err(`prefork: a fork read ${event.read} of ${event.expected} tokens that it could have read from the cache\n`);
       return;
     case "journal_troubled":
-      io.err(`prefork: journal: ${event.problem}\n`);
+      tell(`journal: ${event.problem}`, io);
       return;
     case "settings_noticed":
-      io.err(`prefork: ${event.notice}\n`);
+      tell(event.notice, io);
       return;
     case "compaction_started":
       io.err("prefork: the conversation is long; summing it up to make room\n");
@@ -117,5 +119,7 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
       return;
   }
 };
+
+const tell = (words: string, io: Io): void => io.err(`prefork: ${visible(words)}\n`);
 
 const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";
