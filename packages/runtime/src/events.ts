@@ -127,14 +127,14 @@ export type EventBody =
     };
 
 /** What is told to the model at the tail because it changed after the conversation began. */
-export type NoteKind = "date" | "mode" | "conventions" | "git" | "reminder" | "resumed" | "compacted";
+export type NoteKind = "date" | "mode" | "conventions" | "git" | "reminder" | "resumed" | "compacted" | "tasks";
 
 export type Todo = { readonly content: string; readonly status: "pending" | "in_progress" | "completed" };
 
 export type RuntimeEvent = EventBody & {
   readonly seq: number;
   readonly level: Level;
-  /** Who it happened to: `main`, or the label of a fork or agent. */
+  /** Who it happened to: `main`, or the id of a task. Never a name that a model chose. */
   readonly agent: string;
 };
 

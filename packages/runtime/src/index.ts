@@ -107,6 +107,7 @@ export {
   type SessionLimits,
   type SessionOptions,
 } from "./session/index.ts";
+export type { Task, TaskEnd, TaskKind, TaskResult, TaskState } from "./tasks/index.ts";
 export {
   builtInTools,
   createRegistry,

@@ -16,8 +16,10 @@ export type Ids = { readonly next: (kind: "session" | "task" | "shell" | "questi
 
 export type Question = {
   readonly id: string;
-  /** Who asks: `main`, or the label of a fork or agent. */
+  /** Who asks: `main`, or the id of a task. Never a name that a model chose. */
   readonly agent: string;
+  /** What that task is for, as its parent put it. */
+  readonly scope?: string;
   readonly tool: string;
   readonly args: JsonObject;
   readonly reason: string;

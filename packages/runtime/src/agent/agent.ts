@@ -28,8 +28,10 @@ import type { ToolWorld } from "./tool-world.ts";
 
 /** What stays the same while an agent runs. */
 export type AgentSettings = {
-  /** `main`, or the label of a fork. */
+  /** `main`, or the id of a task. */
   readonly name: string;
+  /** What it is for, where it is not the main agent. */
+  readonly scope?: string;
   readonly maxTokens: number;
   readonly ttl: Ttl;
   readonly window: number;
@@ -168,11 +170,12 @@ export class Agent implements AsyncDisposable {
 
   dispatch(): Dispatch {
     const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids, ask, remember } = this.#parts;
+    const asker = { agent: settings.name, ...(settings.scope === undefined ? {} : { scope: settings.scope }) };
     return {
       registry,
       guard: () => guarding.context(),
       ask: async (question, signal) =>
-        ask?.({ ...question, id: ids.next("question"), agent: settings.name }, signal) ?? { kind: "deny" },
+        ask?.({ ...question, ...asker, id: ids.next("question") }, signal) ?? { kind: "deny" },
       allowAlways: async (rule) => {
         guarding.allow(rule);
         await remember?.(rule);

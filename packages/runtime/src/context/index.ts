@@ -37,3 +37,4 @@ export {
 export { ReplacementState } from "./replacement-state.ts";
 export { type RewriteEconomics, type RewriteQuestion, rewriteEconomics } from "./rewrite-economics.ts";
 export { type SystemPromptOptions, systemPrompt } from "./system-prompt.ts";
+export { escapeTags, oneLine } from "./tags.ts";

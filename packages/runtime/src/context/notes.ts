@@ -109,7 +109,16 @@ export const noteText = ({ kind, text }: Note): string => `<note kind="${kind}">
 const NOTE = /<note kind="([a-z]+)">([\s\S]*?)<\/note>/g;
 
 const KINDS: Readonly<Record<NoteKind, true>> = {
-  ...{ date: true, mode: true, conventions: true, git: true, reminder: true, resumed: true, compacted: true },
+  ...{
+    date: true,
+    mode: true,
+    conventions: true,
+    git: true,
+    reminder: true,
+    resumed: true,
+    compacted: true,
+    tasks: true,
+  },
 };
 
 const isKind = (name: string): name is NoteKind => Object.hasOwn(KINDS, name);

@@ -3,19 +3,29 @@
  *  only; every child is closed, also after a failure.
  *  Elsewhere: what a child is made of (../session), its bytes and order (family.ts), states (../tasks). */
 
-import { FORK_PLACEHOLDER_RESULT, type JsonObject, noUsage, promptTokens } from "@prefork/wire";
+import { type Block, FORK_PLACEHOLDER_RESULT, type JsonObject, noUsage, promptTokens } from "@prefork/wire";
+import { escapeTags, noteText, oneLine } from "../context/index.ts";
 import type { EventBody, ExchangeEnd } from "../events.ts";
 import {
   type ExchangeResult,
   type Lineage,
+  type NextRequest,
   type Run,
   runExchange,
   type StartedFamily,
   type Tail,
 } from "../loop/index.ts";
 import type { Clock, Delegated, DelegatedCall, Ids } from "../ports.ts";
-import { isEnded, stateWords, summaryOf, type Task, type TaskEnd, type TaskTable } from "../tasks/index.ts";
-import { type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
+import {
+  isEnded,
+  stateWords,
+  summaryOf,
+  type Task,
+  type TaskEnd,
+  type TaskResult,
+  type TaskTable,
+} from "../tasks/index.ts";
+import { type FamilyStart, growFamily } from "./family.ts";
 import type { ForkGate } from "./gate.ts";
 import { readReport } from "./report.ts";
 
@@ -30,8 +40,11 @@ export type ChildStart = {
   readonly task: string;
   readonly label: string;
   readonly directive: string;
+  /** The parent's, at the end of what is shared. */
   readonly line: Lineage;
-  readonly family: GrownFamily;
+  /** What only this child is told. */
+  readonly words: readonly Block[];
+  readonly first: NextRequest;
   readonly emit: (event: EventBody) => void;
 };
 
@@ -48,6 +61,10 @@ export type ForkHostOptions = {
 
 type Spawn = { readonly task: string; readonly label: string; readonly directive: string };
 
+const FORK = { kind: "fork", agentType: "fork", querySource: "agent:builtin:fork" } as const;
+
+const LABEL_CHARACTERS = 120;
+
 const refused = (text: string): Delegated => ({ text, isError: true });
 
 export class ForkHost {
@@ -62,9 +79,12 @@ export class ForkHost {
     this.#options = options;
   }
 
-  /** Aborting this ends every fork that is started from now on. */
+  /** An exchange begins: aborting this ends every fork that is started from now on. What a turn before it asked for and
+   *  never came to start, because the journal failed under it, is told as aborted. */
   under(signal: AbortSignal): void {
     this.#signal = signal;
+    for (const { task } of this.#asked.splice(0))
+      this.#neverStarted(task, "the turn that asked for it did not come to its end");
   }
 
   /** The Agent tool: answered by the one constant, so that all siblings share its bytes. */
@@ -75,14 +95,20 @@ export class ForkHost {
     if (isolation !== undefined) return refused("Worktrees are not available here; start the agent without isolation.");
     if (type !== undefined && type !== "fork")
       return refused(`There is no agent ${JSON.stringify(type)} here; leave subagent_type out to fork.`);
+    const { table, ids, clock, mostAtOnce } = this.#options;
     const gate = this.#options.gate();
     if (!gate.allowed) return refused(`No fork was started: ${gate.reason}. Do the work yourself.`);
-    const underWay = this.#options.table.running.length + this.#asked.length;
-    if (underWay >= this.#options.mostAtOnce)
-      return refused(
-        `No fork was started: ${underWay} tasks are under way, and at most ${this.#options.mostAtOnce} may be.`,
-      );
-    this.#asked.push({ task: this.#options.ids.next("task"), label: description, directive: prompt });
+    const underWay = table.running.length;
+    if (underWay >= mostAtOnce)
+      return refused(`No fork was started: ${underWay} tasks are under way, and at most ${mostAtOnce} may be.`);
+    const spawn = { task: ids.next("task"), label: oneLine(description, LABEL_CHARACTERS), directive: prompt };
+    // Before the call is answered: after a crash a call that nobody came to start is told as interrupted, not forgotten.
+    table.add({
+      ...{ id: spawn.task, label: spawn.label, family: this.#asked[0]?.task ?? spawn.task, ...FORK },
+      state: { kind: "queued" },
+      startedAt: clock.now(),
+    });
+    this.#asked.push(spawn);
     return { text: FORK_PLACEHOLDER_RESULT };
   };
 
@@ -170,11 +196,16 @@ export class ForkHost {
     });
     const name = spawns[0]?.task ?? "";
     emit({ type: "family_launched", family: name, forks: spawns.length, reason: family.reason });
-    const opened = await Promise.all(spawns.map((spawn) => this.#open(spawn, { line, family })));
+    const words = (at: number): readonly Block[] => family.children[at] ?? [];
+    const opened = await Promise.all(
+      spawns.map((spawn, at) => this.#open({ ...spawn, line, words: words(at), first: family.fork })),
+    );
     // In the order of the calls, however long each took to open: the first one leads.
     opened.forEach((one, at) => {
       const spawn = spawns[at];
-      if (spawn && typeof one !== "string") this.#start(spawn, one, { line, family, name });
+      if (!spawn) return;
+      if (typeof one === "string") this.#neverStarted(spawn.task, one);
+      else this.#start(spawn, one, { line, expected: family.inheritable(at) });
     });
     line.plan(family.parent);
     return startedText(
@@ -184,113 +215,100 @@ export class ForkHost {
   }
 
   /** Gives why it could not be opened, if so. */
-  async #open(
-    { task, label, directive }: Spawn,
-    { line, family }: { readonly line: Lineage; readonly family: GrownFamily },
-  ): Promise<OpenedChild | string> {
+  async #open(start: Omit<ChildStart, "emit">): Promise<OpenedChild | string> {
     const { openChild, emit } = this.#options;
     const uses = { count: 0 };
     const tell = (event: EventBody): void => {
       if (event.type === "call_started") uses.count += 1;
-      emit(event, label);
+      emit(event, start.task);
     };
     try {
-      return { child: await openChild({ task, label, directive, line, family, emit: tell }), uses };
+      return { child: await openChild({ ...start, emit: tell }), uses };
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return reasonOf(error);
     }
   }
 
   #start(
-    spawn: Spawn,
+    { task, label }: Spawn,
     { child, uses }: OpenedChild,
-    { line, family, name }: { readonly line: Lineage; readonly family: GrownFamily; readonly name: string },
+    { line, expected }: { readonly line: Lineage; readonly expected: number },
   ): void {
-    const { table, clock, emit } = this.#options;
-    const { task, label } = spawn;
+    const { table, emit } = this.#options;
     const stop = new AbortController();
     const signal = this.#signal ? AbortSignal.any([stop.signal, this.#signal]) : stop.signal;
-    const facts = { kind: "fork", agentType: "fork", querySource: "agent:builtin:fork" } as const;
-    table.add({
-      ...{ id: task, label, family: name, session: child.session, ...facts },
-      state: { kind: "queued" },
-      startedAt: clock.now(),
-    });
-    table.step(task, { type: "started" });
+    table.step(task, { type: "started", session: child.session });
     emit({ type: "fork_started", taskId: task, label, session: child.session, cacheKeyHash: line.prefix.hash });
     this.#stops.set(task, stop);
-    this.#ends.set(task, this.#finish(spawn, child, { signal, uses, family }));
+    this.#ends.set(task, this.#finish(task, child, { signal, uses, expected }));
   }
 
-  async #finish(
-    { task, label }: Spawn,
-    child: Child,
-    {
-      signal,
-      uses,
-      family,
-    }: { readonly signal: AbortSignal; readonly uses: { readonly count: number }; readonly family: GrownFamily },
-  ): Promise<void> {
-    const { table, clock, emit } = this.#options;
+  #neverStarted(task: string, reason: string): void {
+    const nothing = { usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms: 0 };
+    this.#end(task, { end: "failed", result: { summary: "not started", text: `Not started: ${reason}`, ...nothing } });
+  }
+
+  async #finish(task: string, child: Child, { signal, uses, expected }: Finishing): Promise<void> {
+    const { clock } = this.#options;
     const begun = clock.now();
-    const first = { isChecked: false };
     let result: ExchangeResult;
     try {
       const run = child.run(signal);
-      const watched: Run = { ...run, emit: (event) => this.#verify(event, { run, task, label, family, first }) };
-      result = await runExchange(watched, signal);
+      const first = { isChecked: false };
+      result = await runExchange({ ...run, emit: (event) => verify(event, { run, task, expected, first }) }, signal);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      result = { end: "provider-failed", reason, text: "", turns: 0, usage: noUsage, usd: 0 };
+      result = { end: "provider-failed", reason: reasonOf(error), text: "", turns: 0, usage: noUsage, usd: 0 };
     } finally {
       await Promise.resolve(child[Symbol.asyncDispose]()).catch(() => undefined);
     }
+    const { turns, usage, usd } = result;
     const end = endOf(result.end);
     this.#stops.delete(task);
-    try {
-      table.step(task, {
-        type: "ended",
-        end,
-        at: clock.now(),
-        result: {
-          summary: summaryOf(result.text, end),
-          text: reportText(result, end),
-          usage: result.usage,
-          usd: result.usd,
-          turns: result.turns,
-          toolUses: uses.count,
-          ms: clock.now() - begun,
-        },
-      });
-    } catch (error) {
-      // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
-      emit({ type: "journal_troubled", problem: error instanceof Error ? error.message : String(error) });
-    }
-    emit({ type: "task_ended", taskId: task, end, turns: result.turns, usage: result.usage, usd: result.usd }, label);
+    const summary = summaryOf(result.text, end);
+    const spent = { usage, usd, turns, toolUses: uses.count, ms: clock.now() - begun };
+    this.#end(task, { end, result: { summary, text: reportText(result, end), ...spent } });
+    this.#ends.delete(task);
   }
 
-  /** The first request of a fork is held against what it could have read. */
-  #verify(event: EventBody, { run, task, family, first }: Verifying): void {
-    run.emit(event);
-    if (event.type !== "turn_ended" || first.isChecked) return;
-    first.isChecked = true;
-    const read = event.usage.read;
-    const { inheritable: expected } = family;
-    const ratio = expected === 0 ? 1 : read / expected;
-    if (ratio < 0.5)
-      run.emit({ type: "fork_cache_missed", taskId: task, expected, read, prompt: promptTokens(event.usage) });
+  #end(task: string, { end, result }: { readonly end: TaskEnd; readonly result: TaskResult }): void {
+    const { table, clock, emit } = this.#options;
+    try {
+      table.step(task, { type: "ended", end, at: clock.now(), result });
+    } catch (error) {
+      // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
+      emit({ type: "journal_troubled", problem: reasonOf(error) });
+    }
+    const { turns, usage, usd } = result;
+    emit({ type: "task_ended", taskId: task, end, turns, usage, usd }, task);
   }
 }
+
+type Finishing = {
+  readonly signal: AbortSignal;
+  readonly uses: { readonly count: number };
+  readonly expected: number;
+};
 
 type OpenedChild = { readonly child: Child; readonly uses: { readonly count: number } };
 
 type Verifying = {
   readonly run: Run;
   readonly task: string;
-  readonly label: string;
-  readonly family: GrownFamily;
+  readonly expected: number;
   readonly first: { isChecked: boolean };
 };
+
+/** The first request of a fork is held against what it could have read. */
+const verify = (event: EventBody, { run, task, expected, first }: Verifying): void => {
+  run.emit(event);
+  if (event.type !== "turn_ended" || first.isChecked) return;
+  first.isChecked = true;
+  const { usage } = event;
+  if (usage.read < expected / 2)
+    run.emit({ type: "fork_cache_missed", taskId: task, expected, read: usage.read, prompt: promptTokens(usage) });
+};
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** One that failed is heard of at once; what went well waits for its siblings. */
 const mustHear = (table: TaskTable): boolean =>
@@ -333,8 +351,15 @@ const taskText = (task: Task): string => {
 
 /** What only the parent is told: which task is which call. */
 const startedText = (spawns: readonly Spawn[], problems: readonly (string | undefined)[]): string => {
-  const lines = spawns.map(({ task, label }, at) =>
-    problems[at] === undefined ? `- ${task}: ${label} (async_launched)` : `- ${label}: not started, ${problems[at]}`,
-  );
-  return `<note kind="tasks">You are the main agent. Your Agent calls were started in the background, in this order:\n${lines.join("\n")}\nEach reports by a task notification; do not guess what it finds, and do not do its part yourself.</note>`;
+  const lines = spawns.map(({ task, label }, at) => {
+    const problem = problems[at];
+    const state = problem === undefined ? "async_launched" : `not started: ${oneLine(problem)}`;
+    return escapeTags(`- ${task}: ${label} (${state})`);
+  });
+  const words = [
+    "You are the main agent. Your Agent calls were started in the background, in this order:",
+    ...lines,
+    "Each reports by a task notification; do not guess what it finds, and do not do its part yourself.",
+  ];
+  return noteText({ kind: "tasks", text: words.join("\n") });
 };

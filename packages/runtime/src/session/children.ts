@@ -3,7 +3,7 @@
  *  are the parent's at the time of the fork, and every way to start another agent is closed.
  *  Elsewhere: its bytes and its run (../fork), what an agent is (../agent). */
 
-import { type Client, modelFacts, text } from "@prefork/wire";
+import { type Client, childTtl, modelFacts } from "@prefork/wire";
 import {
   Agent,
   type AgentSettings,
@@ -85,7 +85,7 @@ const compose = async (of: ChildrenOf, { start, journal }: Composing): Promise<A
   const { options, client, registry, settings, ask } = of;
   const parent = of.parent();
   const { cwd, directories, home, clock, ids, window } = options;
-  const { label, directive, family, emit } = start;
+  const { task, label, directive, first, emit } = start;
   const line = childLine(start, journal);
   const { policy, mode } = parent.guarding;
   const roots = [cwd, ...directories];
@@ -98,21 +98,22 @@ const compose = async (of: ChildrenOf, { start, journal }: Composing): Promise<A
   });
   const world = await ToolWorld.open({
     ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, emit },
-    agent: label,
+    agent: task,
     state: new Map(),
     reads: parent.world.reads.clone(),
     sandbox: policy.sandbox,
-    environment: { ...toolEnvironment(options.environment), PREFORK_LINEAGE: `fork:${start.task}` },
+    environment: { ...toolEnvironment(options.environment), PREFORK_LINEAGE: `fork:${task}` },
     budget: budgetFor(window),
     mayShow: (path) => guarding.mayShow(path),
     delegation: NOBODY_ELSE,
   });
-  line.plan(family.fork);
+  line.plan(first);
+  const facts = modelFacts(line.state.head.model);
   return new Agent({
-    settings: { ...settings, name: label },
+    settings: { ...settings, name: task, scope: label, ttl: childTtl(facts) },
     ...{ journal, line, client, registry, guarding, world, clock, ids, emit },
     ...(ask ? { ask } : {}),
-    facts: modelFacts(line.state.head.model),
+    facts,
     account: new Account({}, { above: parent.account }),
     watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, new Map()),
     openCalls: new OpenCalls(line, nothingLeftOpen),
@@ -121,10 +122,8 @@ const compose = async (of: ChildrenOf, { start, journal }: Composing): Promise<A
 };
 
 /** The parent's line up to the end of what is shared, then the words that are this child's alone. */
-const childLine = ({ line: parent, directive, family }: ChildStart, journal: JournalWriter): Lineage => {
+const childLine = ({ line: parent, words }: ChildStart, journal: JournalWriter): Lineage => {
   const line = new Lineage(journal, { ...parent.state, markers: [], turns: 0 });
-  const grown = family.children.find((child) => child.directive === directive);
-  const words = grown?.words ?? [text(directive)];
   if (line.prefix.tip?.role === "user") line.extend(words, { source: "directive" });
   else line.enter({ role: "user", content: words }, { source: "directive" });
   return line;

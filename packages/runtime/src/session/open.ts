@@ -198,7 +198,6 @@ const composeForks = (
   const table = new TaskTable({
     ...{ journal, state, notices },
     newNoticeId: () => ids.next("notice"),
-    changed: () => undefined,
   });
   const host = new ForkHost({
     ...{ table, clock, ids },

@@ -189,7 +189,9 @@ export class Session implements AsyncDisposable {
         ...(maxTurns === undefined ? {} : { maxTurns: Math.max(0, maxTurns - result.turns) }),
       };
       const next = await runExchange({ ...run, limits }, signal);
-      result = { ...next, text: next.text === "" ? result.text : next.text, turns: result.turns + next.turns };
+      const reason = next.end === "max-turns" ? `the limit of ${maxTurns} turns is reached` : next.reason;
+      const said = next.text === "" ? result.text : next.text;
+      result = { ...next, reason, text: said, turns: result.turns + next.turns };
     }
     return result;
   }

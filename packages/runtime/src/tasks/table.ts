@@ -15,8 +15,6 @@ export type TaskTableOptions = {
   readonly newNoticeId: () => string;
   readonly state: ReadonlyMap<string, Json>;
   readonly notices: readonly NoticeEntry[];
-  /** Told after each change. */
-  readonly changed: (task: Task) => void;
 };
 
 export type PendingNotice = { readonly id: string; readonly task: string; readonly text: string };
@@ -95,6 +93,5 @@ export class TaskTable {
     const kept: PlainEntry = { kind: "state", slot: SLOT + task.id, value: task as unknown as Json };
     this.#options.journal.appendAll([kept, ...also].map((entry) => ({ entry })));
     this.#tasks.set(task.id, task);
-    this.#options.changed(task);
   }
 }

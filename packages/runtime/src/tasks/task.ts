@@ -49,7 +49,8 @@ export type TaskResult = {
 };
 
 export type TaskStep =
-  | { readonly type: "started" }
+  /** `session`: where its own entries are kept. */
+  | { readonly type: "started"; readonly session?: string }
   | { readonly type: "waits"; readonly reason: "permission" | "join" }
   | { readonly type: "resumed" }
   | { readonly type: "woken" }
@@ -60,7 +61,8 @@ export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
   const { kind } = task.state;
   switch (step.type) {
     case "started":
-      return kind === "queued" ? { ...task, state: { kind: "running" } } : undefined;
+      if (kind !== "queued") return undefined;
+      return { ...task, ...(step.session === undefined ? {} : { session: step.session }), state: { kind: "running" } };
     case "waits":
       return kind === "running" ? { ...task, state: { kind: "waiting", reason: step.reason } } : undefined;
     case "resumed":
@@ -78,11 +80,24 @@ export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
 
 export const isEnded = ({ state }: Task): boolean => state.kind === "ended";
 
+const KINDS: readonly string[] = ["fork", "agent", "shell", "sidecar"];
+
 /** As it is kept in a journal; undefined where a value is no task. */
-export const taskOf = (value: Json | undefined): Task | undefined =>
-  typeof value === "object" && value !== null && "id" in value && "state" in value && "family" in value
-    ? (value as unknown as Task)
-    : undefined;
+export const taskOf = (value: Json | undefined): Task | undefined => (isTask(value) ? value : undefined);
+
+const isTask = (value: unknown): value is Task => {
+  if (typeof value !== "object" || value === null) return false;
+  const { id, kind, label, family, startedAt, state } = value as Readonly<Record<string, unknown>>;
+  const texts = [id, label, family].every((text) => typeof text === "string");
+  return texts && KINDS.includes(String(kind)) && typeof startedAt === "number" && isState(state);
+};
+
+const isState = (value: unknown): value is TaskState => {
+  if (typeof value !== "object" || value === null) return false;
+  const { kind, reason, end } = value as Readonly<Record<string, unknown>>;
+  if (kind === "ended") return TASK_ENDS.some((known) => known === end);
+  return kind === "waiting" ? reason === "permission" || reason === "join" : kind === "queued" || kind === "running";
+};
 
 /** In one word or two, for tables. */
 export const stateWords = ({ state }: Task): string => {

@@ -22,7 +22,7 @@ export type ToolOutput = {
 
 export type ToolContext = {
   readonly callId: string;
-  /** `main`, or the label of a fork or agent. */
+  /** `main`, or the id of a task. */
   readonly agent: string;
   readonly signal: AbortSignal;
   /** Where relative names start. Canonical. */

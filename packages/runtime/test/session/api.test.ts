@@ -140,7 +140,8 @@ test("three sessions in one process share nothing by accident", async () => {
     ]);
   };
   await using ground = await openGround(script);
-  const names = ["Ada", "Bea", "Cyd"];
+  // Long enough that no hash among the events holds one by chance.
+  const names = ["Adalbert", "Beatrice", "Cordelia"];
   const sessions = await Promise.all(
     names.map((name) => {
       ground.folder.put(`${name}/name.txt`, name);
@@ -154,13 +155,13 @@ test("three sessions in one process share nothing by accident", async () => {
   assert.deepEqual(
     sessions.map(({ todos, mode }) => [todos.map(({ content }) => content), mode]),
     [
-      [["Ada"], "bypass"],
-      [["Bea"], "accept-edits"],
-      [["Cyd"], "accept-edits"],
+      [["Adalbert"], "bypass"],
+      [["Beatrice"], "accept-edits"],
+      [["Cordelia"], "accept-edits"],
     ],
   );
-  assert.match(outcomes[0]?.text ?? "", /^Ada\n\[exit code 0\] .* Ada\n\[exit code 0\]$/);
-  assert.match(outcomes[1]?.text ?? "", /^Bea\n\[exit code 0\] .* Not allowed: /);
+  assert.match(outcomes[0]?.text ?? "", /^Adalbert\n\[exit code 0\] .* Adalbert\n\[exit code 0\]$/);
+  assert.match(outcomes[1]?.text ?? "", /^Beatrice\n\[exit code 0\] .* Not allowed: /);
   assert.deepEqual(
     names.map((name) => existsSync(ground.folder.at(name, "made.txt"))),
     [true, false, false],
