@@ -61,6 +61,8 @@ export type EventBody =
       readonly usage: Usage;
       readonly usd?: number;
       readonly ms: number;
+      /** The provider's own word for what its cache could not reuse. */
+      readonly missed?: string;
     }
   | { readonly type: "call_proposed"; readonly callId: string; readonly tool: string; readonly args: JsonObject }
   | { readonly type: "question_asked"; readonly callId: string; readonly reason: string; readonly rule?: string }
@@ -95,8 +97,15 @@ export type EventBody =
   | {
       readonly type: "fork_started";
       readonly taskId: string;
+      /** Of this run: a task that is woken runs again. */
+      readonly runId: string;
+      /** The agent that started it. */
+      readonly parent: string;
       readonly label: string;
-      readonly session: string;
+      readonly querySource: string;
+      readonly mode: "sync" | "fire-and-forget";
+      readonly skipTranscript: boolean;
+      readonly session?: string;
       readonly cacheKeyHash: string;
     }
   | {
@@ -105,7 +114,17 @@ export type EventBody =
       readonly expected: number;
       readonly read: number;
       readonly prompt: number;
+      readonly cause: string;
+      /** JSON path of the first byte that differs from the parent's, if one does. */
+      readonly diverged?: string;
+      /** Half of the prompt could have been read and was not. */
+      readonly isWarning: boolean;
     }
+  | { readonly type: "fork_tool_denied"; readonly taskId: string; readonly tool: string; readonly reason: string }
+  | { readonly type: "observer_failed"; readonly taskId: string; readonly reason: string }
+  /** Nobody waits for it in the foreground any more; it goes on. */
+  | { readonly type: "task_backgrounded"; readonly taskId: string }
+  | { readonly type: "keep_alive_sent"; readonly read: number; readonly usd?: number; readonly reason: string }
   | {
       readonly type: "task_ended";
       readonly taskId: string;
@@ -144,9 +163,13 @@ const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
   call_progressed: "debug",
   request_retried: "warn",
   compaction_failed: "warn",
-  fork_cache_missed: "warn",
+  fork_tool_denied: "debug",
+  observer_failed: "warn",
   journal_troubled: "warn",
   settings_noticed: "warn",
 };
 
-export const levelOf = ({ type }: EventBody): Level => LEVELS[type] ?? "info";
+export const levelOf = (event: EventBody): Level => {
+  if (event.type === "fork_cache_missed") return event.isWarning ? "warn" : "info";
+  return LEVELS[event.type] ?? "info";
+};

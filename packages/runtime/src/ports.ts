@@ -12,7 +12,7 @@ export type Clock = {
 };
 
 /** New names: unique, and without meaning. */
-export type Ids = { readonly next: (kind: "session" | "task" | "shell" | "question" | "notice") => string };
+export type Ids = { readonly next: (kind: "session" | "task" | "shell" | "question" | "notice" | "run") => string };
 
 export type Question = {
   readonly id: string;
@@ -29,11 +29,14 @@ export type Question = {
   readonly notes: readonly string[];
 };
 
+/** `all`: the same for every other question that waits at this moment, whoever asks it. */
 export type Answer =
-  | { readonly kind: "allow" }
-  /** Allowed now and from here on by this rule. */
-  | { readonly kind: "always"; readonly rule: string }
-  | { readonly kind: "deny"; readonly reason?: string; readonly stop?: boolean };
+  /** This once. `reason`: why, where no person said so. */
+  | { readonly kind: "allow"; readonly reason?: string; readonly all?: boolean }
+  /** Allowed now and from here on by this rule; for all: only what the rule covers. */
+  | { readonly kind: "always"; readonly rule: string; readonly all?: boolean }
+  /** `stop`: whoever asked this is to end, and nobody else. */
+  | { readonly kind: "deny"; readonly reason?: string; readonly stop?: boolean; readonly all?: boolean };
 
 /** Puts a question to whoever answers for the session. */
 export type Ask = (question: Question, signal: AbortSignal) => Promise<Answer>;

@@ -74,7 +74,7 @@ export {
   nextMarkers,
 } from "./markers.ts";
 export { DEFAULT_MODEL, knownModels, type ModelFacts, modelFacts, type Prices, type PriceTier } from "./models.ts";
-export { FORK_PLACEHOLDER_RESULT } from "./pairing.ts";
+export { FORK_PLACEHOLDER_RESULT, placeholderFor } from "./pairing.ts";
 export { type Divergence, FrozenPrefix, type Segment, type SegmentKind, type SentBlocks } from "./prefix.ts";
 export { assemble, bytesOf, type Prepared, prepare, type RequestParts } from "./prepare.ts";
 export {

@@ -104,7 +104,11 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
       if (io.isTerminal) io.err(`· fork: ${visible(firstLine(event.label))}\n`);
       return;
     case "fork_cache_missed":
-      io.err(`prefork: a fork read ${event.read} of ${event.expected} tokens that it could have read from the cache\n`);
+      if (event.isWarning)
+        tell(`a fork read ${event.read} of ${event.expected} tokens that it could have read: ${event.cause}`, io);
+      return;
+    case "observer_failed":
+      tell(`an observer of ${event.taskId} failed: ${event.reason}`, io);
       return;
     case "journal_troubled":
       tell(`journal: ${event.problem}`, io);

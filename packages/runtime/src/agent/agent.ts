@@ -5,9 +5,9 @@
  *  Elsewhere: turns (../loop), exchanges of a session (../session), making a child (../fork). */
 
 import { type Block, type Client, type ModelFacts, type ToolResultBlock, type Ttl, text } from "@prefork/wire";
-import { firstContent, type Prompt } from "../context/index.ts";
+import { firstContent, type OpenTask, type Prompt } from "../context/index.ts";
 import type { EventBody, NoteKind } from "../events.ts";
-import { JournalError, type JournalWriter, type PlainEntry } from "../journal/index.ts";
+import { type Journal, JournalError, type PlainEntry } from "../journal/index.ts";
 import {
   type Account,
   type Dispatch,
@@ -41,7 +41,7 @@ export type AgentSettings = {
 
 export type AgentParts = {
   readonly settings: AgentSettings;
-  readonly journal: JournalWriter;
+  readonly journal: Journal;
   readonly line: Lineage;
   readonly client: Client;
   readonly account: Account;
@@ -57,8 +57,12 @@ export type AgentParts = {
   readonly remember?: (rule: string) => Promise<void>;
   /** What its calls of this turn have started. */
   readonly family?: () => StartedFamily | undefined;
-  /** What tasks have to tell, at the next boundary. */
+  /** What tasks, or a parent, have to tell at the next boundary. */
   readonly notices?: () => Tail;
+  /** Keeps a batch from waiting for its slow calls. */
+  readonly beside?: Dispatch["beside"];
+  /** What runs beside it now, for a summary. */
+  readonly tasks?: () => readonly OpenTask[];
   readonly emit: (event: EventBody) => void;
   readonly lastPrompt: string;
 };
@@ -131,12 +135,22 @@ export class Agent implements AsyncDisposable {
     this.#tellNotes(telling?.notes ?? []);
   }
 
-  /** Enters what tasks have to tell, where nobody else speaks. */
-  enterNotices(): void {
+  /** Enters what there is to tell, where nobody else speaks. False: nothing. */
+  enterNotices(): boolean {
     const { line } = this.#parts;
     const { blocks, also, entered } = this.#tail();
-    if (blocks.length === 0) return;
+    if (blocks.length === 0) return false;
     line.enter({ role: "user", content: blocks }, { source: "notice", also });
+    entered();
+    return true;
+  }
+
+  /** Goes on where an earlier life of it stopped: calls that were under way are answered, then these words follow. */
+  async takeUp(words: readonly Block[], signal: AbortSignal): Promise<void> {
+    const { line } = this.#parts;
+    const results = await this.#answerOpenCalls(signal);
+    const { blocks, also, entered } = this.#tail();
+    line.enter({ role: "user", content: [...results, ...blocks, ...words] }, { source: "notice", also });
     entered();
   }
 
@@ -159,6 +173,7 @@ export class Agent implements AsyncDisposable {
     const { window, compactAt, maxTokens } = settings;
     const made = await compact(why, {
       ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
+      tasks: this.#parts.tasks?.() ?? [],
       left: this.#left,
       mode: guarding.mode,
       lastPrompt: this.#lastPrompt,
@@ -169,7 +184,8 @@ export class Agent implements AsyncDisposable {
   }
 
   dispatch(): Dispatch {
-    const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids, ask, remember } = this.#parts;
+    const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids } = this.#parts;
+    const { ask, remember, beside } = this.#parts;
     const asker = { agent: settings.name, ...(settings.scope === undefined ? {} : { scope: settings.scope }) };
     return {
       registry,
@@ -194,6 +210,7 @@ export class Agent implements AsyncDisposable {
       },
       emit,
       now: clock.now,
+      ...(beside ? { beside } : {}),
     };
   }
 

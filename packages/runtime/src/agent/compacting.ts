@@ -18,6 +18,7 @@ import {
 } from "@prefork/wire";
 import {
   nextEpochContent,
+  type OpenTask,
   type ReadFile,
   readSummary,
   rewriteEconomics,
@@ -27,7 +28,7 @@ import {
 } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import type { Mode } from "../guard/index.ts";
-import type { JournalWriter } from "../journal/index.ts";
+import type { Journal } from "../journal/index.ts";
 import { type Account, type Beginning, estimateTokens, fit, type Lineage, type Spent, textOf } from "../loop/index.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
@@ -37,7 +38,7 @@ export type Compacting = {
   readonly client: Client;
   readonly account: Account;
   readonly facts: ModelFacts | undefined;
-  readonly journal: Pick<JournalWriter, "appendAll" | "flush">;
+  readonly journal: Pick<Journal, "appendAll" | "flush">;
   readonly world: ToolWorld;
   readonly watch: SurroundingsWatch;
   readonly mode: Mode;
@@ -45,6 +46,8 @@ export type Compacting = {
   readonly compactAt: number;
   readonly maxTokens: number;
   readonly lastPrompt: string;
+  /** What runs beside it now. */
+  readonly tasks: readonly OpenTask[];
   /** Tokens right after the last time room was made; 0 before. */
   readonly left: number;
   readonly follows: "go-on" | "wait";
@@ -146,6 +149,7 @@ const startOver = async (
     around,
     summary,
     todos: world.todos,
+    openTasks: compacting.tasks,
     files: await filesLastRead(world),
     filesTokens: Math.floor(window / 12),
     followedBy: { kind: follows },

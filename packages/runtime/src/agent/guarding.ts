@@ -15,6 +15,8 @@ import {
   type Policy,
   parseRule,
   partsOf,
+  type ToolCall,
+  type ToolFilter,
   type Verdict,
 } from "../guard/index.ts";
 import type { Registry } from "../tools/index.ts";
@@ -31,17 +33,21 @@ export type GuardingOptions = {
   readonly readingTools: readonly string[];
   readonly tools: readonly string[];
   readonly asks: GuardContext["asks"];
+  /** Narrows what may be called at all. */
+  readonly filter?: ToolFilter;
 };
 
 export class Guarding {
   readonly #options: GuardingOptions;
   #mode: Mode;
   #policy: Policy;
+  #filter: ToolFilter | undefined;
 
   constructor(options: GuardingOptions) {
     this.#options = options;
     this.#mode = options.mode;
     this.#policy = options.policy;
+    this.#filter = options.filter;
     this.#allow(`Read(/${options.outputs}/**)`, "the session's own outputs");
   }
 
@@ -63,12 +69,27 @@ export class Guarding {
     this.#allow(rule, "your answer");
   }
 
+  /** Would this rule, added to those that hold, allow that call? */
+  covers(rule: string, call: ToolCall): boolean {
+    const { cwd: base, home, tools } = this.#options;
+    const read = parseRule(rule, { base, home, tools, list: "allow", origin: "your answer" });
+    if (read.kind === "wrong") return false;
+    const policy = { ...this.#policy, allow: [...this.#policy.allow, read.rule] };
+    return decide(call, { ...this.context(), policy }).kind === "allow";
+  }
+
+  /** From now on nothing may be called any more, and a call is told why. */
+  shut(reason: string): void {
+    this.#filter = () => ({ allowed: false, reason });
+  }
+
   context(): GuardContext {
     const { roots, cwd, home, readingTools, asks } = this.#options;
     return {
       mode: this.#mode,
       policy: this.#policy,
       ...{ roots, cwd, home, readingTools, asks, partsOf },
+      ...(this.#filter ? { filter: this.#filter } : {}),
       classify: this.#classify,
       otherNames,
     };

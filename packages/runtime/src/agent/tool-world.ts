@@ -6,7 +6,7 @@ import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire
 import { type Budget, type Entering, ReplacementState } from "../context/index.ts";
 import type { EventBody, Todo } from "../events.ts";
 import type { SandboxMode } from "../guard/index.ts";
-import type { JournalWriter, PlainEntry } from "../journal/index.ts";
+import type { Journal, PlainEntry } from "../journal/index.ts";
 import type { ApprovedCall, Content } from "../loop/index.ts";
 import type { Clock, Delegation, Ids } from "../ports.ts";
 import {
@@ -15,6 +15,7 @@ import {
   openToolFiles,
   ReadState,
   Shells,
+  type ShellsOptions,
   type ToolContext,
   type ToolFiles,
 } from "../tools/index.ts";
@@ -27,7 +28,7 @@ export type ToolWorldOptions = {
   readonly home: string;
   readonly sandbox: SandboxMode;
   readonly environment: Readonly<Record<string, string>>;
-  readonly journal: Pick<JournalWriter, "outputs" | "appendAll">;
+  readonly journal: Pick<Journal, "outputs" | "appendAll">;
   readonly budget: Budget;
   readonly mayShow: (path: string) => boolean;
   readonly delegation: Delegation;
@@ -35,8 +36,11 @@ export type ToolWorldOptions = {
   readonly ids: Ids;
   readonly emit: (event: EventBody) => void;
   readonly state: ReadonlyMap<string, Json>;
-  /** What a parent has read; the child goes on from a copy. */
+  /** Of a child: what its parent has read and replaced; it goes on from copies. */
   readonly reads?: ReadState;
+  readonly replacements?: ReplacementState;
+  /** Told of shells that go on behind a call. */
+  readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
 };
 
 const READ_SLOT = "read:";
@@ -48,7 +52,7 @@ export class ToolWorld implements AsyncDisposable {
   readonly #options: ToolWorldOptions;
   readonly #files: ToolFiles;
   readonly #keeping: Keeping;
-  readonly #replacements = new ReplacementState();
+  readonly #replacements: ReplacementState;
   readonly #kept = new Map<string, unknown>();
   /** How many batches had a call with this id. */
   readonly #uses = new Map<string, number>();
@@ -59,8 +63,9 @@ export class ToolWorld implements AsyncDisposable {
     this.#options = options;
     this.#files = files;
     this.reads = options.reads ?? ReadState.fromJson(readsIn(options.state));
+    this.#replacements = options.replacements ?? new ReplacementState();
     this.#keeping = keepIn(options.journal.outputs.path);
-    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream });
+    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...options.shellTold });
     this.#todos = todosIn(options.state);
     for (const path of this.reads.paths()) this.#kept.set(path, this.reads.get(path));
   }
@@ -72,6 +77,11 @@ export class ToolWorld implements AsyncDisposable {
 
   get files(): ToolFiles {
     return this.#files;
+  }
+
+  /** As they are now; what either side decides later is its own. */
+  get replacements(): ReplacementState {
+    return this.#replacements.clone();
   }
 
   get todos(): readonly Todo[] {

@@ -1,5 +1,6 @@
 /** What a model is told that no tool returned: the frozen prompt, the first content, notes, previews, the next epoch. */
 
+export { agentPrompt } from "./agent-prompt.ts";
 export {
   type CompactionQuestion,
   compactionPoint,

@@ -1,7 +1,7 @@
 /** How a family grows from its parent's line: what each child starts from, and in which order all are sent.
- *  Invariant: children and the parent's next request share every byte up to the end of the parent's line; nobody is sent
- *  beside an unanswered leader where waiting pays.
- *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (host.ts). */
+ *  Invariant: children share every byte up to the end of what they inherit, and so does the parent's next request where
+ *  it has the same tail; nobody is sent beside an unanswered leader where waiting pays.
+ *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (runs.ts). */
 
 import {
   type Block,
@@ -10,35 +10,56 @@ import {
   directiveText,
   type FrozenPrefix,
   familyMarkers,
+  InputError,
   LaunchGate,
   type Marker,
+  type Message,
   type ModelFacts,
+  placeholderFor,
   type Segment,
   type ToolResultBlock,
   type Ttl,
   text,
 } from "@prefork/wire";
+import { noteText } from "../context/index.ts";
+import { type Growth, growMessage } from "../journal/index.ts";
 import type { LineageState, NextRequest } from "../loop/index.ts";
+import type { ForkPlan, TailChoice } from "./plan.ts";
+import type { Expectation } from "./verify.ts";
 
 export type FamilyStart = {
-  /** Right after what is shared was entered. */
-  readonly shared: LineageState;
-  /** The last result, where words must stand inside it. */
+  /** The parent's line: right after what is shared was entered, or as it was after its last answer. */
+  readonly parent: LineageState;
+  /** The last result, not entered yet, where words must stand inside it. */
   readonly held: ToolResultBlock | undefined;
-  readonly directives: readonly string[];
+  /** New text of the user would cost the thinking before it. */
+  readonly insideLastResult: boolean;
+  readonly plans: readonly ForkPlan[];
+  readonly tail: Required<TailChoice>;
+  /** Does the parent's own next request follow at once? */
+  readonly parentFollows: boolean;
   readonly facts: ModelFacts | undefined;
   readonly ttl: Ttl;
   readonly now: number;
+  /** Whether the provider explains cache misses when it is asked to. */
+  readonly diagnoses: boolean;
 };
 
+/** Something that only one child is given. */
+export type Entering =
+  | { readonly kind: "blocks"; readonly blocks: readonly Block[] }
+  | { readonly kind: "message"; readonly message: Message };
+
 export type GrownFamily = {
-  /** The blocks that only one child is given, in the order of the directives. */
-  readonly children: readonly (readonly Block[])[];
-  readonly fork: NextRequest;
-  readonly parent: NextRequest;
+  /** What all start from: it stands in the parent's journal. */
+  readonly base: FrozenPrefix;
+  /** What all share beyond it, and the parent does not. */
+  readonly shared: Growth | undefined;
+  readonly children: readonly (readonly Entering[])[];
+  readonly requests: readonly NextRequest[];
+  readonly parent: NextRequest | undefined;
   readonly reason: string;
-  /** Tokens that the first request of the child at this place can read. */
-  readonly inheritable: (place: number) => number;
+  readonly expectations: readonly Expectation[];
 };
 
 const MINUTE_MS = 60_000;
@@ -52,55 +73,157 @@ const LIVES_MS: Readonly<Record<Ttl, number>> = {
 const ON_THE_WAY_MS = 10_000;
 
 export const growFamily = (start: FamilyStart): GrownFamily => {
-  const { shared, held, directives, facts, ttl, now } = start;
-  const { prefix, markers, measured, answeredAt } = shared;
-  const sharedEnd = prefix.tip;
-  const children = directives.map((directive) => wordsFor(directive, held));
-  const cold = answeredAt === undefined || now - answeredAt > LIVES_MS[ttl] - ON_THE_WAY_MS;
-  const bytesPerToken = measured && measured.tokens > 0 ? measured.bytes / measured.tokens : 4;
-  const tokens = (bytes: number): number => Math.max(0, Math.round(bytes / bytesPerToken));
-  const known = measured?.tokens ?? tokens(prefix.byteLength);
-  const tailTokens = measured ? tokens(prefix.byteLength - measured.bytes) : 0;
-  const own = children.reduce((sum, words) => sum + tokens(JSON.stringify(words).length), 0);
+  const { parent, plans, tail, parentFollows, facts, ttl, now } = start;
+  const { markers, responseId } = parent;
+  const inherited = inherit(start);
+  const { base, shared, held } = inherited;
+  const prefix = shared?.prefix ?? base;
+  const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
+  const sizes = sizesOf(parent, { prefix, children });
+  const left = parent.answeredAt === undefined ? 0 : LIVES_MS[ttl] - (now - parent.answeredAt);
+  const cold = left < ON_THE_WAY_MS;
   const { launch, waitCapMs, reason } = decideLaunch({
-    prefix: known,
-    tail: tailTokens,
-    directive: own / Math.max(1, children.length),
-    forks: children.length,
+    ...sizes,
+    forks: plans.length,
     warm: !cold,
-    parentNext: { trailing: 60 },
+    inFlight: tail.inFlight,
+    parentNext: parentFollows ? { trailing: 60 } : "none",
     parentTtl: ttl,
     facts,
+    ...(cold ? {} : { expiresInMs: left }),
   });
   const gate = new LaunchGate({ launch, waitCapMs });
-  const request = (line: "fork" | "parent", lives: Ttl): NextRequest => ({
-    markers: (grown) => marked(grown, { markers, sharedEnd, ttl: lives, cold, line }),
-    admit: (signal) => gate.admit(signal),
-  });
-  const written = cold ? 0 : known;
-  const inheritable = (place: number): number =>
-    atLeast(launch === "at-once" || place === 0 ? written : known + tailTokens, facts);
-  // Children live for minutes, whatever their parent pays for.
-  return { children, fork: request("fork", childTtl(facts)), parent: request("parent", ttl), reason, inheritable };
+  const sharedEnd = tail.inFlight === "trim" ? undefined : prefix.tip;
+  const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
+    const own = line === "fork" || !shared ? sharedEnd : undefined;
+    return {
+      markers: (grown) => marked(grown, { markers, sharedEnd: own, cold, line, ...marking }),
+      admit: (signal) => gate.admit(signal),
+      ...(start.diagnoses && responseId !== undefined && line === "fork" ? { diagnoseAgainst: responseId } : {}),
+    };
+  };
+  // Children live for minutes, whatever their parent pays for; a tail that nobody reads again is not worth a marker.
+  const lives = childTtl(facts);
+  const requests = plans.map(({ limits }) => request("fork", { ttl: lives, tail: limits.turns !== 1 }));
+  const expectations = plans.map((_, place) =>
+    expectationFor({ ...sizes, facts, cold, leads: launch === "at-once" || place === 0, sent: parent.asked ?? base }),
+  );
+  // A parent that shares nothing with its children waits only where they write what it would otherwise write too.
+  const waits = parentFollows && ((tail.inFlight === "keep" && !shared) || cold);
+  return {
+    base,
+    shared,
+    children,
+    requests,
+    parent: waits ? request("parent", { ttl, tail: true }) : undefined,
+    reason,
+    expectations,
+  };
 };
 
-/** Less than the model's minimum is not kept at all. */
-const atLeast = (tokens: number, facts: ModelFacts | undefined): number =>
-  tokens < (facts?.minimumPrefix ?? 0) ? 0 : tokens;
+type Inherited = {
+  readonly base: FrozenPrefix;
+  readonly shared: Growth | undefined;
+  readonly held: ToolResultBlock | undefined;
+};
+
+const inherit = ({ parent, held, insideLastResult, tail }: FamilyStart): Inherited => {
+  const { prefix, asked, answered } = parent;
+  if (tail.inFlight === "trim") {
+    const base = asked ?? prefix;
+    if (insideLastResult && endsInResult(base))
+      throw new InputError(
+        `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the turn under way`,
+      );
+    return { base, shared: undefined, held: undefined };
+  }
+  const base = tail.placeholders === "all" ? (answered ?? prefix) : prefix;
+  // A call without a result that nobody holds back: then nothing but a constant can be shared.
+  if (base.pending.length === 0 || (held && base === prefix)) return { base, shared: undefined, held };
+  const constants = base.pending.map(placeholderFor);
+  const last = insideLastResult ? constants.at(-1) : undefined;
+  const entering = last ? constants.slice(0, -1) : constants;
+  const shared =
+    entering.length === 0 ? undefined : growMessage(base, { role: "user", content: entering }, { open: true });
+  // Where every call was answered by the constant, the parent has the same tail after all.
+  if (shared?.prefix.hash === prefix.hash) return { base: prefix, shared: undefined, held: held ?? last };
+  return { base, shared, held: last };
+};
+
+const endsInResult = (prefix: FrozenPrefix): boolean => {
+  const { tip } = prefix;
+  if (tip?.kind !== "block") return false;
+  return prefix.segmentBytes(tip).subarray(tip.lead).toString("utf8", 0, RESULT.length) === RESULT;
+};
+const RESULT = '{"type":"tool_result"';
+
+type Words = { readonly prefix: FrozenPrefix; readonly held: ToolResultBlock | undefined };
 
 /** On models that drop earlier thinking when new user text arrives, words stand inside the last result. */
-const wordsFor = (directive: string, held: ToolResultBlock | undefined): readonly Block[] => {
-  const words = text(directiveText(directive));
-  return held ? [{ ...held, content: [...held.content, words] }] : [words];
+const wordsFor = (plan: ForkPlan, { prefix, held }: Words): readonly Entering[] => {
+  const { directive, protocol, reminder, messages = [] } = plan;
+  const reminded = reminder === undefined ? [] : [text(noteText({ kind: "reminder", text: reminder }))];
+  const [first, ...rest] = messages;
+  const own: readonly Block[] =
+    first === undefined ? [...reminded, text(directiveText(directive, protocol))] : [...reminded, ...userBlocks(first)];
+  const later: readonly Message[] = first?.role === "assistant" ? messages : rest;
+  if (held) return [blocks([inside(held, own), ...own.filter(({ type }) => type !== "text")]), ...later.map(entire)];
+  if (own.length === 0) return later.map(entire);
+  const opening: Entering =
+    prefix.tip?.role === "user" ? blocks(own) : { kind: "message", message: { role: "user", content: own } };
+  return [opening, ...later.map(entire)];
+};
+
+const blocks = (given: readonly Block[]): Entering => ({ kind: "blocks", blocks: given });
+const entire = (message: Message): Entering => ({ kind: "message", message });
+const userBlocks = ({ role, content }: Message): readonly Block[] => (role === "user" ? content : []);
+const inside = (held: ToolResultBlock, own: readonly Block[]): ToolResultBlock => ({
+  ...held,
+  content: [...held.content, ...own.flatMap((block) => (block.type === "text" ? [block] : []))],
+});
+
+type Sizes = { readonly prefix: number; readonly tail: number; readonly directive: number };
+
+/** In tokens: as the provider counted them where it has, by the parent's bytes a token where it has not. */
+const sizesOf = (
+  { measured, prefix: whole }: LineageState,
+  { prefix, children }: { readonly prefix: FrozenPrefix; readonly children: GrownFamily["children"] },
+): Sizes => {
+  const bytesPerToken = measured && measured.tokens > 0 ? measured.bytes / measured.tokens : 4;
+  const tokens = (bytes: number): number => Math.max(0, Math.round(bytes / bytesPerToken));
+  const own = children.reduce((sum, words) => sum + tokens(JSON.stringify(words).length), 0);
+  return {
+    prefix: measured?.tokens ?? tokens(whole.byteLength),
+    tail: measured ? tokens(prefix.byteLength - measured.bytes) : 0,
+    directive: own / Math.max(1, children.length),
+  };
+};
+
+type Expecting = Sizes & {
+  readonly facts: ModelFacts | undefined;
+  readonly cold: boolean;
+  readonly leads: boolean;
+  readonly sent: FrozenPrefix;
+};
+
+const expectationFor = ({ prefix, tail, facts, cold, leads, sent }: Expecting): Expectation => {
+  const least = facts?.minimumPrefix ?? 0;
+  const nothing = (foreseen: string): Expectation => ({ tokens: 0, estimated: 0, foreseen, parent: sent });
+  if (leads && cold) return nothing("the parent's entry had expired, and this fork wrote it again");
+  const estimated = leads ? 0 : tail;
+  const tokens = prefix + estimated;
+  if (tokens < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
+  return { tokens, estimated, parent: sent };
 };
 
 type Marking = {
   readonly markers: readonly Marker[];
   readonly sharedEnd: Segment | undefined;
   readonly ttl: Ttl;
+  readonly tail: boolean;
   readonly cold: boolean;
   readonly line: "fork" | "parent";
 };
 
-const marked = (grown: FrozenPrefix, { markers, sharedEnd, ttl, cold, line }: Marking): readonly Marker[] =>
-  familyMarkers(grown, markers, { ttl, cold, line, ...(sharedEnd ? { sharedEnd } : {}) });
+const marked = (grown: FrozenPrefix, { markers, sharedEnd, ...marking }: Marking): readonly Marker[] =>
+  familyMarkers(grown, markers, { ...marking, ...(sharedEnd ? { sharedEnd } : {}) });

@@ -15,14 +15,17 @@ export type ForkQuestion = {
   readonly headroom: number;
 };
 
-export type ForkGate = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
+export type ForkGate =
+  | { readonly allowed: true }
+  /** `isFinal`: no other agent may be started in its place either. */
+  | { readonly allowed: false; readonly reason: string; readonly isFinal: boolean };
 
 /** A child that cannot even read a few files is of no use. */
 export const LEAST_HEADROOM = 8_000;
 
 export const forkAllowed = (question: ForkQuestion): ForkGate => {
   const { flag, coordinator, interactive, policyStated, insideFork, headroom } = question;
-  const no = (reason: string): ForkGate => ({ allowed: false, reason });
+  const no = (reason: string): ForkGate => ({ allowed: false, reason, isFinal: insideFork });
   if (insideFork) return no("a fork does its work itself and starts nobody");
   if (!flag) return no("forks are switched off");
   if (coordinator) return no("a coordinator delegates to agents with prompts of their own");

@@ -1,160 +1,135 @@
-/** Runs forks in this process: from the Agent call of a turn to the notification of their end.
- *  Invariant: the task owns the run: whoever started it may look away, and its end is told once; an abort goes downwards
- *  only; every child is closed, also after a failure.
- *  Elsewhere: what a child is made of (../session), its bytes and order (family.ts), states (../tasks). */
+/** Starts agents beside the main line, for its model and for programs, and answers for them afterwards.
+ *  Invariant: every way to start one asks the gate first; what was asked for has a row before its call is answered, so
+ *  that a crash forgets nothing; siblings start from the same bytes; limits hold for all ways.
+ *  Elsewhere: what runs (runs.ts), bytes and order (family.ts), composing a child (../session). */
 
-import { type Block, FORK_PLACEHOLDER_RESULT, type JsonObject, noUsage, promptTokens } from "@prefork/wire";
+import { FORK_PLACEHOLDER_RESULT, InputError, type JsonObject, type ToolResultBlock, text } from "@prefork/wire";
 import { escapeTags, noteText, oneLine } from "../context/index.ts";
-import type { EventBody, ExchangeEnd } from "../events.ts";
+import type { EventBody, RuntimeEvent } from "../events.ts";
 import {
-  type ExchangeResult,
+  Account,
+  type Beside,
   type Lineage,
+  type LineageState,
+  type Moved,
   type NextRequest,
-  type Run,
-  runExchange,
   type StartedFamily,
-  type Tail,
 } from "../loop/index.ts";
 import type { Clock, Delegated, DelegatedCall, Ids } from "../ports.ts";
-import {
-  isEnded,
-  stateWords,
-  summaryOf,
-  type Task,
-  type TaskEnd,
-  type TaskResult,
-  type TaskTable,
-} from "../tasks/index.ts";
-import { type FamilyStart, growFamily } from "./family.ts";
+import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
+import { type Entering, type FamilyStart, growFamily } from "./family.ts";
 import type { ForkGate } from "./gate.ts";
-import { readReport } from "./report.ts";
+import { ForkHandle } from "./handle.ts";
+import { checkMessages, type ForkPlan, planJson, planOf } from "./plan.ts";
+import { askedFor, type ForkOptions, type ForkSettings, planFor } from "./request.ts";
+import type { Child, ChildTold, RunStart } from "./running.ts";
+import { notRun, type Runs, reasonOf } from "./runs.ts";
+import type { CacheSafeParams } from "./snapshot.ts";
 
-/** A child that is composed and ready to run. */
-export type Child = AsyncDisposable & {
-  /** The session that keeps its own entries. */
-  readonly session: string;
-  readonly run: (signal: AbortSignal) => Run;
+/** What a fork is opened with. */
+export type ForkStart = {
+  readonly plan: ForkPlan;
+  /** The parent's line, at the point that the child goes on from. */
+  readonly parent: LineageState;
+  readonly family: ReturnType<typeof growFamily>;
+  readonly place: number;
+  readonly words: readonly Entering[];
+  readonly account: Account;
+  readonly options: Pick<ForkOptions, "filter">;
+  readonly told: ChildTold;
 };
 
-export type ChildStart = {
-  readonly task: string;
-  readonly label: string;
-  readonly directive: string;
-  /** The parent's, at the end of what is shared. */
-  readonly line: Lineage;
-  /** What only this child is told. */
-  readonly words: readonly Block[];
-  readonly first: NextRequest;
-  readonly emit: (event: EventBody) => void;
-};
+export type AgentStart = { readonly plan: ForkPlan; readonly account: Account; readonly told: ChildTold };
+export type WakeStart = AgentStart & { readonly task: Task; readonly message?: string } & Pick<ForkOptions, "filter">;
 
 export type ForkHostOptions = {
+  readonly settings: ForkSettings;
   readonly table: TaskTable;
+  readonly inbox: Inbox;
+  readonly runs: Runs;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly gate: () => ForkGate;
-  readonly familyStart: (line: Lineage) => Pick<FamilyStart, "facts" | "ttl">;
-  readonly openChild: (start: ChildStart) => Promise<Child>;
+  /** The session's, which all families take from. */
+  readonly account: () => Account;
+  readonly snapshot: () => CacheSafeParams | undefined;
+  readonly around: (model: string) => Pick<FamilyStart, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
+  readonly openFork: (start: ForkStart) => Promise<Child>;
+  readonly openAgent: (start: AgentStart) => Promise<Child>;
+  readonly wake: (start: WakeStart) => Promise<Child>;
+  readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
   readonly emit: (event: EventBody, agent?: string) => void;
-  readonly mostAtOnce: number;
 };
 
-type Spawn = { readonly task: string; readonly label: string; readonly directive: string };
-
-const FORK = { kind: "fork", agentType: "fork", querySource: "agent:builtin:fork" } as const;
-
-const LABEL_CHARACTERS = 120;
-
-const refused = (text: string): Delegated => ({ text, isError: true });
+const refused = (words: string): Delegated => ({ text: words, isError: true });
 
 export class ForkHost {
   readonly #options: ForkHostOptions;
-  readonly #stops = new Map<string, AbortController>();
-  readonly #ends = new Map<string, Promise<void>>();
   /** Asked for by calls of the present turn. */
-  #asked: Spawn[] = [];
-  #signal: AbortSignal | undefined;
+  #asked: ForkPlan[] = [];
+  /** Why something else than a fork was started, by task. */
+  readonly #instead = new Map<string, string>();
+  #started = 0;
 
   constructor(options: ForkHostOptions) {
     this.#options = options;
+    this.#started = options.table.all.length;
   }
 
-  /** An exchange begins: aborting this ends every fork that is started from now on. What a turn before it asked for and
-   *  never came to start, because the journal failed under it, is told as aborted. */
+  /** An exchange begins: aborting this ends every task that is started from now on. What a turn before it asked for and
+   *  never came to start, because the journal failed under it, is told as failed. */
   under(signal: AbortSignal): void {
-    this.#signal = signal;
-    for (const { task } of this.#asked.splice(0))
-      this.#neverStarted(task, "the turn that asked for it did not come to its end");
+    this.#options.runs.under(signal);
+    for (const { task } of this.#asked.splice(0)) {
+      const { end, result } = notRun("failed", "the turn that asked for it did not come to its end");
+      this.#options.table.step(task, { type: "ended", end, result, at: this.#options.clock.now() });
+    }
   }
 
-  /** The Agent tool: answered by the one constant, so that all siblings share its bytes. */
-  readonly agent: DelegatedCall = async (args) => {
-    const { description, prompt, subagent_type: type, isolation } = args;
-    if (typeof description !== "string" || typeof prompt !== "string")
-      return refused("Agent needs description and prompt.");
-    if (isolation !== undefined) return refused("Worktrees are not available here; start the agent without isolation.");
-    if (type !== undefined && type !== "fork")
-      return refused(`There is no agent ${JSON.stringify(type)} here; leave subagent_type out to fork.`);
-    const { table, ids, clock, mostAtOnce } = this.#options;
-    const gate = this.#options.gate();
-    if (!gate.allowed) return refused(`No fork was started: ${gate.reason}. Do the work yourself.`);
-    const underWay = table.running.length;
-    if (underWay >= mostAtOnce)
-      return refused(`No fork was started: ${underWay} tasks are under way, and at most ${mostAtOnce} may be.`);
-    const spawn = { task: ids.next("task"), label: oneLine(description, LABEL_CHARACTERS), directive: prompt };
-    // Before the call is answered: after a crash a call that nobody came to start is told as interrupted, not forgotten.
-    table.add({
-      ...{ id: spawn.task, label: spawn.label, family: this.#asked[0]?.task ?? spawn.task, ...FORK },
-      state: { kind: "queued" },
-      startedAt: clock.now(),
-    });
-    this.#asked.push(spawn);
-    return { text: FORK_PLACEHOLDER_RESULT };
+  /** The Agent tool. In the background it is answered by the one constant, so that all siblings share its bytes. */
+  readonly agent: DelegatedCall = async (args, { signal }) => {
+    const { settings } = this.#options;
+    const asked = askedFor(args, { settings, gate: this.#options.gate() });
+    if (!asked.ok) return refused(asked.reason);
+    const full = this.#full();
+    if (full !== undefined) return refused(full);
+    const plan = planFor(asked.wanted, this.#names(), settings);
+    const family = this.#asked[0]?.task ?? plan.task;
+    if (this.#asked.length >= settings.mostPerFamily)
+      return refused(`Not started: one turn may start at most ${settings.mostPerFamily} agents.`);
+    // Before the call is answered: after a crash a call that nobody came to start is told, not forgotten.
+    this.#add(plan, family);
+    if (!asked.waits) {
+      if (asked.instead !== undefined) this.#instead.set(plan.task, asked.instead);
+      this.#asked.push(plan);
+      return { text: FORK_PLACEHOLDER_RESULT };
+    }
+    await this.#options.runs.start([{ ...this.#agentStart(plan, this.#familyAccount()), notifies: false }]);
+    return this.#foreground(plan, signal);
   };
 
   /** What the calls of this turn asked for, once. */
   readonly family = (): StartedFamily | undefined => {
-    const spawns = this.#asked;
+    const plans = this.#asked;
     this.#asked = [];
-    if (spawns.length === 0) return undefined;
-    return { launch: (line, held) => this.#launch(spawns, { line, held }) };
+    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { line, held }) };
   };
 
-  readonly notices = (): Tail => {
-    const { table } = this.#options;
-    const notices = [...table.notices];
-    return {
-      blocks: notices.map(({ text }) => ({ type: "text", text })),
-      also: table.delivering(notices),
-      entered: () => {
-        table.delivered(notices);
-        for (const { id, task } of notices) this.#options.emit({ type: "notification_entered", id, taskId: task });
-      },
-    };
+  /** Other calls of a turn that starts agents do not hold them up for long. */
+  readonly beside = (calls: readonly { readonly name: string }[]): Beside | undefined => {
+    const { settings } = this.#options;
+    if (settings.waits || !calls.some(({ name }) => name === "Agent")) return undefined;
+    return { ms: settings.otherToolsMs, move: (moved) => this.#move(moved) };
   };
-
-  /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
-  async wake(signal: AbortSignal): Promise<boolean> {
-    const { table } = this.#options;
-    const { promise: aborted, resolve } = Promise.withResolvers<void>();
-    const onAbort = (): void => resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
-    while (this.#stops.size > 0 && !signal.aborted && !mustHear(table)) {
-      const ends = [...this.#stops.keys()].flatMap((id) => this.#ends.get(id) ?? []);
-      await Promise.race([aborted, ...ends]);
-    }
-    signal.removeEventListener("abort", onAbort);
-    return table.notices.length > 0 && !signal.aborted;
-  }
 
   readonly taskOutput: DelegatedCall = async (args, { signal }) => {
-    const { table } = this.#options;
+    const { table, inbox } = this.#options;
     const ids = Array.isArray(args.task_ids) ? args.task_ids.filter((id) => typeof id === "string") : [];
     const unknown = ids.filter((id) => !table.find(id));
     if (unknown.length > 0) return refused(`There is no task ${unknown.join(", ")}.`);
     await this.#join(ids, args, signal);
     const tasks = ids.flatMap((id) => table.find(id) ?? []);
-    for (const task of tasks) if (isEnded(task)) table.seen(task.id);
+    for (const task of tasks) if (isEnded(task)) inbox.seen(task.id);
     return { text: tasks.map(taskText).join("\n\n") };
   };
 
@@ -162,186 +137,314 @@ export class ForkHost {
     const task = typeof id === "string" ? this.#options.table.find(id) : undefined;
     if (!task) return refused(`There is no task ${String(id)}.`);
     if (isEnded(task)) return { text: `${task.id} had ended before: ${stateWords(task)}.` };
-    this.#stops.get(task.id)?.abort();
-    await this.#ends.get(task.id);
+    this.stop(task.id);
+    await this.#options.runs.ended([task.id], "all");
     return { text: `${task.id} was ended.` };
   };
 
-  /** Ends all, and waits until they have. */
-  async close(): Promise<void> {
-    for (const stop of this.#stops.values()) stop.abort();
-    await Promise.all(this.#ends.values());
+  /** Words for a task: it reads them at its next boundary, or is woken by them. */
+  readonly sendMessage: DelegatedCall = async ({ to, message }) => {
+    const { table, runs } = this.#options;
+    const task = typeof to === "string" ? table.find(to) : undefined;
+    if (!task || typeof message !== "string") return refused(`There is no task ${String(to)}.`);
+    const running = runs.find(task.id);
+    if (running) {
+      running.steer(message);
+      return { text: `${task.id} reads it when its present turn ends.` };
+    }
+    if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${stateWords(task)}.`);
+    const woken = await this.wake(task.id, { message });
+    return woken === undefined
+      ? { text: `${task.id} had ended (${stateWords(task)}) and goes on with your message; it reports again.` }
+      : refused(`${task.id} could not be woken: ${woken}`);
+  };
+
+  /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
+  async wake(
+    id: string,
+    how: { readonly message?: string } & Pick<ForkOptions, "filter"> = {},
+  ): Promise<string | undefined> {
+    const { table, runs, settings } = this.#options;
+    const task = table.find(id);
+    if (!task || !isEnded(task)) return task ? `it is ${stateWords(task)}` : "there is no such task";
+    const plan = planOf(task.plan);
+    if (!plan || task.session === undefined) return "nothing of it is kept that it could go on from";
+    if (plan.isFiltered && !how.filter)
+      return "its tools were narrowed by the program that started it, which must wake it";
+    if (runs.find(id)) return "it runs already";
+    if (how.message === undefined && task.state.kind === "ended" && task.state.end === "reported")
+      return "it has reported; send it a message that says what else to do";
+    const again = { ...plan, runId: this.#options.ids.next("run") };
+    if (!table.step(id, { type: "woken" })) return `it is ${stateWords(task)}`;
+    const account = new Account(plan.limits, {
+      above: new Account(settings.family, { above: this.#options.account() }),
+    });
+    const start: RunStart = {
+      plan: again,
+      notifies: true,
+      open: (told) => this.#options.wake({ plan: again, account, told, task, ...how }),
+    };
+    const [problem] = await runs.start([start]);
+    return problem;
+  }
+
+  /** A fork for a program: from the conversation as it was after its last answer. */
+  fork(options: ForkOptions): ForkHandle {
+    const [handle] = this.forkAll([options]);
+    if (!handle) throw new InputError("a fork needs a prompt or messages");
+    return handle;
+  }
+
+  /** Forks that share all but their last block, started together. */
+  forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
+    const { settings, runs } = this.#options;
+    const gate = this.#options.gate();
+    if (!gate.allowed) throw new InputError(`no fork: ${gate.reason}`);
+    const full = this.#full();
+    if (full !== undefined) throw new InputError(full);
+    if (list.length > settings.mostPerFamily)
+      throw new InputError(
+        `one family may have at most ${settings.mostPerFamily} forks, and ${list.length} were asked for`,
+      );
+    const snapshot = this.#options.snapshot();
+    if (!snapshot) throw new InputError("there is nothing to fork from: the conversation has not begun");
+    for (const { messages } of list) if (messages) checkMessages(messages);
+    const plans = list.map((options) => planFor(options, this.#names(), settings));
+    const [first] = plans;
+    if (!first) return [];
+    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list };
+    const { starts } = this.#forkStarts(plans, forking);
+    for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
+    const begun = runs.start(starts.map((start) => ({ ...start, notifies: false })));
+    return plans.map((plan) => this.#handle(plan, begun));
+  }
+
+  /** Moves a task that is waited for to the background; without an id, all of them. */
+  background(id?: string): void {
+    const { runs, emit } = this.#options;
+    for (const running of id === undefined ? runs.ids.map((each) => runs.find(each)) : [runs.find(id)]) {
+      if (!running || running.notifies) continue;
+      running.notifies = true;
+      running.detached.resolve();
+      emit({ type: "task_backgrounded", taskId: running.id });
+    }
+  }
+
+  stop(id: string): void {
+    this.#options.runs.find(id)?.stop();
+  }
+
+  /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
+  async wakes(signal: AbortSignal): Promise<boolean> {
+    const { runs, inbox } = this.#options;
+    const { promise: aborted, resolve } = Promise.withResolvers<void>();
+    const onAbort = (): void => resolve();
+    signal.addEventListener("abort", onAbort, { once: true });
+    while (runs.told.length > 0 && !signal.aborted && !this.#mustHear())
+      await Promise.race([aborted, runs.ended(runs.told, "any")]);
+    signal.removeEventListener("abort", onAbort);
+    return inbox.notices.length > 0 && !signal.aborted;
+  }
+
+  /** One that failed is heard of at once; what went well waits for its siblings, unless each is to be heard. */
+  #mustHear(): boolean {
+    const { table, inbox, settings } = this.#options;
+    return inbox.notices.some(({ task: id }) => {
+      const task = table.find(id);
+      if (!task || settings.wake === "each") return true;
+      if (task.state.kind === "ended" && task.state.end !== "reported") return true;
+      return table.family(task.family).every(isEnded);
+    });
+  }
+
+  /** Why nothing more may be started, if so. */
+  #full(): string | undefined {
+    const { settings } = this.#options;
+    if (this.#started >= settings.mostPerSession)
+      return `Not started: this session has started ${this.#started} agents, and may not start more.`;
+    return undefined;
+  }
+
+  #names(): { readonly task: string; readonly runId: string } {
+    return { task: this.#options.ids.next("task"), runId: this.#options.ids.next("run") };
+  }
+
+  #add(plan: ForkPlan, family: string): void {
+    const { table, clock } = this.#options;
+    const { task: id, label, agentType, querySource } = plan;
+    const kind = agentType === "fork" ? "fork" : "agent";
+    const row = { id, kind, label, agentType, querySource, family, plan: planJson(plan) } as const;
+    table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
+    this.#started += 1;
+  }
+
+  #familyAccount(): Account {
+    return new Account(this.#options.settings.family, { above: this.#options.account() });
+  }
+
+  #agentStart(plan: ForkPlan, family: Account): Omit<RunStart, "notifies"> {
+    const account = new Account(plan.limits, { above: family });
+    return { plan, open: (told) => this.#options.openAgent({ plan, account, told }) };
+  }
+
+  #forkStarts(plans: readonly ForkPlan[], { parent, held, parentFollows, options }: Forking): ForkStarts {
+    const { clock, around, emit, openFork } = this.#options;
+    const [first] = plans;
+    if (!first) return NO_FORKS;
+    const { tail } = first;
+    const grown = growFamily({
+      ...{ parent, held, plans, tail, parentFollows, now: clock.now() },
+      ...around(parent.head.model),
+    });
+    emit({ type: "family_launched", family: first.task, forks: plans.length, reason: grown.reason });
+    const above = this.#familyAccount();
+    const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
+      const { filter, signal, onMessage } = options[place] ?? {};
+      const account = new Account(plan.limits, { above });
+      const words = grown.children[place] ?? [];
+      const expectation = grown.expectations[place];
+      const start = { plan, parent, family: grown, place, words, account, options: filter ? { filter } : {} };
+      return {
+        plan,
+        open: (told) => openFork({ ...start, told }),
+        ...(expectation ? { expectation } : {}),
+        ...(signal ? { signal } : {}),
+        ...(onMessage ? { observers: [onMessage].flat() } : {}),
+      };
+    });
+    return { starts, next: grown.parent };
+  }
+
+  async #launch(
+    plans: readonly ForkPlan[],
+    { line, held }: { readonly line: Lineage; readonly held: ToolResultBlock | undefined },
+  ): Promise<string> {
+    const { runs } = this.#options;
+    const forks = plans.filter(({ agentType }) => agentType === "fork");
+    const others = plans.filter(({ agentType }) => agentType !== "fork");
+    const problems = new Map<string, string>();
+    let { starts, next } = NO_FORKS;
+    try {
+      const forking = { parent: line.state, held, parentFollows: true, options: [] };
+      ({ starts, next } = this.#forkStarts(forks, forking));
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
+    }
+    const family = this.#familyAccount();
+    const all = [...starts, ...others.map((plan) => this.#agentStart(plan, family))];
+    const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
+    begun.forEach((problem, at) => {
+      const id = all[at]?.plan.task;
+      if (problem !== undefined && id !== undefined) problems.set(id, problem);
+    });
+    if (next) line.plan(next);
+    const told = startedText(plans, { problems, instead: this.#instead });
+    this.#instead.clear();
+    return told;
+  }
+
+  #refuse(task: string, reason: string): string {
+    const { table, clock } = this.#options;
+    const { end, result } = notRun("failed", reason);
+    table.step(task, { type: "ended", end, result, at: clock.now() }, { isTold: false });
+    return reason;
+  }
+
+  /** Waits for a task as its caller does: until it ends, or is moved to the background. */
+  async #foreground({ task }: ForkPlan, signal: AbortSignal): Promise<Delegated> {
+    const { runs, settings } = this.#options;
+    const running = runs.find(task);
+    if (!running) return this.#outcomeText(task);
+    const onAbort = (): void => running.stop();
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const { autoBackgroundMs } = settings;
+    const timer = autoBackgroundMs > 0 ? setTimeout(() => this.background(task), autoBackgroundMs) : undefined;
+    const first = await Promise.race([running.ended.promise, running.detached.promise]);
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+    if (first) return this.#outcomeText(task);
+    return { text: `async_launched: ${task} goes on in the background and reports by a task notification.` };
+  }
+
+  #outcomeText(id: string): Delegated {
+    const task = this.#options.table.find(id);
+    if (!task?.result || task.state.kind !== "ended") return refused(`${id} did not start.`);
+    return task.state.end === "reported" ? { text: task.result.text } : refused(task.result.text);
+  }
+
+  #handle(plan: ForkPlan, begun: Promise<unknown>): ForkHandle {
+    const { runs, listen } = this.#options;
+    const running = runs.find(plan.task);
+    if (!running) throw new Error(`${plan.task} was not started`);
+    return new ForkHandle({
+      id: plan.task,
+      label: plan.label,
+      running: begun.then(() => running),
+      events: () => eventsOf(listen(), { task: plan.task, agent: plan.agentId ?? plan.task }),
+      abort: () => running.stop(),
+      background: () => this.background(plan.task),
+    });
   }
 
   async #join(ids: readonly string[], { wait, timeout_ms: ms }: JsonObject, signal: AbortSignal): Promise<void> {
     if (wait !== "any" && wait !== "all") return;
-    const ends = ids.map((id) => this.#ends.get(id) ?? Promise.resolve());
     const over = AbortSignal.any([signal, AbortSignal.timeout(typeof ms === "number" ? ms : 60_000)]);
     const timed = new Promise<void>((resolve) => over.addEventListener("abort", () => resolve(), { once: true }));
     if (over.aborted) return;
-    await Promise.race([wait === "any" ? Promise.race(ends) : Promise.all(ends), timed]);
+    await Promise.race([this.#options.runs.ended(ids, wait), timed]);
   }
 
-  async #launch(
-    spawns: readonly Spawn[],
-    { line, held }: Pick<FamilyStart, "held"> & { readonly line: Lineage },
-  ): Promise<string> {
-    const { clock, familyStart, emit } = this.#options;
-    const family = growFamily({
-      shared: line.state,
-      held,
-      directives: spawns.map(({ directive }) => directive),
-      now: clock.now(),
-      ...familyStart(line),
-    });
-    const name = spawns[0]?.task ?? "";
-    emit({ type: "family_launched", family: name, forks: spawns.length, reason: family.reason });
-    const words = (at: number): readonly Block[] => family.children[at] ?? [];
-    const opened = await Promise.all(
-      spawns.map((spawn, at) => this.#open({ ...spawn, line, words: words(at), first: family.fork })),
+  /** A call of the turn that takes too long goes on as a task of its own. */
+  #move({ callId, tool, result }: Moved): readonly [ReturnType<typeof text>] {
+    const { table, ids, clock, runs, emit } = this.#options;
+    const id = ids.next("task");
+    const startedAt = clock.now();
+    const label = oneLine(`${tool} (${callId})`);
+    const row = { id, kind: "call", label, agentType: tool, querySource: "main", family: id } as const;
+    table.add({ ...row, state: { kind: "running" }, startedAt });
+    const ended = result.then(
+      ({ content, fault }) => {
+        const words = content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
+        this.#moved(id, { words, end: fault === undefined ? "reported" : "failed", ms: clock.now() - startedAt });
+      },
+      (error: unknown) => this.#moved(id, { words: reasonOf(error), end: "failed", ms: clock.now() - startedAt }),
     );
-    // In the order of the calls, however long each took to open: the first one leads.
-    opened.forEach((one, at) => {
-      const spawn = spawns[at];
-      if (!spawn) return;
-      if (typeof one === "string") this.#neverStarted(spawn.task, one);
-      else this.#start(spawn, one, { line, expected: family.inheritable(at) });
-    });
-    line.plan(family.parent);
-    return startedText(
-      spawns,
-      opened.map((one) => (typeof one === "string" ? one : undefined)),
-    );
+    runs.accompany(id, ended);
+    emit({ type: "task_backgrounded", taskId: id });
+    return [text(FORK_PLACEHOLDER_RESULT)];
   }
 
-  /** Gives why it could not be opened, if so. */
-  async #open(start: Omit<ChildStart, "emit">): Promise<OpenedChild | string> {
-    const { openChild, emit } = this.#options;
-    const uses = { count: 0 };
-    const tell = (event: EventBody): void => {
-      if (event.type === "call_started") uses.count += 1;
-      emit(event, start.task);
-    };
-    try {
-      return { child: await openChild({ ...start, emit: tell }), uses };
-    } catch (error) {
-      return reasonOf(error);
-    }
-  }
-
-  #start(
-    { task, label }: Spawn,
-    { child, uses }: OpenedChild,
-    { line, expected }: { readonly line: Lineage; readonly expected: number },
+  #moved(
+    id: string,
+    { words, end, ms }: { readonly words: string; readonly end: "reported" | "failed"; readonly ms: number },
   ): void {
-    const { table, emit } = this.#options;
-    const stop = new AbortController();
-    const signal = this.#signal ? AbortSignal.any([stop.signal, this.#signal]) : stop.signal;
-    table.step(task, { type: "started", session: child.session });
-    emit({ type: "fork_started", taskId: task, label, session: child.session, cacheKeyHash: line.prefix.hash });
-    this.#stops.set(task, stop);
-    this.#ends.set(task, this.#finish(task, child, { signal, uses, expected }));
-  }
-
-  #neverStarted(task: string, reason: string): void {
-    const nothing = { usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms: 0 };
-    this.#end(task, { end: "failed", result: { summary: "not started", text: `Not started: ${reason}`, ...nothing } });
-  }
-
-  async #finish(task: string, child: Child, { signal, uses, expected }: Finishing): Promise<void> {
-    const { clock } = this.#options;
-    const begun = clock.now();
-    let result: ExchangeResult;
-    try {
-      const run = child.run(signal);
-      const first = { isChecked: false };
-      result = await runExchange({ ...run, emit: (event) => verify(event, { run, task, expected, first }) }, signal);
-    } catch (error) {
-      result = { end: "provider-failed", reason: reasonOf(error), text: "", turns: 0, usage: noUsage, usd: 0 };
-    } finally {
-      await Promise.resolve(child[Symbol.asyncDispose]()).catch(() => undefined);
-    }
-    const { turns, usage, usd } = result;
-    const end = endOf(result.end);
-    this.#stops.delete(task);
-    const summary = summaryOf(result.text, end);
-    const spent = { usage, usd, turns, toolUses: uses.count, ms: clock.now() - begun };
-    this.#end(task, { end, result: { summary, text: reportText(result, end), ...spent } });
-    this.#ends.delete(task);
-  }
-
-  #end(task: string, { end, result }: { readonly end: TaskEnd; readonly result: TaskResult }): void {
     const { table, clock, emit } = this.#options;
+    const spent = notRun(end, "").result;
+    const result = { ...spent, summary: oneLine(words, 80), text: words, toolUses: 1, ms };
     try {
-      table.step(task, { type: "ended", end, at: clock.now(), result });
+      table.step(id, { type: "ended", end, at: clock.now(), result });
     } catch (error) {
-      // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
       emit({ type: "journal_troubled", problem: reasonOf(error) });
     }
-    const { turns, usage, usd } = result;
-    emit({ type: "task_ended", taskId: task, end, turns, usage, usd }, task);
+    emit({ type: "task_ended", taskId: id, end, turns: 0, usage: result.usage, usd: 0 }, id);
   }
 }
 
-type Finishing = {
-  readonly signal: AbortSignal;
-  readonly uses: { readonly count: number };
-  readonly expected: number;
+type ForkStarts = {
+  readonly starts: readonly Omit<RunStart, "notifies">[];
+  /** How the parent's own next request is sent. */
+  readonly next: NextRequest | undefined;
 };
 
-type OpenedChild = { readonly child: Child; readonly uses: { readonly count: number } };
+const NO_FORKS: ForkStarts = { starts: [], next: undefined };
 
-type Verifying = {
-  readonly run: Run;
-  readonly task: string;
-  readonly expected: number;
-  readonly first: { isChecked: boolean };
-};
-
-/** The first request of a fork is held against what it could have read. */
-const verify = (event: EventBody, { run, task, expected, first }: Verifying): void => {
-  run.emit(event);
-  if (event.type !== "turn_ended" || first.isChecked) return;
-  first.isChecked = true;
-  const { usage } = event;
-  if (usage.read < expected / 2)
-    run.emit({ type: "fork_cache_missed", taskId: task, expected, read: usage.read, prompt: promptTokens(usage) });
-};
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** One that failed is heard of at once; what went well waits for its siblings. */
-const mustHear = (table: TaskTable): boolean =>
-  table.notices.some(({ task: id }) => {
-    const task = table.find(id);
-    return task?.state.kind === "ended" && task.state.end !== "reported";
-  });
-
-const endOf = (end: ExchangeEnd): TaskEnd => {
-  switch (end) {
-    case "done":
-      return "reported";
-    case "aborted":
-      return "aborted";
-    case "max-turns":
-      return "out-of-turns";
-    case "over-budget":
-      return "over-budget";
-    case "out-of-time":
-      return "timed-out";
-    case "refused":
-    case "context-full":
-    case "provider-failed":
-    case "journal-failed":
-      return "failed";
-  }
-};
-
-const reportText = ({ text, reason }: ExchangeResult, end: TaskEnd): string => {
-  if (end !== "reported")
-    return [`Ended as ${end}: ${reason}`, ...(text === "" ? [] : [`What it had said:\n${text}`])].join("\n");
-  const read = readReport(text);
-  return read.kind === "report" ? text : `${text}\n\n[${read.note}]`;
+type Forking = {
+  readonly parent: LineageState;
+  readonly held: ToolResultBlock | undefined;
+  readonly parentFollows: boolean;
+  readonly options: readonly ForkOptions[];
 };
 
 const taskText = (task: Task): string => {
@@ -349,12 +452,20 @@ const taskText = (task: Task): string => {
   return task.result ? `${head}\n${task.result.text}` : head;
 };
 
+type Starting = {
+  readonly problems: ReadonlyMap<string, string>;
+  readonly instead: ReadonlyMap<string, string>;
+};
+
 /** What only the parent is told: which task is which call. */
-const startedText = (spawns: readonly Spawn[], problems: readonly (string | undefined)[]): string => {
-  const lines = spawns.map(({ task, label }, at) => {
-    const problem = problems[at];
+const startedText = (plans: readonly ForkPlan[], { problems, instead }: Starting): string => {
+  const lines = plans.map(({ task, label, agentType }) => {
+    const problem = problems.get(task);
     const state = problem === undefined ? "async_launched" : `not started: ${oneLine(problem)}`;
-    return escapeTags(`- ${task}: ${label} (${state})`);
+    const reason = instead.get(task);
+    const why = reason === undefined ? "" : `; no fork: ${oneLine(reason)}, so it knows only its prompt`;
+    const kind = agentType === "fork" ? "" : `${agentType}, `;
+    return escapeTags(`- ${task}: ${label} (${kind}${state}${why})`);
   });
   const words = [
     "You are the main agent. Your Agent calls were started in the background, in this order:",
@@ -363,3 +474,19 @@ const startedText = (spawns: readonly Spawn[], problems: readonly (string | unde
   ];
   return noteText({ kind: "tasks", text: words.join("\n") });
 };
+
+/** Until it has ended or was moved to the background. */
+async function* eventsOf(
+  reader: AsyncIterableIterator<RuntimeEvent>,
+  { task, agent }: { readonly task: string; readonly agent: string },
+): AsyncGenerator<RuntimeEvent, void> {
+  for await (const event of reader) {
+    if (event.agent === agent || ("taskId" in event && event.taskId === task)) yield event;
+    if (
+      "taskId" in event &&
+      event.taskId === task &&
+      (event.type === "task_ended" || event.type === "task_backgrounded")
+    )
+      return;
+  }
+}

@@ -1,6 +1,23 @@
-/** Forks: who may start one, and what one reports. */
+/** Forks: who may start one, from which bytes, how it runs, and what one reports. */
 
-export { type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
+export { checkClaims, editedIn } from "./claims.ts";
+export { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
 export { type ForkGate, type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "./gate.ts";
-export { type Child, type ChildStart, ForkHost, type ForkHostOptions } from "./host.ts";
+export { ForkHandle, type ForkOutcome } from "./handle.ts";
+export { type AgentStart, ForkHost, type ForkHostOptions, type ForkStart, type WakeStart } from "./host.ts";
+export { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
+export {
+  type DelegateMode,
+  FORK_SOURCE,
+  type ForkLimits,
+  type ForkPlan,
+  MOST_TURNS,
+  planOf,
+  type TailChoice,
+} from "./plan.ts";
 export { type ReadReport, type Report, readReport } from "./report.ts";
+export { type ForkOptions, type ForkSettings, GENERAL_PURPOSE } from "./request.ts";
+export type { Child, ChildTold, Observer } from "./running.ts";
+export { Runs } from "./runs.ts";
+export { type CacheSafeParams, cacheKeyHash, SnapshotSlot } from "./snapshot.ts";
+export { type CacheMiss, type Expectation, missOf } from "./verify.ts";

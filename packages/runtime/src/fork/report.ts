@@ -1,6 +1,6 @@
 /** What a fork reported, taken apart. Pure.
  *  Invariant: whatever was written is kept as text; what does not have the form is said in a note, never dropped.
- *  Elsewhere: the form it was asked for (fork-messages of @prefork/wire), checking claims (verify.ts). */
+ *  Elsewhere: the form it was asked for (fork-messages of @prefork/wire), checking claims (claims.ts). */
 
 export type Report = {
   readonly scope: string;

@@ -21,7 +21,11 @@ export type OpenedEntry = {
   /** Who wrote this journal, with its version. */
   readonly product: string;
   readonly parent?: ParentPointer;
+  /** Of an agent that starts empty: the session that started it, and as which task. */
+  readonly startedBy?: StartedBy;
 };
+
+export type StartedBy = { readonly session: string; readonly task: string };
 
 /** Context begins anew: nothing entered before is in the prefix any more. */
 export type EpochEntry = {

@@ -18,6 +18,7 @@ export {
   type RequestEntry,
   type ResponseEntry,
   type SentBytes,
+  type StartedBy,
   type StateEntry,
   type StoredEntry,
   type UnforkEntry,
@@ -59,4 +60,5 @@ export {
   listSessions,
   type UnreadableSession,
 } from "./sessions.ts";
-export { JournalWriter } from "./writer.ts";
+export { unkeptJournal } from "./unkept.ts";
+export { type Journal, JournalWriter } from "./writer.ts";

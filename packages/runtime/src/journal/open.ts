@@ -50,7 +50,10 @@ export const createJournal = async (store: SessionStore, session: NewSession): P
   try {
     const folder = await mustEnter(sessions, id);
     const tips = new Tips(session.parent?.hash);
-    const { journal } = await write(store, { id, folder, use: "create", tips });
+    const { journal } = await write(store, {
+      ...{ id, folder, use: "create", tips },
+      isFork: session.parent !== undefined,
+    });
     try {
       await folder.handle.chmod(0o700); // what the umask took away
       journal.append({ kind: "opened", id, ...session });
@@ -137,6 +140,7 @@ type Writing = {
   readonly sessions?: Folder;
   /** Default: as the file says. */
   readonly tips?: Tips;
+  readonly isFork?: boolean;
 };
 
 /** Takes over `folder`: it is closed with the writer, or here on failure. */
@@ -157,7 +161,8 @@ const write = async (store: SessionStore, writing: Writing): Promise<OpenedJourn
     const { end, unterminated, lastSeq } = reading;
     const appender = new Appender({ fd, path: join(path, JOURNAL_FILE), end, unterminated });
     const tips = writing.tips ?? tipsOf(reading, replayed);
-    const journal = new JournalWriter({ id, folder, outputs, lock, appender, now: store.now, lastSeq, tips });
+    const isFork = replayed.inherited !== undefined || writing.isFork === true;
+    const journal = new JournalWriter({ id, folder, outputs, lock, appender, now: store.now, lastSeq, tips, isFork });
     return { journal, replayed };
   } catch (error) {
     for (const step of undo) await step();

@@ -69,6 +69,10 @@ export type Replayed = {
   /** What the provider last counted in this epoch: the tokens of that many bytes. */
   readonly measured: { readonly bytes: number; readonly tokens: number } | undefined;
   readonly lastResponse: ResponseEntry | undefined;
+  /** When the last request of this epoch was answered. */
+  readonly answeredAt: number | undefined;
+  /** The prefix of that request. */
+  readonly asked: FrozenPrefix | undefined;
   /** The last request, if nothing of its answer was recorded. */
   readonly unanswered: RequestEntry | undefined;
   readonly forks: readonly ForkEntry[];
@@ -113,8 +117,10 @@ class Replaying {
   #usd = 0;
   #turns = 0;
   #lastTurn = 0;
-  /** Length of the prefix that the last request sent. */
-  #askedBytes: number | undefined;
+  /** The prefix that the last request sent. */
+  #asking: FrozenPrefix | undefined;
+  #asked: FrozenPrefix | undefined;
+  #answeredAt: number | undefined;
   #measured: Replayed["measured"];
   #lastResponse: ResponseEntry | undefined;
   #unanswered: RequestEntry | undefined;
@@ -124,9 +130,11 @@ class Replaying {
   constructor(options: ReplayOptions) {
     this.#options = options;
     if (!options.inherited) return;
-    const { began, protocol, prefix, exact, messages, measured } = options.inherited;
+    const { began, protocol, prefix, exact, messages, measured, asked, answeredAt } = options.inherited;
     this.#grown = { epoch: began, protocol, prefix, exact, messages };
     this.#measured = measured;
+    this.#asked = asked;
+    this.#answeredAt = answeredAt;
   }
 
   take(stored: StoredEntry): void {
@@ -153,15 +161,18 @@ class Replaying {
         this.#places = entry.markers;
         this.#unanswered = entry;
         this.#lastTurn = entry.turn;
-        this.#askedBytes = this.#grown.prefix?.byteLength;
+        this.#asking = this.#grown.prefix;
         return;
       case "response":
         this.#usage = addUsage(this.#usage, entry.usage);
         this.#usd += entry.usd ?? 0;
         this.#turns += 1;
         this.#lastResponse = entry;
-        if (this.#unanswered?.turn === entry.turn && this.#askedBytes !== undefined)
-          this.#measured = { bytes: this.#askedBytes, tokens: promptTokens(entry.usage) };
+        if (this.#unanswered?.turn === entry.turn && this.#asking !== undefined) {
+          this.#measured = { bytes: this.#asking.byteLength, tokens: promptTokens(entry.usage) };
+          this.#asked = this.#asking;
+          this.#answeredAt = stored.at;
+        }
         this.#unanswered = undefined;
         return;
       case "call_started":
@@ -215,6 +226,8 @@ class Replaying {
       lastTurn: this.#lastTurn,
       measured: this.#measured,
       lastResponse: this.#lastResponse,
+      answeredAt: this.#answeredAt,
+      asked: this.#asked,
       unanswered: this.#unanswered,
       forks: [...this.#forks.values()],
       lastSeq: this.#lastSeq,
@@ -230,6 +243,8 @@ class Replaying {
     if (entry.kind === "epoch") {
       this.#places = [];
       this.#measured = undefined;
+      this.#asked = undefined;
+      this.#answeredAt = undefined;
     }
     // A provider may give the same id again in a later turn.
     if (entry.kind === "message" && entry.message.role === "assistant") this.#calls.clear();

@@ -137,6 +137,7 @@ const shapes = {
     protocol: z.string(),
     product: z.string(),
     parent: parent.exactOptional(),
+    startedBy: z.object({ session: z.string(), task: z.string() }).exactOptional(),
   }),
   epoch: z.object({
     kind: z.literal("epoch"),

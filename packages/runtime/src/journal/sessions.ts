@@ -6,7 +6,7 @@ import { closeSync } from "node:fs";
 import { lstat, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Folder } from "../files/index.ts";
-import type { ParentPointer } from "./entry.ts";
+import type { ParentPointer, StartedBy } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
 import { acquireLock, type Lock, type LockHolder, lockHolder, thisProcess } from "./lock.ts";
 import { mustEnter, mustHaveSessions, noSession, type SessionStore } from "./open.ts";
@@ -29,6 +29,8 @@ export type ListedSession = {
   /** Who writes in it now. */
   readonly holder?: LockHolder;
   readonly parent?: ParentPointer;
+  /** Of an agent that starts empty: who started it. */
+  readonly startedBy?: StartedBy;
 };
 
 /** A session that cannot be read, and why. */
@@ -37,7 +39,7 @@ export type UnreadableSession = { readonly kind: "unreadable"; readonly id: stri
 export type ListOptions = {
   /** Only those that were started in this folder. */
   readonly cwd?: string;
-  /** Forks too. Default: false. */
+  /** Forks and other agents of sessions too. Default: false. */
   readonly forks?: boolean;
 };
 
@@ -50,13 +52,15 @@ export const listSessions = async (
   const all = sessions ? await lookAtAll(sessions) : [];
   const wanted = all.filter(
     (session) =>
-      session.kind === "unreadable" ||
-      ((cwd === undefined || session.cwd === cwd) && (forks || session.parent === undefined)),
+      session.kind === "unreadable" || ((cwd === undefined || session.cwd === cwd) && (forks || !isChild(session))),
   );
   const usedAt = (session: ListedSession | UnreadableSession): number =>
     session.kind === "session" ? session.usedAt : Number.NEGATIVE_INFINITY;
   return wanted.toSorted((a, b) => usedAt(b) - usedAt(a) || (a.id < b.id ? -1 : 1));
 };
+
+/** Started by another session: a fork, or an agent that started empty. */
+const isChild = ({ parent, startedBy }: ListedSession): boolean => parent !== undefined || startedBy !== undefined;
 
 /** The session of this folder that was used last; forks do not count. */
 export const latestSession = async (store: SessionStore, cwd: string): Promise<ListedSession | undefined> =>
@@ -177,6 +181,7 @@ const lookAt = async (sessions: Folder, id: string, self: LockHolder): Promise<L
     bytes: bytes.length + (await sizeOfOutputs(folder)),
     ...(holder ? { holder } : {}),
     ...(opened.parent ? { parent: opened.parent } : {}),
+    ...(opened.startedBy ? { startedBy: opened.startedBy } : {}),
   };
 };
 
@@ -204,7 +209,7 @@ const descendantsOf = (
 ): readonly string[] => {
   if (passed.includes(id)) return [];
   const children = all.flatMap((session) =>
-    session.kind === "session" && session.parent?.session === id ? [session.id] : [],
+    session.kind === "session" && (session.parent ?? session.startedBy)?.session === id ? [session.id] : [],
   );
   return children.flatMap((child) => [child, ...descendantsOf(child, all, [...passed, id])]);
 };

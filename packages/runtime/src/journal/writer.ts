@@ -19,6 +19,8 @@ export type WriterParts = {
   readonly now: () => number;
   readonly lastSeq: number;
   readonly tips: Tips;
+  /** Does it go on from another session's? */
+  readonly isFork: boolean;
 };
 
 /** Which entry was the last while a prefix with this chain hash was the tip: where a fork of that prefix branches off. */
@@ -41,10 +43,17 @@ export class Tips {
   }
 }
 
+/** What an agent needs of a journal, whether it is kept or not. */
+export type Journal = Pick<
+  JournalWriter,
+  "id" | "outputs" | "seqOf" | "append" | "appendAll" | "flush" | "close" | typeof Symbol.asyncDispose
+>;
+
 export class JournalWriter implements AsyncDisposable {
   readonly id: string;
   /** The session's folder for what is too long for a message. */
   readonly outputs: Root;
+  readonly isFork: boolean;
   readonly #parts: WriterParts;
   #lastSeq: number;
   #isClosed = false;
@@ -53,6 +62,7 @@ export class JournalWriter implements AsyncDisposable {
   constructor(parts: WriterParts) {
     this.id = parts.id;
     this.outputs = parts.outputs;
+    this.isFork = parts.isFork;
     this.#parts = parts;
     this.#lastSeq = parts.lastSeq;
   }

@@ -36,6 +36,23 @@ export type Dispatch = {
   readonly now: () => number;
   /** How long a tool may take to end after an abort; then it is no longer waited for. */
   readonly graceMs?: number; // default: 5,000
+  /** Given where a batch must not wait for its slow calls. */
+  readonly beside?: (calls: readonly ToolUseBlock[]) => Beside | undefined;
+};
+
+/** For calls that stand beside others which cannot wait: what takes too long goes on in the background. */
+export type Beside = {
+  /** How long the calls of the batch may run, all together. */
+  readonly ms: number;
+  /** Takes over a call that still runs, and gives what stands in the context in its place. */
+  readonly move: (moved: Moved) => Content;
+};
+
+export type Moved = {
+  readonly callId: string;
+  readonly tool: string;
+  /** What it will have given, shortened as any result is. */
+  readonly result: Promise<{ readonly content: Content; readonly fault?: CallFault }>;
 };
 
 export type ApprovedCall = {
@@ -75,8 +92,10 @@ export const runBatch = async (
   }: { readonly signal: AbortSignal; readonly known?: ReadonlyMap<string, ToolResultBlock> },
 ): Promise<Batch> => {
   const answers: Promise<ToolResultBlock>[] = [];
+  const beside = dispatch.beside?.(calls);
+  const patience = beside && { beside, leftMs: beside.ms };
   try {
-    const stopped = await answerEach(calls, dispatch, { signal, known, answers });
+    const stopped = await answerEach(calls, dispatch, { signal, known, answers, patience });
     const names = new Map(calls.map(({ id, name }) => [id, name]));
     const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
     return { results, stopped };
@@ -93,13 +112,18 @@ type Answering = {
   readonly signal: AbortSignal;
   readonly known: ReadonlyMap<string, ToolResultBlock>;
   readonly answers: Promise<ToolResultBlock>[];
+  readonly patience: Patience | undefined;
 };
+
+/** Calls that run one after another share it; each gets a little, whatever the ones before it took. */
+type Patience = { readonly beside: Beside; leftMs: number };
+const LEAST_PATIENCE_MS = 500;
 
 /** True when somebody said stop. */
 const answerEach = async (
   calls: readonly ToolUseBlock[],
   dispatch: Dispatch,
-  { signal, known, answers }: Answering,
+  { signal, known, answers, patience }: Answering,
 ): Promise<boolean> => {
   let stopped = false;
   for (const call of calls) {
@@ -116,12 +140,16 @@ const answerEach = async (
     if ("refused" in ready) {
       stopped ||= ready.stop === true;
       answers.push(ready.refused);
-    } else if (ready.readOnly) answers.push(runCall(ready, dispatch, signal));
+    } else if (ready.readOnly) answers.push(runCall(ready, dispatch, { signal, patience }));
     else {
       await Promise.all(answers);
-      const answer = signal.aborted ? refuse(call, dispatch, NOT_BEGUN) : runCall(ready, dispatch, signal);
+      const begun = dispatch.now();
+      const answer = signal.aborted
+        ? refuse(call, dispatch, NOT_BEGUN)
+        : runCall(ready, dispatch, { signal, patience });
       answers.push(answer);
       await answer;
+      if (patience) patience.leftMs = Math.max(LEAST_PATIENCE_MS, patience.leftMs - (dispatch.now() - begun));
     }
   }
   return stopped;
@@ -178,7 +206,7 @@ const askAbout = async (call: ToolUseBlock, asking: Asking, signal: AbortSignal)
   dispatch.emit({ type: "question_answered", callId: call.id, answer: answer.kind });
   switch (answer.kind) {
     case "allow":
-      return { kind: "allow", reason: "allowed by the user" };
+      return { kind: "allow", reason: answer.reason ?? "allowed by the user" };
     case "always":
       return { kind: "allow", reason: `allowed by the user, with ${answer.rule} from now on` };
     case "deny":
@@ -205,18 +233,38 @@ const answerOf = async (
 
 const UNANSWERED = "the user interrupted before the question was answered";
 
-const runCall = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<ToolResultBlock> => {
-  const { call, tool, readOnly, reason } = ready;
+type Running = { readonly signal: AbortSignal; readonly patience: Patience | undefined };
+
+const runCall = async (ready: Ready, dispatch: Dispatch, { signal, patience }: Running): Promise<ToolResultBlock> => {
+  const { call, readOnly, reason } = ready;
   const begun = dispatch.now();
   dispatch.record.started(call.id, call.name, readOnly);
   dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason });
+  const running = resultOf(ready, dispatch, signal);
+  const given = patience ? await orMoved(running, { call, patience, signal }) : await running;
+  return enter(call, dispatch, { ...given, ms: dispatch.now() - begun });
+};
+
+type Given = { readonly content: Content; readonly fault?: CallFault };
+
+const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<Given> => {
+  const { call, tool } = ready;
   const output = await outputOf(ready, dispatch, signal);
   const content = await dispatch.shorten(call.id, tool.name, contentOf(output));
-  return enter(call, dispatch, {
-    content,
-    ms: dispatch.now() - begun,
-    ...(output.fault ? { fault: output.fault } : {}),
-  });
+  return { content, ...(output.fault ? { fault: output.fault } : {}) };
+};
+
+type Moving = { readonly call: ToolUseBlock; readonly patience: Patience; readonly signal: AbortSignal };
+
+/** After an abort it is waited for as always: nothing is to go on behind the user's back. */
+const orMoved = async (running: Promise<Given>, { call, patience, signal }: Moving): Promise<Given> => {
+  const { beside, leftMs } = patience;
+  const over = Promise.withResolvers<"over">();
+  const timer = setTimeout(() => over.resolve("over"), leftMs);
+  const first = await Promise.race([running, over.promise]).finally(() => clearTimeout(timer));
+  if (first !== "over") return first;
+  if (signal.aborted) return running;
+  return { content: beside.move({ callId: call.id, tool: call.name, result: running }) };
 };
 
 const outputOf = async (

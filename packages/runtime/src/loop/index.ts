@@ -12,7 +12,15 @@ export {
   worstCase,
 } from "./account.ts";
 export { type Answered, readAnswer, textOf } from "./answer.ts";
-export { type ApprovedCall, type Batch, type Content, type Dispatch, runBatch } from "./dispatch.ts";
+export {
+  type ApprovedCall,
+  type Batch,
+  type Beside,
+  type Content,
+  type Dispatch,
+  type Moved,
+  runBatch,
+} from "./dispatch.ts";
 export {
   type Beginning,
   beginLineage,

@@ -19,16 +19,17 @@ import {
 import type { EpochReason } from "../events.ts";
 import {
   type Draft,
+  type Growth,
   growBlocks,
   growEpoch,
   growMessage,
-  type JournalWriter,
+  type Journal,
   type PlainEntry,
   type Replayed,
 } from "../journal/index.ts";
 import type { Hold, Measured } from "./account.ts";
 
-export type LineageJournal = Pick<JournalWriter, "appendAll" | "flush">;
+export type LineageJournal = Pick<Journal, "appendAll" | "flush">;
 
 /** What the next request goes on from. All of it is by reference: keeping one costs nothing. */
 export type LineageState = {
@@ -41,8 +42,11 @@ export type LineageState = {
   readonly measured: Measured | undefined;
   /** Requests sent so far. */
   readonly turns: number;
-  /** When the last one was answered; undefined after a restart. */
+  /** Of this epoch, the last request that was answered: what it sent, that with its answer, when, and the answer's id. */
+  readonly asked?: FrozenPrefix;
+  readonly answered?: FrozenPrefix;
   readonly answeredAt?: number;
+  readonly responseId?: string;
 };
 
 /** How the next request is sent, where it is not sent like any other: the first ones of a family. */
@@ -50,6 +54,8 @@ export type NextRequest = {
   readonly markers: (prefix: FrozenPrefix) => readonly Marker[];
   /** Resolves when it may be sent. */
   readonly admit: (signal: AbortSignal) => Promise<Ticket>;
+  /** The answer that the provider compares a cache miss with, where it does that. */
+  readonly diagnoseAgainst?: string;
 };
 
 /** What a context begins with. */
@@ -57,13 +63,15 @@ export type Beginning = { readonly head: Head; readonly messages?: readonly Mess
 
 export class Lineage {
   readonly #journal: LineageJournal;
+  readonly #entered: ((message: Message) => void) | undefined;
   #state: LineageState;
   #next: NextRequest | undefined;
 
-  /** Use `beginLineage` or `resumeLineage`. */
-  constructor(journal: LineageJournal, state: LineageState) {
+  /** Use `beginLineage` or `resumeLineage`. `entered` hears of every message that is put at the end. */
+  constructor(journal: LineageJournal, state: LineageState, entered?: (message: Message) => void) {
     this.#journal = journal;
     this.#state = state;
+    this.#entered = entered;
   }
 
   get state(): LineageState {
@@ -82,6 +90,7 @@ export class Lineage {
     const { prefix, drafts } = growMessage(this.prefix, message, source === undefined ? {} : { source });
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
     this.#state = { ...this.#state, prefix };
+    this.#entered?.(message);
   }
 
   /** Puts a message at the end that `extend` goes on with: what a family shares. */
@@ -98,6 +107,13 @@ export class Lineage {
   ): void {
     const { prefix, drafts } = growBlocks(this.prefix, blocks, source);
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
+    this.#state = { ...this.#state, prefix };
+    this.#entered?.({ role: "user", content: blocks });
+  }
+
+  /** Puts at the end what was grown before, for several lines at once. */
+  take({ prefix, drafts }: Growth): void {
+    this.#journal.appendAll(drafts);
     this.#state = { ...this.#state, prefix };
   }
 
@@ -139,8 +155,8 @@ export class Lineage {
   async answered(response: ModelResponse, facts: Answering): Promise<void> {
     const { id, model, stop, usage } = response;
     const { message, usd, ms, refused } = facts;
-    const { turns } = this.#state;
-    const measured = { bytes: this.prefix.byteLength, tokens: promptTokens(usage) };
+    const { turns, prefix: asked } = this.#state;
+    const measured = { bytes: asked.byteLength, tokens: promptTokens(usage) };
     const took: PlainEntry = {
       kind: "response",
       turn: turns,
@@ -156,7 +172,8 @@ export class Lineage {
     );
     if (message) this.enter(message, { also: [took, ...ended] });
     else this.#journal.appendAll([{ entry: took }]);
-    this.#state = { ...this.#state, measured, answeredAt: facts.at };
+    const last = { asked, answered: this.prefix, answeredAt: facts.at, responseId: id };
+    this.#state = { ...this.#state, ...last, measured };
     await this.#journal.flush();
   }
 }
@@ -203,10 +220,14 @@ export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginn
 };
 
 /** A line that goes on where its journal ends; undefined where that holds no epoch. */
-export const resumeLineage = (journal: LineageJournal, replayed: Replayed): Lineage | undefined => {
-  const { began, protocol, prefix, markers, lastTurn, exact, measured } = replayed;
+export const resumeLineage = (
+  journal: LineageJournal,
+  replayed: Replayed,
+  entered?: (message: Message) => void,
+): Lineage | undefined => {
+  const { began, protocol, prefix, markers, lastTurn, exact, measured, asked, answeredAt, lastResponse } = replayed;
   if (!began || !protocol || !prefix) return undefined;
-  return new Lineage(journal, {
+  const state: LineageState = {
     protocol,
     prefix,
     markers,
@@ -214,5 +235,8 @@ export const resumeLineage = (journal: LineageJournal, replayed: Replayed): Line
     epoch: began.epoch,
     measured: exact ? measured : undefined,
     turns: lastTurn,
-  });
+    ...(exact && asked && answeredAt !== undefined ? { asked, answeredAt } : {}),
+    ...(exact && lastResponse ? { responseId: lastResponse.id } : {}),
+  };
+  return new Lineage(journal, state, entered);
 };

@@ -58,7 +58,11 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     protocol: line.state.protocol,
     prefix: line.prefix,
     markers,
-    closing: { maxTokens, stream: true },
+    closing: {
+      maxTokens,
+      stream: true,
+      ...(planned?.diagnoseAgainst === undefined ? {} : { diagnoseAgainst: planned.diagnoseAgainst }),
+    },
   });
   const shown = { text: "" };
   let used: Spent = { usage: noUsage, usd: 0 };
@@ -79,7 +83,8 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     const { message, refused } = answer;
     await line.answered(response, { ms, at: now(), ...usd, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
-    emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd });
+    const missed = response.diagnosis?.status === "missed" ? { missed: response.diagnosis.cause } : {};
+    emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
     return unanswered(caught, { line, shown }, signal);

@@ -1,25 +1,39 @@
-/** What a fork is made of: a line that goes on from its parent's, tools and a guard of its own.
+/** What the agents beside the main one are made of: forks, agents that start empty, and either of them woken again.
  *  Invariant: nothing of the parent is changed by its child: what was read is copied, setters are the child's own, rights
- *  are the parent's at the time of the fork, and every way to start another agent is closed.
- *  Elsewhere: its bytes and its run (../fork), what an agent is (../agent). */
+ *  are the parent's at the time of the start, and every way to start another agent is closed.
+ *  Elsewhere: bytes and runs (../fork), what an agent is (make-agent.ts). */
 
-import { type Client, childTtl, modelFacts } from "@prefork/wire";
+import { type Client, childTtl, type Json, modelFacts, type Protocol, text } from "@prefork/wire";
+import { type Agent, type AgentSettings, type Guarding, toolEnvironment } from "../agent/index.ts";
+import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
+import type { EventBody } from "../events.ts";
 import {
-  Agent,
-  type AgentSettings,
-  Guarding,
-  nothingLeftOpen,
-  OpenCalls,
-  SurroundingsWatch,
-  ToolWorld,
-  toolEnvironment,
-} from "../agent/index.ts";
-import { budgetFor } from "../context/index.ts";
-import type { Child, ChildStart } from "../fork/index.ts";
-import { forkJournal, type JournalWriter, type SessionStore } from "../journal/index.ts";
-import { Account, Lineage } from "../loop/index.ts";
+  type AgentStart,
+  type Child,
+  type ChildTold,
+  checkClaims,
+  editedIn,
+  type ForkPlan,
+  type ForkStart,
+  type WakeStart,
+} from "../fork/index.ts";
+import {
+  createJournal,
+  forkJournal,
+  type Journal,
+  type JournalEntry,
+  type JournalWriter,
+  openJournal,
+  type Replayed,
+  readSession,
+  type SessionStore,
+  unkeptJournal,
+} from "../journal/index.ts";
+import { beginLineage, Lineage, resumeLineage } from "../loop/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
+import { Inbox, type Questions } from "../tasks/index.ts";
 import type { Registry } from "../tools/index.ts";
+import { type Making, makeAgent, PRODUCT } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
 
 export type ChildrenOf = {
@@ -28,13 +42,11 @@ export type ChildrenOf = {
   readonly parent: () => Agent;
   readonly journal: JournalWriter;
   readonly client: Client;
+  readonly protocol: Protocol;
   readonly registry: Registry;
   readonly settings: AgentSettings;
-  readonly ask?: Ask;
+  readonly questions: Questions | undefined;
 };
-
-/** Turns of one fork. */
-const MOST_TURNS = 200;
 
 const CLOSED = "Not available in a fork: do this part of the work yourself, and report when it is done.";
 
@@ -51,80 +63,217 @@ const NOBODY_ELSE: Delegation = {
   mcpCall: closed,
 };
 
-export const openChild =
-  (of: ChildrenOf) =>
-  async (start: ChildStart): Promise<Child> => {
-    const { options, store, journal: parentJournal } = of;
-    const { cwd } = options;
-    const { head, protocol, prefix } = start.line.state;
-    const journal = await forkJournal(store, parentJournal, {
-      ...{ cwd, prefix, model: head.model, protocol: protocol.name, product: "prefork" },
+export class Children {
+  readonly #of: ChildrenOf;
+  readonly #guardings = new Set<Guarding>();
+
+  constructor(of: ChildrenOf) {
+    this.#of = of;
+  }
+
+  /** A child that goes on from its parent's bytes. */
+  readonly openFork = async (start: ForkStart): Promise<Child> => {
+    const { plan, parent, family, place, words, told } = start;
+    const { head, protocol } = parent;
+    const from = { prefix: family.base, model: head.model, protocol: protocol.name };
+    const journal = await this.#journalFor(plan, (store, writer, facts) =>
+      forkJournal(store, writer, { ...facts, ...from }),
+    );
+    return closingOnFailure(journal, async () => {
+      const first = family.requests[place];
+      const line = new Lineage(journal, { ...parent, prefix: family.base, markers: [], turns: 0 }, told.entered);
+      if (family.shared) line.take(family.shared);
+      for (const entering of words)
+        if (entering.kind === "blocks") line.extend(entering.blocks, { source: "directive" });
+        else line.enter(entering.message, { source: "directive" });
+      if (first) line.plan(first);
+      const { world } = this.#of.parent();
+      const inherited = { reads: world.reads.clone(), replacements: world.replacements };
+      return this.#child(start, { journal, line, inherited, filter: start.options.filter });
     });
-    try {
-      const agent = await compose(of, { start, journal });
-      return {
-        session: journal.id,
-        run: (signal) => agent.run({ maxTurns: MOST_TURNS }, signal),
-        [Symbol.asyncDispose]: async () => {
-          try {
-            await agent[Symbol.asyncDispose]();
-          } finally {
-            await journal.close();
-          }
-        },
-      };
-    } catch (error) {
-      await journal.close();
-      throw error;
-    }
   };
 
-type Composing = { readonly start: ChildStart; readonly journal: JournalWriter };
+  /** A child that knows nothing but its prompt. */
+  readonly openAgent = async (start: AgentStart): Promise<Child> => {
+    const { plan, told } = start;
+    const { options, protocol, registry, parent } = this.#of;
+    const { model } = parent().line.state.head;
+    const journal = await this.#journalFor(plan, (store, writer, facts) =>
+      createJournal(store, {
+        ...{ ...facts, model, protocol: protocol.name },
+        startedBy: { session: writer.id, task: plan.task },
+      }),
+    );
+    return closingOnFailure(journal, async () => {
+      const head = { model, tools: registry.specs, system: agentPrompt(), settings: options.settings };
+      const line = beginLineage(journal, protocol, { head });
+      const child = await this.#child(start, { journal, line });
+      await child.agent.enterPrompt(plan.directive, NEVER);
+      told.entered({ role: "user", content: [text(plan.directive)] });
+      return child;
+    });
+  };
 
-const compose = async (of: ChildrenOf, { start, journal }: Composing): Promise<Agent> => {
-  const { options, client, registry, settings, ask } = of;
-  const parent = of.parent();
-  const { cwd, directories, home, clock, ids, window } = options;
-  const { task, label, directive, first, emit } = start;
-  const line = childLine(start, journal);
-  const { policy, mode } = parent.guarding;
-  const roots = [cwd, ...directories];
-  const guarding = new Guarding({
-    ...{ policy, mode, roots, cwd, home },
-    outputs: journal.outputs.path,
-    readingTools: options.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
-    tools: options.tools.map(({ name }) => name),
-    asks: ask ? "parent" : "nobody",
-  });
-  const world = await ToolWorld.open({
-    ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, emit },
-    agent: task,
-    state: new Map(),
-    reads: parent.world.reads.clone(),
-    sandbox: policy.sandbox,
-    environment: { ...toolEnvironment(options.environment), PREFORK_LINEAGE: `fork:${task}` },
-    budget: budgetFor(window),
-    mayShow: (path) => guarding.mayShow(path),
-    delegation: NOBODY_ELSE,
-  });
-  line.plan(first);
-  const facts = modelFacts(line.state.head.model);
-  return new Agent({
-    settings: { ...settings, name: task, scope: label, ttl: childTtl(facts) },
-    ...{ journal, line, client, registry, guarding, world, clock, ids, emit },
-    ...(ask ? { ask } : {}),
-    facts,
-    account: new Account({}, { above: parent.account }),
-    watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, new Map()),
-    openCalls: new OpenCalls(line, nothingLeftOpen),
-    lastPrompt: directive,
-  });
+  /** A child that has ended, from its journal. */
+  readonly wake = async (start: WakeStart): Promise<Child> => {
+    const { task, told, message, filter } = start;
+    const { journal, replayed } = await openJournal(this.#of.store, task.session ?? "");
+    return closingOnFailure(journal, async () => {
+      const line = resumeLineage(journal, replayed, told.entered);
+      if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
+      const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
+      const child = await this.#child(start, { journal, line, replayed, state, filter });
+      const words = message === undefined ? noteText({ kind: "resumed", text: RESUMED }) : messageText(message);
+      await child.agent.takeUp([text(words)], NEVER);
+      return child;
+    });
+  };
+
+  /** What a task had come to, for one that nobody let finish. */
+  async leftBy(session: string): Promise<string> {
+    const { replayed } = await readSession(this.#of.store, session);
+    const said = replayed.messages
+      .slice(replayed.inherited?.messages.length ?? 0)
+      .flatMap(({ role, content }) =>
+        role === "assistant" ? content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [],
+      );
+    const { turns } = replayed;
+    const begun = `It had made ${turns} ${turns === 1 ? "turn" : "turns"}; its entries are in session ${session}.`;
+    return said.length === 0 ? begun : `${begun} What it had said:\n${said.at(-1)}`;
+  }
+
+  async #journalFor(
+    { skipTranscript, task }: ForkPlan,
+    make: (store: SessionStore, parent: JournalWriter, facts: JournalFacts) => Promise<JournalWriter>,
+  ): Promise<Journal> {
+    const { store, journal, options } = this.#of;
+    return skipTranscript ? unkeptJournal(task) : make(store, journal, { cwd: options.cwd, product: PRODUCT });
+  }
+
+  async #child(start: AgentStart, made: Made): Promise<Child & { readonly agent: Agent }> {
+    const { options, client, registry, settings } = this.#of;
+    const { plan, told, account } = start;
+    const { journal, line, replayed, inherited, state, filter } = made;
+    const parent = this.#of.parent();
+    const { policy, mode } = parent.guarding;
+    const ask = this.#askFor(told);
+    const inbox = new Inbox(journal, replayed?.notices);
+    const edits = new Edits();
+    const earlier = replayed ? editedIn(await this.#entriesOf(journal.id)) : [];
+    const { model } = line.state.head;
+    const making: Making = {
+      ...{ options, registry, client, journal, line, account },
+      settings: {
+        ...settings,
+        name: plan.agentId ?? plan.task,
+        scope: plan.label,
+        ttl: childTtl(modelFacts(model)),
+      },
+      rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
+      delegation: NOBODY_ELSE,
+      environment: { ...toolEnvironment(options.environment), PREFORK_LINEAGE: `fork:${plan.task}` },
+      notices: () => inbox.tail(),
+      emit: (event) => {
+        edits.noticed(event);
+        told.emit(event);
+      },
+      ...(ask ? { ask, remember: (rule) => this.#remember(rule) } : {}),
+      lastPrompt: plan.directive,
+      ...(replayed ? { replayed } : {}),
+      ...(inherited ? { inherited } : {}),
+      ...(state ? { state } : {}),
+    };
+    const agent = await makeAgent(making);
+    this.#guardings.add(agent.guarding);
+    return {
+      agent,
+      ...(plan.skipTranscript ? {} : { session: journal.id }),
+      line,
+      run: (limits, signal) => agent.run(limits, signal),
+      steer: (message) => inbox.add({ id: options.ids.next("notice"), task: "parent", text: messageText(message) }),
+      goOn: () => inbox.notices.length > 0 && agent.enterNotices(),
+      shut: (reason) => agent.guarding.shut(reason),
+      check: (report, said) =>
+        checkClaims({ report, text: said, edited: [...earlier, ...edits.files], cwd: options.cwd }),
+      [Symbol.asyncDispose]: async () => {
+        this.#guardings.delete(agent.guarding);
+        try {
+          await agent[Symbol.asyncDispose]();
+        } finally {
+          await journal.close();
+        }
+      },
+    };
+  }
+
+  /** Who says "always" says it for the session: for the parent, and for all that run now. */
+  async #remember(rule: string): Promise<void> {
+    const { parent, options } = this.#of;
+    for (const guarding of [parent().guarding, ...this.#guardings]) guarding.allow(rule);
+    await options.permissions.remember?.(rule);
+  }
+
+  async #entriesOf(session: string): Promise<readonly JournalEntry[]> {
+    const { reading } = await readSession(this.#of.store, session);
+    return reading.entries.map(({ entry }) => entry);
+  }
+
+  /** A child's questions wait in its parent's queue. */
+  #askFor(told: ChildTold): Ask | undefined {
+    const { questions } = this.#of;
+    if (!questions) return undefined;
+    return async (question, signal) => {
+      told.waits(true);
+      try {
+        return await questions.ask(question, signal);
+      } finally {
+        told.waits(false);
+      }
+    };
+  }
+}
+
+/** The files that the calls of a child have changed. */
+class Edits {
+  readonly files = new Set<string>();
+  readonly #proposed = new Map<string, string>();
+
+  noticed(event: EventBody): void {
+    if (event.type === "call_proposed") {
+      const { file_path: path } = event.args;
+      if ((event.tool === "Edit" || event.tool === "Write") && typeof path === "string")
+        this.#proposed.set(event.callId, path);
+    } else if (event.type === "call_ended") {
+      const path = this.#proposed.get(event.callId);
+      this.#proposed.delete(event.callId);
+      if (path !== undefined && event.fault === undefined) this.files.add(path);
+    }
+  }
+}
+
+type JournalFacts = { readonly cwd: string; readonly product: string };
+
+type Made = Pick<Making, "journal" | "line" | "replayed" | "inherited" | "state"> & {
+  readonly filter?: Making["rights"]["filter"] | undefined;
 };
 
-/** The parent's line up to the end of what is shared, then the words that are this child's alone. */
-const childLine = ({ line: parent, words }: ChildStart, journal: JournalWriter): Lineage => {
-  const line = new Lineage(journal, { ...parent.state, markers: [], turns: 0 });
-  if (line.prefix.tip?.role === "user") line.extend(words, { source: "directive" });
-  else line.enter({ role: "user", content: words }, { source: "directive" });
-  return line;
+const NEVER = new AbortController().signal;
+
+const closingOnFailure = async <T>(journal: Journal, open: () => Promise<T>): Promise<T> => {
+  try {
+    return await open();
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
 };
+
+const RESUMED =
+  "You were interrupted and go on here. Calls that were under way are answered above; look at the present state where their effect is unknown, finish your part and report as you were told.";
+
+const messageText = (message: string): string =>
+  `Message of the main agent to you (no human wrote it):\n${escapeTags(message)}\nTake it into account, finish your part and report in the same form as before.`;
+
+/** What the parent had read when the fork was made: the fork knows it too. */
+const readsOf = (inherited: Replayed | undefined): readonly (readonly [string, Json])[] =>
+  [...(inherited?.state ?? [])].filter(([slot]) => slot.startsWith("read:"));

@@ -18,6 +18,8 @@ export type Engine = {
   readonly name: string;
   readonly protocol: Protocol;
   readonly model: string;
+  /** Does it explain cache misses when it is asked to? */
+  readonly diagnoses?: boolean;
   readonly connect: (told: { readonly onRetry: (error: ModelError, attempt: number) => void }) => Client;
 };
 
@@ -26,15 +28,19 @@ export type AnthropicOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
   readonly credential?: Credential;
   readonly model?: string;
   readonly name?: string; // default: anthropic
+  /** Whether the endpoint takes `diagnostics`. Default: only the provider's own does. */
+  readonly diagnoses?: boolean;
 };
 
 export const ANTHROPIC_URL = "https://api.anthropic.com";
 
 /** Anthropic's API, or any endpoint that speaks its Messages format. */
 export const anthropicEngine = (options: AnthropicOptions = {}): Engine => {
-  const { baseUrl = ANTHROPIC_URL, model = DEFAULT_MODEL, name = "anthropic", ...client } = options;
+  const { baseUrl = ANTHROPIC_URL, model = DEFAULT_MODEL, name = "anthropic", ...rest } = options;
+  const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
   return {
     name,
+    diagnoses,
     protocol: anthropic,
     model,
     connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),

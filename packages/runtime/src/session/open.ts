@@ -4,32 +4,20 @@
  *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
 
 import { realpath } from "node:fs/promises";
-import { type Head, InputError, type Json, type Message, modelFacts, noUsage } from "@prefork/wire";
-import {
-  Agent,
-  type AgentSettings,
-  Guarding,
-  leftOpenOf,
-  nothingLeftOpen,
-  OpenCalls,
-  SurroundingsWatch,
-  ToolWorld,
-  toolEnvironment,
-} from "../agent/index.ts";
-import { budgetFor, systemPrompt } from "../context/index.ts";
+import { type Head, InputError, type Json, type Message, modelFacts } from "@prefork/wire";
+import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
+import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { ForkHost, forkAllowed } from "../fork/index.ts";
-import { createJournal, type JournalWriter, openJournal, type Replayed, type SessionStore } from "../journal/index.ts";
-import { Account, beginLineage, estimateTokens, type Lineage, resumeLineage } from "../loop/index.ts";
-import type { Ask, Delegation } from "../ports.ts";
-import { Questions, TaskTable } from "../tasks/index.ts";
+import type { CacheSafeParams } from "../fork/index.ts";
+import { createJournal, type JournalWriter, openJournal, type Replayed } from "../journal/index.ts";
+import { Account, beginLineage, type Lineage, resumeLineage } from "../loop/index.ts";
+import { Questions, stateWords } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
-import { type ChildrenOf, openChild } from "./children.ts";
+import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
+import { makeAgent, PRODUCT } from "./make-agent.ts";
 import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
-
-const PRODUCT = "prefork";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
   const options = await located(withDefaults(given));
@@ -62,13 +50,6 @@ export const resumeSession = async (id: string, given: SessionOptions): Promise<
     return compose({ options, registry, journal, line, replayed });
   });
 };
-
-/** Sessions as they are kept. */
-export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "clock" | "ids">): SessionStore => ({
-  state,
-  now: clock.now,
-  newId: () => ids.next("session").replace(/^session-/, ""),
-});
 
 const located = async (options: FilledOptions): Promise<FilledOptions> => {
   try {
@@ -120,115 +101,72 @@ type Composing = {
 };
 
 const compose = async ({ options, registry, journal, line, replayed }: Composing): Promise<Session> => {
-  const { cwd, directories, home, permissions, clock, ids, limits, window } = options;
-  const { policy, mode, ask } = permissions;
-  const roots = [cwd, ...directories];
+  const { permissions, clock, limits, window } = options;
+  const { policy, mode, ask, remember } = permissions;
   const hub = new EventHub();
-  const state = replayed?.state ?? new Map();
-  const guarding = new Guarding({
-    ...{ policy, mode, roots, cwd, home },
-    outputs: journal.outputs.path,
-    readingTools: options.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
-    tools: options.tools.map(({ name }) => name),
-    asks: ask ? "person" : "nobody",
-  });
   const { model } = line.state.head;
   mustBePriced(model, limits);
   const client = options.engine.connect({
     onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
   });
-  const agentSettings: AgentSettings = {
+  const settings: AgentSettings = {
     ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, window, compactAt: options.compactAt },
     thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
   };
-  const questions = ask && new Questions({ ask });
-  const asks: Ask | undefined = questions && ((question, signal) => questions.ask(question, signal));
-  const forks = composeForks({
-    ...{ options, registry, journal, client, hub, state },
-    settings: agentSettings,
-    notices: replayed?.notices ?? [],
+  const questions =
+    ask &&
+    new Questions({
+      ask,
+      ...(options.signal ? { signal: options.signal } : {}),
+      covers: (rule, { tool, args }) => agent.guarding.covers(rule, { tool, args }),
+    });
+  const beside = composeBeside({
+    ...{ options, registry, journal, client, hub, settings, questions, line },
     parent: () => agent,
-    ...(asks ? { ask: asks } : {}),
+    ...(replayed ? { replayed } : {}),
   });
-  const opening = ToolWorld.open({
-    ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
-    agent: "main",
-    sandbox: policy.sandbox,
+  const { host, inbox, table, slot, shells } = beside;
+  const making = makeAgent({
+    ...{ options, registry, client, journal, line, settings },
+    rights: { policy, mode, asks: ask ? "person" : "nobody" },
     environment: toolEnvironment(options.environment),
-    budget: budgetFor(window),
-    mayShow: (path) => guarding.mayShow(path),
-    delegation: forks.delegation,
-    emit: (event) => hub.emit(event),
+    delegation: {
+      agent: host.agent,
+      taskOutput: host.taskOutput,
+      taskStop: host.taskStop,
+      sendMessage: host.sendMessage,
+    },
+    account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
+    family: host.family,
+    beside: host.beside,
+    notices: () => inbox.tail(({ id, task }) => hub.emit({ type: "notification_entered", id, taskId: task })),
+    tasks: () => table.running.map((task) => ({ id: task.id, label: task.label, state: stateWords(task) })),
+    shellTold: shells,
+    emit: (event) => {
+      if (event.type === "turn_ended" || event.type === "epoch_started") slot.save(snapshotOf(agent, options), "main");
+      hub.emit(event);
+    },
+    lastPrompt: promptIn(replayed?.state),
+    ...(questions ? { ask: (question, signal) => questions.ask(question, signal) } : {}),
+    ...(remember ? { remember } : {}),
+    ...(replayed ? { replayed } : {}),
   });
-  const world = await opening.catch((error: unknown) => {
+  const agent: Agent = await making.catch((error: unknown) => {
     client.close();
     throw error;
   });
-  const prompt = state.get("prompt");
-  const { remember } = permissions;
-  const agent: Agent = new Agent({
-    settings: agentSettings,
-    ...{ journal, line, client, guarding, world, registry, clock, ids },
-    ...(asks ? { ask: asks } : {}),
-    ...(remember ? { remember } : {}),
-    family: forks.host.family,
-    notices: forks.host.notices,
-    facts: modelFacts(model),
-    account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
-    watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
-    openCalls: new OpenCalls(line, replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen),
-    emit: (event) => hub.emit(event),
-    lastPrompt: typeof prompt === "string" ? prompt : "",
-  });
+  if (replayed) slot.save(snapshotOf(agent, options), "main");
+  await beside.takeOver(clock.now());
   const before = eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) });
-  return new Session({ options, agent, journal, client, hub, before, host: forks.host, table: forks.table });
+  return new Session({ ...{ options, agent, journal, client, hub, before }, ...beside });
 };
 
-type ForkParts = Omit<ChildrenOf, "store"> & {
-  readonly hub: EventHub;
-  readonly state: ReadonlyMap<string, Json>;
-  readonly notices: Replayed["notices"];
-};
+/** By reference: taking one costs nothing. */
+const snapshotOf = ({ line }: Agent, { maxTokens }: FilledOptions): CacheSafeParams => ({ ...line.state, maxTokens });
 
-const composeForks = (
-  parts: ForkParts,
-): { readonly host: ForkHost; readonly table: TaskTable; readonly delegation: Delegation } => {
-  const { options, journal, hub, state, notices, settings } = parts;
-  const { clock, ids, permissions, environment } = options;
-  const table = new TaskTable({
-    ...{ journal, state, notices },
-    newNoticeId: () => ids.next("notice"),
-  });
-  const host = new ForkHost({
-    ...{ table, clock, ids },
-    mostAtOnce: options.mostTasks ?? 20,
-    gate: () => {
-      const { line } = parts.parent();
-      return forkAllowed({
-        flag: options.forks !== "off" && environment.PREFORK_FORK_SUBAGENT !== "0",
-        coordinator: false,
-        interactive: permissions.ask !== undefined,
-        policyStated: permissions.stated,
-        insideFork: environment.PREFORK_LINEAGE?.startsWith("fork:") ?? false,
-        headroom: settings.window - estimateTokens(line.prefix.byteLength, line.state.measured) - settings.maxTokens,
-      });
-    },
-    familyStart: (line) => ({ facts: modelFacts(line.state.head.model), ttl: settings.ttl }),
-    openChild: openChild({ ...parts, store: storeOf(options) }),
-    emit: (event, agent) => hub.emit(event, agent),
-  });
-  interruptLost(table, clock.now());
-  const { agent, taskOutput, taskStop } = host;
-  return { host, table, delegation: { agent, taskOutput, taskStop } };
-};
-
-/** Tasks that an earlier life of the session left running are told as interrupted; what they did is in their journals. */
-const interruptLost = (table: TaskTable, at: number): void => {
-  for (const { id, session = "" } of table.running) {
-    const text = `Interrupted: the session ended while this task ran. What it had done until then is kept in session ${session}.`;
-    const result = { summary: "interrupted", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms: 0 };
-    table.step(id, { type: "ended", end: "interrupted", at, result });
-  }
+const promptIn = (state: ReadonlyMap<string, Json> | undefined): string => {
+  const prompt = state?.get("prompt");
+  return typeof prompt === "string" ? prompt : "";
 };
 
 const eventsBefore = ({ options, journal, line, replayed }: Omit<Composing, "registry">): readonly EventBody[] => {

@@ -3,9 +3,10 @@
  *  at this one edge.
  *  Elsewhere: composing it (open.ts). */
 
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { InputError, type KeySettings, type Ttl } from "@prefork/wire";
+import type { ForkLimits, ForkSettings, TailChoice } from "../fork/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { SpendLimits, TurnLimits } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
@@ -58,7 +59,29 @@ export type SessionOptions = {
   readonly signal?: AbortSignal; // ends the session's work, not the session
   /** May the agent fork? Default: on; with nobody to ask only where a permission policy is stated. */
   readonly forks?: "on" | "off";
-  readonly mostTasks?: number; // at once; default: 20
+  readonly forking?: ForkingOptions;
+  readonly mostTasks?: number; // at once, further ones wait for a place; default: 20
+};
+
+/** How agents are started, and how far they may go. */
+export type ForkingOptions = TailChoice & {
+  /** An Agent call must say "fork" to get one. Default: false. */
+  readonly isExplicit?: boolean;
+  readonly mostPerFamily?: number; // started in one turn; default: 50
+  readonly mostPerSession?: number; // default: 1,000
+  /** Of one fork. */
+  readonly fork?: ForkLimits;
+  /** Of all that are started in one turn. */
+  readonly family?: SpendLimits;
+  /** How long other calls of a turn may hold its forks up. Default: 10,000. */
+  readonly otherToolsMs?: number;
+  readonly wake?: "family" | "each"; // when an idle parent hears of its tasks; default: family
+  /** Hold the parent's cache entry while its children work and it waits. Default: true. */
+  readonly keepAlive?: boolean;
+  /** Where calls wait for their agents: after this they no longer do. Default: PREFORK_AUTO_BACKGROUND_MS, or never. */
+  readonly autoBackgroundMs?: number;
+  /** What becomes of tasks that an earlier life of the session left running. Default: they are told as interrupted. */
+  readonly interrupted?: "report" | "resume";
 };
 
 type Filled =
@@ -109,7 +132,30 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     compactAt: options.compactAt ?? 0.8,
     state: options.state ?? stateFolder(environment, home),
     clock: options.clock ?? { now: Date.now },
-    ids: options.ids ?? { next: (kind) => `${kind}-${randomBytes(5).toString("hex")}` },
+    ids: options.ids ?? {
+      next: (kind) => (kind === "run" ? randomUUID() : `${kind}-${randomBytes(5).toString("hex")}`),
+    },
+  };
+};
+
+const AUTO_BACKGROUND_MS = 120_000;
+
+export const forkSettings = ({ forks, forking = {}, environment }: FilledOptions): ForkSettings => {
+  const { PREFORK_FORK_SUBAGENT: flag, PREFORK_AUTO_BACKGROUND_MS: auto } = environment;
+  const autoMs = auto === undefined || auto === "" || auto === "0" ? 0 : Number(auto);
+  return {
+    isExplicit: forking.isExplicit ?? false,
+    waits: forks === "off" || flag === "0",
+    autoBackgroundMs:
+      forking.autoBackgroundMs ??
+      (Number.isFinite(autoMs) && autoMs > 1 ? autoMs : autoMs === 0 ? 0 : AUTO_BACKGROUND_MS),
+    tail: { inFlight: forking.inFlight ?? "keep", placeholders: forking.placeholders ?? "forks" },
+    mostPerFamily: forking.mostPerFamily ?? 50,
+    mostPerSession: forking.mostPerSession ?? 1_000,
+    fork: forking.fork ?? {},
+    family: forking.family ?? {},
+    otherToolsMs: forking.otherToolsMs ?? 10_000,
+    wake: forking.wake ?? "family",
   };
 };
 

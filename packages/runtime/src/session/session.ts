@@ -7,24 +7,23 @@ import { type Client, InputError, noUsage } from "@prefork/wire";
 import type { Agent, Compacted } from "../agent/index.ts";
 import type { Prompt } from "../context/index.ts";
 import type { EventBody, Todo } from "../events.ts";
-import type { ForkHost } from "../fork/index.ts";
+import type { CacheSafeParams, ForkHandle, ForkOptions } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
 import { type ExchangeResult, type Run, runExchange, type Spent, spentSince, type TurnLimits } from "../loop/index.ts";
-import type { Task, TaskTable } from "../tasks/index.ts";
+import type { Task } from "../tasks/index.ts";
+import type { Beside } from "./beside.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange } from "./exchange.ts";
 import type { FilledOptions, SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
-export type SessionParts = {
+export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "keepAlive"> & {
   readonly options: FilledOptions;
   readonly agent: Agent;
   readonly journal: JournalWriter;
   readonly client: Client;
   readonly hub: EventHub;
-  readonly host: ForkHost;
-  readonly table: TaskTable;
   /** What happened before anybody could listen. */
   readonly before: readonly EventBody[];
 };
@@ -32,6 +31,9 @@ export type SessionParts = {
 export type PromptOptions = {
   readonly signal?: AbortSignal; // ends this exchange only
   readonly limits?: Pick<SessionLimits, "maxTurns" | "ms">; // default: the session's
+  /** "leave": the exchange ends when the model is done, whatever still runs; the session then goes on by itself when it
+   *  has to hear of something. Default: wait, until all that it started has reported. */
+  readonly tasks?: "wait" | "leave";
 };
 
 export class Session implements AsyncDisposable {
@@ -43,6 +45,7 @@ export class Session implements AsyncDisposable {
   #running: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
+  #isWatching = false;
 
   /** Use `createSession` or `resumeSession`. */
   constructor(parts: SessionParts) {
@@ -91,6 +94,52 @@ export class Session implements AsyncDisposable {
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
 
+  /** What a fork would inherit now: the conversation as it was after its last answer. */
+  get snapshot(): CacheSafeParams | undefined {
+    return this.#parts.slot.get();
+  }
+
+  /** A child that knows this conversation, works beside it and shares its cache. The conversation does not hear of it,
+   *  unless it is moved to the background. */
+  fork(options: ForkOptions): ForkHandle {
+    this.#mustBeOpen();
+    return this.#parts.host.fork(options);
+  }
+
+  /** Children that share all but their last block. They are started together, and in the order that costs least. */
+  forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
+    this.#mustBeOpen();
+    return this.#parts.host.forkAll(list);
+  }
+
+  /** Whoever waits for this task, or for any, goes on; the task does too, and its end is told to the conversation. */
+  background(taskId?: string): void {
+    this.#parts.host.background(taskId);
+  }
+
+  /** Ends a task; what it has done until then is kept. */
+  async stopTask(taskId: string): Promise<Task> {
+    const { host, runs } = this.#parts;
+    this.#mustHave(taskId);
+    host.stop(taskId);
+    await runs.ended([taskId], "all");
+    return this.#mustHave(taskId);
+  }
+
+  /** Goes on with a task that has ended, from its journal, and resolves with how it ended this time. */
+  async resumeTask(
+    taskId: string,
+    how: Pick<ForkOptions, "filter"> & { readonly message?: string } = {},
+  ): Promise<Task> {
+    this.#mustBeOpen();
+    const { host, runs } = this.#parts;
+    this.#mustHave(taskId);
+    const problem = await host.wake(taskId, how);
+    if (problem !== undefined) throw new InputError(`${taskId} cannot go on: ${problem}`);
+    await runs.ended([taskId], "all");
+    return this.#mustHave(taskId);
+  }
+
   /** Sums the conversation up now and goes on from the summary. */
   async compact(focus?: string): Promise<Compacted> {
     this.#mustBeFree();
@@ -108,10 +157,10 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { agent, client, hub, host, journal } = this.#parts;
+    const { agent, client, hub, runs, journal } = this.#parts;
     this.#closing.abort();
     await this.#running;
-    await host.close();
+    await runs.close();
     try {
       await agent[Symbol.asyncDispose]();
     } finally {
@@ -121,8 +170,18 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  #mustBeFree(): void {
+  #mustBeOpen(): void {
     if (this.#closing.signal.aborted) throw new InputError("the session is closed");
+  }
+
+  #mustHave(taskId: string): Task {
+    const task = this.#parts.table.find(taskId);
+    if (!task) throw new InputError(`there is no task ${taskId} in this session`);
+    return task;
+  }
+
+  #mustBeFree(): void {
+    this.#mustBeOpen();
     if (this.#running !== undefined) throw new InputError("an exchange is under way; wait for its result or abort it");
   }
 
@@ -136,22 +195,23 @@ export class Session implements AsyncDisposable {
     return working;
   }
 
+  /** Without a prompt it goes on with what its tasks have to tell. */
   async #exchange(
-    prompt: Prompt,
-    { signal, stop, limits }: PromptOptions & { readonly stop: AbortSignal },
+    prompt: Prompt | undefined,
+    { signal, stop, limits, tasks = "wait" }: PromptOptions & { readonly stop: AbortSignal },
   ): Promise<ExchangeResult> {
-    const { options, hub, journal } = this.#parts;
+    const { options, hub, journal, host } = this.#parts;
     await Promise.resolve(); // so that whoever prompts can listen first
     for (const event of this.#before) hub.emit(event);
     this.#before = [];
     const bounds = { ...options.limits, ...limits };
     const { ms } = bounds;
     const timer = ms === undefined ? undefined : AbortSignal.timeout(ms);
-    const signals = [stop, this.#closing.signal, signal, options.signal, timer].filter((one) => one !== undefined);
-    const all = AbortSignal.any(signals);
+    const lasting = [this.#closing.signal, options.signal].filter((one) => one !== undefined);
+    const all = AbortSignal.any([...lasting, ...[stop, signal, timer].filter((one) => one !== undefined)]);
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
-    this.#parts.host.under(all);
-    const result = timed(await this.#converse(prompt, run, all), timer);
+    host.under(tasks === "wait" ? all : AbortSignal.any(lasting));
+    const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
     const { end, reason, turns, usage, usd } = result;
     try {
       journal.append({ kind: "exchange_ended", reason: end, facts: { turns } });
@@ -162,26 +222,34 @@ export class Session implements AsyncDisposable {
     }
     this.#running = undefined; // nothing is left to do, and a reader of the event may go on at once
     hub.emit({ type: "exchange_ended", end, reason, turns, usage, usd });
+    if (tasks === "leave") void this.#watchTasks();
     return result;
   }
 
-  async #converse(prompt: Prompt, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
+  async #converse(
+    prompt: Prompt | undefined,
+    { run, tasks }: Conversing,
+    signal: AbortSignal,
+  ): Promise<ExchangeResult> {
+    const { agent } = this.#parts;
     try {
-      await this.#parts.agent.enterPrompt(prompt, signal);
+      if (prompt !== undefined) await agent.enterPrompt(prompt, signal);
+      else agent.enterNotices();
     } catch (error) {
       if (!(error instanceof JournalError)) throw error;
       return { end: "journal-failed", reason: error.message, text: "", turns: 0, usage: noUsage, usd: 0 };
     }
     const before = run.account.spent;
-    const result = await this.#withTasks(await runExchange(run, signal), run, signal);
+    const first = await runExchange(run, signal);
+    const result = tasks === "wait" ? await this.#withTasks(first, run, signal) : first;
     return { ...result, ...spentSince(before, run.account.spent) }; // what children spent while it waited counts too
   }
 
   /** With nobody to say more, an exchange goes on until all that it started has reported. */
   async #withTasks(first: ExchangeResult, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
-    const { host, agent } = this.#parts;
+    const { agent } = this.#parts;
     let result = first;
-    while (result.end === "done" && (await host.wake(signal))) {
+    while (result.end === "done" && (await this.#mustGoOn(signal))) {
       agent.enterNotices();
       const { maxTurns } = run.limits;
       const limits = {
@@ -196,6 +264,39 @@ export class Session implements AsyncDisposable {
     return result;
   }
 
+  /** Waits until the model has to hear of something, with its cache entry held meanwhile. */
+  async #mustGoOn(signal: AbortSignal): Promise<boolean> {
+    const { host, keepAlive } = this.#parts;
+    const waiting = new AbortController();
+    const held = keepAlive?.hold(AbortSignal.any([waiting.signal, signal]));
+    try {
+      return await host.wakes(signal);
+    } finally {
+      waiting.abort();
+      await held;
+    }
+  }
+
+  /** An idle session hears of its tasks by itself. */
+  async #watchTasks(): Promise<void> {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    try {
+      while (await this.#mustGoOn(this.#closing.signal)) {
+        if (this.#running !== undefined)
+          await this.#running; // it hears of them at its own boundaries
+        else {
+          const { end } = await this.#alone(() =>
+            this.#exchange(undefined, { stop: this.#closing.signal, tasks: "leave" }),
+          );
+          if (end !== "done") return; // what it could not hear now, the next prompt tells
+        }
+      }
+    } finally {
+      this.#isWatching = false;
+    }
+  }
+
   #turnLimits({ maxTurns, ms }: Pick<SessionLimits, "maxTurns" | "ms">): TurnLimits {
     const { clock } = this.#parts.options;
     return {
@@ -204,6 +305,8 @@ export class Session implements AsyncDisposable {
     };
   }
 }
+
+type Conversing = { readonly run: Run; readonly tasks: "wait" | "leave" };
 
 /** What ended because its time was up was not interrupted by anybody. */
 const timed = (result: ExchangeResult, timer: AbortSignal | undefined): ExchangeResult =>

@@ -1,5 +1,7 @@
 /** Everything that runs beside the main line. */
 
+export { type DenialLimits, Denials, type DenialVerdict } from "./denials.ts";
+export { Inbox, type PendingNotice } from "./inbox.ts";
 export {
   type NotedUsage,
   type Notification,
@@ -9,7 +11,7 @@ export {
   summaryOf,
 } from "./notification.ts";
 export { Questions, type QuestionsOptions } from "./questions.ts";
-export { type PendingNotice, TaskTable, type TaskTableOptions } from "./table.ts";
+export { type StepOptions, TaskTable, type TaskTableOptions, tasksIn } from "./table.ts";
 export {
   isEnded,
   stateWords,

@@ -1,30 +1,41 @@
 /** The questions of children, in one queue before whoever answers for the session.
- *  Invariant: one question is put at a time, in the order they came; equal ones are put once and answered together; an
- *  answer belongs to the question it was given for; a child that is gone asks nothing any more.
- *  Elsewhere: what is asked (../guard), who answers (../ports.ts). */
+ *  Invariant: one question is put at a time, in the order they came; each is answered once, whatever comes together; an
+ *  answer belongs to the question it was given for, and where that no longer waits it changes nothing; whoever waits
+ *  holds no timer and no connection.
+ *  Equal questions are one question: put once, and the answer is that of each who asks it. So "no, and stop" ends each of
+ *  them, since going on would only lead the others back to what was refused; `alike` tells whom an answer would reach.
+ *  Elsewhere: what is asked (../guard), who answers (../ports.ts), how often a child may hear no (denials.ts). */
 
 import type { Answer, Ask, Question } from "../ports.ts";
+
+export type QuestionsOptions = {
+  readonly ask: Ask;
+  /** Told when a question begins and when it ends to wait: once each, also for those that nobody was asked about. */
+  readonly waits?: (question: Question, isWaiting: boolean) => void;
+  /** Would this rule allow that call? Default: a rule reaches equal questions only. */
+  readonly covers?: (rule: string, question: Question) => boolean;
+  /** Aborted when nobody is left who could answer. */
+  readonly signal?: AbortSignal;
+  /** What holds where nobody answers. */
+  readonly policy?: "allow" | "deny"; // default: deny
+};
 
 type Waiting = {
   readonly question: Question;
   readonly key: string;
-  readonly answer: (answer: Answer) => void;
-  readonly signal: AbortSignal;
-};
-
-export type QuestionsOptions = {
-  readonly ask: Ask;
-  /** Told when a question begins and ends to wait. */
-  readonly waits?: (question: Question, isWaiting: boolean) => void;
+  readonly answered: (answer: Answer) => void;
 };
 
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #queue: Waiting[] = [];
-  #isAsking = false;
+  #isPutting = false;
+  /** The one that is put now; its controller takes it back. */
+  #put: { readonly waiting: Waiting; readonly over: AbortController } | undefined;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
+    options.signal?.addEventListener("abort", () => this.#leaveToPolicy(), { once: true });
   }
 
   /** Who waits, in the order of the queue. */
@@ -32,61 +43,122 @@ export class Questions {
     return this.#queue.map(({ question }) => question);
   }
 
+  /** The questions that an answer to this one would settle, itself among them. */
+  alike(id: string): readonly Question[] {
+    const key = this.#find(id)?.key;
+    return this.#queue.flatMap((waiting) => (waiting.key === key ? [waiting.question] : []));
+  }
+
   /** Resolves with the answer; an abort of the asker is a denial. */
   ask(question: Question, signal: AbortSignal): Promise<Answer> {
     if (signal.aborted) return Promise.resolve(GONE);
-    return new Promise((resolve) => {
-      const answer = (given: Answer): void => {
+    if (this.#options.signal?.aborted) return Promise.resolve(this.#byPolicy(ENDED));
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { waits } = this.#options;
+    const leave = (): void => void this.#settle(waiting, GONE);
+    const waiting: Waiting = {
+      question,
+      key: keyOf(question),
+      answered: (answer) => {
         signal.removeEventListener("abort", leave);
-        this.#options.waits?.(question, false);
-        resolve(given);
-      };
-      const waiting: Waiting = { question, key: keyOf(question), answer, signal };
-      const leave = (): void => {
-        const at = this.#queue.indexOf(waiting);
-        if (at >= 0) this.#queue.splice(at, 1);
-        answer(GONE);
-      };
-      signal.addEventListener("abort", leave, { once: true });
-      this.#queue.push(waiting);
-      this.#options.waits?.(question, true);
-      void this.#putNext();
-    });
-  }
-
-  async #putNext(): Promise<void> {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    try {
-      for (let first = this.#queue[0]; first; first = this.#queue[0]) {
-        const { key, question } = first;
-        const answer = await this.#put(question, first.signal);
-        const alike = this.#queue.filter((waiting) => waiting.key === key);
-        for (const waiting of alike) {
-          this.#queue.splice(this.#queue.indexOf(waiting), 1);
-          waiting.answer(answer);
+        try {
+          waits?.(question, false);
+          resolve(answer);
+        } catch (error) {
+          reject(error); // what one asker could not write down must not keep the others waiting
         }
-      }
-    } finally {
-      this.#isAsking = false;
+      },
+    };
+    this.#queue.push(waiting);
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      waits?.(question, true);
+    } catch (error) {
+      signal.removeEventListener("abort", leave);
+      this.#take(waiting);
+      reject(error);
+    }
+    void this.#putAll();
+    return promise;
+  }
+
+  /** Answers a question that waits, put or not. False where none with this id does: then nothing has happened. */
+  answer(id: string, answer: Answer): boolean {
+    const waiting = this.#find(id);
+    return waiting !== undefined && this.#answer(waiting, answer);
+  }
+
+  async #putAll(): Promise<void> {
+    if (this.#isPutting) return;
+    this.#isPutting = true;
+    for (let first = this.#queue[0]; first; first = this.#queue[0]) await this.#putOne(first);
+    this.#isPutting = false;
+  }
+
+  /** Until it is answered or taken back. Whoever answers may fail; then nobody is there. */
+  async #putOne(waiting: Waiting): Promise<void> {
+    const over = new AbortController();
+    const takenBack = Promise.withResolvers<"taken back">();
+    over.signal.addEventListener("abort", () => takenBack.resolve("taken back"), { once: true });
+    this.#put = { waiting, over };
+    try {
+      const given = await Promise.race([this.#options.ask(waiting.question, over.signal), takenBack.promise]);
+      this.#put = undefined;
+      if (given !== "taken back") this.#answer(waiting, given);
+    } catch (error) {
+      this.#put = undefined;
+      this.#settle(waiting, this.#byPolicy(error instanceof Error ? error.message : String(error)));
     }
   }
 
-  /** Whoever answers may fail; then the answer is no. */
-  async #put(question: Question, signal: AbortSignal): Promise<Answer> {
-    try {
-      return await this.#options.ask(question, signal);
-    } catch (error) {
-      if (signal.aborted) return GONE;
-      return {
-        kind: "deny",
-        reason: `the question could not be answered: ${error instanceof Error ? error.message : error}`,
-      };
-    }
+  #answer(waiting: Waiting, { all = false, ...answer }: Answer): boolean {
+    if (!this.#queue.includes(waiting)) return false;
+    const reached = this.#queue.filter(
+      (other) => other.key === waiting.key || (all && this.#covers(answer, other.question)),
+    );
+    for (const one of reached) this.#settle(one, answer);
+    return true;
+  }
+
+  #covers(answer: Answer, question: Question): boolean {
+    if (answer.kind !== "always") return true;
+    return this.#options.covers?.(answer.rule, question) ?? false;
+  }
+
+  #leaveToPolicy(): void {
+    for (const waiting of [...this.#queue]) this.#settle(waiting, this.#byPolicy(ENDED));
+  }
+
+  #byPolicy(why: string): Answer {
+    const { policy = "deny" } = this.#options;
+    const said = policy === "allow" ? "yes" : "no";
+    return { kind: policy, reason: `nobody could answer (${why}), so the policy did: ${said}` };
+  }
+
+  /** Ends the wait of one. */
+  #settle(waiting: Waiting, answer: Answer): void {
+    if (!this.#take(waiting)) return;
+    if (this.#put?.waiting === waiting) this.#put.over.abort();
+    waiting.answered(answer);
+  }
+
+  /** False where it does not wait any more. */
+  #take(waiting: Waiting): boolean {
+    const at = this.#queue.indexOf(waiting);
+    if (at >= 0) this.#queue.splice(at, 1);
+    return at >= 0;
+  }
+
+  #find(id: string): Waiting | undefined {
+    return this.#queue.find(({ question }) => question.id === id);
   }
 }
 
 const GONE: Answer = { kind: "deny", reason: "the user interrupted before the question was answered" };
+const ENDED = "the session ended";
 
-/** What makes two questions the same: what would be done, not who would do it. */
-const keyOf = ({ tool, args }: Question): string => JSON.stringify([tool, args]);
+/** What makes two questions the same: what would be done, not who would do it, nor how a command is described. */
+const keyOf = ({ tool, args }: Question): string => {
+  const { description: _description, ...done } = args;
+  return JSON.stringify([tool, tool === "Bash" ? done : args]);
+};

@@ -1,36 +1,33 @@
 /** The tasks of a session, and what their parent still has to hear of them.
  *  Invariant: every change is in the journal before anybody is told; an end and its notice are one write; a notice is
  *  delivered once, and not at all where the parent has already looked at the result.
- *  Elsewhere: states (task.ts), texts (notification.ts), what runs (../fork). */
+ *  Elsewhere: states (task.ts), texts (notification.ts), delivery (inbox.ts), what runs (../fork). */
 
 import type { Json } from "@prefork/wire";
-import type { JournalWriter, NoticeEntry, PlainEntry } from "../journal/index.ts";
+import type { Journal, PlainEntry } from "../journal/index.ts";
+import type { Inbox } from "./inbox.ts";
 import { notificationOf, notificationText } from "./notification.ts";
 import { isEnded, type Task, type TaskStep, taskAfter, taskOf } from "./task.ts";
 
 const SLOT = "task:";
 
 export type TaskTableOptions = {
-  readonly journal: Pick<JournalWriter, "appendAll">;
+  readonly journal: Pick<Journal, "appendAll">;
+  readonly inbox: Inbox;
   readonly newNoticeId: () => string;
   readonly state: ReadonlyMap<string, Json>;
-  readonly notices: readonly NoticeEntry[];
 };
 
-export type PendingNotice = { readonly id: string; readonly task: string; readonly text: string };
+/** `isTold`: the parent's model hears of an end. Default: yes. */
+export type StepOptions = { readonly isTold?: boolean };
 
 export class TaskTable {
   readonly #options: TaskTableOptions;
   readonly #tasks = new Map<string, Task>();
-  readonly #notices: PendingNotice[];
 
   constructor(options: TaskTableOptions) {
     this.#options = options;
-    for (const [slot, value] of options.state) {
-      const task = slot.startsWith(SLOT) ? taskOf(value) : undefined;
-      if (task) this.#tasks.set(task.id, task);
-    }
-    this.#notices = options.notices.map(({ id, text, source = "" }) => ({ id, task: source, text }));
+    for (const task of tasksIn(options.state)) this.#tasks.set(task.id, task);
   }
 
   get all(): readonly Task[] {
@@ -39,59 +36,40 @@ export class TaskTable {
   get running(): readonly Task[] {
     return this.all.filter((task) => !isEnded(task));
   }
-  /** Not delivered yet, oldest first. */
-  get notices(): readonly PendingNotice[] {
-    return this.#notices;
-  }
 
   find(id: string): Task | undefined {
     return this.#tasks.get(id);
   }
 
+  /** All that were started with it. */
+  family(name: string): readonly Task[] {
+    return this.all.filter(({ family }) => family === name);
+  }
+
   add(task: Task): void {
-    this.#write(task, []);
+    this.#options.journal.appendAll([{ entry: kept(task) }]);
+    this.#tasks.set(task.id, task);
   }
 
   /** False where this step cannot follow: then nothing has happened. */
-  step(id: string, step: TaskStep): boolean {
+  step(id: string, step: TaskStep, { isTold = true }: StepOptions = {}): boolean {
     const before = this.#tasks.get(id);
     const task = before && taskAfter(before, step);
     if (!task) return false;
-    const notification = step.type === "ended" ? notificationOf(this.#options.newNoticeId(), task) : undefined;
-    if (!notification) {
-      this.#write(task, []);
-      return true;
-    }
-    const notice = { id: notification.id, task: id, text: notificationText(notification) };
-    this.#write(task, [{ kind: "notice", id: notice.id, text: notice.text, source: id }]);
-    this.#notices.push(notice);
+    const { journal, inbox, newNoticeId } = this.#options;
+    const notification = step.type === "ended" && isTold ? notificationOf(newNoticeId(), task) : undefined;
+    if (notification) inbox.add({ id: notification.id, task: id, text: notificationText(notification) }, [kept(task)]);
+    else journal.appendAll([{ entry: kept(task) }]);
+    this.#tasks.set(id, task);
     return true;
   }
-
-  /** What is true once these notices stand in the context. */
-  delivering(notices: readonly PendingNotice[]): readonly PlainEntry[] {
-    return notices.map(({ id }) => ({ kind: "notice_delivered", id }));
-  }
-
-  /** They stand in the context now. */
-  delivered(notices: readonly PendingNotice[]): void {
-    for (const notice of notices) {
-      const at = this.#notices.indexOf(notice);
-      if (at >= 0) this.#notices.splice(at, 1);
-    }
-  }
-
-  /** The parent has seen this task's result in another way, so nobody announces it again. */
-  seen(id: string): void {
-    const notices = this.#notices.filter(({ task }) => task === id);
-    if (notices.length === 0) return;
-    this.#options.journal.appendAll(this.delivering(notices).map((entry) => ({ entry })));
-    this.delivered(notices);
-  }
-
-  #write(task: Task, also: readonly PlainEntry[]): void {
-    const kept: PlainEntry = { kind: "state", slot: SLOT + task.id, value: task as unknown as Json };
-    this.#options.journal.appendAll([kept, ...also].map((entry) => ({ entry })));
-    this.#tasks.set(task.id, task);
-  }
 }
+
+const kept = (task: Task): PlainEntry => ({ kind: "state", slot: SLOT + task.id, value: task as unknown as Json });
+
+/** The tasks that a journal's state holds, in the order they were started. */
+export const tasksIn = (state: ReadonlyMap<string, Json>): readonly Task[] =>
+  [...state].flatMap(([slot, value]) => {
+    const task = slot.startsWith(SLOT) ? taskOf(value) : undefined;
+    return task ? [task] : [];
+  });

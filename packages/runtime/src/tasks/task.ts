@@ -4,7 +4,8 @@
 
 import type { Json, Usage } from "@prefork/wire";
 
-export type TaskKind = "fork" | "agent" | "shell" | "sidecar";
+/** `call`: a tool call that took too long to wait for. */
+export type TaskKind = "fork" | "agent" | "shell" | "call" | "sidecar";
 
 /** How a task came to its end. Each leaves what it had done so far. */
 export type TaskEnd = "reported" | "failed" | "aborted" | "timed-out" | "out-of-turns" | "over-budget" | "interrupted";
@@ -32,6 +33,8 @@ export type Task = {
   /** Tasks that were started in one turn of one parent. */
   readonly family: string;
   readonly state: TaskState;
+  /** What it was started with: enough to start it again. */
+  readonly plan?: Json;
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly result?: TaskResult;
@@ -80,7 +83,7 @@ export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
 
 export const isEnded = ({ state }: Task): boolean => state.kind === "ended";
 
-const KINDS: readonly string[] = ["fork", "agent", "shell", "sidecar"];
+const KINDS: readonly string[] = ["fork", "agent", "shell", "call", "sidecar"];
 
 /** As it is kept in a journal; undefined where a value is no task. */
 export const taskOf = (value: Json | undefined): Task | undefined => (isTask(value) ? value : undefined);

@@ -5,13 +5,16 @@ export { type Keeping, type KeepStream, type KeptFile, keepIn } from "./keep.ts"
 export { type Freshness, type LineRange, ReadState, type SeenFile } from "./read-state.ts";
 export { type Checked, createRegistry, type Registry } from "./registry.ts";
 export {
+  type ShellEnded,
   type ShellFacts,
   type ShellLook,
   type ShellStart,
+  type ShellStarted,
   type ShellState,
   Shells,
   type ShellsOptions,
   type ShellWork,
+  type StartedShell,
 } from "./shells.ts";
 export { defineTool, failed, type TodoSlot, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
 export { type Located, openToolFiles, ToolFiles, type ToolFilesOptions } from "./tool-files.ts";

@@ -14,10 +14,13 @@ const GRACE_MS = 1_000;
 /** How long what the command started last may take to end by itself. */
 export const PATIENCE_MS = 300;
 
+/** `exitCode` as a shell would tell it; `signal` where it was one that ended it. */
+export type LeaderExit = { readonly exitCode: number; readonly signal?: NodeJS.Signals };
+
 export class ProcessGroup {
   readonly pid: number;
-  /** Resolves with the leader's exit code. */
-  readonly exited: Promise<number>;
+  /** Resolves when the leader has ended. */
+  readonly exited: Promise<LeaderExit>;
   /** Descriptor 3 of the command. */
   readonly #lifeline: Socket | undefined;
   readonly #isGated: boolean;
@@ -32,7 +35,10 @@ export class ProcessGroup {
     this.#lifeline?.on("error", () => {}); // the other side may be gone before us
     if (isGated) this.#lifeline?.once("data", () => void (this.isStopping || this.#lifeline?.write("go\n")));
     this.exited = new Promise((done) => {
-      child.once("exit", (code, by) => done(code ?? 128 + (constants.signals[by ?? "SIGKILL"] ?? 0)));
+      child.once("exit", (code, by) => {
+        const signal = by ?? "SIGKILL";
+        done(code === null ? { exitCode: 128 + (constants.signals[signal] ?? 0), signal } : { exitCode: code });
+      });
     });
   }
 

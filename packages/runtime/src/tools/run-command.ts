@@ -13,7 +13,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import type { Refused } from "../paths/index.ts";
 import type { Entered, Sandbox } from "../workspace/index.ts";
-import { PATIENCE_MS, ProcessGroup } from "./process-group.ts";
+import { type LeaderExit, PATIENCE_MS, ProcessGroup } from "./process-group.ts";
 
 export type CommandRun = {
   readonly command: string;
@@ -24,8 +24,7 @@ export type CommandRun = {
   readonly output: (chunk: Buffer) => Promise<void>;
 };
 
-export type CommandEnd = {
-  readonly exitCode: number;
+export type CommandEnd = LeaderExit & {
   /** Processes that it had left behind, and that were ended with it. */
   readonly leftBehind: boolean;
 };
@@ -96,11 +95,11 @@ const started = ([program = "", ...args]: readonly string[], run: CommandRun): P
 const follow = async (child: ChildProcess, group: ProcessGroup, run: Following): Promise<CommandEnd> => {
   const reading = new Reading([child.stdout, child.stderr], run.output);
   try {
-    const exitCode = await group.exited;
+    const exit = await group.exited;
     const wasStopped = group.isStopping;
     const leftBehind = (await group.end()) && !wasStopped;
     await reading.rest();
-    return { exitCode, leftBehind };
+    return { ...exit, leftBehind };
   } finally {
     group.release();
     await run.entered?.[Symbol.asyncDispose]();

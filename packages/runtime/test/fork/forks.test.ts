@@ -173,15 +173,19 @@ test("a fork that tries to start others is told to do the work itself", async ()
   rmSync(folder, { recursive: true });
 });
 
-test("with nobody to ask and no policy stated no fork is started, and the model is told why", async () => {
+test("with nobody to ask and no policy stated a fresh agent is started instead, and the model is told why", async () => {
   await using place = await ground(["schema"]);
   const { permissions: _permissions, ...options } = place.options;
   await using session = await createSession(options);
-  const exchange = session.prompt("Look at every part.", { limits: { maxTurns: 2 } });
-  const texts: string[] = [];
-  for await (const event of exchange) if (event.type === "call_ended") texts.push(event.text);
-  assert.match(texts[0] ?? "", /no permission policy was stated/);
-  assert.deepEqual(session.tasks, []);
+  const { end } = await session.prompt("Look at every part.", { limits: { maxTurns: 3 } }).result();
+  assert.equal(end, "done");
+  assert.deepEqual(
+    session.tasks.map(({ kind, agentType, querySource }) => ({ kind, agentType, querySource })),
+    [{ kind: "agent", agentType: "general-purpose", querySource: "agent:general-purpose" }],
+  );
+  const bodies = place.simulator.requests().map(({ body }) => body.toString());
+  assert.ok(bodies.some((body) => body.includes("no permission policy was stated") && body.includes("async_launched")));
+  assert.ok(!bodies.some((body) => body.includes("fork-directive: schema")));
 });
 
 test("a session that died with a fork under way tells it as interrupted, once", async () => {
@@ -313,7 +317,10 @@ test("a cold family raises no alarm: its leader could read nothing, and the othe
     if (event.type === "fork_cache_missed") missed.push(event);
   }
   assert.equal((await exchange.result()).end, "done");
-  assert.deepEqual(missed, []);
+  assert.deepEqual(
+    missed.map((event) => event.type === "fork_cache_missed" && [event.level, event.expected, event.cause]),
+    [["info", 0, "the parent's entry had expired, and this fork wrote it again"]],
+  );
   const [, leader, ...others] = place.simulator.ledger();
   assert.equal(leader?.read, 0);
   for (const { read } of others.slice(0, 2)) assert.ok(read > 0);

@@ -35,5 +35,9 @@ test("each reason against it stands alone and says what it is", () => {
 
 test("inside a fork that is the reason, whatever else holds", () => {
   const gate = forkAllowed({ ...open, insideFork: true, flag: false, coordinator: true, headroom: 0 });
-  assert.deepEqual(gate, { allowed: false, reason: "a fork does its work itself and starts nobody" });
+  assert.deepEqual(gate, {
+    allowed: false,
+    reason: "a fork does its work itself and starts nobody",
+    isFinal: true,
+  });
 });

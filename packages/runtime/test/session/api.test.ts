@@ -267,7 +267,7 @@ test("whoever fails to answer, or answers with what is no rule, has said no", as
     },
   });
   assert.deepEqual(ended((await followed(session.prompt("one"))).events), [
-    "denied: Not allowed: the question could not be answered: the line is dead",
+    "denied: Not allowed: nobody could answer (the line is dead), so the policy did: no",
   ]);
   const [second = ""] = ended((await followed(session.prompt("two"))).events);
   assert.match(second, /^denied: Not allowed: the question could not be answered: /);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { Answer, Question } from "../../src/ports.ts";
 import { Questions } from "../../src/tasks/index.ts";
 
@@ -14,42 +16,41 @@ const question = (agent: string, command: string): Question => ({
 
 const never = new AbortController().signal;
 
-/** A person who answers when the test says so. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A person who answers when the test says so, and does not look at signals. */
 const person = () => {
   const asked: Question[] = [];
+  const takenBack: string[] = [];
   const answers: ((answer: Answer) => void)[] = [];
   return {
     asked,
-    ask: (one: Question): Promise<Answer> => {
+    /** Ids of questions that were taken back before they were answered. */
+    takenBack,
+    ask: (one: Question, signal: AbortSignal): Promise<Answer> => {
       asked.push(one);
+      signal.addEventListener("abort", () => takenBack.push(one.id), { once: true });
       return new Promise((resolve) => answers.push(resolve));
     },
     answer: async (answer: Answer): Promise<void> => {
       answers.shift()?.(answer);
-      await new Promise((resolve) => setImmediate(resolve));
+      await settled();
     },
   };
 };
+
+const agentsOf = (asked: readonly Question[]): readonly string[] => asked.map(({ agent }) => agent);
 
 test("questions are put one at a time, in the order they came", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const answers = ["a", "b", "c"].map((name) => questions.ask(question(name, `touch ${name}`), never));
-  assert.deepEqual(
-    who.asked.map(({ agent }) => agent),
-    ["a"],
-  );
-  assert.deepEqual(
-    questions.waiting.map(({ agent }) => agent),
-    ["a", "b", "c"],
-  );
+  assert.deepEqual(agentsOf(who.asked), ["a"]);
+  assert.deepEqual(agentsOf(questions.waiting), ["a", "b", "c"]);
   await who.answer({ kind: "allow" });
   await who.answer({ kind: "deny", reason: "no" });
   await who.answer({ kind: "always", rule: "Bash(touch c)" });
-  assert.deepEqual(
-    who.asked.map(({ agent }) => agent),
-    ["a", "b", "c"],
-  );
+  assert.deepEqual(agentsOf(who.asked), ["a", "b", "c"]);
   assert.deepEqual(await Promise.all(answers), [
     { kind: "allow" },
     { kind: "deny", reason: "no" },
@@ -68,25 +69,37 @@ test("equal questions are put once and answered together, whoever asked them", a
   ];
   await who.answer({ kind: "allow" });
   await who.answer({ kind: "deny" });
-  assert.deepEqual(
-    who.asked.map(({ agent }) => agent),
-    ["a", "b"],
-  );
+  assert.deepEqual(agentsOf(who.asked), ["a", "b"]);
   assert.deepEqual(await Promise.all(answers), [{ kind: "allow" }, { kind: "deny" }, { kind: "allow" }]);
 });
 
-test("fifty that ask at once are all answered, in order", async () => {
+test("fifty that ask at once are all answered in order by a scripted parent, each as it was decided", async () => {
+  const script = (at: number): Answer => {
+    if (at % 3 === 0) return { kind: "allow" };
+    return at % 3 === 1 ? { kind: "deny", reason: `not ${at}` } : { kind: "always", rule: `Bash(touch ${at})` };
+  };
+  const names = Array.from({ length: 50 }, (_, at) => `fork-${at}`);
   const order: string[] = [];
+  const heard: string[] = [];
   const questions = new Questions({
     ask: async ({ agent }) => {
       order.push(agent);
-      return { kind: "allow" };
+      await settled();
+      return script(names.indexOf(agent));
     },
   });
-  const names = Array.from({ length: 50 }, (_, index) => `fork-${index}`);
-  const answers = await Promise.all(names.map((name) => questions.ask(question(name, name), never)));
+  const asking = names.map(async (name) => {
+    const answer = await questions.ask(question(name, `touch ${name}`), never);
+    heard.push(name);
+    return answer;
+  });
+  assert.deepEqual(agentsOf(questions.waiting), names);
+  assert.deepEqual(
+    await Promise.all(asking),
+    names.map((_, at) => script(at)),
+  );
   assert.deepEqual(order, names);
-  assert.ok(answers.every(({ kind }) => kind === "allow"));
+  assert.deepEqual(heard, names);
 });
 
 test("a child that is gone is not waited for, and its question is not put any more", async () => {
@@ -105,14 +118,157 @@ test("a child that is gone is not waited for, and its question is not put any mo
   await who.answer({ kind: "allow" });
   await who.answer({ kind: "allow" });
   await Promise.all([first, third]);
-  assert.deepEqual(
-    who.asked.map(({ agent }) => agent),
-    ["a", "c"],
-  );
+  assert.deepEqual(agentsOf(who.asked), ["a", "c"]);
   assert.deepEqual(told, ["a waits", "b waits", "c waits", "b goes on", "a goes on", "c goes on"]);
 });
 
-test("whoever fails to answer has said no, and the next is asked", async () => {
+test("an asker that leaves while its question is put takes it back, and the next is put", async () => {
+  const who = person();
+  const questions = new Questions({ ask: who.ask });
+  const gone = new AbortController();
+  const first = questions.ask(question("a", "one"), gone.signal);
+  const second = questions.ask(question("b", "two"), never);
+  gone.abort();
+  assert.deepEqual(await first, { kind: "deny", reason: "the user interrupted before the question was answered" });
+  await settled();
+  assert.deepEqual(who.takenBack, ["a:one"]);
+  assert.deepEqual(agentsOf(who.asked), ["a", "b"]);
+  await who.answer({ kind: "allow", all: true });
+  assert.deepEqual(agentsOf(questions.waiting), ["b"]);
+  await who.answer({ kind: "deny", reason: "no" });
+  assert.deepEqual(await second, { kind: "deny", reason: "no" });
+});
+
+test("an answer that comes in the moment its asker leaves changes nothing for the others", async () => {
+  const who = person();
+  const questions = new Questions({ ask: who.ask });
+  const gone = new AbortController();
+  const first = questions.ask(question("a", "one"), gone.signal);
+  void questions.ask(question("b", "two"), never);
+  void who.answer({ kind: "allow", all: true });
+  gone.abort();
+  assert.equal((await first).kind, "deny");
+  await settled();
+  assert.deepEqual(agentsOf(questions.waiting), ["b"]);
+  assert.deepEqual(agentsOf(who.asked), ["a", "b"]);
+});
+
+test("an asker that leaves because another was answered hears once, and nobody listens to one that was answered", async () => {
+  const who = person();
+  const [a, b] = [new AbortController(), new AbortController()];
+  const told: string[] = [];
+  const questions = new Questions({
+    ask: who.ask,
+    waits: ({ agent }, isWaiting) => {
+      told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`);
+      if (agent === "a" && !isWaiting) b.abort();
+    },
+  });
+  const asking = [questions.ask(question("a", "one"), a.signal), questions.ask(question("b", "two"), b.signal)];
+  await who.answer({ kind: "allow", all: true });
+  assert.deepEqual(
+    (await Promise.all(asking)).map(({ kind }) => kind),
+    ["allow", "deny"],
+  );
+  assert.deepEqual(told, ["a waits", "b waits", "a goes on", "b goes on"]);
+  assert.deepEqual(getEventListeners(a.signal, "abort"), []);
+});
+
+test("of equal questions the next is put when the one that was put is taken back", async () => {
+  const who = person();
+  const questions = new Questions({ ask: who.ask });
+  const gone = new AbortController();
+  const first = questions.ask(question("a", "npm test"), gone.signal);
+  const second = questions.ask(question("b", "npm test"), never);
+  gone.abort();
+  await settled();
+  assert.deepEqual(agentsOf(who.asked), ["a", "b"]);
+  await who.answer({ kind: "allow" }); // for a's question, which nobody waits for
+  assert.deepEqual(agentsOf(questions.waiting), ["b"]);
+  await who.answer({ kind: "always", rule: "Bash(npm test)" });
+  assert.equal((await first).kind, "deny");
+  assert.deepEqual(await second, { kind: "always", rule: "Bash(npm test)" });
+});
+
+test("how a command is described does not make it another question; what it does, and the words of other tools, do", () => {
+  const questions = new Questions({ ask: person().ask });
+  const put = (id: string, tool: string, args: Question["args"]): void =>
+    void questions.ask({ ...question(id, ""), id, tool, args }, never);
+  put("1", "Bash", { command: "npm test", description: "Runs the tests" });
+  put("2", "Bash", { command: "npm test", description: "Tests once more" });
+  put("3", "Bash", { command: "npm test", run_in_background: true });
+  put("4", "mcp__tracker__open", { description: "one" });
+  put("5", "mcp__tracker__open", { description: "two" });
+  const reached = ["1", "2", "3", "4", "5", "6"].map((id) => questions.alike(id).map((one) => one.id));
+  assert.deepEqual(reached, [["1", "2"], ["1", "2"], ["3"], ["4"], ["5"], []]);
+});
+
+test("an answer for all alike reaches every question that waits, and none that comes later", async () => {
+  for (const answer of [{ kind: "allow" }, { kind: "deny", reason: "not today", stop: true }] as const) {
+    const who = person();
+    const questions = new Questions({ ask: who.ask });
+    const asking = ["a", "b", "c"].map((name) => questions.ask(question(name, `touch ${name}`), never));
+    await who.answer({ ...answer, all: true });
+    assert.deepEqual(await Promise.all(asking), [answer, answer, answer]);
+    assert.deepEqual(agentsOf(who.asked), ["a"]);
+    void questions.ask(question("d", "touch d"), never);
+    assert.deepEqual(agentsOf(who.asked), ["a", "d"]);
+  }
+});
+
+test("a rule for all alike answers those it covers; the others are asked in their turn", async () => {
+  const who = person();
+  const covers = (rule: string, { args }: Question): boolean => rule === `Bash(${String(args.command).slice(0, 3)}:*)`;
+  const asking = (questions: Questions) =>
+    ["git a", "npm b", "git c"].map((command) => questions.ask(question(command, command), never));
+  const questions = new Questions({ ask: who.ask, covers });
+  const answers = asking(questions);
+  const always: Answer = { kind: "always", rule: "Bash(git:*)" };
+  await who.answer({ ...always, all: true });
+  assert.deepEqual(agentsOf(questions.waiting), ["npm b"]);
+  await who.answer({ kind: "deny" });
+  assert.deepEqual(await Promise.all(answers), [always, { kind: "deny" }, always]);
+
+  const strict = person();
+  const nothingKnown = new Questions({ ask: strict.ask });
+  const waiting = asking(nothingKnown);
+  await strict.answer({ ...always, all: true });
+  assert.deepEqual(agentsOf(nothingKnown.waiting), ["npm b", "git c"]);
+  assert.deepEqual(await waiting[0], always);
+});
+
+test("no, and stop: it stops whoever asked this, each of those who asked the same, and nobody else", async () => {
+  const who = person();
+  const questions = new Questions({ ask: who.ask });
+  const asking = [question("a", "rm -r build"), question("b", "npm test"), question("c", "rm -r build")].map((one) =>
+    questions.ask(one, never),
+  );
+  assert.deepEqual(agentsOf(questions.alike("a:rm -r build")), ["a", "c"]);
+  await who.answer({ kind: "deny", stop: true });
+  await who.answer({ kind: "allow" });
+  const stop: Answer = { kind: "deny", stop: true };
+  assert.deepEqual(await Promise.all(asking), [stop, { kind: "allow" }, stop]);
+});
+
+test("a question can be answered by its id, out of its turn; an id that does not wait changes nothing", async () => {
+  const who = person();
+  const questions = new Questions({ ask: who.ask });
+  const asking = ["a", "b", "c"].map((name) => questions.ask(question(name, name), never));
+  assert.equal(questions.answer("b:b", { kind: "deny" }), true);
+  assert.equal(questions.answer("b:b", { kind: "allow", all: true }), false);
+  assert.equal(questions.answer("nobody", { kind: "allow", all: true }), false);
+  assert.deepEqual(agentsOf(questions.waiting), ["a", "c"]);
+  assert.equal(questions.answer("a:a", { kind: "allow" }), true);
+  await settled();
+  assert.deepEqual(who.takenBack, ["a:a"]);
+  await who.answer({ kind: "deny", all: true }); // the dialog of a's question, closed too late
+  assert.deepEqual(agentsOf(questions.waiting), ["c"]);
+  await who.answer({ kind: "allow" });
+  assert.deepEqual(await Promise.all(asking), [{ kind: "allow" }, { kind: "deny" }, { kind: "allow" }]);
+  assert.deepEqual(agentsOf(who.asked), ["a", "c"]);
+});
+
+test("where whoever answers fails, the policy does and says so, and the next is asked", async () => {
   let calls = 0;
   const questions = new Questions({
     ask: async () => {
@@ -126,7 +282,171 @@ test("whoever fails to answer has said no, and the next is asked", async () => {
     questions.ask(question("b", "two"), never),
   ]);
   assert.deepEqual(answers, [
-    { kind: "deny", reason: "the question could not be answered: the terminal is gone" },
+    { kind: "deny", reason: "nobody could answer (the terminal is gone), so the policy did: no" },
     { kind: "allow" },
   ]);
+});
+
+test("when the session ends the policy answers all that wait and all that come, and nobody is asked any more", async () => {
+  for (const [policy, kind, said] of [
+    [undefined, "deny", "no"],
+    ["allow", "allow", "yes"],
+  ] as const) {
+    const who = person();
+    const ending = new AbortController();
+    const told: string[] = [];
+    const questions = new Questions({
+      ask: who.ask,
+      signal: ending.signal,
+      waits: ({ agent }, isWaiting) => told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`),
+      ...(policy ? { policy } : {}),
+    });
+    const asking = ["a", "b"].map((name) => questions.ask(question(name, name), never));
+    ending.abort();
+    asking.push(questions.ask(question("c", "c"), never));
+    const answer = { kind, reason: `nobody could answer (the session ended), so the policy did: ${said}` };
+    assert.deepEqual(await Promise.all(asking), [answer, answer, answer]);
+    await who.answer({ kind: "allow" });
+    assert.deepEqual(agentsOf(who.asked), ["a"]);
+    assert.deepEqual(who.takenBack, ["a:a"]);
+    assert.deepEqual(told, ["a waits", "b waits", "a goes on", "b goes on"]);
+  }
+});
+
+test("an asker that is gone before it asks never waits", async () => {
+  const told: boolean[] = [];
+  const questions = new Questions({ ask: person().ask, waits: (_, isWaiting) => told.push(isWaiting) });
+  assert.equal((await questions.ask(question("a", "one"), AbortSignal.abort())).kind, "deny");
+  assert.deepEqual(told, []);
+});
+
+test("an asker whose waiting cannot be written down fails, and the others are answered", async () => {
+  for (const broken of [true, false]) {
+    const who = person();
+    const questions = new Questions({
+      ask: who.ask,
+      waits: ({ agent }, isWaiting) => {
+        if (agent === "b" && isWaiting === broken) throw new Error("the disk is full");
+      },
+    });
+    const asking = ["a", "b", "c"].map((name) => questions.ask(question(name, name), never));
+    const outcomes = Promise.allSettled(asking);
+    await who.answer({ kind: "allow", all: true });
+    assert.deepEqual(
+      (await outcomes).map((one) => (one.status === "fulfilled" ? one.value.kind : String(one.reason))),
+      ["allow", "Error: the disk is full", "allow"],
+    );
+    assert.deepEqual(questions.waiting, []);
+  }
+});
+
+test("whoever waits holds no timer, no connection and nothing else that keeps a process busy", async () => {
+  const before = process.getActiveResourcesInfo();
+  const questions = new Questions({ ask: person().ask });
+  const leaving = new AbortController();
+  const asking = Array.from({ length: 50 }, (_, at) => questions.ask(question(`${at}`, `${at}`), leaving.signal));
+  await Promise.resolve();
+  assert.deepEqual(process.getActiveResourcesInfo(), before);
+  assert.equal(questions.waiting.length, 50);
+  leaving.abort();
+  await Promise.all(asking);
+});
+
+type Step =
+  | { readonly type: "ask"; readonly command: string }
+  | { readonly type: "leave"; readonly at: number }
+  /** Answers what the person was asked about at this time, first or long ago. */
+  | { readonly type: "person"; readonly at: number; readonly answer: Answer }
+  | { readonly type: "by-id"; readonly at: number; readonly answer: Answer };
+
+const someAnswer: fc.Arbitrary<Answer> = fc
+  .tuple(
+    fc.constantFrom<Answer>(
+      ...[{ kind: "allow" } as const, { kind: "deny" } as const, { kind: "deny", stop: true } as const],
+      ...[{ kind: "always", rule: "x" } as const, { kind: "always", rule: "y" } as const],
+    ),
+    fc.boolean(),
+  )
+  .map(([answer, all]) => (all ? { ...answer, all } : answer));
+
+const someStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ type: fc.constant("ask"), command: fc.constantFrom("x1", "x2", "y1", "y2") }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("leave"), at: fc.nat(30) }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("person"), at: fc.nat(30), answer: someAnswer }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("by-id"), at: fc.nat(30), answer: someAnswer }) },
+);
+
+type Known = { readonly id: string; readonly command: string };
+
+/** What a queue should do, said in the plainest way. */
+const expected = (steps: readonly Step[]) => {
+  const asked: Known[] = [];
+  const put: Known[] = [];
+  const answers = new Map<string, Answer>();
+  const answered = new Set<Known>();
+  const waiting = (): readonly Known[] => asked.filter(({ id }) => !answers.has(id));
+  const reach = (one: Known | undefined, { all, ...answer }: Answer): void => {
+    if (!one || answers.has(one.id)) return;
+    for (const other of waiting()) {
+      const isCovered = answer.kind !== "always" || other.command.startsWith(answer.rule);
+      if (other.command === one.command || (all && isCovered)) answers.set(other.id, answer);
+    }
+  };
+  for (const step of steps) {
+    if (step.type === "ask") asked.push({ id: `${asked.length}`, command: step.command });
+    else if (step.type === "leave") {
+      const leaver = asked[step.at];
+      if (leaver && !answers.has(leaver.id)) answers.set(leaver.id, { kind: "deny", reason: GONE });
+    } else if (step.type === "by-id") reach(asked[step.at], step.answer);
+    else {
+      const one = put[step.at];
+      if (one && !answered.has(one)) reach(one, step.answer);
+      if (one) answered.add(one);
+    }
+    const first = waiting()[0];
+    const last = put.at(-1);
+    if (first && (!last || answers.has(last.id))) put.push(first);
+  }
+  return { put: put.map(({ id }) => id), answers, waiting: waiting().map(({ id }) => id) };
+};
+
+const GONE = "the user interrupted before the question was answered";
+
+test("whatever is asked, left and answered in whatever order: each asker hears once, in the order of the queue", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(someStep, { maxLength: 30 }), async (steps) => {
+      const put: { readonly id: string; readonly resolve: (answer: Answer) => void }[] = [];
+      const answers = new Map<string, Answer>();
+      const told = new Map<string, boolean[]>();
+      const askers: AbortController[] = [];
+      const questions = new Questions({
+        ask: ({ id }) => new Promise((resolve) => put.push({ id, resolve })),
+        waits: ({ id }, isWaiting) => told.set(id, [...(told.get(id) ?? []), isWaiting]),
+        covers: (rule, { args }) => String(args.command).startsWith(rule),
+      });
+      for (const step of steps) {
+        if (step.type === "ask") {
+          const id = `${askers.length}`;
+          const asker = new AbortController();
+          askers.push(asker);
+          const asking = questions.ask({ ...question(`agent-${id}`, step.command), id }, asker.signal);
+          void asking.then((answer) => answers.set(id, answer));
+        } else if (step.type === "leave") askers[step.at]?.abort();
+        else if (step.type === "by-id") questions.answer(`${step.at}`, step.answer);
+        else put[step.at]?.resolve(step.answer);
+        await settled();
+      }
+      const should = expected(steps);
+      assert.deepEqual(
+        put.map(({ id }) => id),
+        should.put,
+      );
+      assert.deepEqual([...answers].sort(), [...should.answers].sort());
+      assert.deepEqual(
+        questions.waiting.map(({ id }) => id),
+        should.waiting,
+      );
+      for (const [id, times] of told) assert.deepEqual(times, answers.has(id) ? [true, false] : [true]);
+    }),
+  );
 });

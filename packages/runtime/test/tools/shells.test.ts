@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { DelegatedCall } from "../../src/ports.ts";
-import { keepIn, type ShellFacts, Shells } from "../../src/tools/index.ts";
+import { keepIn, type ShellEnded, Shells, type ShellsOptions, type ShellWork } from "../../src/tools/index.ts";
 import { startCommand } from "../../src/tools/run-command.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 import { isRunning, pidsIn, until } from "./processes.ts";
@@ -104,27 +104,191 @@ test("everything is ended with its owner, and what belongs to another is not see
   assert.equal((await one.call("TaskStop", { task_id: "shell-2" })).fault, "failed");
 });
 
-test("the owner is told of shells that end by themselves, and only so many run at once", async () => {
-  await using b = await bench();
-  const told: ShellFacts[] = [];
+/** Shells whose owner writes down what it hears. */
+const heardOf = (b: Bench, over: Partial<ShellsOptions> = {}) => {
+  const told: string[] = [];
+  const ends: ShellEnded[] = [];
   let number = 0;
-  await using shells = new Shells({
+  const shells = new Shells({
     ids: { next: () => `s${++number}` },
     keepStream: keepIn(b.base.at("kept")).keepStream,
-    ended: (shell) => told.push(shell),
-    most: 1,
+    started: ({ id, command }) => told.push(`${id} started: ${command}`),
+    ended: (end) => {
+      told.push(`${end.id} ended`);
+      ends.push(end);
+    },
+    shown: (id) => told.push(`${id} shown`),
+    ...over,
   });
   const { cwd, environment } = b.context;
   const begin = (command: string) =>
     shells.start({ command, begin: (output) => startCommand({ command, cwd, environment, output }) });
-  await begin("exit 7");
+  return { shells, told, ends, begin };
+};
+
+test("the owner hears of a start and of an end, once each, with the exit code, the last output and the time", async () => {
+  await using b = await bench();
+  let now = 1_000;
+  const { shells, told, ends, begin } = heardOf(b, { clock: { now: () => now } });
+  await begin("echo out; until [ -e go ]; do sleep 0.02; done; echo err >&2; exit 7");
+  assert.deepEqual(told, ["s1 started: echo out; until [ -e go ]; do sleep 0.02; done; echo err >&2; exit 7"]);
+  await until(() => shells.look("s1")?.output === "out\n");
+  now = 1_250;
+  b.put("go");
   await shells.ended("s1");
-  const file = b.base.at("kept", "s1.txt");
-  assert.deepEqual(told, [{ id: "s1", command: "exit 7", file, state: { kind: "exited", exitCode: 7 } }]);
-  await begin("sleep 300");
-  assert.deepEqual(await begin("true"), { ok: false, reason: "1 shells are running already; stop one with TaskStop" });
-  await shells.stop("s2");
-  assert.deepEqual(told.length, 1);
+  const command = "echo out; until [ -e go ]; do sleep 0.02; done; echo err >&2; exit 7";
+  const end = { id: "s1", command, exit: 7, by: "itself", output: "out\nerr\n", seen: false, ms: 250 };
+  assert.deepEqual(ends, [end]);
+  await shells.endAll();
+  assert.deepEqual(told.slice(1), ["s1 ended"]);
+});
+
+test("the last output is bounded, and a letter that is cut in two is marked", async () => {
+  await using b = await bench();
+  const { shells, ends, begin } = heardOf(b);
+  await begin("printf '%s' a; for i in $(seq 1000); do printf '😀'; done; printf '%s' z");
+  await shells.ended("s1");
+  assert.equal(ends[0]?.output, `\ufffd${"😀".repeat(999)}z`);
+  assert.equal(ends[0]?.output.length, 2_000);
+});
+
+test("an end that was not seen is told as shown at the first look or stop after it, and only then", async () => {
+  await using b = await bench();
+  const { shells, told, begin } = heardOf(b);
+  for (const command of ["true", "false"]) await begin(command);
+  for (const id of ["s1", "s2"]) await shells.ended(id);
+  assert.deepEqual(told.slice(2).sort(), ["s1 ended", "s2 ended"]);
+  for (let times = 0; times < 2; times++) {
+    shells.look("s1");
+    assert.equal(await shells.stop("s2"), false);
+  }
+  assert.deepEqual(told.slice(4), ["s1 shown", "s2 shown"]);
+});
+
+test("who looks while it runs has not seen the end", async () => {
+  await using b = await bench();
+  const { shells, told, begin } = heardOf(b);
+  await begin("until [ -e go ]; do sleep 0.02; done");
+  shells.look("s1");
+  b.put("go");
+  await shells.ended("s1");
+  assert.deepEqual(told.slice(1), ["s1 ended"]);
+  shells.look("s1");
+  assert.deepEqual(told.slice(1), ["s1 ended", "s1 shown"]);
+});
+
+test("who stops a shell sees its end; how it ended is told by signal, or by the code it chose", async () => {
+  await using b = await bench();
+  const { shells, told, ends, begin } = heardOf(b);
+  await begin("echo $$ >> pids; exec sleep 300");
+  await begin("trap 'exit 9' TERM; echo $$ >> pids; while :; do sleep 0.02; done");
+  await until(() => pidsIn(b.at("pids")).length === 2);
+  assert.deepEqual(await Promise.all([shells.stop("s1"), shells.stop("s2"), shells.stop("s2")]), [true, true, true]);
+  shells.look("s1");
+  const facts = ends.toSorted((one, other) => one.id.localeCompare(other.id));
+  assert.deepEqual(
+    facts.map(({ id, exit, by, seen }) => [id, exit, by, seen]),
+    [
+      ["s1", "SIGTERM", "stop", true],
+      ["s2", 9, "stop", true],
+    ],
+  );
+  assert.deepEqual(told.slice(2).sort(), ["s1 ended", "s2 ended"]);
+});
+
+test("a command that a signal ends by itself is told by that signal", async () => {
+  await using b = await bench();
+  const { shells, ends, begin } = heardOf(b);
+  await begin("kill -KILL $$");
+  await shells.ended("s1");
+  assert.deepEqual(ends, [
+    { id: "s1", command: "kill -KILL $$", exit: "SIGKILL", by: "itself", output: "", seen: false, ms: 0 },
+  ]);
+});
+
+test("when the owner is closed the ends of all are told before that is done, and nothing after it", async () => {
+  await using b = await bench();
+  const { shells, told, ends, begin } = heardOf(b);
+  await begin("echo half; echo $$ >> pids; exec sleep 300");
+  await until(() => pidsIn(b.at("pids")).length === 1);
+  const late = begin("exec sleep 300");
+  await shells.endAll();
+  const heard = [...told];
+  await late;
+  await shells.endAll();
+  assert.deepEqual(told, heard);
+  assert.deepEqual(
+    ends.filter(({ id }) => id === "s1"),
+    [
+      {
+        ...{ id: "s1", command: "echo half; echo $$ >> pids; exec sleep 300", exit: "SIGTERM", by: "owner" },
+        ...{ output: "half\n", seen: false, ms: 0 },
+      },
+    ],
+  );
+  const count = (word: string): number => told.filter((line) => line.includes(word)).length;
+  assert.equal(count("started"), count("ended"));
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+});
+
+test("one that begins while its owner is closed is told as started and ended, and does not outlive it", async () => {
+  await using b = await bench();
+  const { shells, told } = heardOf(b);
+  const gate = Promise.withResolvers<void>();
+  const { cwd, environment } = b.context;
+  const command = "echo $$ >> pids; exec sleep 300";
+  const starting = shells.start({
+    command,
+    begin: async (output) => {
+      const begun = await startCommand({ command, cwd, environment, output });
+      await until(() => pidsIn(b.at("pids")).length === 1);
+      gate.resolve();
+      return begun;
+    },
+  });
+  await gate.promise;
+  await shells.endAll();
+  assert.deepEqual(told, [`s1 started: ${command}`, "s1 ended"]);
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+  assert.equal((await starting).ok, true);
+});
+
+test("a shell whose start cannot be written down is ended, and the start fails", async () => {
+  await using b = await bench();
+  const { shells, told, begin } = heardOf(b, {
+    started: () => {
+      throw new Error("the disk is full");
+    },
+  });
+  await assert.rejects(begin("echo $$ >> pids; exec sleep 300"), /the disk is full/);
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+  assert.deepEqual([shells.list(), told], [[], []]);
+});
+
+test("a refused start is told to nobody, and an end that cannot be followed is told as a failure", async () => {
+  await using b = await bench();
+  const { shells, told, ends } = heardOf(b);
+  const no = { ok: false, reason: "no bash" } as const;
+  assert.deepEqual(await shells.start({ command: "x", begin: async () => no }), no);
+  assert.deepEqual(told, []);
+  const broken = (): ShellWork => ({ ok: true, ended: Promise.reject(new Error("the pipe broke")), stop: () => {} });
+  await shells.start({ command: "y", begin: async () => broken() });
+  await shells.ended("s2");
+  const output = "[it could not be followed to its end: the pipe broke]\n";
+  assert.deepEqual(ends, [{ id: "s2", command: "y", exit: 1, by: "itself", output, seen: false, ms: 0 }]);
+});
+
+test("only so many run at once, those that are being started included", async () => {
+  await using b = await bench();
+  const { shells, begin } = heardOf(b, { most: 1 });
+  const full = { ok: false, reason: "1 shells are running already; stop one with TaskStop" };
+  const first = begin("exec sleep 300");
+  assert.deepEqual(await begin("true"), full);
+  await first;
+  assert.deepEqual(await begin("true"), full);
+  await shells.stop("s1");
+  assert.equal((await begin("true")).ok, true);
+  await shells.endAll();
 });
 
 test("tasks that are no shells are asked of the far side, with who asks", async () => {

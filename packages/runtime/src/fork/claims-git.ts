@@ -1,0 +1,140 @@
+/** What does git know of some paths and commits?
+ *  Invariant: git is started directly, without a shell, in the clean environment of read-only plans, and not at all where
+ *  the repository configures what could start a program; each answer is bounded in time and size; an answer that did not
+ *  come is no answer, never a "no".
+ *  Elsewhere: what makes git harmless (../workspace), what is asked (claims.ts). */
+
+import { execFile } from "node:child_process";
+import { lstatSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { classify } from "../guard/index.ts";
+import { cleanEnvironment, findProgram, type PlanCell, planHazard } from "../workspace/index.ts";
+
+export type GitPlace = { readonly cwd: string; readonly signal: AbortSignal; readonly cell?: PlanCell };
+
+/** Absolute paths; a folder ends in a slash and stands for all below it. */
+export type GitStatus = {
+  readonly changed: readonly string[];
+  /** There, but left out of git by the repository's own rules. */
+  readonly ignored: readonly string[];
+  /** False: there may be more. */
+  readonly isWhole: boolean;
+};
+
+const MOST_OUTPUT_BYTES = 1_000_000;
+
+/** More words than this a system may not pass on. */
+const MOST_PATHS = 1_000;
+
+export class GitView {
+  readonly top: string;
+  readonly #run: RunGit;
+
+  /** Use `viewGit`. */
+  constructor(top: string, run: RunGit) {
+    this.top = top;
+    this.#run = run;
+  }
+
+  /** Can git tell whether this changed? Not outside its tree, nor in a repository inside it, nor in its own folder. */
+  knows(path: string): boolean {
+    if (!isBelow(path, this.top)) return path === this.top;
+    if (path.slice(this.top.length).split("/").includes(".git")) return false;
+    for (let folder = path; isBelow(folder, this.top); folder = dirname(folder))
+      if (isThere(join(folder, ".git"))) return false;
+    return true;
+  }
+
+  /** Which of these differ from the last commit now. */
+  async status(paths: readonly string[]): Promise<GitStatus | undefined> {
+    const asked = paths.filter((path) => path === this.top || isBelow(path, this.top));
+    if (asked.length === 0) return { changed: [], ignored: [], isWhole: true };
+    const how = ["--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching"];
+    const words = ["--literal-pathspecs", "status", ...how, "--", ...asked.slice(0, MOST_PATHS)];
+    const { text, problem } = await this.#run(words);
+    if (problem !== undefined && problem !== "too long") return undefined;
+    const records = text.split("\0").slice(0, -1);
+    return {
+      changed: records.flatMap((record) => this.#pathIn(record, CHANGED)),
+      ignored: records.flatMap((record) => this.#pathIn(record, IGNORED)),
+      isWhole: problem === undefined && asked.length <= MOST_PATHS,
+    };
+  }
+
+  /** The paths that a commit changed; "missing" where there is no such commit; undefined where git could not tell. */
+  async commit(hash: string): Promise<readonly string[] | "missing" | undefined> {
+    const name = `${hash}^{commit}`;
+    const there = await this.#run(["cat-file", "-e", name]);
+    if (there.problem !== undefined) {
+      const isMissing = /Not a valid object name/.test(there.complaint) && !/ambiguous/.test(there.complaint);
+      return isMissing ? "missing" : undefined;
+    }
+    const how = ["-r", "-m", "--root", "--no-commit-id", "--name-only", "-z", "--no-renames", "--no-ext-diff"];
+    const { text, problem } = await this.#run(["diff-tree", ...how, name, "--"]);
+    if (problem !== undefined && problem !== "too long") return [];
+    const names = text.split("\0").slice(0, -1);
+    return [...new Set(names)].map((path) => `${this.top}/${path}`);
+  }
+
+  #pathIn(record: string, form: RegExp): readonly string[] {
+    const path = form.exec(record)?.[1];
+    return path === undefined ? [] : [`${this.top}/${path}`];
+  }
+}
+
+/** Kinds: 1 changed, u conflicted, ? untracked, ! ignored; the path is what stands behind the last known field. */
+const CHANGED = /^(?:1(?: \S+){7}|u(?: \S+){9}|\?) (.*)$/s;
+const IGNORED = /^! (.*)$/s;
+
+/** What cannot be asked about, because a name is too long or a folder closed, is as good as not there. */
+export const isThere = (path: string): boolean => {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
+  }
+};
+
+const isBelow = (path: string, folder: string): boolean =>
+  path !== folder && path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+
+/** Undefined where there is no repository, or none that git may be asked about. */
+export const viewGit = async (place: GitPlace): Promise<GitView | undefined> => {
+  const program = findProgram("git");
+  const verdict = classify("git status");
+  if (program === undefined || verdict.verdict !== "read-only") return undefined;
+  if (planHazard(verdict.plan, place) !== undefined) return undefined;
+  const run = runner(program, place);
+  const { text, problem } = await run(["rev-parse", "--show-toplevel"]);
+  const top = text.replace(/\n$/, "");
+  return problem === undefined && top.startsWith("/") ? new GitView(top, run) : undefined;
+};
+
+type GitAnswer = { readonly text: string; readonly complaint: string; readonly problem?: "failed" | "too long" };
+type RunGit = (words: readonly string[]) => Promise<GitAnswer>;
+
+const FAILED: GitAnswer = { text: "", complaint: "", problem: "failed" };
+
+const runner =
+  (git: string, { cwd, signal, cell }: GitPlace): RunGit =>
+  (words) =>
+    new Promise((done) => {
+      const plain = [git, ...words];
+      const [program = "", ...args] = cell ? cell.enter(plain, cwd) : plain;
+      const how = {
+        cwd,
+        env: cleanEnvironment(),
+        signal,
+        maxBuffer: MOST_OUTPUT_BYTES,
+        killSignal: "SIGKILL",
+      } as const;
+      try {
+        const child = execFile(program, args, how, (error, text, complaint) => {
+          const isLong = error?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
+          done(error ? { text, complaint, problem: isLong ? "too long" : "failed" } : { text, complaint });
+        });
+        child.stdin?.end();
+      } catch {
+        done(FAILED); // more words than the system passes on
+      }
+    });

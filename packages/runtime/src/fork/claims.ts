@@ -1,0 +1,195 @@
+/** Does a report say what was done? Held against the child's own calls and against git.
+ *  Invariant: it notes and never refuses; what nobody can tell is said to be so, and is not called untrue; it never
+ *  throws, and ends in bounded time whatever the report, the journal or the repository say.
+ *  Elsewhere: what a report claims (claimed.ts), asking git (claims-git.ts), the report itself (report.ts). */
+
+import { realpathSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from "node:path";
+import { oneLine } from "../context/index.ts";
+import type { JournalEntry } from "../journal/index.ts";
+import type { PlanCell } from "../workspace/index.ts";
+import { type Claim, claimsIn, commitsIn, MOST_CLAIMS } from "./claimed.ts";
+import { type GitStatus, type GitView, isThere, viewGit } from "./claims-git.ts";
+import type { Report } from "./report.ts";
+
+export type ClaimCheck = {
+  readonly report: Report;
+  /** All that was reported; commits are looked for in it. */
+  readonly text?: string; // default: result and issues
+  /** The files that its own calls changed, as `editedIn` gives them. */
+  readonly edited: readonly string[];
+  readonly cwd: string;
+  /** Paths that are known to differ from what it began with. */
+  readonly gitStatus?: readonly string[]; // default: git is asked what differs from the last commit
+  readonly cell?: PlanCell;
+  readonly signal?: AbortSignal;
+};
+
+/** A check is not worth a longer wait. */
+const TIMEOUT_MS = 10_000;
+
+/** Notes for the parent, one line each; none where all is as it was reported. */
+export const checkClaims = async (check: ClaimCheck): Promise<readonly string[]> => {
+  try {
+    return await compare(check);
+  } catch (error) {
+    return [`could not be checked: ${oneLine(error instanceof Error ? error.message : String(error))}`];
+  }
+};
+
+const compare = async ({ report, text, edited, ...how }: ClaimCheck): Promise<readonly string[]> => {
+  const claims = claimsIn(report);
+  const commits = commitsIn(text ?? `${report.result}\n${report.issues}`);
+  if (claims.length === 0 && commits.length === 0 && edited.length === 0) return [];
+  const cwd = folderAt(how.cwd);
+  const limit = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = how.signal ? AbortSignal.any([limit, how.signal]) : limit;
+  const git = await viewGit({ cwd, signal, ...(how.cell ? { cell: how.cell } : {}) });
+  const said = claims.map((claim) => placed(claim, new Set([cwd, git?.top ?? cwd])));
+  const own = [...new Set(edited.map((path) => canonical(resolve(cwd, path))))];
+  const over = report.filesChanged.length - MOST_CLAIMS;
+  const unsaid = over > 0 ? [] : own.filter((path) => !said.some((one) => means(one, path)));
+  const asked = new Set([...said.flatMap(({ places }) => places), ...unsaid]);
+  const status = how.gitStatus ? given(how.gitStatus, cwd) : await git?.status([...asked]);
+  const made = await Promise.all(commits.map(async (hash) => ({ hash, paths: await git?.commit(hash) })));
+  const committed = made.flatMap(({ paths }) => (typeof paths === "object" ? paths : []));
+  const seen: Seen = { git, status, own, changed: [...(status?.changed ?? []), ...committed] };
+  return [
+    ...noted(
+      said.filter((one) => one.claim.isName && !isFounded(one, seen)),
+      (one) => unfounded(one, seen),
+    ),
+    ...noted(
+      unsaid.filter((path) => !isGone(path, seen)),
+      (path) => `changed ${shown(path, cwd)} and did not say so`,
+    ),
+    ...made.flatMap(({ hash, paths }) => (paths === "missing" ? `names commit ${hash}, which is not there` : [])),
+    ...(over > 0 ? [`names ${over} more changed files than were checked`] : []),
+  ];
+};
+
+/** What can be known, from the calls and from git. */
+type Seen = {
+  readonly git: GitView | undefined;
+  readonly status: GitStatus | undefined;
+  readonly own: readonly string[];
+  readonly changed: readonly string[];
+};
+
+const given = (paths: readonly string[], cwd: string): GitStatus => ({
+  changed: paths.map((path) => canonical(resolve(cwd, path))),
+  ignored: [],
+  isWhole: true,
+});
+
+// --- what was said -----------------------------------------------------------------------------------------------------
+
+/** `places`: what its names may mean, each read from every base. */
+type Placed = { readonly claim: Claim; readonly places: readonly string[] };
+
+const placed = (claim: Claim, bases: ReadonlySet<string>): Placed => {
+  const names = claim.names.map((name) => (/[*?{}]/.test(name) ? folderOf(name) : name));
+  const places = names.flatMap((name) => [...bases].map((base) => canonical(resolve(base, name))));
+  return { claim, places: [...new Set(places)] };
+};
+
+/** A pattern stands for the folder before its first sign. */
+const folderOf = (pattern: string): string => pattern.slice(0, pattern.search(/[*?{}]/)).replace(/[^/]*$/, "") || ".";
+
+const folderAt = (path: string): string => {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
+};
+
+/** As the kernel has it, but for the last name: what is not there yet, or is a link itself, stays what it is called. */
+const canonical = (path: string): string => {
+  const below = [basename(path)];
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      return join(realpathSync.native(folder), ...below);
+    } catch {
+      if (folder === dirname(folder)) return path;
+      below.unshift(basename(folder));
+    }
+  }
+};
+
+/** Names are often given short: `report.ts` for one that lies deeper. */
+const isShortFor = (name: string, path: string): boolean =>
+  !isAbsolute(name) && !name.startsWith("..") && path.endsWith(`/${normalize(name)}`);
+
+const means = ({ claim, places }: Placed, path: string): boolean =>
+  places.some((place) => reaches(place, path)) || claim.names.some((name) => isShortFor(name, path));
+
+/** The same place, or one of the two is a folder with the other in it. Only what ends in a slash is surely one. */
+const reaches = (place: string, path: string): boolean =>
+  place === path || path.startsWith(place.endsWith("/") ? place : `${place}/`) || isInFolder(place, path);
+
+const isInFolder = (place: string, folder: string): boolean => folder.endsWith("/") && `${place}/`.startsWith(folder);
+
+// --- what is so --------------------------------------------------------------------------------------------------------
+
+const isFounded = (said: Placed, { own, changed }: Seen): boolean =>
+  [...own, ...changed].some((path) => means(said, path));
+
+const unfounded = ({ claim, places }: Placed, { git, status }: Seen): string => {
+  const canTell =
+    status?.isWhole === true &&
+    places.some((place) => git?.knows(place)) &&
+    !places.some((place) => status.ignored.some((path) => reaches(place, path)));
+  const name = oneLine(claim.text);
+  return canTell
+    ? `says it changed ${name}, but git and its calls show no change of it`
+    : `says it changed ${name}, but its Write and Edit calls show no change of it, and git cannot tell`;
+};
+
+/** Made and taken away again: nothing is left to tell. */
+const isGone = (path: string, { git, status, changed }: Seen): boolean =>
+  status !== undefined && git?.knows(path) === true && !changed.some((one) => reaches(path, one)) && !isThere(path);
+
+const MOST_NOTES = 10;
+
+const noted = <T>(all: readonly T[], note: (one: T) => string): readonly string[] => {
+  const more = all.length - MOST_NOTES;
+  return [...all.slice(0, MOST_NOTES).map(note), ...(more > 0 ? [`and ${more} more of this kind`] : [])];
+};
+
+const shown = (path: string, cwd: string): string => {
+  const below = relative(cwd, path);
+  return oneLine(below === "" || below.startsWith("..") ? path : below);
+};
+
+// --- what the journal says ---------------------------------------------------------------------------------------------
+
+const CHANGING: readonly string[] = ["Write", "Edit"];
+
+/** The files that calls of this journal changed, each once, in the order of the first change: absolute. Only a call that
+ *  ended well counts; what a command changed is not known from its text. */
+export const editedIn = (entries: Iterable<JournalEntry>): readonly string[] => {
+  const edited = new Set<string>();
+  const asked = new Map<string, string>();
+  let cwd = "/";
+  for (const entry of entries) {
+    if (entry.kind === "opened") cwd = entry.cwd;
+    else if (entry.kind === "message")
+      // The last call with an id counts: a provider may give it again.
+      for (const block of entry.message.content)
+        if (block.type === "tool_use") asked.set(block.id, CHANGING.includes(block.name) ? pathIn(block.input) : "");
+    if (entry.kind !== "call_ended" || entry.result.isError) continue;
+    const path = asked.get(entry.callId) ?? "";
+    if (path !== "") edited.add(resolve(cwd, path));
+  }
+  return [...edited];
+};
+
+const pathIn = (input: string): string => {
+  try {
+    const { file_path: path } = Object(JSON.parse(input)) as { readonly file_path?: unknown };
+    return typeof path === "string" ? path : "";
+  } catch {
+    return "";
+  }
+};

@@ -1,0 +1,83 @@
+/** A fork in the hands of a program: what it does, what came of it, and the ways to end or leave it.
+ *  Invariant: the result is taken once; leaving the handle ends the fork only while nobody has taken its result; ending
+ *  the fork never ends its caller.
+ *  Elsewhere: what runs (runs.ts), asking for one (host.ts). */
+
+import { InputError } from "@prefork/wire";
+import type { RuntimeEvent } from "../events.ts";
+import type { TaskEnd, TaskResult } from "../tasks/index.ts";
+import type { Report } from "./report.ts";
+import type { Ended, Running } from "./running.ts";
+
+export type ForkOutcome =
+  | (TaskResult & {
+      readonly status: "ended";
+      readonly taskId: string;
+      readonly end: TaskEnd;
+      /** The report taken apart, where it has the form that was asked for. */
+      readonly report?: Report;
+    })
+  /** It was moved to the background while somebody waited for it; its end is told to the conversation. */
+  | { readonly status: "async_launched"; readonly taskId: string };
+
+export type HandleParts = {
+  readonly id: string;
+  readonly label: string;
+  /** Resolves when it has begun, or could not. */
+  readonly running: Promise<Running>;
+  readonly events: () => AsyncIterable<RuntimeEvent>;
+  readonly abort: () => void;
+  readonly background: () => void;
+};
+
+export class ForkHandle implements AsyncDisposable {
+  readonly id: string;
+  readonly label: string;
+  readonly #parts: HandleParts;
+  #isTaken = false;
+
+  /** Use `session.fork`. */
+  constructor(parts: HandleParts) {
+    this.id = parts.id;
+    this.label = parts.label;
+    this.#parts = parts;
+  }
+
+  /** What happens to this fork from now on, until it has ended or was moved to the background. */
+  get events(): AsyncIterable<RuntimeEvent> {
+    return this.#parts.events();
+  }
+
+  /** Once; a second call rejects. */
+  async result(): Promise<ForkOutcome> {
+    if (this.#isTaken) throw new InputError(`the result of ${this.id} was taken before`);
+    this.#isTaken = true;
+    const { id } = this;
+    const running = await this.#parts.running;
+    const detached = running.detached.promise.then((): ForkOutcome => ({ status: "async_launched", taskId: id }));
+    return Promise.race([running.ended.promise.then((ended) => outcomeOf(id, ended)), detached]);
+  }
+
+  abort(): void {
+    this.#parts.abort();
+  }
+
+  /** Whoever waits goes on; the fork does too, and the conversation hears of its end. */
+  background(): void {
+    this.#parts.background();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isTaken) return;
+    this.abort();
+    await (await this.#parts.running).ended.promise;
+  }
+}
+
+const outcomeOf = (taskId: string, { end, result, report }: Ended): ForkOutcome => ({
+  status: "ended",
+  taskId,
+  end,
+  ...result,
+  ...(report ? { report } : {}),
+});

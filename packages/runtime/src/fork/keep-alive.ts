@@ -1,0 +1,127 @@
+/** Holds the parent's cache entry while its children work and it waits.
+ *  Invariant: nothing is sent that costs more than the loss it prevents, nothing while nobody needs the entry, and
+ *  nothing that the provider would refuse; what it costs is in the journal and in the account.
+ *  Elsewhere: the arithmetic (@prefork/wire), who waits (../session). */
+
+import {
+  type Client,
+  costOf,
+  decideKeepAlive,
+  InputError,
+  ModelError,
+  modelFacts,
+  noUsage,
+  prepare,
+  promptTokens,
+  type Ttl,
+} from "@prefork/wire";
+import type { EventBody } from "../events.ts";
+import type { Journal } from "../journal/index.ts";
+import { type Account, fit, type Spent } from "../loop/index.ts";
+import type { Clock } from "../ports.ts";
+import type { CacheSafeParams } from "./snapshot.ts";
+
+export type KeepAliveOptions = {
+  readonly clock: Clock;
+  readonly client: Client;
+  readonly journal: Pick<Journal, "append">;
+  readonly ttl: Ttl;
+  readonly snapshot: () => CacheSafeParams | undefined;
+  readonly account: () => Account;
+  /** Does anybody run whose end the parent waits for? */
+  readonly isNeeded: () => boolean;
+  readonly emit: (event: EventBody) => void;
+};
+
+export class KeepAlive {
+  readonly #options: KeepAliveOptions;
+
+  constructor(options: KeepAliveOptions) {
+    this.#options = options;
+  }
+
+  /** Until `signal` says that the parent goes on by itself. */
+  async hold(signal: AbortSignal): Promise<void> {
+    const { clock, ttl, snapshot, isNeeded } = this.#options;
+    let sent = 0;
+    let usedAt = snapshot()?.answeredAt ?? 0;
+    while (!signal.aborted && isNeeded()) {
+      const params = snapshot();
+      if (!params?.asked || params.measured === undefined) return;
+      const decision = decideKeepAlive({
+        tokens: params.measured.tokens,
+        ttl,
+        facts: modelFacts(params.head.model),
+        sent,
+        ageMs: clock.now() - usedAt,
+        ...refusal(params),
+      });
+      if (decision.action === "stop") return;
+      if (decision.action === "wait") {
+        await pause(decision.waitMs, signal);
+        continue;
+      }
+      if (!(await this.#send(params, { reason: decision.reason, signal }))) return;
+      sent += 1;
+      usedAt = clock.now();
+    }
+  }
+
+  /** False: it did not help, and the next one would not either. */
+  async #send(params: CacheSafeParams, { reason, signal }: Sending): Promise<boolean> {
+    const { client, journal, account, emit, clock } = this.#options;
+    const { protocol, asked, markers, measured, head } = params;
+    if (!asked) return false;
+    const facts = modelFacts(head.model);
+    const fitted = fit(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts });
+    if (!fitted.ok) return false;
+    let used: Spent = { usage: noUsage, usd: 0 };
+    const begun = clock.now();
+    try {
+      const closing = { maxTokens: 0, stream: false };
+      const prepared = prepare({
+        protocol,
+        prefix: asked,
+        markers: markers.filter(({ at }) => asked.segmentAt(at.index) === at),
+        closing,
+      });
+      const { id, model, stop, usage } = await client.send(prepared, signal);
+      const cost = costOf(usage, facts)?.total;
+      used = { usage, usd: cost ?? 0 };
+      const usd = cost === undefined ? {} : { usd: cost };
+      journal.append({ kind: "response", turn: 0, id, model, stop, usage, ms: clock.now() - begun, ...usd });
+      emit({ type: "keep_alive_sent", read: usage.read, reason, ...usd });
+      return usage.read * 2 > promptTokens(usage);
+    } catch (error) {
+      if (error instanceof ModelError || error instanceof InputError) return false;
+      throw error;
+    } finally {
+      account().settle(fitted.held, used);
+    }
+  }
+}
+
+type Sending = { readonly reason: string; readonly signal: AbortSignal };
+
+/** Where `max_tokens: 0` is not taken. */
+const refusal = ({ head: { settings } }: CacheSafeParams): { readonly refused?: string } => {
+  if (settings.thinking?.type === "enabled")
+    return { refused: "the provider takes no empty answer with a thinking budget" };
+  if (settings.outputFormat) return { refused: "the provider takes no empty answer with an output format" };
+  const { toolChoice } = settings;
+  if (toolChoice && (toolChoice.type === "any" || toolChoice.type === "tool"))
+    return { refused: "the provider takes no empty answer where a tool is forced" };
+  return {};
+};
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+  });

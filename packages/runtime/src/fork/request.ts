@@ -1,0 +1,146 @@
+/** What is asked for, by a model or by a program, as a plan. Pure.
+ *  Invariant: what would break the shared cache is refused with the reason, never dropped in silence; every default is
+ *  filled here.
+ *  Elsewhere: what a plan holds (plan.ts), whether anything may start (gate.ts). */
+
+import { type ChildProtocol, InputError, type JsonObject, type Message } from "@prefork/wire";
+import type { ToolFilter } from "../guard/index.ts";
+import type { SpendLimits } from "../loop/index.ts";
+import type { ForkGate } from "./gate.ts";
+import { type DelegateMode, FORK_SOURCE, type ForkLimits, type ForkPlan, labelOf, type TailChoice } from "./plan.ts";
+import type { Observer } from "./running.ts";
+
+/** How agents are started in a session. */
+export type ForkSettings = {
+  /** A call must say "fork" to get one. */
+  readonly isExplicit: boolean;
+  /** A call waits for its agent: forks are switched off. */
+  readonly waits: boolean;
+  /** After this a call no longer waits; 0: it always does. */
+  readonly autoBackgroundMs: number;
+  readonly tail: Required<TailChoice>;
+  readonly mostPerFamily: number;
+  readonly mostPerSession: number;
+  readonly fork: ForkLimits;
+  readonly family: SpendLimits;
+  /** How long the other calls of a turn may hold its forks up. */
+  readonly otherToolsMs: number;
+  /** When an idle parent hears of its tasks: when a family is done or one failed, or of each. */
+  readonly wake: "family" | "each";
+};
+
+/** A fork as a program asks for it. */
+export type ForkOptions = TailChoice & {
+  /** What it is to do. Or `messages`. */
+  readonly prompt?: string;
+  /** Messages of the caller's own, the last one the user's. */
+  readonly messages?: readonly Message[];
+  /** "none": the prompt stands alone, without the words on how a fork behaves. Default: standard; none with messages. */
+  readonly protocol?: ChildProtocol;
+  readonly label?: string; // default: the first words of the prompt
+  readonly querySource?: string; // default: agent:builtin:fork
+  readonly mode?: DelegateMode; // default: sync
+  readonly timeoutMs?: number; // of work; waiting for a person does not count
+  readonly maxTurns?: number; // default: 200
+  readonly limits?: SpendLimits;
+  readonly signal?: AbortSignal; // ends the fork; its end never aborts this
+  /** Narrows what it may call while it runs; its tools are declared as they were. */
+  readonly filter?: ToolFilter;
+  /** Told of every message that enters its context. One that throws is reported and does no harm. */
+  readonly onMessage?: Observer | readonly Observer[];
+  /** No journal and no row: for what nobody will ask about again. Default: false. */
+  readonly skipTranscript?: boolean;
+  readonly overrides?: {
+    /** What tools, events and traces call it. */
+    readonly agentId?: string;
+    /** Told at the tail, where it changes no byte before it. */
+    readonly criticalSystemReminder?: string;
+  };
+};
+
+type Wanted = Pick<ForkOptions, "prompt" | "label"> & { readonly agentType?: string };
+
+export type Asked =
+  /** `waits`: the call is answered when the agent has ended. `instead`: why it is no fork, where one was meant. */
+  | { readonly ok: true; readonly wanted: Wanted; readonly waits: boolean; readonly instead?: string }
+  | { readonly ok: false; readonly reason: string };
+
+export const GENERAL_PURPOSE = "general-purpose";
+
+const no = (reason: string): Asked => ({ ok: false, reason });
+
+/** What an Agent call asks for. */
+export const askedFor = (
+  args: JsonObject,
+  { settings, gate }: { readonly settings: ForkSettings; readonly gate: ForkGate },
+): Asked => {
+  const { description, prompt, subagent_type: type, isolation, run_in_background: beside } = args;
+  if (typeof description !== "string" || typeof prompt !== "string") return no("Agent needs description and prompt.");
+  if (isolation !== undefined) return no("Worktrees are not available here; start the agent without isolation.");
+  if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
+  const waits = settings.waits && beside !== true;
+  const wanted = { prompt, label: description };
+  switch (type) {
+    case "fork":
+      return gate.allowed ? { ok: true, wanted, waits: false } : no(`No fork was started: ${gate.reason}.`);
+    case undefined:
+      if (gate.allowed && !settings.isExplicit) return { ok: true, wanted, waits: false };
+      return {
+        ok: true,
+        wanted: { ...wanted, agentType: GENERAL_PURPOSE },
+        waits,
+        ...(gate.allowed || settings.waits ? {} : { instead: gate.reason }),
+      };
+    case GENERAL_PURPOSE:
+      return { ok: true, wanted: { ...wanted, agentType: GENERAL_PURPOSE }, waits };
+    default:
+      return no(
+        `There is no agent ${JSON.stringify(type)} here. There is ${GENERAL_PURPOSE}; without a type it is a fork.`,
+      );
+  }
+};
+
+/** Everything that a call or a program left open is filled from the settings. */
+export const planFor = (
+  options: ForkOptions & { readonly agentType?: string },
+  names: { readonly task: string; readonly runId: string },
+  settings: ForkSettings,
+): ForkPlan => {
+  const { prompt = "", messages, overrides, agentType = "fork", timeoutMs, maxTurns, mode = "sync" } = options;
+  if (prompt.trim() === "" && (messages ?? []).length === 0) throw new InputError("a fork needs a prompt or messages");
+  if (prompt !== "" && messages) throw new InputError("a fork has a prompt or messages of its own, not both");
+  mustBeCount("timeoutMs", timeoutMs);
+  mustBeCount("maxTurns", maxTurns);
+  const { agentId, criticalSystemReminder: reminder } = overrides ?? {};
+  const { inFlight = settings.tail.inFlight, placeholders = settings.tail.placeholders } = options;
+  const isFork = agentType === "fork";
+  return {
+    ...names,
+    label: labelOf(options.label ?? (prompt === "" ? wordsOf(messages ?? []) : prompt)),
+    agentType,
+    querySource: options.querySource ?? (isFork ? FORK_SOURCE : `agent:${agentType}`),
+    mode,
+    directive: prompt,
+    protocol: options.protocol ?? (messages ? "none" : "standard"),
+    ...(messages ? { messages } : {}),
+    tail: { inFlight, placeholders },
+    limits: {
+      ...settings.fork,
+      ...options.limits,
+      ...(timeoutMs === undefined ? {} : { ms: timeoutMs }),
+      ...(maxTurns === undefined ? {} : { turns: maxTurns }),
+    },
+    ...(reminder === undefined ? {} : { reminder }),
+    ...(agentId === undefined ? {} : { agentId }),
+    skipTranscript: options.skipTranscript ?? false,
+    isFiltered: options.filter !== undefined,
+  };
+};
+
+const mustBeCount = (name: string, value: number | undefined): void => {
+  if (value !== undefined && (!Number.isSafeInteger(value) || value < 0))
+    throw new InputError(`${name} must be a whole number, got ${value}`);
+};
+
+const wordsOf = (messages: readonly Message[]): string =>
+  messages.flatMap(({ content }) => content.flatMap((block) => (block.type === "text" ? [block.text] : []))).join(" ");

@@ -1,0 +1,297 @@
+/** Everything that an agent has started and that runs beside it: started in order, a bounded number at once, ended once.
+ *  Invariant: the task owns the run: whoever started it may look away, and its end is told once; an abort goes downwards
+ *  only; every child is closed, also after a failure; what waits for a place is not lost.
+ *  Elsewhere: one of them (running.ts), who asks for them (host.ts), states and notices (../tasks). */
+
+import { addUsage, noUsage } from "@prefork/wire";
+import type { EventBody, ExchangeEnd } from "../events.ts";
+import { type ExchangeResult, type Run, runExchange } from "../loop/index.ts";
+import type { Clock } from "../ports.ts";
+import { summaryOf, type TaskEnd, type TaskResult, type TaskTable } from "../tasks/index.ts";
+import { MOST_TURNS } from "./plan.ts";
+import { readReport } from "./report.ts";
+import { type Child, type Ended, Running, type RunStart } from "./running.ts";
+import { cacheKeyHash } from "./snapshot.ts";
+import { missOf } from "./verify.ts";
+
+export type RunsOptions = {
+  readonly table: TaskTable;
+  readonly clock: Clock;
+  /** `agent`: who it happened to; default: the main agent. */
+  readonly emit: (event: EventBody, agent?: string) => void;
+  /** Further ones wait for a place. */
+  readonly atOnce: number;
+  /** The agent that starts them. */
+  readonly parent: string;
+};
+
+export class Runs {
+  readonly #options: RunsOptions;
+  readonly #all = new Map<string, Running>();
+  readonly #queue: Running[] = [];
+  /** Work of other kinds that is waited for with them. */
+  readonly #others = new Map<string, Promise<unknown>>();
+  #taken = 0;
+  #above: AbortSignal | undefined;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+  }
+
+  /** Aborting this ends everything that is started from now on. */
+  under(signal: AbortSignal): void {
+    this.#above = signal;
+  }
+
+  get ids(): readonly string[] {
+    return [...this.#all.keys()];
+  }
+  /** Those whose end the parent's model has to hear of. */
+  get told(): readonly string[] {
+    const runs = [...this.#all.values()].filter(({ notifies }) => notifies).map(({ id }) => id);
+    return [...runs, ...this.#others.keys()];
+  }
+
+  /** Something else that ends as a task does. */
+  accompany(id: string, work: Promise<unknown>): void {
+    this.#others.set(
+      id,
+      work.finally(() => this.#others.delete(id)),
+    );
+  }
+
+  find(id: string): Running | undefined {
+    return this.#all.get(id);
+  }
+
+  /** Starts these in their order. Resolves once all that found a place have begun, with the reason for each that could
+   *  not. */
+  async start(starts: readonly RunStart[]): Promise<readonly (string | undefined)[]> {
+    const { clock } = this.#options;
+    const added = starts.map((start) => new Running(start, { clock, above: this.#above }));
+    for (const running of added) {
+      this.#all.set(running.id, running);
+      this.#queue.push(running);
+      // One that waits for a place when it is stopped has nothing to end but itself.
+      running.signal.addEventListener("abort", () => this.#leaveQueue(running), { once: true });
+      if (running.signal.aborted) this.#leaveQueue(running);
+    }
+    const problems = await this.#fill();
+    return added.map(({ id }) => problems.get(id));
+  }
+
+  /** Resolves when all, or any, of these have ended; at once for those that are not here. */
+  async ended(ids: readonly string[], how: "all" | "any"): Promise<void> {
+    const ends = ids.map((id) => this.#all.get(id)?.ended.promise ?? this.#others.get(id) ?? Promise.resolve());
+    await (how === "any" ? Promise.race(ends) : Promise.all(ends));
+  }
+
+  /** Ends all, and waits until they have. */
+  async close(): Promise<void> {
+    const all = [...this.#all.values()];
+    for (const running of all) running.stop();
+    await Promise.all([...all.map(({ ended }) => ended.promise), ...this.#others.values()]);
+  }
+
+  async #fill(): Promise<ReadonlyMap<string, string>> {
+    const places = Math.max(0, this.#options.atOnce - this.#taken);
+    const next = this.#queue.splice(0, places);
+    this.#taken += next.length;
+    const opened = await Promise.all(next.map((running) => this.#open(running)));
+    const problems = new Map<string, string>();
+    // In the order they were asked for, however long each took to open: the first one leads.
+    next.forEach((running, at) => {
+      const child = opened[at];
+      if (typeof child === "string") {
+        problems.set(running.id, child);
+        this.#neverStarted(running, child);
+      } else if (child) void this.#work(running, child);
+    });
+    return problems;
+  }
+
+  /** Gives why it could not be opened, if so. */
+  async #open(running: Running): Promise<Child | string> {
+    const { table, emit } = this.#options;
+    const { plan, open } = running.start;
+    const agent = plan.agentId ?? plan.task;
+    try {
+      return await open({
+        emit: (event) => {
+          emit(event, agent);
+          const also = running.noticed(event);
+          if (also) emit(also, agent);
+        },
+        entered: (message) => {
+          for (const observe of running.start.observers ?? [])
+            try {
+              observe(message);
+            } catch (error) {
+              emit({ type: "observer_failed", taskId: plan.task, reason: reasonOf(error) }, agent);
+            }
+        },
+        waits: (isWaiting) => {
+          running.waits(isWaiting);
+          if (!plan.skipTranscript)
+            table.step(plan.task, isWaiting ? { type: "waits", reason: "permission" } : { type: "resumed" });
+        },
+      });
+    } catch (error) {
+      return reasonOf(error);
+    }
+  }
+
+  async #work(running: Running, child: Child): Promise<void> {
+    const { table, clock, emit, parent } = this.#options;
+    const { plan } = running.start;
+    const begun = clock.now();
+    let result: ExchangeResult;
+    try {
+      const session = child.session === undefined ? {} : { session: child.session };
+      if (!plan.skipTranscript) table.step(plan.task, { type: "started", ...session });
+      const { task: taskId, runId, label, querySource, mode, skipTranscript } = plan;
+      const hash = cacheKeyHash(running.start.expectation ? { prefix: running.start.expectation.parent } : child.line);
+      const about = { taskId, runId, parent, label, querySource, mode, skipTranscript };
+      emit({ type: "fork_started", ...about, ...session, cacheKeyHash: hash });
+      running.begin(child);
+      result = await untilDone(running, child);
+    } catch (error) {
+      result = { ...NOTHING, end: "provider-failed", reason: reasonOf(error) };
+    }
+    running.over();
+    const outcome = await this.#outcome(running, child, { result, ms: clock.now() - begun });
+    await Promise.resolve(child[Symbol.asyncDispose]()).catch((error: unknown) =>
+      emit({ type: "journal_troubled", problem: reasonOf(error) }),
+    );
+    this.#end(running, outcome);
+  }
+
+  async #outcome(running: Running, child: Child, { result, ms }: Worked): Promise<Ended> {
+    const { turns, usage, usd } = result;
+    const end = running.ending && result.end === "aborted" ? running.ending.end : endOf(result.end);
+    const reason = (result.end === "aborted" ? running.ending?.reason : undefined) ?? result.reason;
+    const spent = { usage, usd, turns, toolUses: running.toolUses, ms };
+    const summary = summaryOf(result.text, end);
+    if (end !== "reported")
+      return { end, result: { summary, text: unfinishedText(result.text, { end, reason }), ...spent } };
+    if (running.start.plan.protocol === "none" || running.start.plan.agentType !== "fork")
+      return { end, result: { summary, text: result.text, ...spent } };
+    const read = readReport(result.text);
+    const notes = read.kind === "text" ? [read.note] : await child.check(read.report, read.text);
+    const text = [result.text, ...notes.map((note) => `[${note}]`)].join("\n\n");
+    return { end, result: { summary, text, ...spent }, ...(read.kind === "report" ? { report: read.report } : {}) };
+  }
+
+  #leaveQueue(running: Running): void {
+    const at = this.#queue.indexOf(running);
+    if (at < 0) return;
+    this.#queue.splice(at, 1);
+    this.#taken += 1; // given back with its end
+    this.#end(running, notRun("aborted", "stopped before its turn came"));
+  }
+
+  #neverStarted(running: Running, reason: string): void {
+    this.#end(running, running.signal.aborted ? notRun("aborted", reason) : notRun("failed", reason));
+  }
+
+  #end(running: Running, outcome: Ended): void {
+    const { table, clock, emit } = this.#options;
+    const { plan } = running.start;
+    const { end, result } = outcome;
+    try {
+      if (!plan.skipTranscript) {
+        const step = { type: "ended", end, at: clock.now(), result } as const;
+        table.step(plan.task, step, { isTold: running.notifies });
+      }
+    } catch (error) {
+      // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
+      emit({ type: "journal_troubled", problem: reasonOf(error) });
+    }
+    const { turns, usage, usd } = result;
+    this.#all.delete(running.id);
+    this.#taken -= 1;
+    emit({ type: "task_ended", taskId: plan.task, end, turns, usage, usd }, plan.agentId ?? plan.task);
+    running.ended.resolve(outcome);
+    void this.#fill();
+  }
+}
+
+/** A message that came while its last turn was under way is still answered. */
+const untilDone = async (running: Running, child: Child): Promise<ExchangeResult> => {
+  const { signal, start } = running;
+  const { turns: most = MOST_TURNS } = start.plan.limits;
+  const once = (maxTurns: number): Promise<ExchangeResult> => {
+    const run = child.run({ maxTurns }, signal);
+    return runExchange({ ...run, emit: verifying(running, run) }, signal);
+  };
+  let result = await once(most);
+  while (result.end === "done" && child.goOn()) {
+    const next = await once(Math.max(0, most - result.turns));
+    result = {
+      ...next,
+      text: next.text === "" ? result.text : next.text,
+      turns: result.turns + next.turns,
+      usage: addUsage(result.usage, next.usage),
+      usd: result.usd + next.usd,
+    };
+  }
+  return result;
+};
+
+type Worked = { readonly result: ExchangeResult; readonly ms: number };
+
+const NOTHING = { text: "", turns: 0, usage: noUsage, usd: 0 } as const;
+
+export const notRun = (end: TaskEnd, reason: string): Ended => ({
+  end,
+  result: {
+    summary: "not started",
+    text: `Not started: ${reason}`,
+    usage: noUsage,
+    usd: 0,
+    turns: 0,
+    toolUses: 0,
+    ms: 0,
+  },
+});
+
+/** The first request of a fork is held against what it could have read. */
+const verifying = (running: Running, run: Run): Run["emit"] => {
+  const { expectation, plan } = running.start;
+  return (event) => {
+    run.emit(event);
+    if (running.isChecked || event.type !== "turn_ended" || !expectation) return;
+    running.isChecked = true;
+    const { usage, missed } = event;
+    const child = run.line.state.asked ?? run.line.prefix;
+    const miss = missOf({ expectation, child, usage, ...(missed === undefined ? {} : { diagnosed: missed }) });
+    if (miss) run.emit({ type: "fork_cache_missed", taskId: plan.task, ...miss });
+  };
+};
+
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const endOf = (end: ExchangeEnd): TaskEnd => {
+  switch (end) {
+    case "done":
+      return "reported";
+    case "aborted":
+      return "aborted";
+    case "max-turns":
+      return "out-of-turns";
+    case "over-budget":
+      return "over-budget";
+    case "out-of-time":
+      return "timed-out";
+    case "refused":
+    case "context-full":
+    case "provider-failed":
+    case "journal-failed":
+      return "failed";
+  }
+};
+
+const unfinishedText = (said: string, { end, reason }: { readonly end: TaskEnd; readonly reason: string }): string =>
+  [`Ended as ${end}: ${reason}`, ...(said === "" ? [] : [`What it had said:\n${said}`])].join("\n");
+
+export type { TaskResult };

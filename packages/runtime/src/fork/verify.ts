@@ -1,0 +1,63 @@
+/** Did a fork's first request read what it could? Pure.
+ *  Invariant: held against what the parent's provider reported, not against a guess; a shortfall has a cause; only one
+ *  that costs real money is a warning.
+ *  Elsewhere: what could be read (family.ts), after the fact for a whole session (../observe). */
+
+import { type FrozenPrefix, promptTokens, type Usage } from "@prefork/wire";
+
+export type Expectation = {
+  readonly tokens: number;
+  /** How many of them no provider has counted: a shortfall within these is no finding. */
+  readonly estimated: number;
+  /** Why so little, where that is foreseen: a cold leader, a prefix below the minimum. */
+  readonly foreseen?: string;
+  /** What the parent had sent: the child's bytes must begin with it. */
+  readonly parent: FrozenPrefix;
+};
+
+export type CacheMiss = {
+  readonly expected: number;
+  readonly read: number;
+  readonly prompt: number;
+  readonly cause: string;
+  /** Where the bytes first differ, if they do. */
+  readonly diverged?: string;
+  readonly isWarning: boolean;
+};
+
+const ALL_BUT_NOISE = 0.995;
+const HALF = 0.5;
+
+export type Verifying = {
+  readonly expectation: Expectation;
+  readonly child: FrozenPrefix;
+  readonly usage: Usage;
+  /** The provider's own account. */
+  readonly diagnosed?: string;
+};
+
+/** Undefined where it read all that it could. */
+export const missOf = ({ expectation, child, usage, diagnosed }: Verifying): CacheMiss | undefined => {
+  const { tokens: expected, estimated, foreseen, parent } = expectation;
+  const prompt = promptTokens(usage);
+  const { read } = usage;
+  const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
+  const isLow = read < prompt * HALF;
+  if (!isShort && !(isLow && foreseen !== undefined)) return undefined;
+  const diverged = child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
+  const cause = isShort ? causeOf({ diverged, diagnosed }) : (foreseen ?? "");
+  const isWarning = isShort && isLow && expected >= prompt * HALF;
+  return { expected, read, prompt, cause, isWarning, ...(diverged === undefined ? {} : { diverged }) };
+};
+
+const causeOf = ({
+  diverged,
+  diagnosed,
+}: {
+  readonly diverged: string | undefined;
+  readonly diagnosed: string | undefined;
+}): string => {
+  if (diverged !== undefined) return `the bytes differ from the parent's at ${diverged}`;
+  if (diagnosed !== undefined) return `the provider says: ${diagnosed}`;
+  return "the bytes are the parent's; the provider no longer had the entry, or not yet";
+};

@@ -1,0 +1,179 @@
+/** Everything of a session that runs beside its main line, composed: tasks, forks, background shells, kept entries.
+ *  Invariant: nothing here knows the conversation but through its line; what an earlier life of the session left running
+ *  is resumed or told as interrupted before anything else happens.
+ *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
+
+import { CHILD_PROTOCOL, type Client, type Message, modelFacts, noUsage } from "@prefork/wire";
+import type { Agent, AgentSettings } from "../agent/index.ts";
+import {
+  type CacheSafeParams,
+  type ForkGate,
+  ForkHost,
+  forkAllowed,
+  KeepAlive,
+  Runs,
+  SnapshotSlot,
+} from "../fork/index.ts";
+import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
+import { estimateTokens, type Lineage } from "../loop/index.ts";
+import { Inbox, type Questions, type Task, TaskTable } from "../tasks/index.ts";
+import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
+import { Children } from "./children.ts";
+import type { EventHub } from "./event-hub.ts";
+import { type FilledOptions, forkSettings } from "./options.ts";
+
+export type BesideParts = {
+  readonly options: FilledOptions;
+  readonly registry: Registry;
+  readonly journal: JournalWriter;
+  readonly client: Client;
+  readonly hub: EventHub;
+  readonly settings: AgentSettings;
+  readonly questions: Questions | undefined;
+  readonly line: Lineage;
+  readonly parent: () => Agent;
+  readonly replayed?: Replayed;
+};
+
+export type Beside = {
+  readonly host: ForkHost;
+  readonly runs: Runs;
+  readonly table: TaskTable;
+  readonly inbox: Inbox;
+  readonly slot: SnapshotSlot;
+  readonly keepAlive: KeepAlive | undefined;
+  readonly shells: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
+  /** What an earlier life of the session left running. */
+  readonly takeOver: (now: number) => Promise<void>;
+};
+
+/** Sessions as they are kept. */
+export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "clock" | "ids">): SessionStore => ({
+  state,
+  now: clock.now,
+  newId: () => ids.next("session").replace(/^session-/, ""),
+});
+
+export const composeBeside = (parts: BesideParts): Beside => {
+  const { options, registry, journal, client, hub, settings, questions, line, parent, replayed } = parts;
+  const { clock, ids } = options;
+  const state = replayed?.state ?? new Map();
+  const inbox = new Inbox(journal, replayed?.notices);
+  const table = new TaskTable({ journal, inbox, state, newNoticeId: () => ids.next("notice") });
+  const slot = new SnapshotSlot();
+  const runs = new Runs({
+    ...{ table, clock, atOnce: options.mostTasks ?? 20, parent: "main" },
+    emit: (event, agent) => hub.emit(event, agent),
+  });
+  const children = new Children({
+    ...{ options, store: storeOf(options), journal, client, registry, settings, questions, parent },
+    protocol: line.state.protocol,
+  });
+  const host = new ForkHost({
+    ...{ table, inbox, runs, clock, ids },
+    settings: forkSettings(options),
+    gate: () => gateOf(parts),
+    account: () => parent().account,
+    snapshot: () => slot.get() ?? unasked(parts),
+    around: (model) => ({
+      facts: modelFacts(model),
+      ttl: settings.ttl,
+      insideLastResult: settings.thinks && modelFacts(model)?.earlierThinking === "last-turn",
+      diagnoses: options.engine.diagnoses ?? false,
+    }),
+    openFork: children.openFork,
+    openAgent: children.openAgent,
+    wake: children.wake,
+    listen: () => hub.read(),
+    emit: (event, agent) => hub.emit(event, agent),
+  });
+  const keepAlive =
+    options.forking?.keepAlive === false
+      ? undefined
+      : new KeepAlive({
+          ...{ clock, client, journal, ttl: settings.ttl },
+          snapshot: () => slot.get(),
+          account: () => parent().account,
+          isNeeded: () => runs.told.length > 0,
+          emit: (event) => hub.emit(event),
+        });
+  const takeOver = async (now: number): Promise<void> => {
+    for (const task of table.running)
+      if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined)
+        await interrupt(task, { table, children, now });
+      else {
+        await interrupt(task, { table, children, now, isTold: false });
+        const problem = await host.wake(task.id);
+        if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
+      }
+  };
+  return { host, runs, table, inbox, slot, keepAlive, shells: shellRows({ table, inbox, options }), takeOver };
+};
+
+/** Before the first answer there is only what was entered so far. */
+const unasked = ({ line, options }: BesideParts): CacheSafeParams => ({ ...line.state, maxTokens: options.maxTokens });
+
+const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): ForkGate => {
+  const { permissions, environment } = options;
+  const { line } = parent();
+  return forkAllowed({
+    flag: options.forks !== "off" && environment.PREFORK_FORK_SUBAGENT !== "0",
+    coordinator: false,
+    interactive: permissions.ask !== undefined,
+    policyStated: permissions.stated,
+    insideFork: isInsideFork(environment, replayed) || journal.isFork,
+    headroom: settings.window - estimateTokens(line.prefix.byteLength, line.state.measured) - settings.maxTokens,
+  });
+};
+
+/** By the run's own lineage, by the journal, and by the words that every fork begins with: whichever is left. */
+const isInsideFork = (
+  { PREFORK_LINEAGE: lineage }: FilledOptions["environment"],
+  replayed: Replayed | undefined,
+): boolean => lineage?.startsWith("fork:") === true || (replayed?.messages ?? []).some(isTold);
+
+const isTold = ({ role, content }: Message): boolean =>
+  role === "user" && content.some((block) => block.type === "text" && block.text.startsWith(CHILD_PROTOCOL));
+
+type Interrupting = {
+  readonly table: TaskTable;
+  readonly children: Children;
+  readonly now: number;
+  readonly isTold?: boolean;
+};
+
+/** Told with what it had come to; its journal holds the rest. */
+const interrupt = async (task: Task, { table, children, now, isTold = true }: Interrupting): Promise<void> => {
+  const left =
+    task.session === undefined
+      ? "Nothing of it was begun."
+      : await children.leftBy(task.session).catch(() => `Its session ${task.session} cannot be read.`);
+  const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left}`;
+  const result = { summary: "interrupted", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms: 0 };
+  table.step(task.id, { type: "ended", end: "interrupted", at: now, result }, { isTold });
+};
+
+type ShellRows = { readonly table: TaskTable; readonly inbox: Inbox; readonly options: FilledOptions };
+
+/** Background shells of the main agent are tasks like any other. */
+const shellRows = ({ table, inbox, options }: ShellRows): Beside["shells"] => {
+  const { clock } = options;
+  return {
+    clock,
+    started: ({ id, command }: ShellStarted) => {
+      const row = { id, kind: "shell", label: command.slice(0, 120), agentType: "shell", querySource: "main" } as const;
+      table.add({ ...row, family: id, state: { kind: "running" }, startedAt: clock.now() });
+    },
+    ended: ({ id, exit, by, output, seen, ms }: ShellEnded) => {
+      const end = by === "itself" ? (exit === 0 ? "reported" : "failed") : "aborted";
+      const text = `${typeof exit === "number" ? `exit code ${exit}` : `ended by ${exit}`}\n${output}`.trimEnd();
+      const result = { summary: text.split("\n")[0] ?? "", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms };
+      try {
+        table.step(id, { type: "ended", end, at: clock.now(), result }, { isTold: !seen && by === "itself" });
+      } catch {
+        // The journal is closed or full: the next life of the session tells it as interrupted.
+      }
+    },
+    shown: (id: string) => inbox.seen(id),
+  };
+};

@@ -1,0 +1,95 @@
+/** An agent from its parts: the same for the main one and for all that it starts.
+ *  Invariant: every agent has a guard, a world of tools and an account of its own; what differs between them comes in
+ *  here and nowhere else.
+ *  Elsewhere: the main agent (open.ts), forks and others (children.ts). */
+
+import { type Client, type Json, modelFacts } from "@prefork/wire";
+import {
+  Agent,
+  type AgentParts,
+  type AgentSettings,
+  Guarding,
+  leftOpenOf,
+  nothingLeftOpen,
+  OpenCalls,
+  SurroundingsWatch,
+  ToolWorld,
+} from "../agent/index.ts";
+import { budgetFor, type ReplacementState } from "../context/index.ts";
+import type { GuardContext, Mode, Policy, ToolFilter } from "../guard/index.ts";
+import type { Journal, Replayed } from "../journal/index.ts";
+import type { Account, Lineage } from "../loop/index.ts";
+import type { Delegation } from "../ports.ts";
+import type { ReadState, Registry, ShellsOptions } from "../tools/index.ts";
+import type { FilledOptions } from "./options.ts";
+
+export const PRODUCT = "prefork";
+
+/** What may be called, and who answers where that is open. */
+export type Rights = {
+  readonly policy: Policy;
+  readonly mode: Mode;
+  readonly asks: GuardContext["asks"];
+  readonly filter?: ToolFilter;
+};
+
+export type Making = Pick<
+  AgentParts,
+  "emit" | "ask" | "remember" | "family" | "notices" | "beside" | "tasks" | "lastPrompt"
+> & {
+  readonly options: FilledOptions;
+  readonly registry: Registry;
+  readonly client: Client;
+  readonly journal: Journal;
+  readonly line: Lineage;
+  readonly settings: AgentSettings;
+  readonly rights: Rights;
+  readonly account: Account;
+  readonly delegation: Delegation;
+  readonly environment: Readonly<Record<string, string>>;
+  /** What an earlier life of it has left. */
+  readonly replayed?: Replayed;
+  readonly state?: ReadonlyMap<string, Json>;
+  /** Of a fork: what its parent knows, as copies. */
+  readonly inherited?: { readonly reads: ReadState; readonly replacements: ReplacementState };
+  readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
+};
+
+export const makeAgent = async (making: Making): Promise<Agent> => {
+  const { options, registry, journal, line, settings, rights, replayed } = making;
+  const { cwd, directories, home, clock, ids, window } = options;
+  const state = making.state ?? replayed?.state ?? new Map();
+  const roots = [cwd, ...directories];
+  const { policy } = rights;
+  const guarding = new Guarding({
+    ...{ ...rights, roots, cwd, home },
+    outputs: journal.outputs.path,
+    readingTools: options.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
+    tools: options.tools.map(({ name }) => name),
+  });
+  const world = await ToolWorld.open({
+    ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
+    agent: settings.name,
+    ...making.inherited,
+    ...(making.shellTold ? { shellTold: making.shellTold } : {}),
+    sandbox: policy.sandbox,
+    environment: making.environment,
+    budget: budgetFor(window),
+    mayShow: (path) => guarding.mayShow(path),
+    delegation: making.delegation,
+    emit: making.emit,
+  });
+  const { client, account, emit, ask, remember, family, notices, beside, tasks, lastPrompt } = making;
+  return new Agent({
+    ...{ settings, journal, line, client, guarding, world, registry, clock, ids, account, emit, lastPrompt },
+    ...(ask ? { ask } : {}),
+    ...(remember ? { remember } : {}),
+    ...(family ? { family } : {}),
+    ...(notices ? { notices } : {}),
+    ...(beside ? { beside } : {}),
+    ...(tasks ? { tasks } : {}),
+    facts: modelFacts(line.state.head.model),
+    watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
+    openCalls: new OpenCalls(line, replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen),
+  });
+};

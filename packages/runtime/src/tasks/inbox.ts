@@ -1,0 +1,63 @@
+/** What an agent still has to be told, from its journal to its context.
+ *  Invariant: a notice is written before anybody relies on it, delivered once, and known to be delivered from the very
+ *  write that puts it into the context.
+ *  Elsewhere: what tasks have to tell (table.ts), where it enters (../agent). */
+
+import type { Journal, NoticeEntry, PlainEntry } from "../journal/index.ts";
+import type { Tail } from "../loop/index.ts";
+
+export type PendingNotice = { readonly id: string; readonly task: string; readonly text: string };
+
+export class Inbox {
+  readonly #journal: Pick<Journal, "appendAll">;
+  readonly #notices: PendingNotice[];
+
+  /** `notices`: what an earlier life of the session left undelivered. */
+  constructor(journal: Pick<Journal, "appendAll">, notices: readonly NoticeEntry[] = []) {
+    this.#journal = journal;
+    this.#notices = notices.map(({ id, text, source = "" }) => ({ id, task: source, text }));
+  }
+
+  /** Not delivered yet, oldest first. */
+  get notices(): readonly PendingNotice[] {
+    return this.#notices;
+  }
+
+  /** `also`: what is true from the same moment on. */
+  add({ id, task, text }: PendingNotice, also: readonly PlainEntry[] = []): void {
+    const entry: PlainEntry = { kind: "notice", id, text, source: task };
+    this.#journal.appendAll([...also, entry].map((each) => ({ entry: each })));
+    this.#notices.push({ id, task, text });
+  }
+
+  /** Everything that waits, as it enters the context. `entered` is told what did. */
+  tail(entered?: (notice: PendingNotice) => void): Tail {
+    const notices = [...this.#notices];
+    return {
+      blocks: notices.map(({ text }) => ({ type: "text", text })),
+      also: delivering(notices),
+      entered: () => {
+        this.#remove(notices);
+        for (const notice of notices) entered?.(notice);
+      },
+    };
+  }
+
+  /** What this task had to tell was seen in another way, so nobody announces it again. */
+  seen(task: string): void {
+    const notices = this.#notices.filter((notice) => notice.task === task);
+    if (notices.length === 0) return;
+    this.#journal.appendAll(delivering(notices).map((entry) => ({ entry })));
+    this.#remove(notices);
+  }
+
+  #remove(notices: readonly PendingNotice[]): void {
+    for (const notice of notices) {
+      const at = this.#notices.indexOf(notice);
+      if (at >= 0) this.#notices.splice(at, 1);
+    }
+  }
+}
+
+const delivering = (notices: readonly PendingNotice[]): readonly PlainEntry[] =>
+  notices.map(({ id }) => ({ kind: "notice_delivered", id }));
