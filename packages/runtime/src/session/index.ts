@@ -4,5 +4,5 @@ export { ANTHROPIC_URL, type AnthropicOptions, anthropicEngine, type Engine } fr
 export type { EventReader } from "./event-hub.ts";
 export type { Exchange } from "./exchange.ts";
 export { createSession, resumeSession } from "./open.ts";
-export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
+export type { ForkingOptions, Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export type { PromptOptions, Session } from "./session.ts";

@@ -10,7 +10,7 @@ import type { ForkLimits, ForkSettings, TailChoice } from "../fork/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { SpendLimits, TurnLimits } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
-import { builtInTools, type Tool } from "../tools/index.ts";
+import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
 import { stateFolder } from "../trust/index.ts";
 import type { Engine } from "./engine.ts";
 
@@ -114,7 +114,9 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
   const home = options.home ?? homedir();
   const environment = options.environment ?? process.env;
   const cwd = options.cwd ?? process.cwd();
-  const tools = options.tools ?? builtInTools;
+  const off = options.forks === "off" || environment.PREFORK_FORK_SUBAGENT === "0";
+  const given = options.tools ?? builtInTools;
+  const tools = off ? withWaitingAgent(given) : given;
   return {
     ...options,
     home,

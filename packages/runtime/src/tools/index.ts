@@ -1,5 +1,6 @@
 /** What tools are, the ones that every session has, and what they need from it. */
 
+export { withWaitingAgent } from "./agent.ts";
 export { builtInTools } from "./built-in.ts";
 export { type Keeping, type KeepStream, type KeptFile, keepIn } from "./keep.ts";
 export { type Freshness, type LineRange, ReadState, type SeenFile } from "./read-state.ts";

@@ -60,7 +60,7 @@ const check = (tool: Tool, input: RawJson, schema: JsonObject): Checked => {
   if (read.kind !== "object") return { ok: false, reason: `the input is ${notAnObject(read)}` };
   const args = Object.fromEntries(read.fields) as JsonObject;
   const parsed = tool.input.safeParse(args);
-  const reason = wrongInput({ schema, args, issues: parsed.error?.issues ?? [] });
+  const reason = wrongInput({ schema, args, issues: parsed.error?.issues ?? [], refuses: tool.refuses ?? {} });
   if (reason !== undefined) return { ok: false, reason };
   return { ok: true, input: parsed.data, args };
 };

@@ -11,10 +11,12 @@ type Question = {
   readonly schema: JsonObject;
   readonly args: JsonObject;
   readonly issues: readonly core.$ZodIssue[];
+  /** What is said of arguments that are often given and never taken. */
+  readonly refuses: Readonly<Record<string, string>>;
 };
 
 /** Undefined where nothing is wrong. */
-export const wrongInput = ({ schema, args, issues }: Question): string | undefined => {
+export const wrongInput = ({ schema, args, issues, refuses }: Question): string | undefined => {
   const known = namesOf(schema);
   const given = Object.keys(args);
   const free = known.filter((name) => !given.includes(name));
@@ -24,7 +26,11 @@ export const wrongInput = ({ schema, args, issues }: Question): string | undefin
     (code === "unrecognized_keys" && key === undefined) ||
     (code === "invalid_type" && [...meant.values()].includes(String(key)));
   const reasons = [
-    ...unknown.map((key) => unknownKey(key, meant.get(key), known)),
+    ...unknown.map((key) =>
+      Object.hasOwn(refuses, key)
+        ? `${quoted(key)} is no argument of it: ${refuses[key]}`
+        : unknownKey(key, meant.get(key), known),
+    ),
     ...issues.filter((issue) => !isTold(issue)).map((issue) => describe(issue, args)),
   ];
   return reasons.length === 0 ? undefined : [...new Set(reasons)].slice(0, MOST).join("; ");

@@ -5,7 +5,7 @@ import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import { contentTokens } from "@prefork/wire/simulator";
 import * as z from "zod";
 import { readArguments } from "../../src/guard/index.ts";
-import { builtInTools, createRegistry, defineTool, type Tool } from "../../src/tools/index.ts";
+import { builtInTools, createRegistry, defineTool, type Tool, withWaitingAgent } from "../../src/tools/index.ts";
 import { registry } from "./bench-of-tools.ts";
 
 const tool = (name: string, input: z.ZodType = z.strictObject({})): Tool =>
@@ -182,4 +182,19 @@ test("guard and registry take the same arguments of every built-in tool", () => 
           assert.match(reason(name, { ...args, [key]: "x" }), new RegExp(`^"${key}" is no argument`));
     }
   }
+});
+
+test("what would cost a fork its parent's cache is refused with the reason, and waiting calls take run_in_background", () => {
+  const asked = { description: "a", prompt: "b" };
+  for (const key of ["model", "effort", "tools"])
+    assert.match(
+      reason("Agent", { ...asked, [key]: "x" }),
+      new RegExp(`^"${key}" is no argument of it: a fork shares`),
+    );
+  assert.match(reason("Agent", { ...asked, run_in_background: true }), /reports by a task notification; leave it out/);
+  const waiting = createRegistry(withWaitingAgent(builtInTools));
+  const tool = waiting.find("Agent");
+  assert.ok(tool);
+  assert.ok(waiting.check(tool, JSON.stringify({ ...asked, run_in_background: true })).ok);
+  assert.ok(!waiting.check(tool, JSON.stringify({ ...asked, model: "x" })).ok);
 });
