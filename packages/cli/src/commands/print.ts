@@ -29,6 +29,8 @@ import {
 type PrintFlags = SessionFlags &
   EngineFlags &
   ResumeFlags & {
+    readonly forks: boolean;
+    readonly wait: boolean;
     readonly outputFormat: OutputFormat;
     readonly inputFormat: "text" | "stream-json";
   };
@@ -54,6 +56,8 @@ export const printCommand = (io: Io): Command =>
     .option("--max-turns <n>", "stop after this many turns")
     .option("--max-budget-usd <amount>", "stop before a request could cost more than this in all")
     .option("--timeout <seconds>", "stop after this time")
+    .option("--no-forks", "the agent starts no forks; an agent it starts knows only its prompt")
+    .option("--no-wait", "end when the answer is there; agents that still run are ended")
     .option("--cwd <dir>", "folder to work in")
     .option("--add-dir <dir>", "another folder that counts as part of the workspace; may be given again", gather)
     .option("--append-system-prompt <text>", "more for the system prompt")
@@ -80,6 +84,7 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   const options = optionsOf(plan, {
     engine: opened.engine,
     environment: io.env,
+    ...(flags.forks ? {} : { forks: "off" }),
     ...(flags.model === undefined ? {} : { model: flags.model }),
   });
   await using session = await openSession(id, options);
@@ -90,7 +95,7 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   let code = 0;
   for await (const prompt of prompts) {
     const begun = performance.now();
-    const exchange = session.prompt(prompt, { signal: io.signal });
+    const exchange = session.prompt(prompt, { signal: io.signal, tasks: flags.wait ? "wait" : "leave" });
     for await (const event of exchange) printer.event(event);
     const result = await exchange.result();
     const { id: sessionId, model, engine } = session;
@@ -114,7 +119,7 @@ const promptsFor = async (
   return streamedPrompts(io.input());
 };
 
-type Around = Pick<SessionOptions, "engine" | "model" | "environment">;
+type Around = Pick<SessionOptions, "engine" | "model" | "environment" | "forks">;
 
 const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
   const { cwd, home, state, directories, policy, stated, limits, appendSystemPrompt } = plan;

@@ -4,6 +4,7 @@
  *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
 
 import type { Rule } from "./rules.ts";
+import type { ForkRules } from "./settings-file.ts";
 
 export type Layer = "user" | "project" | "local" | "command-line";
 export type SandboxMode = "off" | "auto" | "required";
@@ -26,6 +27,7 @@ export type LayerSettings = {
   readonly directories: readonly string[];
   readonly readOnlyPrograms: readonly ReadOnlyProgram[];
   readonly sandbox?: SandboxMode;
+  readonly forks?: ForkRules;
   /** What the file says that its layer may not decide, and that is left out. */
   readonly notices: readonly string[];
 };
@@ -39,6 +41,8 @@ export type Policy = {
   readonly directories: readonly string[];
   readonly readOnlyPrograms: readonly ReadOnlyProgram[];
   readonly sandbox: SandboxMode;
+  /** How agents may be started; what is not said is left to the session. */
+  readonly forks: ForkRules;
   readonly notices: readonly string[];
 };
 
@@ -68,8 +72,36 @@ export const mergeLayers = (layers: readonly LayerSettings[]): Policy => {
     directories: own.flatMap(({ directories }) => directories),
     readOnlyPrograms: own.flatMap(({ readOnlyPrograms }) => readOnlyPrograms),
     sandbox: demanded.reduce(stricter, chosen(({ sandbox }) => sandbox) ?? "auto"),
+    forks: forkRules(layers),
     notices: layers.flatMap(({ notices }) => notices),
   };
 };
+
+/** What the user and the command line say comes first, so that a project's tightening holds for both. */
+const RANK: readonly Layer[] = ["user", "command-line", "project", "local"];
+
+const forkRules = (layers: readonly LayerSettings[]): ForkRules => {
+  let rules: ForkRules = {};
+  for (const { layer, forks = {} } of layers.toSorted((a, b) => RANK.indexOf(a.layer) - RANK.indexOf(b.layer)))
+    rules = mayLoosen(layer) ? { ...rules, ...forks } : tightened(rules, forks);
+  return rules;
+};
+
+const LOWERED = ["atOnce", "perFamily", "perSession", "maxTurns", "maxBudgetUsd", "maxFamilyBudgetUsd"] as const;
+
+/** Fields of `forks` by which a project can tighten. */
+export const TIGHTENING: readonly string[] = ["enabled", "explicit", ...LOWERED];
+
+const tightened = (before: ForkRules, given: ForkRules): ForkRules => ({
+  ...before,
+  ...(given.enabled === false ? { enabled: false } : {}),
+  ...(given.explicit === true ? { explicit: true } : {}),
+  ...Object.fromEntries(
+    LOWERED.flatMap((field) => {
+      const value = given[field];
+      return value === undefined ? [] : [[field, Math.min(value, before[field] ?? value)]];
+    }),
+  ),
+});
 
 const isGiven = <T>(value: T | undefined): value is T => value !== undefined;

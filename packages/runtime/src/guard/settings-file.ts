@@ -40,9 +40,50 @@ const permissions = z.strictObject({
     .describe("Programs of your own that only read. Only in your own settings"),
 });
 
+const count = z.int().min(1);
+
+const forks = z.strictObject({
+  enabled: z.boolean().exactOptional().describe("May agents fork? A project can only switch it off"),
+  explicit: z
+    .boolean()
+    .exactOptional()
+    .describe('An Agent call must say subagent_type "fork" to get one. A project can only demand it'),
+  inFlight: z
+    .enum(["keep", "trim"])
+    .exactOptional()
+    .describe("trim: children do not see the turn that started them; cheaper for many. Only in your own settings"),
+  placeholders: z
+    .enum(["forks", "all"])
+    .exactOptional()
+    .describe("all: children see a constant in place of every result of that turn. Only in your own settings"),
+  atOnce: count.exactOptional().describe("How many run at once; further ones wait. A project can only lower it"),
+  perFamily: count.exactOptional().describe("How many one turn may start. A project can only lower it"),
+  perSession: count.exactOptional().describe("How many a session may start. A project can only lower it"),
+  maxTurns: count.exactOptional().describe("Turns of one fork. A project can only lower it"),
+  maxBudgetUsd: z.number().positive().exactOptional().describe("What one fork may cost. A project can only lower it"),
+  maxFamilyBudgetUsd: z
+    .number()
+    .positive()
+    .exactOptional()
+    .describe("What all that one turn starts may cost together. A project can only lower it"),
+  keepAlive: z
+    .boolean()
+    .exactOptional()
+    .describe("Hold the parent's cache entry while it waits for its children. Only in your own settings"),
+  wake: z
+    .enum(["family", "each"])
+    .exactOptional()
+    .describe("When an idle agent hears of its tasks. Only in your own settings"),
+  interrupted: z
+    .enum(["report", "resume"])
+    .exactOptional()
+    .describe("What becomes of forks that a crash left behind. Only in your own settings"),
+});
+
 export const settingsFile = z.strictObject({
   $schema: z.string().exactOptional(),
   permissions: permissions.exactOptional(),
+  forks: forks.exactOptional(),
   sandbox: z
     .strictObject({
       mode: z
@@ -57,6 +98,7 @@ export const settingsFile = z.strictObject({
 
 export type SettingsFile = z.infer<typeof settingsFile>;
 export type PermissionSettings = z.infer<typeof permissions>;
+export type ForkRules = z.infer<typeof forks>;
 
 /** The JSON Schema as it is published with the package. */
 export const settingsJsonSchema = (): string => {

@@ -8,9 +8,9 @@ import { z } from "zod";
 import { judgePath } from "../paths/index.ts";
 import { nearest } from "./nearest.ts";
 import type { PathPlace } from "./path-rules.ts";
-import { type Layer, type LayerSettings, type Mode, mayLoosen } from "./policy.ts";
+import { type Layer, type LayerSettings, type Mode, mayLoosen, TIGHTENING } from "./policy.ts";
 import { failingExample, parseRule, type Rule, type RuleExamples, type RuleList } from "./rules.ts";
-import { type PermissionSettings, type SettingsFile, settingsFile } from "./settings-file.ts";
+import { type ForkRules, type PermissionSettings, type SettingsFile, settingsFile } from "./settings-file.ts";
 import { isTooBroad } from "./suggest.ts";
 
 export type SettingsSource = PathPlace & {
@@ -169,7 +169,7 @@ type LayerReading = { readonly settings: LayerSettings; readonly complaints: rea
 
 const LISTS: readonly RuleList[] = ["allow", "ask", "deny"];
 
-const readLayer = ({ permissions = {}, sandbox }: SettingsFile, source: SettingsSource): LayerReading => {
+const readLayer = ({ permissions = {}, forks, sandbox }: SettingsFile, source: SettingsSource): LayerReading => {
   const complaints: Complaint[] = [];
   const rules = LISTS.flatMap((list) => readRules(permissions[list] ?? [], { list, source, complaints }));
   const directories = (permissions.additionalDirectories ?? []).flatMap((text, index) => {
@@ -184,7 +184,7 @@ const readLayer = ({ permissions = {}, sandbox }: SettingsFile, source: Settings
     const message = `${name} runs or changes other things, so it is never read-only`;
     complaints.push({ path: ["permissions", "readOnlyPrograms", index], message });
   });
-  const refused = refusedFields(permissions, source);
+  const refused = [...refusedFields(permissions, source), ...refusedForks(forks ?? {}, source)];
   const free = mayLoosen(source.layer);
   const settings: LayerSettings = {
     layer: source.layer,
@@ -193,6 +193,7 @@ const readLayer = ({ permissions = {}, sandbox }: SettingsFile, source: Settings
     directories: free ? directories : [],
     readOnlyPrograms: free ? programs : [],
     ...(sandbox?.mode !== undefined ? { sandbox: sandbox.mode } : {}),
+    ...(forks === undefined ? {} : { forks }),
     notices: refused.map(
       (field) => `${source.name}: ${field}: only your own settings and the command line may say this; left out`,
     ),
@@ -205,6 +206,14 @@ const refusedFields = (permissions: PermissionSettings, { layer }: SettingsSourc
   const fields = ["allow", "mode", "additionalDirectories", "readOnlyPrograms"] as const;
   return fields.filter((field) => permissions[field] !== undefined).map((field) => `permissions.${field}`);
 };
+
+/** A project that says more than it may is told so, also where it would loosen. */
+const refusedForks = (forks: ForkRules, { layer }: SettingsSource): readonly string[] =>
+  mayLoosen(layer)
+    ? []
+    : Object.entries(forks)
+        .filter(([field, value]) => !TIGHTENING.includes(field) || (field === "enabled" ? value : value === false))
+        .map(([field]) => `forks.${field}`);
 
 type RuleEntries = NonNullable<PermissionSettings["allow"]>;
 type RulesInto = { readonly list: RuleList; readonly source: SettingsSource; readonly complaints: Complaint[] };

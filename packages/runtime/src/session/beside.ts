@@ -20,7 +20,8 @@ import { Inbox, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import { Children } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
-import { type FilledOptions, forkSettings } from "./options.ts";
+import { forkSettings } from "./forking.ts";
+import type { FilledOptions } from "./options.ts";
 
 export type BesideParts = {
   readonly options: FilledOptions;
@@ -117,7 +118,7 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): 
   const { permissions, environment } = options;
   const { line } = parent();
   return forkAllowed({
-    flag: options.forks !== "off" && environment.PREFORK_FORK_SUBAGENT !== "0",
+    flag: options.forks !== "off",
     coordinator: false,
     interactive: permissions.ask !== undefined,
     policyStated: permissions.stated,

@@ -3,6 +3,7 @@
 export { ANTHROPIC_URL, type AnthropicOptions, anthropicEngine, type Engine } from "./engine.ts";
 export type { EventReader } from "./event-hub.ts";
 export type { Exchange } from "./exchange.ts";
+export type { ForkingOptions } from "./forking.ts";
 export { createSession, resumeSession } from "./open.ts";
-export type { ForkingOptions, Permissions, SessionLimits, SessionOptions } from "./options.ts";
+export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export type { PromptOptions, Session } from "./session.ts";

@@ -16,7 +16,7 @@ import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
 import { makeAgent, PRODUCT } from "./make-agent.ts";
-import { type FilledOptions, forkSettings, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
+import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
@@ -72,7 +72,7 @@ const closingOnFailure = async (journal: JournalWriter, open: () => Promise<Sess
 /** Rendered once: what stands here is sent with every request of the epoch. */
 const headOf = (options: FilledOptions, { specs }: Registry): Head => {
   const { model, settings, appendSystemPrompt: append } = options;
-  const forks = !forkSettings(options).waits;
+  const forks = options.forks !== "off";
   return {
     model,
     tools: specs,

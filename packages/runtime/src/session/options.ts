@@ -6,13 +6,13 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { InputError, type KeySettings, type Ttl } from "@prefork/wire";
-import type { ForkLimits, ForkSettings, TailChoice } from "../fork/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { SpendLimits, TurnLimits } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
 import { stateFolder } from "../trust/index.ts";
 import type { Engine } from "./engine.ts";
+import { type ForkingOptions, forkingOf } from "./forking.ts";
 
 export type Permissions = {
   /** Rules of all layers as one. Default: made of `allow` and `deny`. */
@@ -63,27 +63,6 @@ export type SessionOptions = {
   readonly mostTasks?: number; // at once, further ones wait for a place; default: 20
 };
 
-/** How agents are started, and how far they may go. */
-export type ForkingOptions = TailChoice & {
-  /** An Agent call must say "fork" to get one. Default: false. */
-  readonly isExplicit?: boolean;
-  readonly mostPerFamily?: number; // started in one turn; default: 50
-  readonly mostPerSession?: number; // default: 1,000
-  /** Of one fork. */
-  readonly fork?: ForkLimits;
-  /** Of all that are started in one turn. */
-  readonly family?: SpendLimits;
-  /** How long other calls of a turn may hold its forks up. Default: 10,000. */
-  readonly otherToolsMs?: number;
-  readonly wake?: "family" | "each"; // when an idle parent hears of its tasks; default: family
-  /** Hold the parent's cache entry while its children work and it waits. Default: true. */
-  readonly keepAlive?: boolean;
-  /** Where calls wait for their agents: after this they no longer do. Default: PREFORK_AUTO_BACKGROUND_MS, or never. */
-  readonly autoBackgroundMs?: number;
-  /** What becomes of tasks that an earlier life of the session left running. Default: they are told as interrupted. */
-  readonly interrupted?: "report" | "resume";
-};
-
 type Filled =
   | "cwd"
   | "directories"
@@ -114,11 +93,15 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
   const home = options.home ?? homedir();
   const environment = options.environment ?? process.env;
   const cwd = options.cwd ?? process.cwd();
-  const off = options.forks === "off" || environment.PREFORK_FORK_SUBAGENT === "0";
+  const rules = options.permissions?.policy?.forks ?? {};
+  const off = options.forks === "off" || rules.enabled === false || environment.PREFORK_FORK_SUBAGENT === "0";
   const given = options.tools ?? builtInTools;
   const tools = off ? withWaitingAgent(given) : given;
   return {
     ...options,
+    forks: off ? "off" : "on",
+    forking: forkingOf(rules, options.forking ?? {}),
+    ...(rules.atOnce === undefined ? {} : { mostTasks: Math.min(options.mostTasks ?? rules.atOnce, rules.atOnce) }),
     home,
     environment,
     cwd,
@@ -137,27 +120,6 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     ids: options.ids ?? {
       next: (kind) => (kind === "run" ? randomUUID() : `${kind}-${randomBytes(5).toString("hex")}`),
     },
-  };
-};
-
-const AUTO_BACKGROUND_MS = 120_000;
-
-export const forkSettings = ({ forks, forking = {}, environment }: FilledOptions): ForkSettings => {
-  const { PREFORK_FORK_SUBAGENT: flag, PREFORK_AUTO_BACKGROUND_MS: auto } = environment;
-  const autoMs = auto === undefined || auto === "" || auto === "0" ? 0 : Number(auto);
-  return {
-    isExplicit: forking.isExplicit ?? false,
-    waits: forks === "off" || flag === "0",
-    autoBackgroundMs:
-      forking.autoBackgroundMs ??
-      (Number.isFinite(autoMs) && autoMs > 1 ? autoMs : autoMs === 0 ? 0 : AUTO_BACKGROUND_MS),
-    tail: { inFlight: forking.inFlight ?? "keep", placeholders: forking.placeholders ?? "forks" },
-    mostPerFamily: forking.mostPerFamily ?? 50,
-    mostPerSession: forking.mostPerSession ?? 1_000,
-    fork: forking.fork ?? {},
-    family: forking.family ?? {},
-    otherToolsMs: forking.otherToolsMs ?? 10_000,
-    wake: forking.wake ?? "family",
   };
 };
 

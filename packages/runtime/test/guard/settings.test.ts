@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { type Layer, mergeLayers } from "../../src/guard/policy.ts";
+import { type Layer, type LayerSettings, mergeLayers } from "../../src/guard/policy.ts";
 import { describeProblem, parseSettings, settingsOfFlags } from "../../src/guard/settings.ts";
 import { settingsJsonSchema } from "../../src/guard/settings-file.ts";
 import { HOME, place, ROOT } from "./policies.ts";
@@ -108,4 +108,21 @@ test("the command line is said after the user's file, and alone can say bypass",
     assert.equal(policy.sandbox, "off");
   }
   assert.match(settingsOfFlags({ deny: ["Bsh"] }, place) as string, /did you mean Bash/);
+});
+
+test("a project can make forks rarer and cheaper, and nothing else of them", () => {
+  const says = (layer: Layer, forks: object): LayerSettings => {
+    const reading = read(JSON.stringify({ forks }), layer);
+    assert.ok(reading.kind === "settings", JSON.stringify(reading));
+    return reading.settings;
+  };
+  const user = says("user", { atOnce: 8, maxBudgetUsd: 2, inFlight: "trim", explicit: false });
+  const project = says("project", { atOnce: 20, maxBudgetUsd: 1, explicit: true, enabled: true, placeholders: "all" });
+  const { forks, notices } = mergeLayers([project, user]);
+  assert.deepEqual(forks, { atOnce: 8, maxBudgetUsd: 1, inFlight: "trim", explicit: true });
+  assert.deepEqual(
+    notices.map((notice) => notice.split(": ")[1]),
+    ["forks.enabled", "forks.placeholders"],
+  );
+  assert.deepEqual(mergeLayers([user, says("local", { enabled: false })]).forks.enabled, false);
 });

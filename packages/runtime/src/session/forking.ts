@@ -1,0 +1,87 @@
+/** How agents are started in a session, and how far they may go: as a program says it, and as the settings bound it.
+ *  Invariant: a limit holds from both sides, the lower one counts; everything that is not said is filled here.
+ *  Elsewhere: what the settings say (../guard), what is done with it (../fork). */
+
+import type { ForkLimits, ForkSettings, TailChoice } from "../fork/index.ts";
+import type { ForkRules } from "../guard/index.ts";
+import type { SpendLimits } from "../loop/index.ts";
+
+export type ForkingOptions = TailChoice & {
+  /** An Agent call must say "fork" to get one. Default: false. */
+  readonly isExplicit?: boolean;
+  readonly mostPerFamily?: number; // started in one turn; default: 50
+  readonly mostPerSession?: number; // default: 1,000
+  /** Of one fork. */
+  readonly fork?: ForkLimits;
+  /** Of all that are started in one turn. */
+  readonly family?: SpendLimits;
+  /** How long other calls of a turn may hold its forks up. Default: 10,000. */
+  readonly otherToolsMs?: number;
+  readonly wake?: "family" | "each"; // when an idle parent hears of its tasks; default: family
+  /** Hold the parent's cache entry while its children work and it waits. Default: true. */
+  readonly keepAlive?: boolean;
+  /** Where calls wait for their agents: after this they no longer do. Default: PREFORK_AUTO_BACKGROUND_MS, or never. */
+  readonly autoBackgroundMs?: number;
+  /** What becomes of tasks that an earlier life of the session left running. Default: they are told as interrupted. */
+  readonly interrupted?: "report" | "resume";
+};
+
+type Numbers = Readonly<Record<string, number | undefined>>;
+
+const least = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
+
+const said = (values: Readonly<Record<string, unknown>>): object =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+
+/** What the settings say, under what the program says. */
+export const forkingOf = (rules: ForkRules, given: ForkingOptions): ForkingOptions => {
+  const { inFlight, placeholders, keepAlive, wake, interrupted } = rules;
+  const counts: Numbers = {
+    mostPerFamily: least(rules.perFamily, given.mostPerFamily),
+    mostPerSession: least(rules.perSession, given.mostPerSession),
+  };
+  const each: Numbers = {
+    turns: least(rules.maxTurns, given.fork?.turns),
+    usd: least(rules.maxBudgetUsd, given.fork?.usd),
+  };
+  const all: Numbers = { usd: least(rules.maxFamilyBudgetUsd, given.family?.usd) };
+  return {
+    ...said({ inFlight, placeholders, keepAlive, wake, interrupted }),
+    ...given,
+    ...said(counts),
+    isExplicit: rules.explicit === true || given.isExplicit === true,
+    fork: { ...given.fork, ...said(each) },
+    family: { ...given.family, ...said(all) },
+  };
+};
+
+/** Where it is switched on without a time. */
+const AUTO_BACKGROUND_MS = 120_000;
+
+const autoBackground = (said: string | undefined): number => {
+  if (said === undefined || said === "" || said === "0" || said === "false") return 0;
+  const ms = Number(said);
+  return Number.isFinite(ms) && ms > 1 ? ms : AUTO_BACKGROUND_MS;
+};
+
+export const forkSettings = ({
+  forks,
+  forking = {},
+  environment,
+}: {
+  readonly forks?: "on" | "off";
+  readonly forking?: ForkingOptions;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}): ForkSettings => ({
+  isExplicit: forking.isExplicit ?? false,
+  waits: forks === "off",
+  autoBackgroundMs: forking.autoBackgroundMs ?? autoBackground(environment.PREFORK_AUTO_BACKGROUND_MS),
+  tail: { inFlight: forking.inFlight ?? "keep", placeholders: forking.placeholders ?? "forks" },
+  mostPerFamily: forking.mostPerFamily ?? 50,
+  mostPerSession: forking.mostPerSession ?? 1_000,
+  fork: forking.fork ?? {},
+  family: forking.family ?? {},
+  otherToolsMs: forking.otherToolsMs ?? 10_000,
+  wake: forking.wake ?? "family",
+});
