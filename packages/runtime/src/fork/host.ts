@@ -164,7 +164,7 @@ export class ForkHost {
     id: string,
     how: { readonly message?: string } & Pick<ForkOptions, "filter"> = {},
   ): Promise<string | undefined> {
-    const { table, runs, settings } = this.#options;
+    const { table, runs, inbox, settings } = this.#options;
     const task = table.find(id);
     if (!task || !isEnded(task)) return task ? `it is ${stateWords(task)}` : "there is no such task";
     const plan = planOf(task.plan);
@@ -176,6 +176,7 @@ export class ForkHost {
       return "it has reported; send it a message that says what else to do";
     const again = { ...plan, runId: this.#options.ids.next("run") };
     if (!table.step(id, { type: "woken" })) return `it is ${stateWords(task)}`;
+    inbox.seen(id); // what was not told yet of its former end is no longer true
     const account = new Account(plan.limits, {
       above: new Account(settings.family, { above: this.#options.account() }),
     });

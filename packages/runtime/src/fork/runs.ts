@@ -23,6 +23,8 @@ export type RunsOptions = {
   readonly atOnce: number;
   /** The agent that starts them. */
   readonly parent: string;
+  /** Told when the first begins and when the last has ended. */
+  readonly busy?: (isBusy: boolean) => void;
 };
 
 export class Runs {
@@ -69,6 +71,7 @@ export class Runs {
   async start(starts: readonly RunStart[]): Promise<readonly (string | undefined)[]> {
     const { clock } = this.#options;
     const added = starts.map((start) => new Running(start, { clock, above: this.#above }));
+    if (added.length > 0 && this.#all.size === 0) this.#options.busy?.(true);
     for (const running of added) {
       this.#all.set(running.id, running);
       this.#queue.push(running);
@@ -209,6 +212,7 @@ export class Runs {
     }
     const { turns, usage, usd } = result;
     this.#all.delete(running.id);
+    if (this.#all.size === 0) this.#options.busy?.(false);
     this.#taken -= 1;
     emit({ type: "task_ended", taskId: plan.task, end, turns, usage, usd }, plan.agentId ?? plan.task);
     running.ended.resolve(outcome);

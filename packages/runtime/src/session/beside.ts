@@ -3,6 +3,7 @@
  *  is resumed or told as interrupted before anything else happens.
  *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
 
+import { dirname } from "node:path";
 import { CHILD_PROTOCOL, type Client, type Message, modelFacts, noUsage } from "@prefork/wire";
 import type { Agent, AgentSettings } from "../agent/index.ts";
 import {
@@ -22,6 +23,7 @@ import { Children } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
 import { forkSettings } from "./forking.ts";
 import type { FilledOptions } from "./options.ts";
+import { Requests } from "./requests.ts";
 
 export type BesideParts = {
   readonly options: FilledOptions;
@@ -65,7 +67,9 @@ export const composeBeside = (parts: BesideParts): Beside => {
   const runs = new Runs({
     ...{ table, clock, atOnce: options.mostTasks ?? 20, parent: "main" },
     emit: (event, agent) => hub.emit(event, agent),
+    busy: (isBusy) => requests.watch(isBusy),
   });
+  const requests = new Requests(dirname(journal.outputs.path), (task) => runs.find(task)?.stop());
   const children = new Children({
     ...{ options, store: storeOf(options), journal, client, registry, settings, questions, parent },
     protocol: line.state.protocol,

@@ -6,4 +6,5 @@ export type { Exchange } from "./exchange.ts";
 export type { ForkingOptions } from "./forking.ts";
 export { createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
+export { requestStop } from "./requests.ts";
 export type { PromptOptions, Session } from "./session.ts";
