@@ -167,10 +167,11 @@ const wordsFor = (plan: ForkPlan, { prefix, held }: Words): readonly Entering[] 
   const own: readonly Block[] =
     first === undefined ? [...reminded, text(directiveText(directive, protocol))] : [...reminded, ...userBlocks(first)];
   const later: readonly Message[] = first?.role === "assistant" ? messages : rest;
-  if (held) return [blocks([inside(held, own), ...own.filter(({ type }) => type !== "text")]), ...later.map(entire)];
-  if (own.length === 0) return later.map(entire);
+  const said = held ? [inside(held, own), ...own.filter(({ type }) => type !== "text")] : own;
+  if (said.length === 0) return later.map(entire);
+  // A turn with one call shares no result, so the message that holds it begins here.
   const opening: Entering =
-    prefix.tip?.role === "user" ? blocks(own) : { kind: "message", message: { role: "user", content: own } };
+    prefix.tip?.role === "user" ? blocks(said) : { kind: "message", message: { role: "user", content: said } };
   return [opening, ...later.map(entire)];
 };
 

@@ -78,7 +78,7 @@ export class ForkHost {
 
   /** An exchange begins: aborting this ends every task that is started from now on. What a turn before it asked for and
    *  never came to start, because the journal failed under it, is told as failed. */
-  under(signal: AbortSignal): void {
+  under(signal: AbortSignal | undefined): void {
     this.#options.runs.under(signal);
     for (const { task } of this.#asked.splice(0)) {
       const { end, result } = notRun("failed", "the turn that asked for it did not come to its end");
@@ -213,7 +213,8 @@ export class ForkHost {
     const plans = list.map((options) => planFor(options, this.#names(), settings));
     const [first] = plans;
     if (!first) return [];
-    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list };
+    const family = this.#familyAccount();
+    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family };
     const { starts } = this.#forkStarts(plans, forking);
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
     const begun = runs.start(starts.map((start) => ({ ...start, notifies: false })));
@@ -288,7 +289,10 @@ export class ForkHost {
     return { plan, open: (told) => this.#options.openAgent({ plan, account, told }) };
   }
 
-  #forkStarts(plans: readonly ForkPlan[], { parent, held, parentFollows, options }: Forking): ForkStarts {
+  #forkStarts(
+    plans: readonly ForkPlan[],
+    { parent, held, parentFollows, options, family: above }: Forking,
+  ): ForkStarts {
     const { clock, around, emit, openFork } = this.#options;
     const [first] = plans;
     if (!first) return NO_FORKS;
@@ -298,7 +302,6 @@ export class ForkHost {
       ...around(parent.head.model),
     });
     emit({ type: "family_launched", family: first.task, forks: plans.length, reason: grown.reason });
-    const above = this.#familyAccount();
     const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
       const { filter, signal, onMessage } = options[place] ?? {};
       const account = new Account(plan.limits, { above });
@@ -324,15 +327,15 @@ export class ForkHost {
     const forks = plans.filter(({ agentType }) => agentType === "fork");
     const others = plans.filter(({ agentType }) => agentType !== "fork");
     const problems = new Map<string, string>();
+    const family = this.#familyAccount();
     let { starts, next } = NO_FORKS;
     try {
-      const forking = { parent: line.state, held, parentFollows: true, options: [] };
+      const forking = { parent: line.state, held, parentFollows: true, options: [], family };
       ({ starts, next } = this.#forkStarts(forks, forking));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
     }
-    const family = this.#familyAccount();
     const all = [...starts, ...others.map((plan) => this.#agentStart(plan, family))];
     const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
     begun.forEach((problem, at) => {
@@ -446,6 +449,8 @@ type Forking = {
   readonly held: ToolResultBlock | undefined;
   readonly parentFollows: boolean;
   readonly options: readonly ForkOptions[];
+  /** What all of them take from. */
+  readonly family: Account;
 };
 
 const taskText = (task: Task): string => {

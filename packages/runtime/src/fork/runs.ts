@@ -41,7 +41,7 @@ export class Runs {
   }
 
   /** Aborting this ends everything that is started from now on. */
-  under(signal: AbortSignal): void {
+  under(signal: AbortSignal | undefined): void {
     this.#above = signal;
   }
 

@@ -33,6 +33,8 @@ export class Account {
   readonly #above: Account | undefined;
   #spent: Spent;
   #held: Hold = { usd: 0, tokens: 0 };
+  /** Those who wait until something that is held is free again. */
+  #waiting: (() => void)[] = [];
 
   constructor(limits: SpendLimits = {}, options: { readonly spent?: Spent; readonly above?: Account } = {}) {
     this.#limits = limits;
@@ -54,6 +56,35 @@ export class Account {
     };
   }
 
+  /** What could be held if no request were in flight. */
+  get unspent(): Hold {
+    const { usd = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY } = this.#limits;
+    const above = this.#above?.unspent ?? { usd: Number.POSITIVE_INFINITY, tokens: Number.POSITIVE_INFINITY };
+    return {
+      usd: Math.min(usd - this.#spent.usd, above.usd),
+      tokens: Math.min(tokens - tokensOf(this.#spent.usage), above.tokens),
+    };
+  }
+
+  /** Resolves when a request has been settled, here or above, or on `signal`. */
+  freed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const top = this.#top();
+      const done = (): void => {
+        top.#waiting = top.#waiting.filter((waiter) => waiter !== done);
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      top.#waiting.push(done);
+      signal.addEventListener("abort", done, { once: true });
+      if (signal.aborted) done();
+    });
+  }
+
+  #top(): Account {
+    return this.#above ? this.#above.#top() : this;
+  }
+
   /** Is money limited, here or above? Then a model without a price cannot be used. */
   get countsMoney(): boolean {
     return this.#limits.usd !== undefined || (this.#above?.countsMoney ?? false);
@@ -73,6 +104,7 @@ export class Account {
     for (let account: Account | undefined = this; account; account = account.#above) {
       account.#spent = { usage: addUsage(account.#spent.usage, used.usage), usd: account.#spent.usd + used.usd };
     }
+    for (const waiter of [...this.#top().#waiting]) waiter();
   }
 
   #add({ usd, tokens }: Hold, sign: 1 | -1): void {
@@ -124,6 +156,27 @@ export const fit = (account: Account, asked: Asked): Fitted => {
   const second = account.hold(held);
   return second ? { ok: false, shortage: second } : { ok: true, maxTokens: shorter.maxTokens, held };
 };
+
+/** The same, but where only requests in flight stand in the way it waits for them: what they hold is mostly given back.
+ *  A shorter answer is asked for only where waiting would not help. */
+export const fitInTime = async (account: Account, asked: Asked, signal: AbortSignal): Promise<Fitted> => {
+  const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
+  for (;;) {
+    const whole = worstCase(asked);
+    const short = account.hold(whole);
+    if (!short) return { ok: true, maxTokens: asked.maxTokens, held: whole };
+    const { unspent, left } = account;
+    const nobodyHolds = left.usd === unspent.usd && left.tokens === unspent.tokens;
+    if (signal.aborted) return { ok: false, shortage: short };
+    if (nobodyHolds || !isWithin(whole, unspent)) {
+      const fitted = fit(account, asked);
+      if (fitted.ok || nobodyHolds || !isWithin(shortest, unspent)) return fitted;
+    }
+    await account.freed(signal);
+  }
+};
+
+const isWithin = (wanted: Hold, left: Hold): boolean => wanted.usd <= left.usd && wanted.tokens <= left.tokens;
 
 /** What a provider last said of this line: its tokens for that many bytes. */
 export type Measured = { readonly bytes: number; readonly tokens: number };

@@ -4,6 +4,7 @@ export {
   Account,
   estimateTokens,
   fit,
+  fitInTime,
   type Hold,
   type Measured,
   type Shortage,

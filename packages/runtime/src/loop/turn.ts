@@ -21,7 +21,7 @@ import {
   type Ttl,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
-import { type Account, estimateTokens, fit, type Shortage, type Spent } from "./account.ts";
+import { type Account, estimateTokens, fitInTime, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
 import type { Lineage, NextRequest } from "./lineage.ts";
 
@@ -48,8 +48,8 @@ export type TurnResult =
 export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
   const { line, account, facts, emit, now } = around;
   const promptTokens = estimateTokens(line.prefix.byteLength, line.state.measured);
-  const fitted = fit(account, { promptTokens, maxTokens: around.maxTokens, facts });
-  if (!fitted.ok) return { kind: "short", shortage: fitted.shortage };
+  const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts }, signal);
+  if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
   const { maxTokens, held } = fitted;
   const planned = line.takePlan();
   const markers =

@@ -212,6 +212,7 @@ export class Session implements AsyncDisposable {
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
     host.under(tasks === "wait" ? all : AbortSignal.any(lasting));
     const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
+    host.under(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
     try {
       journal.append({ kind: "exchange_ended", reason: end, facts: { turns } });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { modelFacts, noUsage, type Usage } from "@prefork/wire";
 import fc from "fast-check";
-import { Account, estimateTokens, fit, type Hold, worstCase } from "../../src/loop/index.ts";
+import { Account, estimateTokens, fit, fitInTime, type Hold, worstCase } from "../../src/loop/index.ts";
 
 /** 2 dollars a million in, 10 out; a write of five minutes costs a quarter more. */
 const sonnet = modelFacts("claude-sonnet-5");
@@ -145,4 +145,32 @@ test("tokens are estimated high, and from what the provider last said where it h
   assert.equal(estimateTokens(3_001), 1_001);
   assert.equal(estimateTokens(9_000, { bytes: 6_000, tokens: 1_500 }), 2_500);
   assert.equal(estimateTokens(3_000, { bytes: 6_000, tokens: 1_500 }), 1_000);
+});
+
+test("a request that only others in flight keep from fitting waits for them, and asks for no shorter answer", async () => {
+  const above = new Account({ tokens: 30_000 });
+  const [one, other] = [new Account({}, { above }), new Account({}, { above })];
+  const { signal } = new AbortController();
+  const first = await fitInTime(one, asked(10_000, 8_000), signal);
+  assert.ok(first.ok);
+  let isWaiting = true;
+  const second = fitInTime(other, asked(10_000, 8_000), signal).finally(() => {
+    isWaiting = false;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(isWaiting, true);
+  one.settle(first.held, { usage: used(10_000, 500), usd: 0 });
+  assert.deepEqual(await second, { ok: true, maxTokens: 8_000, held: worstCase(asked(10_000, 8_000)) });
+});
+
+test("where waiting would not help, the answer is shortened or the request refused at once; an abort ends the wait", async () => {
+  const account = new Account({ tokens: 20_000 });
+  const stop = new AbortController();
+  const shorter = await fitInTime(account, asked(10_000, 16_000), stop.signal);
+  assert.deepEqual([shorter.ok, shorter.ok && shorter.maxTokens], [true, 10_000]);
+  const tooMuch = await fitInTime(account, asked(40_000, 16_000), stop.signal);
+  assert.deepEqual(tooMuch, { ok: false, shortage: { limit: "tokens", needed: 56_000, left: 0 } });
+  const waiting = fitInTime(account, asked(1_000, 2_000), stop.signal);
+  stop.abort();
+  assert.deepEqual(await waiting, { ok: false, shortage: { limit: "tokens", needed: 3_000, left: 0 } });
 });
