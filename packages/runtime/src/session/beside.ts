@@ -16,10 +16,10 @@ import {
   SnapshotSlot,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
-import { estimateTokens, type Lineage } from "../loop/index.ts";
+import { type Account, estimateTokens, type Lineage } from "../loop/index.ts";
 import { Inbox, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
-import { Children } from "./children.ts";
+import { Children, type LeftBehind } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
 import { forkSettings } from "./forking.ts";
 import type { FilledOptions } from "./options.ts";
@@ -65,7 +65,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
   const table = new TaskTable({ journal, inbox, state, newNoticeId: () => ids.next("notice") });
   const slot = new SnapshotSlot();
   const runs = new Runs({
-    ...{ table, clock, atOnce: options.mostTasks ?? 20, parent: "main" },
+    ...{ table, clock, atOnce: options.mostTasks ?? 50, parent: "main" },
     emit: (event, agent) => hub.emit(event, agent),
     busy: (isBusy) => requests.watch(isBusy),
   });
@@ -105,9 +105,9 @@ export const composeBeside = (parts: BesideParts): Beside => {
   const takeOver = async (now: number): Promise<void> => {
     for (const task of table.running)
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined)
-        await interrupt(task, { table, children, now });
+        await interrupt(task, { table, children, account: parent().account, now });
       else {
-        await interrupt(task, { table, children, now, isTold: false });
+        await interrupt(task, { table, children, account: parent().account, now, isTold: false });
         const problem = await host.wake(task.id);
         if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
       }
@@ -143,19 +143,29 @@ const isTold = ({ role, content }: Message): boolean =>
 type Interrupting = {
   readonly table: TaskTable;
   readonly children: Children;
+  readonly account: Account;
   readonly now: number;
   readonly isTold?: boolean;
 };
 
-/** Told with what it had come to; its journal holds the rest. */
-const interrupt = async (task: Task, { table, children, now, isTold = true }: Interrupting): Promise<void> => {
-  const left =
+/** Told with what it had come to and spent; its journal holds the rest. */
+const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
+  const { table, children, account, now, isTold = true } = interrupting;
+  const nothing = { turns: 0, usage: noUsage, usd: 0 };
+  const left: LeftBehind =
     task.session === undefined
-      ? "Nothing of it was begun."
-      : await children.leftBy(task.session).catch(() => `Its session ${task.session} cannot be read.`);
-  const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left}`;
-  const result = { summary: "interrupted", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms: 0 };
+      ? { ...nothing, text: "Nothing of it was begun." }
+      : await children
+          .leftBy(task.session)
+          .catch(() => ({ ...nothing, text: `Its session ${task.session} cannot be read.` }));
+  const { turns } = left;
+  // Of a task that was woken, what its earlier runs took is counted already.
+  const usage = task.spent ? noUsage : left.usage;
+  const usd = task.spent ? 0 : left.usd;
+  const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}`;
+  const result = { summary: "interrupted", text, usage, usd, turns, toolUses: 0, ms: 0 };
   table.step(task.id, { type: "ended", end: "interrupted", at: now, result }, { isTold });
+  account.settle({ usd: 0, tokens: 0 }, { usage, usd });
 };
 
 type ShellRows = { readonly table: TaskTable; readonly inbox: Inbox; readonly options: FilledOptions };

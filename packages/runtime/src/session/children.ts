@@ -31,7 +31,7 @@ import {
 } from "../journal/index.ts";
 import { beginLineage, Lineage, resumeLineage } from "../loop/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
-import { Inbox, type Questions } from "../tasks/index.ts";
+import { Inbox, type Questions, type TaskResult } from "../tasks/index.ts";
 import type { Registry } from "../tools/index.ts";
 import { type Making, makeAgent, PRODUCT } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
@@ -130,16 +130,17 @@ export class Children {
   };
 
   /** What a task had come to, for one that nobody let finish. */
-  async leftBy(session: string): Promise<string> {
+  async leftBy(session: string): Promise<LeftBehind> {
     const { replayed } = await readSession(this.#of.store, session);
     const said = replayed.messages
       .slice(replayed.inherited?.messages.length ?? 0)
       .flatMap(({ role, content }) =>
         role === "assistant" ? content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [],
       );
-    const { turns } = replayed;
+    const { turns, usage, usd } = replayed;
     const begun = `It had made ${turns} ${turns === 1 ? "turn" : "turns"}; its entries are in session ${session}.`;
-    return said.length === 0 ? begun : `${begun} What it had said:\n${said.at(-1)}`;
+    const text = said.length === 0 ? begun : `${begun} What it had said:\n${said.at(-1)}`;
+    return { text, turns, usage, usd };
   }
 
   async #journalFor(
@@ -250,6 +251,8 @@ class Edits {
     }
   }
 }
+
+export type LeftBehind = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
 
 type JournalFacts = { readonly cwd: string; readonly product: string };
 

@@ -9,7 +9,7 @@ import type { SpendLimits } from "../loop/index.ts";
 export type ForkingOptions = TailChoice & {
   /** An Agent call must say "fork" to get one. Default: false. */
   readonly isExplicit?: boolean;
-  readonly mostPerFamily?: number; // started in one turn; default: 50
+  readonly mostPerFamily?: number; // started in one turn; default: 200
   readonly mostPerSession?: number; // default: 1,000
   /** Of one fork. */
   readonly fork?: ForkLimits;
@@ -78,7 +78,7 @@ export const forkSettings = ({
   waits: forks === "off",
   autoBackgroundMs: forking.autoBackgroundMs ?? autoBackground(environment.PREFORK_AUTO_BACKGROUND_MS),
   tail: { inFlight: forking.inFlight ?? "keep", placeholders: forking.placeholders ?? "forks" },
-  mostPerFamily: forking.mostPerFamily ?? 50,
+  mostPerFamily: forking.mostPerFamily ?? 200,
   mostPerSession: forking.mostPerSession ?? 1_000,
   fork: forking.fork ?? {},
   family: forking.family ?? {},

@@ -4,14 +4,14 @@
  *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
 
 import { realpath } from "node:fs/promises";
-import { type Head, InputError, type Json, type Message, modelFacts } from "@prefork/wire";
+import { addUsage, type Head, InputError, type Json, type Message, modelFacts } from "@prefork/wire";
 import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import type { CacheSafeParams } from "../fork/index.ts";
 import { createJournal, type JournalWriter, openJournal, type Replayed } from "../journal/index.ts";
-import { Account, beginLineage, type Lineage, resumeLineage } from "../loop/index.ts";
-import { Questions, stateWords } from "../tasks/index.ts";
+import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
+import { Questions, stateWords, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
@@ -140,7 +140,7 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
       taskStop: host.taskStop,
       sendMessage: host.sendMessage,
     },
-    account: new Account(limits, replayed ? { spent: { usage: replayed.usage, usd: replayed.usd } } : {}),
+    account: new Account(limits, replayed ? { spent: spentIn(replayed) } : {}),
     family: host.family,
     beside: host.beside,
     notices: () => inbox.tail(({ id, task }) => hub.emit({ type: "notification_entered", id, taskId: task })),
@@ -163,6 +163,15 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
   await beside.takeOver(clock.now());
   const before = eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) });
   return new Session({ ...{ options, agent, journal, client, hub, before }, ...beside });
+};
+
+/** By the main line and by every task that it has started. */
+const spentIn = ({ usage, usd, state }: Replayed): Spent => {
+  const tasks = tasksIn(state).flatMap(({ spent }) => spent ?? []);
+  return {
+    usage: tasks.reduce((sum, spent) => addUsage(sum, spent.usage), usage),
+    usd: tasks.reduce((sum, spent) => sum + spent.usd, usd),
+  };
 };
 
 /** By reference: taking one costs nothing. */

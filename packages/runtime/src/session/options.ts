@@ -60,7 +60,7 @@ export type SessionOptions = {
   /** May the agent fork? Default: on; with nobody to ask only where a permission policy is stated. */
   readonly forks?: "on" | "off";
   readonly forking?: ForkingOptions;
-  readonly mostTasks?: number; // at once, further ones wait for a place; default: 20
+  readonly mostTasks?: number; // at once, further ones wait for a place; default: 50
 };
 
 type Filled =

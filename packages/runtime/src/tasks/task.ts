@@ -2,7 +2,7 @@
  *  Invariant: an ended task never changes again; a task that waits is not ended, and nothing shows it as done.
  *  Elsewhere: who owns tasks (table.ts), how the parent hears of them (notification.ts). */
 
-import type { Json, Usage } from "@prefork/wire";
+import { addUsage, type Json, noUsage, type Usage } from "@prefork/wire";
 
 /** `call`: a tool call that took too long to wait for. */
 export type TaskKind = "fork" | "agent" | "shell" | "call" | "sidecar";
@@ -38,6 +38,8 @@ export type Task = {
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly result?: TaskResult;
+  /** By all its runs: one that is woken has had several. */
+  readonly spent?: { readonly usage: Usage; readonly usd: number };
 };
 
 export type TaskResult = {
@@ -77,7 +79,16 @@ export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
     }
     case "ended":
       if (kind === "ended") return undefined;
-      return { ...task, state: { kind: "ended", end: step.end }, endedAt: step.at, result: step.result };
+      return {
+        ...task,
+        state: { kind: "ended", end: step.end },
+        endedAt: step.at,
+        result: step.result,
+        spent: {
+          usage: addUsage(task.spent?.usage ?? noUsage, step.result.usage),
+          usd: (task.spent?.usd ?? 0) + step.result.usd,
+        },
+      };
   }
 };
 

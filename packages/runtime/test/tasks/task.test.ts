@@ -44,10 +44,11 @@ test("a task is queued, runs, waits, runs on and ends once", () => {
   assert.equal(waiting && isEnded(waiting), false);
   assert.equal(waiting && stateWords(waiting), "waiting for permission");
   const done = after({ type: "started" }, { type: "waits", reason: "join" }, { type: "resumed" }, ended("reported"));
-  assert.deepEqual(done, { ...queued, state: { kind: "ended", end: "reported" }, endedAt: 2_000, result });
+  const spent = { usage: result.usage, usd: result.usd };
+  assert.deepEqual(done, { ...queued, state: { kind: "ended", end: "reported" }, endedAt: 2_000, result, spent });
 });
 
-test("no step but waking follows an end, and a woken task forgets its result", () => {
+test("no step but waking follows an end, and a woken task forgets its result but not what it took", () => {
   const done = after({ type: "started" }, ended("failed"));
   assert.ok(done);
   for (const step of [
@@ -57,7 +58,10 @@ test("no step but waking follows an end, and a woken task forgets its result", (
     ended("aborted"),
   ] as const)
     assert.equal(taskAfter(done, step), undefined, step.type);
-  assert.deepEqual(taskAfter(done, { type: "woken" }), queued);
+  const spent = { usage: result.usage, usd: result.usd };
+  assert.deepEqual(taskAfter(done, { type: "woken" }), { ...queued, spent });
+  const again = after({ type: "started" }, ended("failed"), { type: "woken" }, { type: "started" }, ended("reported"));
+  assert.deepEqual(again?.spent, { usage: { plain: 2, read: 4, written: {}, output: 6 }, usd: 0.02 });
 });
 
 test("whatever steps are tried, an end is final until it is woken, and every state survives JSON", () => {
