@@ -93,7 +93,14 @@ export type EventBody =
       readonly economics: string;
     }
   | { readonly type: "compaction_failed"; readonly reason: string }
-  | { readonly type: "family_launched"; readonly family: string; readonly forks: number; readonly reason: string }
+  | {
+      readonly type: "family_launched";
+      readonly family: string;
+      readonly forks: number;
+      /** Why its members are sent as they are. */
+      readonly reason: string;
+      readonly advice: readonly string[];
+    }
   | {
       readonly type: "fork_started";
       readonly taskId: string;

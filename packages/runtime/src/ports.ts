@@ -9,6 +9,8 @@ import type { Json, JsonObject, Usage } from "@prefork/wire";
 export type Clock = {
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Resolves after this time, or on `signal`. Default: the real one. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
 /** New names: unique, and without meaning. */

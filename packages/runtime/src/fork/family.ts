@@ -11,7 +11,9 @@ import {
   type FrozenPrefix,
   familyMarkers,
   InputError,
+  type LaunchDecision,
   LaunchGate,
+  type LaunchQuestion,
   type Marker,
   type Message,
   type ModelFacts,
@@ -59,6 +61,8 @@ export type GrownFamily = {
   readonly requests: readonly NextRequest[];
   readonly parent: NextRequest | undefined;
   readonly reason: string;
+  /** What would be cheaper, or costs more than it seems. */
+  readonly advice: readonly string[];
   readonly expectations: readonly Expectation[];
 };
 
@@ -82,7 +86,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const sizes = sizesOf(parent, { prefix, children });
   const left = parent.answeredAt === undefined ? 0 : LIVES_MS[ttl] - (now - parent.answeredAt);
   const cold = left < ON_THE_WAY_MS;
-  const { launch, waitCapMs, reason } = decideLaunch({
+  const question: LaunchQuestion = {
     ...sizes,
     forks: plans.length,
     warm: !cold,
@@ -91,7 +95,9 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     parentTtl: ttl,
     facts,
     ...(cold ? {} : { expiresInMs: left }),
-  });
+  };
+  const decision = decideLaunch(question);
+  const { launch, waitCapMs, reason } = decision;
   const gate = new LaunchGate({ launch, waitCapMs });
   const sharedEnd = tail.inFlight === "trim" ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
@@ -117,6 +123,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     requests,
     parent: waits ? request("parent", { ttl, tail: true }) : undefined,
     reason,
+    advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],
     expectations,
   };
 };
@@ -198,6 +205,30 @@ const sizesOf = (
     tail: measured ? tokens(prefix.byteLength - measured.bytes) : 0,
     directive: own / Math.max(1, children.length),
   };
+};
+
+/** Below this share it is worth a word. */
+const WORTH_A_WORD = 0.9;
+
+/** Nothing is trimmed in silence: children would not see their parent's last words. */
+const trimAdvice = (question: LaunchQuestion, { atOnce, leaderFirst, launch }: LaunchDecision): readonly string[] => {
+  if (question.inFlight === "trim" || question.tail === 0) return [];
+  const trimmed = decideLaunch({ ...question, inFlight: "trim" });
+  const costs = (launch === "at-once" ? atOnce : leaderFirst).units;
+  const would = (trimmed.launch === "at-once" ? trimmed.atOnce : trimmed.leaderFirst).units;
+  if (would >= costs * WORTH_A_WORD) return [];
+  return [
+    `without the turn under way (inFlight: "trim") it would cost ${Math.round(would)} base-input tokens instead of ${Math.round(costs)}`,
+  ];
+};
+
+const tierAdvice = (sizes: Sizes, facts: ModelFacts | undefined): readonly string[] => {
+  const { prefix, tail, directive } = sizes;
+  const crossed = facts?.tiers?.find(({ above }) => prefix <= above && prefix + tail + directive > above);
+  if (!facts || !crossed) return [];
+  return [
+    `with its own words a fork passes ${crossed.above} tokens, from where all of its input costs $${crossed.prices.input} a million instead of $${facts.prices.input}`,
+  ];
 };
 
 type Expecting = Sizes & {

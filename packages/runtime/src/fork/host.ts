@@ -301,7 +301,8 @@ export class ForkHost {
       ...{ parent, held, plans, tail, parentFollows, now: clock.now() },
       ...around(parent.head.model),
     });
-    emit({ type: "family_launched", family: first.task, forks: plans.length, reason: grown.reason });
+    const { reason, advice } = grown;
+    emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
     const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
       const { filter, signal, onMessage } = options[place] ?? {};
       const account = new Account(plan.limits, { above });

@@ -58,7 +58,7 @@ export class KeepAlive {
       });
       if (decision.action === "stop") return;
       if (decision.action === "wait") {
-        await pause(decision.waitMs, signal);
+        await (clock.sleep ?? pause)(decision.waitMs, signal);
         continue;
       }
       if (!(await this.#send(params, { reason: decision.reason, signal }))) return;

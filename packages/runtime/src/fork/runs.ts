@@ -201,6 +201,7 @@ export class Runs {
     const { table, clock, emit } = this.#options;
     const { plan } = running.start;
     const { end, result } = outcome;
+    this.#all.delete(running.id); // it is too late to look away now: whoever waits gets the outcome
     try {
       if (!plan.skipTranscript) {
         const step = { type: "ended", end, at: clock.now(), result } as const;
@@ -211,7 +212,6 @@ export class Runs {
       emit({ type: "journal_troubled", problem: reasonOf(error) });
     }
     const { turns, usage, usd } = result;
-    this.#all.delete(running.id);
     if (this.#all.size === 0) this.#options.busy?.(false);
     this.#taken -= 1;
     emit({ type: "task_ended", taskId: plan.task, end, turns, usage, usd }, plan.agentId ?? plan.task);
