@@ -26,6 +26,19 @@ export {
   type WriteResult,
 } from "./files/index.ts";
 export {
+  type CacheSafeParams,
+  cacheKeyHash,
+  type DelegateMode,
+  type ForkHandle,
+  type ForkLimits,
+  type ForkOptions,
+  type ForkOutcome,
+  type Observer,
+  type Report,
+  readReport,
+  type TailChoice,
+} from "./fork/index.ts";
+export {
   allowAll,
   applyFilter,
   both,
@@ -91,6 +104,27 @@ export {
   type UnreadableSession,
 } from "./journal/index.ts";
 export type { ExchangeResult, SpendLimits, Spent } from "./loop/index.ts";
+export {
+  type BilledSum,
+  type ComparedSum,
+  causeWords,
+  type Explanation,
+  explainFamily,
+  type FamilyRole,
+  type InsteadId,
+  type LedgerRow,
+  listTasks,
+  type MissedRead,
+  namedSession,
+  type ObservedFamily,
+  readFamily,
+  type ShortfallCause,
+  showTask,
+  type TaskDetail,
+  type TaskRow,
+  type TasksOptions,
+  type UnreadTask,
+} from "./observe/index.ts";
 export type { Answer, Ask, Clock, Ids, Question } from "./ports.ts";
 export {
   ANTHROPIC_URL,
@@ -100,8 +134,10 @@ export {
   type Engine,
   type EventReader,
   type Exchange,
+  type ForkingOptions,
   type Permissions,
   type PromptOptions,
+  requestStop,
   resumeSession,
   type Session,
   type SessionLimits,

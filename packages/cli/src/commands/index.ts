@@ -8,6 +8,9 @@ type CommandMaker = (io: Io) => Command;
 const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
   ["print", async () => (await import("./print.ts")).printCommand],
   ["sessions", async () => (await import("./sessions.ts")).sessionsCommand],
+  ["explain", async () => (await import("./explain.ts")).explainCommand],
+  ["ps", async () => (await import("./ps.ts")).psCommand],
+  ["tasks", async () => (await import("./tasks.ts")).tasksCommand],
   ["trust", async () => (await import("./trust.ts")).trustCommand],
   ["demo", async () => (await import("./demo.ts")).demoCommand],
   ["cost", async () => (await import("./cost.ts")).costCommand],

@@ -84,7 +84,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const prefix = shared?.prefix ?? base;
   const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
   const sizes = sizesOf(parent, { prefix, children });
-  const left = parent.answeredAt === undefined ? 0 : LIVES_MS[ttl] - (now - parent.answeredAt);
+  const left = parent.askedAt === undefined ? 0 : LIVES_MS[ttl] - (now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
   const question: LaunchQuestion = {
     ...sizes,
@@ -99,7 +99,8 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const decision = decideLaunch(question);
   const { launch, waitCapMs, reason } = decision;
   const gate = new LaunchGate({ launch, waitCapMs });
-  const sharedEnd = tail.inFlight === "trim" ? undefined : prefix.tip;
+  // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
+  const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
     const own = line === "fork" || !shared ? sharedEnd : undefined;
     return {
@@ -111,17 +112,18 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   // Children live for minutes, whatever their parent pays for; a tail that nobody reads again is not worth a marker.
   const lives = childTtl(facts);
   const requests = plans.map(({ limits }) => request("fork", { ttl: lives, tail: limits.turns !== 1 }));
+  const foreseen = foreseenFor(parent, { prefix, cold });
   const expectations = plans.map((_, place) =>
-    expectationFor({ ...sizes, facts, cold, leads: launch === "at-once" || place === 0, sent: parent.asked ?? base }),
+    expectationFor({ ...sizes, facts, foreseen, leads: launch === "at-once" || place === 0, parent, base }),
   );
-  // A parent that shares nothing with its children waits only where they write what it would otherwise write too.
-  const waits = parentFollows && ((tail.inFlight === "keep" && !shared) || cold);
+  // It has the tail of its children, or it waits with them: an entry that is about to end may be gone for it too.
+  const joins = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
   return {
     base,
     shared,
     children,
     requests,
-    parent: waits ? request("parent", { ttl, tail: true }) : undefined,
+    parent: joins ? request("parent", { ttl, tail: true }) : undefined,
     reason,
     advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],
     expectations,
@@ -231,21 +233,35 @@ const tierAdvice = (sizes: Sizes, facts: ModelFacts | undefined): readonly strin
   ];
 };
 
-type Expecting = Sizes & {
-  readonly facts: ModelFacts | undefined;
-  readonly cold: boolean;
-  readonly leads: boolean;
-  readonly sent: FrozenPrefix;
+/** Why whoever leads can read little or nothing, if so. */
+const foreseenFor = (
+  { asked, askedAt }: LineageState,
+  { prefix, cold }: { readonly prefix: FrozenPrefix; readonly cold: boolean },
+): string | undefined => {
+  if (!asked || askedAt === undefined) return "nothing of the conversation was cached yet, and this fork wrote it";
+  if (cold) return "the parent's entry had expired, and this fork wrote it again";
+  return prefix.sentSince(asked).some((json) => json.includes('"type":"image"'))
+    ? "the turn under way brought a picture, and with one more of them the provider finds no message again"
+    : undefined;
 };
 
-const expectationFor = ({ prefix, tail, facts, cold, leads, sent }: Expecting): Expectation => {
+type Expecting = Sizes & {
+  readonly facts: ModelFacts | undefined;
+  readonly foreseen: string | undefined;
+  readonly leads: boolean;
+  readonly parent: LineageState;
+  readonly base: FrozenPrefix;
+};
+
+const expectationFor = ({ prefix, tail, facts, foreseen, leads, parent, base }: Expecting): Expectation => {
   const least = facts?.minimumPrefix ?? 0;
-  const nothing = (foreseen: string): Expectation => ({ tokens: 0, estimated: 0, foreseen, parent: sent });
-  if (leads && cold) return nothing("the parent's entry had expired, and this fork wrote it again");
-  const estimated = leads ? 0 : tail;
-  const tokens = prefix + estimated;
+  const sent = parent.asked ?? base;
+  const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
+  if (leads && foreseen !== undefined) return nothing(foreseen);
+  const tokens = prefix + (leads ? 0 : tail);
   if (tokens < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
-  return { tokens, estimated, parent: sent };
+  // Where no provider has counted anything, only a loss of half is sure to be one.
+  return { tokens, estimated: parent.measured ? tokens - prefix : tokens / 2, parent: sent };
 };
 
 type Marking = {

@@ -44,7 +44,7 @@ export class KeepAlive {
   async hold(signal: AbortSignal): Promise<void> {
     const { clock, ttl, snapshot, isNeeded } = this.#options;
     let sent = 0;
-    let usedAt = snapshot()?.answeredAt ?? 0;
+    let usedAt = snapshot()?.askedAt ?? 0;
     while (!signal.aborted && isNeeded()) {
       const params = snapshot();
       if (!params?.asked || params.measured === undefined) return;

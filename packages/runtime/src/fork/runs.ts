@@ -23,6 +23,8 @@ export type RunsOptions = {
   readonly atOnce: number;
   /** The agent that starts them. */
   readonly parent: string;
+  /** What a run took that leaves no journal of its own. */
+  readonly spent: (runId: string, result: TaskResult) => void;
   /** Told when the first begins and when the last has ended. */
   readonly busy?: (isBusy: boolean) => void;
 };
@@ -206,7 +208,7 @@ export class Runs {
       if (!plan.skipTranscript) {
         const step = { type: "ended", end, at: clock.now(), result } as const;
         table.step(plan.task, step, { isTold: running.notifies });
-      }
+      } else this.#options.spent(plan.runId, result);
     } catch (error) {
       // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
       emit({ type: "journal_troubled", problem: reasonOf(error) });

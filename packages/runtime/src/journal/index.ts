@@ -43,6 +43,7 @@ export {
   type NewSession,
   type OpenedJournal,
   openJournal,
+  readJournal,
   readSession,
   type SessionReading,
   type SessionStore,

@@ -88,6 +88,12 @@ export const readSession = async (store: SessionStore, id: string): Promise<Sess
   return await readWithParents(store, { sessions, id });
 };
 
+/** Its own entries alone, without what a fork inherits: enough for whoever does not need its bytes. */
+export const readJournal = async (store: SessionStore, id: string): Promise<JournalReading> => {
+  await using sessions = await mustHaveSessions(store, id);
+  return readEntries(await readFile(sessions, id), `session ${id}`);
+};
+
 export type NewFork = Omit<NewSession, "parent"> & {
   /** The prefix that the fork starts from: one that stands in the parent's journal, not necessarily its newest. */
   readonly prefix: FrozenPrefix;

@@ -69,8 +69,8 @@ export type Replayed = {
   /** What the provider last counted in this epoch: the tokens of that many bytes. */
   readonly measured: { readonly bytes: number; readonly tokens: number } | undefined;
   readonly lastResponse: ResponseEntry | undefined;
-  /** When the last request of this epoch was answered. */
-  readonly answeredAt: number | undefined;
+  /** When the last request of this epoch that was answered had been sent. */
+  readonly askedAt: number | undefined;
   /** The prefix of that request. */
   readonly asked: FrozenPrefix | undefined;
   /** The last request, if nothing of its answer was recorded. */
@@ -120,7 +120,7 @@ class Replaying {
   /** The prefix that the last request sent. */
   #asking: FrozenPrefix | undefined;
   #asked: FrozenPrefix | undefined;
-  #answeredAt: number | undefined;
+  #askedAt: number | undefined;
   #measured: Replayed["measured"];
   #lastResponse: ResponseEntry | undefined;
   #unanswered: RequestEntry | undefined;
@@ -130,11 +130,11 @@ class Replaying {
   constructor(options: ReplayOptions) {
     this.#options = options;
     if (!options.inherited) return;
-    const { began, protocol, prefix, exact, messages, measured, asked, answeredAt } = options.inherited;
+    const { began, protocol, prefix, exact, messages, measured, asked, askedAt } = options.inherited;
     this.#grown = { epoch: began, protocol, prefix, exact, messages };
     this.#measured = measured;
     this.#asked = asked;
-    this.#answeredAt = answeredAt;
+    this.#askedAt = askedAt;
   }
 
   take(stored: StoredEntry): void {
@@ -171,7 +171,7 @@ class Replaying {
         if (this.#unanswered?.turn === entry.turn && this.#asking !== undefined) {
           this.#measured = { bytes: this.#asking.byteLength, tokens: promptTokens(entry.usage) };
           this.#asked = this.#asking;
-          this.#answeredAt = stored.at;
+          this.#askedAt = stored.at - entry.ms;
         }
         this.#unanswered = undefined;
         return;
@@ -226,7 +226,7 @@ class Replaying {
       lastTurn: this.#lastTurn,
       measured: this.#measured,
       lastResponse: this.#lastResponse,
-      answeredAt: this.#answeredAt,
+      askedAt: this.#askedAt,
       asked: this.#asked,
       unanswered: this.#unanswered,
       forks: [...this.#forks.values()],
@@ -244,7 +244,7 @@ class Replaying {
       this.#places = [];
       this.#measured = undefined;
       this.#asked = undefined;
-      this.#answeredAt = undefined;
+      this.#askedAt = undefined;
     }
     // A provider may give the same id again in a later turn.
     if (entry.kind === "message" && entry.message.role === "assistant") this.#calls.clear();

@@ -42,10 +42,11 @@ export type LineageState = {
   readonly measured: Measured | undefined;
   /** Requests sent so far. */
   readonly turns: number;
-  /** Of this epoch, the last request that was answered: what it sent, that with its answer, when, and the answer's id. */
+  /** Of this epoch, the last request that was answered: what it sent, that with its answer, when it was sent (an entry's
+   *  life counts from there, however long the answer took), and the answer's id. */
   readonly asked?: FrozenPrefix;
   readonly answered?: FrozenPrefix;
-  readonly answeredAt?: number;
+  readonly askedAt?: number;
   readonly responseId?: string;
 };
 
@@ -172,7 +173,7 @@ export class Lineage {
     );
     if (message) this.enter(message, { also: [took, ...ended] });
     else this.#journal.appendAll([{ entry: took }]);
-    const last = { asked, answered: this.prefix, answeredAt: facts.at, responseId: id };
+    const last = { asked, answered: this.prefix, askedAt: facts.askedAt, responseId: id };
     this.#state = { ...this.#state, ...last, measured };
     await this.#journal.flush();
   }
@@ -184,7 +185,7 @@ type Answering = {
   readonly refused: readonly ToolResultBlock[];
   readonly usd?: number;
   readonly ms: number;
-  readonly at: number;
+  readonly askedAt: number;
 };
 
 type Epoch = Beginning & { readonly epoch: number; readonly reason: EpochReason };
@@ -225,7 +226,7 @@ export const resumeLineage = (
   replayed: Replayed,
   entered?: (message: Message) => void,
 ): Lineage | undefined => {
-  const { began, protocol, prefix, markers, lastTurn, exact, measured, asked, answeredAt, lastResponse } = replayed;
+  const { began, protocol, prefix, markers, lastTurn, exact, measured, asked, askedAt, lastResponse } = replayed;
   if (!began || !protocol || !prefix) return undefined;
   const state: LineageState = {
     protocol,
@@ -235,7 +236,7 @@ export const resumeLineage = (
     epoch: began.epoch,
     measured: exact ? measured : undefined,
     turns: lastTurn,
-    ...(exact && asked && answeredAt !== undefined ? { asked, answeredAt } : {}),
+    ...(exact && asked && askedAt !== undefined ? { asked, askedAt } : {}),
     ...(exact && lastResponse ? { responseId: lastResponse.id } : {}),
   };
   return new Lineage(journal, state, entered);

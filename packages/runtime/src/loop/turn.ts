@@ -70,18 +70,19 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     const turn = line.asking(markers, { maxTokens, held });
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
-    const begun = now();
-    const response = await inOrder(planned, signal, (ticket) =>
-      receive(prepared, { ...around, turn, shown, ...(ticket ? { ticket } : {}) }, signal),
-    );
+    let askedAt = now();
+    const response = await inOrder(planned, signal, (ticket) => {
+      askedAt = now(); // a family may have let it wait
+      return receive(prepared, { ...around, turn, shown, ...(ticket ? { ticket } : {}) }, signal);
+    });
     const { usage } = response;
     const cost = costOf(usage, facts)?.total;
     used = { usage, usd: cost ?? 0 };
     const answer = readAnswer(response);
-    const ms = now() - begun;
+    const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
-    await line.answered(response, { ms, at: now(), ...usd, refused, ...(message ? { message } : {}) });
+    await line.answered(response, { ms, askedAt, ...usd, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
     const missed = response.diagnosis?.status === "missed" ? { missed: response.diagnosis.cause } : {};
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });

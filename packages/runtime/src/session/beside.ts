@@ -68,6 +68,9 @@ export const composeBeside = (parts: BesideParts): Beside => {
     ...{ table, clock, atOnce: options.mostTasks ?? 50, parent: "main" },
     emit: (event, agent) => hub.emit(event, agent),
     busy: (isBusy) => requests.watch(isBusy),
+    // The bill of a session is all that it was billed for, also where nothing else is kept of it.
+    spent: (id, { usage, usd, ms }) =>
+      void journal.append({ kind: "response", turn: 0, id, model: line.state.head.model, stop: "end", usage, usd, ms }),
   });
   const requests = new Requests(dirname(journal.outputs.path), (task) => runs.find(task)?.stop());
   const children = new Children({

@@ -25,6 +25,7 @@ import {
   type JournalWriter,
   openJournal,
   type Replayed,
+  readJournal,
   readSession,
   type SessionStore,
   unkeptJournal,
@@ -215,8 +216,8 @@ export class Children {
   }
 
   async #entriesOf(session: string): Promise<readonly JournalEntry[]> {
-    const { reading } = await readSession(this.#of.store, session);
-    return reading.entries.map(({ entry }) => entry);
+    const { entries } = await readJournal(this.#of.store, session);
+    return entries.map(({ entry }) => entry);
   }
 
   /** A child's questions wait in its parent's queue. */

@@ -1,0 +1,142 @@
+/** How requests and their bill are laid out, as tables and sentences and as JSON.
+ *  Invariant: nothing is wider than 100 columns but for figures of more than six digits; what comes from a journal cannot
+ *  act on the terminal; colour adds nothing that the words do not say.
+ *  Elsewhere: the figures (@prefork/runtime), which session is meant (explain.ts). */
+
+import { causeWords, type Explanation, type LedgerRow, type ObservedFamily, type Task } from "@prefork/runtime";
+import { writtenTokens } from "@prefork/wire";
+import { jsonLine } from "../lines.ts";
+import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
+import { painter, type Row, renderTable } from "../table.ts";
+import { inLine, shortId, WIDTH, wrapped } from "./tasks-store.ts";
+
+export type Explained = ObservedFamily & {
+  /** Where only one task is meant. */
+  readonly only?: Task;
+  readonly explanation: Explanation;
+};
+
+export const explainedAsJson = ({ explanation, only, tasks, ...rest }: Explained): string =>
+  jsonLine({
+    ...rest,
+    tasks: tasks
+      .filter(({ id }) => only === undefined || id === only.id)
+      .map(({ id, kind, label, state, session }) => ({ id, kind, label, state, journal: session ?? null })),
+    ...explanation,
+  });
+
+export const explainedAsText = (explained: Explained, colour: boolean): string => {
+  const { rows, explanation, only, session, model, cwd } = explained;
+  const paint = painter(colour);
+  const title = `Session ${inLine(session)}${only ? `, task ${inLine(only.id)}` : ""} on ${inLine(model)}`;
+  if (rows.length === 0 && explained.unread.length === 0) return `${paint("bold", title)}\nNo request was sent yet.\n`;
+  return [
+    `${paint("bold", title)}\n${inLine(cwd, WIDTH)}\n\n`,
+    requestTable(rows, colour),
+    "\n",
+    agentLines(explained),
+    wrapped(totalSentence(explanation)),
+    insteadLines(explanation, colour),
+    ...explanation.misses.map((miss) => missLines(miss, colour)),
+    ...explained.unread.map(({ agent, reason }) =>
+      wrapped(`${shortId(agent)}: counted as a whole, since its journal cannot be read: ${inLine(reason)}`),
+    ),
+    ...explained.problems.map((problem) => wrapped(`Passed over: ${inLine(problem)}`)),
+  ].join("");
+};
+
+/** One line a request: figures of the provider, and in two words why it did not read more. */
+export const requestTable = (rows: readonly LedgerRow[], colour: boolean): string => {
+  const begun = Math.min(...rows.map(({ at }) => at));
+  const decimals = moneyDecimals(rows.flatMap(({ usd }) => (usd === undefined ? [] : [usd])));
+  const right = (title: string) => ({ title, align: "right" }) as const;
+  return renderTable({
+    columns: [
+      { title: "agent" },
+      ...["turn", "at", "expected", "read", "written", "plain", "output", "cost"].map(right),
+      { title: "why not more" },
+    ],
+    rows: rows.map((row): Row => {
+      const { agent, kind, turn, at, expected, estimated, usage, usd, cause, isAnswered } = row;
+      const figures = [usage.read, writtenTokens(usage), usage.plain, usage.output].map(formatTokens);
+      const isShort = expected > usage.read && !["none", "first-request", "new-epoch"].includes(cause.kind);
+      return {
+        cells: [
+          shortId(agent),
+          kind === "aside" ? "aside" : String(turn),
+          clockTime(at - begun),
+          `${estimated > 0 ? "~" : ""}${formatTokens(expected)}`,
+          ...(isAnswered ? figures : figures.map(() => "–")),
+          usd === undefined ? "–" : formatMoney(usd, decimals),
+          isAnswered ? causeWords(cause) : "no answer",
+        ],
+        ...(isAnswered ? (isShort ? { style: "bad" } : {}) : { style: "faint" }),
+      };
+    }),
+    colour,
+  });
+};
+
+/** 3,725,000 → "1:02:05". */
+const clockTime = (ms: number): string => {
+  const seconds = Math.floor(ms / 1_000);
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
+  const two = (value: number): string => String(value).padStart(2, "0");
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+};
+
+const agentLines = ({ tasks, rows }: Explained): string => {
+  const agents = new Set(rows.map(({ agent }) => agent));
+  const known = tasks.filter(({ id }) => agents.has(id));
+  const lines = known.map(({ id, label }) => `${shortId(id)}  ${inLine(label, WIDTH - shortId(id).length - 2)}\n`);
+  return known.length === 0 ? "" : `${lines.join("")}\n`;
+};
+
+const totalSentence = ({ total }: Explanation): string => {
+  const { requests, usage, units, usd } = total;
+  const parts = [
+    `${formatTokens(usage.read)} read`,
+    `${formatTokens(writtenTokens(usage))} written`,
+    `${formatTokens(usage.plain)} plain`,
+    `${formatTokens(usage.output)} output`,
+  ];
+  const cost = usd === undefined ? "no price is known" : formatMoney(usd);
+  return `${requests} ${requests === 1 ? "request" : "requests"}: ${parts.join(", ")}; ${cost}, the input weighs as much as ${formatTokens(Math.round(units))} plain tokens.`;
+};
+
+const NAMES = { "no-fork": "no fork", "no-cache": "no cache", "cold-at-once": "cold, all at once" } as const;
+
+const insteadLines = ({ instead, total }: Explanation, colour: boolean): string => {
+  const decimals = moneyDecimals([total, ...instead].flatMap(({ usd }) => (usd === undefined ? [] : [usd])));
+  const table = renderTable({
+    columns: [
+      { title: "instead" },
+      { title: "input, in plain tokens", align: "right" },
+      { title: "cost", align: "right" },
+      { title: "saved", align: "right" },
+      { title: "against this", align: "right" },
+    ],
+    rows: instead.map(({ id, units, usd, saved }) => ({
+      cells: [
+        NAMES[id],
+        formatTokens(Math.round(units)),
+        usd === undefined ? "–" : formatMoney(usd, decimals),
+        saved.usd === undefined ? formatTokens(Math.round(saved.units)) : formatMoney(saved.usd, decimals),
+        total.units > 0 ? `${(units / total.units).toFixed(2)} ×` : "–",
+      ],
+    })),
+    colour,
+  });
+  const paint = painter(colour);
+  const how = instead.map(({ id, how: words }) => wrapped(`${NAMES[id]}: ${words}`));
+  return `\n${table}${paint("faint", how.join("").trimEnd())}\n`;
+};
+
+const missLines = (miss: Explanation["misses"][number], colour: boolean): string => {
+  const { agent, turn, lost, usd, why, advice } = miss;
+  const paint = painter(colour);
+  const cost = usd === undefined ? "" : ` (${formatMoney(usd)})`;
+  const who = `${shortId(agent)} ${turn === 0 ? "aside" : turn}`;
+  const said = wrapped(`${who} did not read ${formatTokens(lost)} tokens${cost}: ${inLine(why)}.`);
+  return `\n${paint("bad", said.trimEnd())}\n${wrapped(`To avoid it: ${advice}.`, 2)}`;
+};

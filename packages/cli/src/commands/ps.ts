@@ -1,0 +1,26 @@
+/** `prefork ps`: what runs beside the conversations, in every session of this user.
+ *  Invariant: looking changes nothing and waits for nobody; a task that waits is not done, and one without its process
+ *  does not run.
+ *  Elsewhere: one session's tasks, and one task in full (tasks.ts), layout (tasks-report.ts). */
+
+import { listTasks } from "@prefork/runtime";
+import type { Command } from "commander";
+import { type Io, newCommand } from "../io.ts";
+import { tasksAsJson, taskTable } from "./tasks-report.ts";
+import { said, storeFor } from "./tasks-store.ts";
+
+type PsFlags = { readonly all?: true; readonly json?: true };
+
+export const psCommand = (io: Io): Command =>
+  newCommand("ps", io)
+    .description("forks and other tasks that are queued, at work or waiting, in all sessions")
+    .option("--all", "those that have ended too")
+    .option("--json", "one JSON object a line")
+    .action(({ all, json }: PsFlags) =>
+      said(async () => {
+        const rows = await listTasks(storeFor(io), { ended: all === true });
+        if (json) io.out(tasksAsJson(rows));
+        else if (rows.length > 0) io.out(taskTable(rows, io.colour));
+        else io.out(all ? "There are no tasks.\n" : "No task is under way; --all lists those that have ended too.\n");
+      }),
+    );

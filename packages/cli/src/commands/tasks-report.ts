@@ -1,0 +1,101 @@
+/** How tasks are laid out: a table of many, one in full, and both as JSON.
+ *  Invariant: labels and words of tasks are shown as letters; what nobody runs any more is never shown as running.
+ *  Elsewhere: which tasks (@prefork/runtime), the table of requests (explain-report.ts). */
+
+import type { TaskDetail, TaskRow } from "@prefork/runtime";
+import { promptTokens, writtenTokens } from "@prefork/wire";
+import { jsonLine } from "../lines.ts";
+import { formatMoney, formatTokens } from "../numbers.ts";
+import { type Row, renderTable } from "../table.ts";
+import { visible } from "../visible.ts";
+import { requestTable } from "./explain-report.ts";
+import { inLine, shortId } from "./tasks-store.ts";
+
+const LONGEST_LABEL = 40;
+
+export const taskTable = (rows: readonly TaskRow[], colour: boolean): string =>
+  renderTable({
+    columns: [
+      { title: "task" },
+      { title: "session" },
+      { title: "kind" },
+      { title: "state" },
+      { title: "label" },
+      { title: "turns", align: "right" },
+      { title: "tokens", align: "right" },
+      { title: "cost", align: "right" },
+      { title: "age", align: "right" },
+    ],
+    rows: rows.map(({ task, session, state, turns, usage, usd, ageMs, isOrphan }): Row => {
+      const { id, kind, label } = task;
+      return {
+        cells: [
+          shortId(id),
+          inLine(session),
+          inLine(kind),
+          state,
+          inLine(label, LONGEST_LABEL),
+          String(turns),
+          formatTokens(promptTokens(usage) + usage.output),
+          formatMoney(usd),
+          ageWords(ageMs),
+        ],
+        ...(isOrphan ? { style: "bad" } : {}),
+      };
+    }),
+    colour,
+  });
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** In the largest unit that gives at least one. */
+const ageWords = (ms: number): string => {
+  const seconds = Math.floor(ms / 1_000);
+  if (seconds < MINUTE) return `${seconds} s`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
+  return seconds < DAY ? `${Math.floor(seconds / HOUR)} h` : `${Math.floor(seconds / DAY)} d`;
+};
+
+/** A task as an object of its own: `state` is its state, `words` what a table says of it. */
+const asObject = ({ task, owner, state, ...row }: TaskRow): object => {
+  const { session: journal, ...about } = task;
+  return { ...about, journal: journal ?? null, words: state, owner: owner ?? null, ...row };
+};
+
+export const tasksAsJson = (rows: readonly TaskRow[]): string => rows.map((row) => jsonLine(asObject(row))).join("");
+
+export const taskAsJson = ({ rows, directive, ...row }: TaskDetail): string =>
+  jsonLine({ ...asObject(row), directive: directive ?? null, requests: rows });
+
+export const taskAsText = (detail: TaskDetail, colour: boolean): string => {
+  const { task, session, cwd, state, turns, usage, usd, ageMs, owner, rows, directive } = detail;
+  const facts: Readonly<Record<string, string>> = {
+    task: inLine(task.id),
+    label: inLine(task.label),
+    kind: inLine(task.kind),
+    state,
+    session: `${inLine(session)}${owner ? ` (open in process ${owner.pid})` : ""}`,
+    folder: inLine(cwd),
+    journal: task.session === undefined ? "none" : inLine(task.session),
+    age: ageWords(ageMs),
+    turns: String(turns),
+    tokens: `${formatTokens(usage.read)} read, ${formatTokens(writtenTokens(usage))} written, ${formatTokens(usage.plain)} plain, ${formatTokens(usage.output)} output`,
+    cost: formatMoney(usd),
+  };
+  const lines = Object.entries(facts).map(([name, value]) => `${name.padEnd(8)} ${value}\n`);
+  return [
+    ...lines,
+    directive === undefined ? "" : `\nDirective\n${indented(directive)}`,
+    task.result === undefined ? "" : `\nReport\n${indented(task.result.text)}`,
+    rows.length === 0 ? "" : `\n${requestTable(rows, colour)}`,
+  ].join("");
+};
+
+const indented = (text: string): string =>
+  visible(text)
+    .trimEnd()
+    .split("\n")
+    .map((line) => `${`  ${line}`.trimEnd()}\n`)
+    .join("");

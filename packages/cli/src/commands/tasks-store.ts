@@ -1,0 +1,46 @@
+/** What `explain`, `ps` and `tasks` have in common: where sessions are kept, and how a journal's refusal is told.
+ *  Invariant: looking changes nothing and takes no lock; what a journal says about itself is for whoever called.
+ *  Elsewhere: reading journals (@prefork/runtime). */
+
+import { homedir } from "node:os";
+import { JournalError, type SessionStore, stateFolder } from "@prefork/runtime";
+import { type Io, UsageError } from "../io.ts";
+import { visible } from "../visible.ts";
+
+export const storeFor = ({ env }: Io): SessionStore => ({
+  state: stateFolder(env, env.HOME || homedir()),
+  now: Date.now,
+  newId: () => "",
+});
+
+export const said = async (act: () => Promise<void>): Promise<void> => {
+  try {
+    await act();
+  } catch (error) {
+    if (error instanceof JournalError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+};
+
+/** Text from a journal as it may stand in one line of a terminal. */
+export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string => {
+  const letters = [...visible(text.replace(/\s+/g, " ").trim())];
+  return letters.length <= most ? letters.join("") : `${letters.slice(0, Math.max(0, most - 1)).join("")}…`;
+};
+
+/** An id without the word that all ids of tasks begin with: commands take both. */
+export const shortId = (id: string): string => inLine(id.replace(/^task-(?=.)/, ""));
+
+/** Lines of at most 100 letters, broken between words; what follows the first stands two letters to its right. */
+export const wrapped = (text: string, indent = 0): string => {
+  const [first = "", ...words] = text.split(" ");
+  const lines = [`${" ".repeat(indent)}${first}`];
+  for (const word of words) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if ([...longer].length <= WIDTH) lines[lines.length - 1] = longer;
+    else lines.push(`${" ".repeat(indent + 2)}${word}`);
+  }
+  return lines.map((line) => `${line}\n`).join("");
+};
+
+export const WIDTH = 100;

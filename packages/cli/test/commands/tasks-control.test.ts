@@ -1,0 +1,97 @@
+/** `prefork tasks stop` and `resume`: a task of another process ends there; one that has ended goes on from its journal. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "@prefork/wire";
+import { toolResults } from "@prefork/wire/simulator";
+import { type Ground, parsedLines, resultIn } from "../print/ground.ts";
+import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
+
+const tasksOf = async (ground: Ground): Promise<readonly JsonObject[]> =>
+  parsedLines((await ground.prefork(["ps", "--all", "--json"])).out);
+
+const idOf = (rows: readonly JsonObject[], label: string): string =>
+  String(rows.find((row) => row.label === label)?.id ?? "");
+
+/** One fork waits for ever after its first turn. */
+const stuck = (): ReturnType<typeof openForking> => {
+  const script = forking(PARTS);
+  return openForking((request) => {
+    const hasRead = toolResults(request).some(({ text }) => text.includes("content of"));
+    return directiveIn(request) === "service" && hasRead ? new Promise<never>(() => {}) : script(request);
+  });
+};
+
+test("a task that runs in another process is ended there, and its parent hears of it", async () => {
+  await using ground = await stuck();
+  const running = ground.start(LOOK);
+  let rows: readonly JsonObject[] = [];
+  while (rows.find((row) => row.label === "look at service")?.turns !== 1) rows = await tasksOf(ground);
+  const id = idOf(rows, "look at service");
+  const stopped = await ground.prefork(["tasks", "stop", id]);
+  assert.deepEqual(stopped, { code: 0, out: `${id} was ended: aborted\n`, err: "" });
+  const { code, out } = await running.ended;
+  assert.equal(code, 0);
+  assert.equal(resultIn(out).result, "All have reported.");
+  assert.deepEqual(await ground.prefork(["tasks", "stop", id]), {
+    code: 0,
+    out: `${id} had ended before: aborted\n`,
+    err: "",
+  });
+});
+
+test("a task that its process left behind goes on from its journal, warm, and its parent is told once", async () => {
+  const script = forking(PARTS);
+  let isStuck = true;
+  await using ground = await openForking((request) => {
+    const hasRead = toolResults(request).some(({ text }) => text.includes("content of"));
+    if (isStuck && directiveIn(request) === "service" && hasRead) return new Promise<never>(() => {});
+    return script(request);
+  });
+  const running = ground.start(LOOK);
+  let rows: readonly JsonObject[] = [];
+  const word = (label: string): unknown => rows.find((row) => row.label === label)?.words;
+  while (rows.find((row) => row.label === "look at service")?.turns !== 1 || word("look at schema") !== "reported")
+    rows = await tasksOf(ground);
+  running.child.kill("SIGKILL");
+  await running.ended;
+  isStuck = false;
+  const id = idOf(rows, "look at service");
+  const refused = await ground.prefork(["tasks", "stop", id]);
+  assert.equal(refused.code, 2);
+  assert.match(refused.err, /does not run: its process has ended\. Go on with it \(prefork tasks resume task-/);
+
+  const before = ground.simulator.ledger().length;
+  const resumed = await ground.prefork(["tasks", "resume", id, "--permission-mode", "default"]);
+  assert.deepEqual([resumed.code, resumed.out], [0, "Scope: service\nResult: all is well\\u001b[2J\n"]);
+  const [row] = ground.simulator.ledger().slice(before);
+  assert.ok(row);
+  assert.equal(row.read, row.expectedRead);
+  assert.ok(row.read > 8_000);
+
+  const went = await ground.prefork(["-p", "--permission-mode", "default", "--continue", "Go on."]);
+  assert.equal(went.code, 0);
+  const last = JSON.stringify(ground.bodies().at(-1));
+  const told = [
+    ...last.matchAll(/<task-id>([^<]*)<\/task-id>\\n<description>([^<]*)<\/description>\\n<status>([^<]*)</g),
+  ];
+  assert.deepEqual(told.map(([, , label, status]) => `${label}: ${status}`).toSorted(), [
+    "look at schema: reported",
+    "look at service: reported",
+  ]);
+});
+
+test("a task that has reported goes on only with a message, and an unknown one is named", async () => {
+  await using ground = await openForking();
+  await looked(ground);
+  const id = idOf(await tasksOf(ground), "look at schema");
+  const bare = await ground.prefork(["tasks", "resume", id, "--permission-mode", "default"]);
+  assert.equal(bare.code, 2);
+  assert.match(bare.err, /it has reported; send it a message that says what else to do/);
+  const more = await ground.prefork(["tasks", "resume", id, "--permission-mode", "default", "and", "the", "rest"]);
+  assert.equal(more.code, 0);
+  assert.match(JSON.stringify(ground.bodies().at(-1)), /Message of the main agent to you.*and the rest/);
+  const unknown = await ground.prefork(["tasks", "stop", "task-ffffffffff"]);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.err, /task-ffffffffff/);
+});

@@ -1,0 +1,99 @@
+/** Every reason why a request read less than was once written for it, with words for people.
+ *  Invariant: a closed union; each reason that can be avoided says how.
+ *  Elsewhere: finding it (ledger.ts), laying it out (the command line). */
+
+import type { Ttl } from "@prefork/wire";
+import type { EpochReason } from "../events.ts";
+
+export type ShortfallCause =
+  /** It read all that was there. */
+  | { readonly kind: "none" }
+  | { readonly kind: "first-request" }
+  | { readonly kind: "new-epoch"; readonly reason: EpochReason }
+  | { readonly kind: "expired"; readonly ttl: Ttl; readonly unusedMs: number }
+  | { readonly kind: "below-minimum"; readonly minimum: number; readonly tokens: number }
+  /** Sent before the leader's entry could be read. */
+  | { readonly kind: "raced"; readonly leader: string }
+  | { readonly kind: "look-back-exceeded"; readonly positions: number }
+  | { readonly kind: "changed-bytes"; readonly segment: number; readonly path: string }
+  /** New words of the user made the model leave out its earlier thinking, and with it all that stood after it. */
+  | { readonly kind: "thinking-dropped" }
+  | { readonly kind: "unexplained" };
+
+/** In two words, for tables. */
+export const causeWords = (cause: ShortfallCause): string => {
+  switch (cause.kind) {
+    case "none":
+      return "";
+    case "changed-bytes":
+      return "bytes changed";
+    case "look-back-exceeded":
+      return "look-back";
+    case "first-request":
+    case "new-epoch":
+    case "below-minimum":
+    case "thinking-dropped":
+      return cause.kind.replaceAll("-", " ");
+    case "expired":
+    case "raced":
+    case "unexplained":
+      return cause.kind;
+  }
+};
+
+/** In a sentence without its full stop. */
+export const causeSentence = (cause: ShortfallCause): string => {
+  switch (cause.kind) {
+    case "none":
+      return "all that was there was read";
+    case "first-request":
+      return "nothing had been sent before";
+    case "new-epoch":
+      return `the context began anew (${cause.reason})`;
+    case "expired":
+      return `the entry had expired: ${minutes(cause.unusedMs)} without use, and it is kept for ${cause.ttl}`;
+    case "below-minimum":
+      return `${cause.tokens} tokens are not kept: this model caches from ${cause.minimum}`;
+    case "raced":
+      return `sent before the entry of ${cause.leader} could be read`;
+    case "look-back-exceeded":
+      return `the last entry lies ${cause.positions} blocks before the next marker, and 20 are looked at`;
+    case "changed-bytes":
+      return `the bytes changed at ${cause.path || `segment ${cause.segment}`} (segment ${cause.segment})`;
+    case "thinking-dropped":
+      return "new words of the user made the model leave out its earlier thinking";
+    case "unexplained":
+      return "same bytes, and the entry should have lived";
+  }
+};
+
+const minutes = (ms: number): string => `${(ms / 60_000).toFixed(1)} min`;
+
+/** What would avoid it; undefined where nothing is wrong. */
+export const adviceFor = (cause: ShortfallCause): string | undefined => {
+  switch (cause.kind) {
+    case "none":
+    case "first-request":
+      return undefined;
+    case "new-epoch":
+      return cause.reason === "model"
+        ? "go on with the same model: another one reads nothing of its cache"
+        : "sum up less often: it pays once the context is much shorter afterwards";
+    case "expired":
+      return cause.ttl === "5m"
+        ? "where pauses are longer than five minutes, markers of 1h cost less"
+        : "send something before the entry expires, or accept the price of the pause";
+    case "below-minimum":
+      return "none needed: so short a prompt costs little";
+    case "raced":
+      return "let the leader answer first: a longer wait costs less than a second write";
+    case "look-back-exceeded":
+      return "fewer blocks in one turn, or a marker between them";
+    case "changed-bytes":
+      return "leave what was sent as it is, and say what is new at the end";
+    case "thinking-dropped":
+      return "this model does so by rule; one that keeps its thinking does not lose it";
+    case "unexplained":
+      return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
+  }
+};

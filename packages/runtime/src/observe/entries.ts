@@ -1,0 +1,199 @@
+/** What should the provider's cache have held, by what it reported itself? Pure.
+ *  Invariant: an entry's length is the provider's own figure wherever one report tells it: a request's read and written
+ *  tokens end at its last marker, and a read that ends between two known places ends at the one marker between them. Only
+ *  what no report tells is estimated, by the bytes between known places, and says so.
+ *  Elsewhere: who can have read whose entry (families.ts), why less was read (cause.ts). */
+
+import {
+  type FrozenPrefix,
+  type ModelFacts,
+  modelFacts,
+  type Segment,
+  type Ttl,
+  type Usage,
+  writtenTokens,
+} from "@prefork/wire";
+import { type SentRequest, segmentsAt } from "./requests.ts";
+
+/** Tokens of a prompt up to the end of a segment, and how many of them no provider has counted. */
+export type Length = { readonly tokens: number; readonly estimated: number };
+
+/** A request that wrote an entry, or read it and so made it live on. */
+type Use = { readonly by: SentRequest; readonly ttl: Ttl | undefined; readonly isWrite: boolean };
+
+export type Entry = Length & {
+  readonly segment: Segment;
+  /** Who wrote it, of those that count here. */
+  readonly writers: readonly SentRequest[];
+  readonly ttl: Ttl;
+  /** The start of the last request that used it, and how long it is kept from then on. */
+  readonly usedAt: number;
+  readonly expiresAt: number;
+};
+
+export type Entries = {
+  readonly lengthAt: (prefix: FrozenPrefix, segment: Segment) => Length;
+  /** The entries on a request's own bytes, longest first, as those left by `counts` made them. */
+  readonly on: (request: SentRequest, counts: (writer: SentRequest) => boolean) => Generator<Entry>;
+};
+
+const MINUTE_MS = 60_000;
+export const LIVES_MS: Readonly<Record<Ttl, number>> = {
+  "5m": 5 * MINUTE_MS,
+  "30m": 30 * MINUTE_MS,
+  "1h": 60 * MINUTE_MS,
+  "12h": 720 * MINUTE_MS,
+};
+
+/** Tokens up to the last marker: what was in the cache once this was answered. */
+export const keptTokens = (usage: Usage): number => usage.read + writtenTokens(usage);
+
+export const factsOf = ({ model }: Pick<SentRequest, "model">): ModelFacts | undefined => modelFacts(model);
+
+export const entriesOf = (requests: readonly SentRequest[]): Entries => {
+  const kept = requests.filter(({ answer }) => answer && keptTokens(answer.usage) > 0);
+  const lengths = new Lengths();
+  for (const request of kept) lengths.learnEnd(request);
+  for (const request of kept) lengths.learnRead(request);
+  const uses = usesOf(kept, lengths);
+  return {
+    lengthAt: (prefix, segment) => lengths.at(prefix, segment),
+    on: function* (request, counts) {
+      for (let at = trusted(request); at; at = at.before) {
+        const own = uses.get(at.hash)?.filter(({ by }) => by !== request && counts(by)) ?? [];
+        const entry = own.length > 0 ? entryAt(at, { request, uses: own, lengths }) : undefined;
+        if (entry) yield entry;
+      }
+    },
+  };
+};
+
+/** The last segment of a request that is known as it was sent. */
+const trusted = ({ point, exactUpTo }: SentRequest): Segment | undefined => {
+  let at = point.prefix?.tip;
+  while (at && at.index >= exactUpTo) at = at.before;
+  return at;
+};
+
+/** The usual density of a prompt, until a provider has counted one. */
+const BYTES_PER_TOKEN = 4;
+
+class Lengths {
+  readonly #known = new Map<string, number>();
+  /** Segments that carried a marker. */
+  readonly #marked = new Set<string>();
+
+  /** What was read and written ends at the last marker. */
+  learnEnd(request: SentRequest): void {
+    const segments = segmentsAt(request);
+    for (const { hash } of segments) this.#marked.add(hash);
+    const last = segments.at(-1);
+    const isLast = last && last.index === Math.max(...(request.markers ?? []).map(({ segment }) => segment));
+    if (last && isLast && request.answer) this.#known.set(last.hash, keptTokens(request.answer.usage));
+  }
+
+  /** A read ends at a marker of an earlier request: where only one can be meant, its length is told. */
+  learnRead(request: SentRequest): void {
+    const read = request.answer?.usage.read ?? 0;
+    let between: Segment[] = [];
+    for (let at = trusted(request); at && read > 0; at = at.before) {
+      const known = this.#known.get(at.hash);
+      if (known === read) return;
+      if (known !== undefined && known < read) break;
+      if (known !== undefined) between = [];
+      else if (this.#marked.has(at.hash)) between.push(at);
+    }
+    const [only, ...others] = between;
+    if (only && others.length === 0 && read > 0) this.#known.set(only.hash, read);
+  }
+
+  /** The segment of a request that ends at this many tokens, where a report tells it. */
+  endingAt(request: SentRequest, tokens: number): Segment | undefined {
+    for (let at = trusted(request); at; at = at.before) {
+      const known = this.#known.get(at.hash);
+      if (known === tokens) return at;
+      if (known !== undefined && known < tokens) return undefined;
+    }
+    return undefined;
+  }
+
+  at(prefix: FrozenPrefix, segment: Segment): Length {
+    const exact = this.#known.get(segment.hash);
+    if (exact !== undefined) return { tokens: exact, estimated: 0 };
+    const above = this.#above(prefix, segment);
+    const below = this.#below(segment);
+    const perByte = above
+      ? (above.tokens - below.tokens) / Math.max(1, above.bytes - below.bytes)
+      : below.tokens > 0
+        ? below.tokens / below.bytes
+        : 1 / BYTES_PER_TOKEN;
+    const estimated = Math.max(0, Math.round((segment.end - below.bytes) * perByte));
+    return { tokens: below.tokens + estimated, estimated };
+  }
+
+  #below(segment: Segment): { readonly bytes: number; readonly tokens: number } {
+    for (let at = segment.before; at; at = at.before) {
+      const tokens = this.#known.get(at.hash);
+      if (tokens !== undefined) return { bytes: at.end, tokens };
+    }
+    return { bytes: 0, tokens: 0 };
+  }
+
+  #above(prefix: FrozenPrefix, segment: Segment): { readonly bytes: number; readonly tokens: number } | undefined {
+    let nearest: { readonly bytes: number; readonly tokens: number } | undefined;
+    for (let at = prefix.tip; at && at.index > segment.index; at = at.before) {
+      const tokens = this.#known.get(at.hash);
+      if (tokens !== undefined) nearest = { bytes: at.end, tokens };
+    }
+    return nearest;
+  }
+}
+
+/** Who wrote and who read at each place. Shorter entries below a read are not taken to live on: the dearer reading. */
+const usesOf = (kept: readonly SentRequest[], lengths: Lengths): ReadonlyMap<string, readonly Use[]> => {
+  const uses = new Map<string, Use[]>();
+  const add = (segment: Segment, use: Use): void => {
+    const known = uses.get(segment.hash);
+    if (known) known.push(use);
+    else uses.set(segment.hash, [use]);
+  };
+  for (const by of kept) {
+    const { prefix } = by.point;
+    const { answer, markers = [] } = by;
+    if (!prefix || !answer) continue;
+    const { read } = answer.usage;
+    const least = factsOf(by)?.minimumPrefix ?? 0;
+    // An aside marks nothing of its own, and writes again what has expired.
+    const end = by.markers ? undefined : lengths.endingAt(by, keptTokens(answer.usage));
+    for (const segment of end ? [end] : segmentsAt(by)) {
+      const { tokens } = lengths.at(prefix, segment);
+      const ttl = markers.find((marker) => marker.segment === segment.index)?.ttl;
+      if (tokens > read && tokens >= least) add(segment, { by, ttl, isWrite: true });
+    }
+    const found = read > 0 ? lengths.endingAt(by, read) : undefined;
+    if (found) add(found, { by, ttl: markers.find(({ segment }) => segment >= found.index)?.ttl, isWrite: false });
+  }
+  return uses;
+};
+
+type Finding = { readonly request: SentRequest; readonly uses: readonly Use[]; readonly lengths: Lengths };
+
+const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry | undefined => {
+  const { prefix } = request.point;
+  const writes = uses.filter(({ isWrite }) => isWrite);
+  const [first] = writes;
+  const writer = first?.by.point.prefix;
+  if (!first || !prefix || !writer) return undefined;
+  const ttl = writes.reduce<Ttl>((longest, use) => longer(longest, use.ttl ?? longest), first.ttl ?? "5m");
+  const lives = (use: Use): number => Math.min(LIVES_MS[ttl], LIVES_MS[use.ttl ?? ttl]);
+  return {
+    ...lengths.at(writer, segment),
+    segment,
+    ttl,
+    writers: writes.map(({ by }) => by),
+    usedAt: Math.max(...uses.map(({ by }) => by.askedAt)),
+    expiresAt: Math.max(...uses.map((use) => use.by.askedAt + lives(use))),
+  };
+};
+
+const longer = (a: Ttl, b: Ttl): Ttl => (LIVES_MS[b] > LIVES_MS[a] ? b : a);

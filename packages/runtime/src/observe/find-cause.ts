@@ -1,0 +1,94 @@
+/** Why did this request read less than had been written for it? Pure.
+ *  Invariant: what it read as expected is explained by what made the expectation small; what it did not read by what the
+ *  journal shows of bytes, times and markers, in that order; nothing is blamed that the journal does not show.
+ *  Elsewhere: what was expected (ledger.ts), the reasons in words (cause.ts). */
+
+import { promptTokens } from "@prefork/wire";
+import type { ShortfallCause } from "./cause.ts";
+import { type Entry, factsOf, keptTokens, LIVES_MS } from "./entries.ts";
+import type { FamilyRole } from "./families.ts";
+import type { ChangedBytes } from "./line.ts";
+import type { SentAnswer, SentRequest } from "./requests.ts";
+
+/** What the cache should have held for a request. */
+export type Found = {
+  /** Tokens that it should have read, and all that had been written for it, whatever became of them. */
+  readonly expected: number;
+  readonly written: number;
+  /** How many of the expected ones no provider has counted. */
+  readonly estimated: number;
+  /** The longest entry that was ever there, and the longest that still was. */
+  readonly best?: Entry;
+  readonly live?: Entry;
+  /** The request before it had other bytes. */
+  readonly changed?: ChangedBytes;
+};
+
+export type Answered = Found & {
+  readonly request: SentRequest;
+  readonly answer: SentAnswer;
+  readonly role?: FamilyRole;
+};
+
+/** The least share of an expected read that counts as read: all but noise of what a provider counted, half of an
+ *  estimate. */
+const MET = 0.995;
+const MET_ESTIMATE = 0.5;
+
+export const findCause = (answered: Answered): ShortfallCause => {
+  const { expected, estimated, answer, changed } = answered;
+  const { read } = answer.usage;
+  if (changed && read < expected) return { kind: "changed-bytes", ...changed };
+  if (read >= (expected - estimated * MET_ESTIMATE) * MET) return foreseen(answered);
+  return (
+    expiredOnTheWay(answered) ??
+    raced(answered) ??
+    outOfReach(answered) ??
+    thinkingDropped(answered) ?? { kind: "unexplained" }
+  );
+};
+
+/** It read what it should have: why was that not more? */
+const foreseen = ({ request, answer, written, expected, best }: Answered): ShortfallCause => {
+  const { goesOnFrom, opens, askedAt } = request;
+  if (opens !== undefined && opens !== "start") return { kind: "new-epoch", reason: opens };
+  if (!goesOnFrom?.answer) return { kind: "first-request" };
+  const { read } = answer.usage;
+  if (read > 0 && read >= written * MET) return { kind: "none" };
+  const { usage } = goesOnFrom.answer;
+  const minimum = factsOf(goesOnFrom)?.minimumPrefix ?? 0;
+  if (keptTokens(usage) === 0 && promptTokens(usage) < minimum)
+    return { kind: "below-minimum", minimum, tokens: promptTokens(usage) };
+  if (written <= expected) return { kind: "none" };
+  const ttl = best?.ttl ?? goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
+  return { kind: "expired", ttl, unusedMs: askedAt - (best?.usedAt ?? goesOnFrom.askedAt) };
+};
+
+/** It was asked while the entry lived, and may have reached the provider after that. */
+const expiredOnTheWay = ({ live, answer }: Answered): ShortfallCause | undefined =>
+  live && answer.at - live.usedAt >= LIVES_MS[live.ttl]
+    ? { kind: "expired", ttl: live.ttl, unusedMs: answer.at - live.usedAt }
+    : undefined;
+
+const raced = ({ live, role, request }: Answered): ShortfallCause | undefined => {
+  const wasThere = live?.writers.some(
+    ({ session, answer }) => session === request.session || (answer !== undefined && answer.at < request.askedAt),
+  );
+  const [leader] = live?.writers ?? [];
+  return role?.role === "follower" && leader && !wasThere ? { kind: "raced", leader: leader.agent } : undefined;
+};
+
+/** A marker looks at this many places, its own the first. Counted block by block: the dearer reading. */
+const LOOK_BACK = 20;
+
+const outOfReach = ({ live, request }: Answered): ShortfallCause | undefined => {
+  const next = live && request.markers?.find(({ segment }) => segment >= live.segment.index);
+  const positions = live && next ? next.segment - live.segment.index : 0;
+  return positions >= LOOK_BACK ? { kind: "look-back-exceeded", positions } : undefined;
+};
+
+const thinkingDropped = ({ request }: Answered): ShortfallCause | undefined => {
+  const before = request.goesOnFrom?.point.thinkingPassed ?? 0;
+  const drops = factsOf(request)?.earlierThinking === "last-turn";
+  return drops && request.point.thinkingPassed > before ? { kind: "thinking-dropped" } : undefined;
+};

@@ -1,0 +1,115 @@
+/** What would the same work have been billed without a fork, without a cache, or cold and all at once? Pure.
+ *  Invariant: every request keeps its prompt and its answer unless the way of working itself changes them, and each way
+ *  says how it is counted; requests that it does not concern are billed as they were.
+ *  Elsewhere: what was billed (ledger.ts), sums and money (explain.ts). */
+
+import { noUsage, promptTokens, type Ttl, type Usage } from "@prefork/wire";
+import { keptTokens } from "./entries.ts";
+import type { LedgerRow } from "./ledger.ts";
+
+export type InsteadId = "no-fork" | "no-cache" | "cold-at-once";
+
+/** Another way to have done it: the rows with the usage they would have had. */
+export type Instead = { readonly id: InsteadId; readonly how: string; readonly rows: readonly LedgerRow[] };
+
+export const insteadOf = (rows: readonly LedgerRow[]): readonly Instead[] => {
+  const hasForks = rows.some(isFork);
+  return [
+    ...(hasForks && rows.some(({ agent }) => agent === MAIN) ? [withoutForks(rows)] : []),
+    withoutCache(rows),
+    ...(hasForks ? [coldAtOnce(rows)] : []),
+  ];
+};
+
+const MAIN = "main";
+
+const isFork = ({ agent, family }: LedgerRow): boolean => agent !== MAIN && family !== undefined;
+
+const withUsage = (row: LedgerRow, usage: Omit<Usage, "output" | "thinking">): LedgerRow => ({
+  ...row,
+  usage: { ...row.usage, ...usage },
+});
+
+const withoutCache = (rows: readonly LedgerRow[]): Instead => ({
+  id: "no-cache",
+  how: "the same requests, every prompt as plain input",
+  rows: rows.map((row) => withUsage(row, { plain: promptTokens(row.usage), read: 0, written: {} })),
+});
+
+const coldAtOnce = (rows: readonly LedgerRow[]): Instead => ({
+  id: "cold-at-once",
+  how: "the first requests of forks and their parent's next one sent together with nothing to read: each writes all of it",
+  rows: rows.map((row) => {
+    if (!row.family) return row;
+    const { plain } = row.usage;
+    return withUsage(row, { plain, read: 0, written: { [lifetimeOf(row)]: keptTokens(row.usage) } });
+  }),
+});
+
+const lifetimeOf = ({ usage }: LedgerRow): Ttl =>
+  (Object.entries(usage.written) as readonly [Ttl, number][]).find(([, tokens]) => tokens > 0)?.[0] ?? "5m";
+
+// --- no fork -----------------------------------------------------------------------------------------------------------
+
+/** A fork's turns as they would have stood in the parent's own line. */
+type Part = {
+  readonly agent: string;
+  readonly epoch: number;
+  /** Its place among all rows: what comes later in the parent's line has it in its context. */
+  readonly begins: number;
+  readonly rows: readonly LedgerRow[];
+  /** What the first request of the line after the calls had to write before its own words. */
+  readonly from: number;
+  /** Tokens that it leaves behind. */
+  readonly leaves: number;
+};
+
+const withoutForks = (rows: readonly LedgerRow[]): Instead => {
+  const parts = partsIn(rows);
+  const earlier = (epoch: number, place: number): number =>
+    parts.reduce((sum, part) => sum + (part.epoch === epoch && part.begins < place ? part.leaves : 0), 0);
+  const changed = new Map<LedgerRow, LedgerRow>();
+  for (const part of parts) {
+    let known = part.from;
+    for (const row of part.rows) {
+      const prompt = promptTokens(row.usage);
+      const added = Math.max(0, prompt - known);
+      known = prompt;
+      const read = prompt - added + earlier(part.epoch, part.begins);
+      changed.set(row, withUsage(row, { plain: 0, read, written: { [lifetimeOf(row)]: added } }));
+    }
+  }
+  for (const [place, row] of rows.entries()) {
+    const more = row.agent === MAIN && row.isAnswered ? earlier(row.epoch, place) : 0;
+    if (more > 0) changed.set(row, withUsage(row, { ...row.usage, read: row.usage.read + more }));
+  }
+  return {
+    id: "no-fork",
+    how: "the forks' turns one after another in the parent's line: only what is new is written, and all of it stays in the context of every later request",
+    rows: rows.map((row) => changed.get(row) ?? row),
+  };
+};
+
+const partsIn = (rows: readonly LedgerRow[]): readonly Part[] => {
+  const families = new Set<string>();
+  const agents = new Set<string>();
+  return rows.flatMap((first, begins) => {
+    const { agent, epoch, family } = first;
+    if (!isFork(first) || !family || !first.isAnswered || agents.has(agent)) return [];
+    agents.add(agent);
+    const isFirst = !families.has(family.family);
+    families.add(family.family);
+    // After a rewrite of its own nothing of what it inherited is left; those turns are billed as they were.
+    const own = rows.filter(
+      (row) => row.agent === agent && row.epoch === epoch && row.kind === "turn" && row.isAnswered,
+    );
+    const last = own.at(-1)?.usage ?? noUsage;
+    return [
+      {
+        ...{ agent, epoch, begins, rows: own },
+        from: isFirst ? family.inherited : family.shared,
+        leaves: Math.max(0, promptTokens(last) + last.output - family.shared),
+      },
+    ];
+  });
+};

@@ -1,0 +1,183 @@
+/** Which tasks are there, and who runs them? For lists, and for one task in full.
+ *  Invariant: read from journals alone, nothing is locked or changed; a task that nobody runs any more is never shown as
+ *  running, and one that waits never as done.
+ *  Elsewhere: states (../tasks), a family's requests (read-family.ts), stopping and resuming (../session). */
+
+import {
+  addUsage,
+  type Block,
+  FORK_BOILERPLATE_TAG,
+  FORK_DIRECTIVE_PREFIX,
+  type Json,
+  noUsage,
+  type Usage,
+} from "@prefork/wire";
+import {
+  JournalError,
+  type ListedSession,
+  type LockHolder,
+  listSessions,
+  readJournal,
+  type SessionStore,
+  type StoredEntry,
+} from "../journal/index.ts";
+import { isEnded, stateWords, type Task, tasksIn } from "../tasks/index.ts";
+import type { LedgerRow } from "./ledger.ts";
+import { readFamily } from "./read-family.ts";
+
+export type TaskRow = {
+  readonly task: Task;
+  /** The session that started it, and the folder it works in. */
+  readonly session: string;
+  readonly cwd: string;
+  /** The process that writes in that session now. */
+  readonly owner?: LockHolder;
+  /** In a few words. */
+  readonly state: string;
+  /** It was under way when its process ended. */
+  readonly isOrphan: boolean;
+  readonly turns: number;
+  readonly usage: Usage;
+  readonly usd: number;
+  readonly ageMs: number;
+};
+
+export type TasksOptions = {
+  /** Of this session alone. Default: of all. */
+  readonly session?: string;
+  /** Those that have ended too. Default: false. */
+  readonly ended?: boolean;
+};
+
+/** The session used last comes first; in it, the task started last. Sessions that cannot be read are passed over. */
+export const listTasks = async (store: SessionStore, options: TasksOptions = {}): Promise<readonly TaskRow[]> => {
+  const { session, ended = false } = options;
+  const rows: TaskRow[] = [];
+  for (const listed of await listSessions(store)) {
+    if (listed.kind !== "session" || (session !== undefined && listed.id !== session)) continue;
+    const wanted = (await tasksOf(store, listed)).filter((task) => ended || !isEnded(task));
+    for (const task of wanted.toSorted((a, b) => b.startedAt - a.startedAt))
+      rows.push(await rowOf(store, task, listed));
+  }
+  return rows;
+};
+
+/** One task and all that its journal tells of it. */
+export type TaskDetail = TaskRow & {
+  readonly directive?: string;
+  /** Its requests. */
+  readonly rows: readonly LedgerRow[];
+};
+
+export const showTask = async (
+  store: SessionStore,
+  given: string,
+  { cwd }: { readonly cwd: string },
+): Promise<TaskDetail> => {
+  const { task, listed } = await findTask(store, given, cwd);
+  const row = await rowOf(store, task, listed);
+  const { rows } = await readFamily(store, listed.id);
+  const directive = plannedFor(task) ?? directiveIn(await entriesOf(store, task.session));
+  return {
+    ...row,
+    ...(directive === undefined ? {} : { directive }),
+    rows: rows.filter(({ agent }) => agent === task.id),
+  };
+};
+
+// --- inside ------------------------------------------------------------------------------------------------------------
+
+type FoundTask = { readonly task: Task; readonly listed: ListedSession };
+
+/** In the last session of the folder first, since that is what people talk about; then everywhere. */
+const findTask = async (store: SessionStore, given: string, cwd: string): Promise<FoundTask> => {
+  const all = (await listSessions(store)).filter((listed) => listed.kind === "session");
+  const latest = all.find((listed) => listed.cwd === cwd);
+  for (const looked of latest ? [[latest], all] : [all]) {
+    const found: FoundTask[] = [];
+    for (const listed of looked)
+      for (const task of await tasksOf(store, listed)) if (isNamed(task, given)) found.push({ task, listed });
+    const exact = found.find(({ task }) => task.id === given);
+    const [only, ...others] = exact ? [exact] : found;
+    if (only && others.length === 0) return only;
+    if (only) {
+      const ids = found.map(({ task }) => task.id);
+      throw new JournalError("ambiguous", `${ids.length} tasks begin with ${given}: ${ids.slice(0, 5).join(", ")}`);
+    }
+  }
+  throw new JournalError("not-found", `there is no task ${given}`);
+};
+
+/** Ids of tasks begin with a word that nobody types. */
+const isNamed = ({ id }: Task, given: string): boolean =>
+  given !== "" && (id.startsWith(given) || id.startsWith(`task-${given}`));
+
+const tasksOf = async (store: SessionStore, { id }: ListedSession): Promise<readonly Task[]> => {
+  const state = new Map<string, Json>();
+  for (const { entry } of await entriesOf(store, id)) if (entry.kind === "state") state.set(entry.slot, entry.value);
+  return tasksIn(state);
+};
+
+/** None where they cannot be read. */
+const entriesOf = async (store: SessionStore, id: string | undefined): Promise<readonly StoredEntry[]> => {
+  if (id === undefined) return [];
+  try {
+    return (await readJournal(store, id)).entries;
+  } catch (error) {
+    if (error instanceof JournalError) return [];
+    throw error;
+  }
+};
+
+const rowOf = async (store: SessionStore, task: Task, listed: ListedSession): Promise<TaskRow> => {
+  const { id: session, cwd, holder } = listed;
+  const isOrphan = !isEnded(task) && holder === undefined;
+  return {
+    ...{ task, session, cwd, isOrphan },
+    ...(holder ? { owner: holder } : {}),
+    state: isOrphan ? "interrupted (owner gone)" : stateWords(task),
+    ...(await spentBy(store, task)),
+    ageMs: Math.max(0, store.now() - task.startedAt),
+  };
+};
+
+/** What was told at its end; before that, and where it was interrupted, what its own journal has. */
+const spentBy = async (
+  store: SessionStore,
+  { result, session }: Task,
+): Promise<Pick<TaskRow, "turns" | "usage" | "usd">> => {
+  const { turns, usage, usd } = result ?? { turns: 0, usage: noUsage, usd: 0 };
+  if (turns > 0 || session === undefined) return { turns, usage, usd };
+  const answers = (await entriesOf(store, session)).flatMap(({ entry }) => (entry.kind === "response" ? [entry] : []));
+  return {
+    turns: answers.length,
+    usage: answers.reduce((sum, answer) => addUsage(sum, answer.usage), noUsage),
+    usd: answers.reduce((sum, answer) => sum + (answer.usd ?? 0), 0),
+  };
+};
+
+const plannedFor = ({ plan }: Task): string | undefined => {
+  const directive = typeof plan === "object" && plan !== null && "directive" in plan ? plan.directive : undefined;
+  return typeof directive === "string" && directive !== "" ? directive : undefined;
+};
+
+/** The last words that it was told before its first request, without what is the same for all forks. */
+const directiveIn = (entries: readonly StoredEntry[]): string | undefined => {
+  const begun = entries.findIndex(({ entry }) => entry.kind === "request");
+  const words = entries
+    .slice(0, begun < 0 ? entries.length : begun)
+    .flatMap(({ entry }) =>
+      entry.kind === "blocks" ? entry.blocks : entry.kind === "message" ? entry.message.content : [],
+    )
+    .flatMap(textsIn)
+    .at(-1);
+  const after = words?.indexOf(DIRECTIVE) ?? -1;
+  return after < 0 ? words : words?.slice(after + DIRECTIVE.length);
+};
+
+const DIRECTIVE = `</${FORK_BOILERPLATE_TAG}>\n\n${FORK_DIRECTIVE_PREFIX} `;
+
+const textsIn = (block: Block): readonly string[] => {
+  if (block.type === "tool_result") return block.content.flatMap(textsIn);
+  return block.type === "text" ? [block.text] : [];
+};
