@@ -3,11 +3,11 @@
  *  Elsewhere: making the bytes (prepare.ts), one attempt (transport.ts), waiting (retry.ts). */
 
 import { InputError, ModelError } from "./errors.ts";
-import { foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "./events.ts";
+import { type Frame, foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "./events.ts";
 import type { Prepared } from "./prepare.ts";
-import type { Credential, Protocol } from "./protocols/index.ts";
+import type { Credential, ParserState, Protocol } from "./protocols/index.ts";
 import { Backoff, defaultRetry, type RetryEdge, type RetryPolicy, realEdge } from "./retry.ts";
-import { type Answer, createTransport, defaultTimeouts, type Timeouts } from "./transport.ts";
+import { type Answer, createTransport, defaultTimeouts, type Target, type Timeouts, targetOf } from "./transport.ts";
 
 export type ClientOptions = {
   readonly baseUrl: string;
@@ -24,19 +24,31 @@ export type Client = {
   /** Events as they arrive, then the whole answer. A second `response_started` means that the answer begins anew: the
    *  first attempt failed before it had said anything. */
   readonly stream: (prepared: Prepared, signal?: AbortSignal) => AsyncGenerator<ModelEvent, ModelResponse>;
-  readonly send: (prepared: Prepared, signal?: AbortSignal) => Promise<ModelResponse>;
+  /** The whole answer. `told` hears the same events, those that arrived together without a pause between them. */
+  readonly send: (prepared: Prepared, signal?: AbortSignal, told?: Told) => Promise<ModelResponse>;
   readonly close: () => void;
 };
+
+type Told = (event: ModelEvent) => void;
+
+/** Events that arrived together. `check` throws when the request was ended meanwhile: nobody is told more of it then. */
+type Arrival = { readonly events: readonly ModelEvent[]; readonly check: () => void };
 
 export const createClient = (options: ClientOptions): Client => {
   const transport = createTransport();
   const backoff = new Backoff({ ...defaultRetry, ...options.retry }, options.edge ?? realEdge);
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const base = parseBase(options.baseUrl);
+  const targets = new Map<string, Target>();
+  const targetFor = (path: string): Target => {
+    const target = targets.get(path) ?? targetOf(under(base, path));
+    targets.set(path, target);
+    return target;
+  };
 
   const attempt = (prepared: Prepared, signal: AbortSignal | undefined): Promise<Answer> =>
     transport.send({
-      url: under(base, prepared.protocol.path),
+      target: targetFor(prepared.protocol.path),
       headers: { ...prepared.protocol.headers(options.credential, prepared.prefix.betas), ...options.headers },
       chunks: prepared.chunks,
       byteLength: prepared.byteLength,
@@ -44,17 +56,18 @@ export const createClient = (options: ClientOptions): Client => {
       signal,
     });
 
-  async function* stream(prepared: Prepared, signal?: AbortSignal): AsyncGenerator<ModelEvent, ModelResponse> {
+  async function* arrivals(prepared: Prepared, signal?: AbortSignal): AsyncGenerator<Arrival, ModelResponse> {
     for (let count = 1; ; count += 1) {
       await backoff.pass(signal);
       let folded = nothingFolded;
       let content = false;
       try {
-        for await (const event of readEvents(prepared, await attempt(prepared, signal), options.credential)) {
+        const answer = await attempt(prepared, signal);
+        for await (const events of readEvents(prepared, answer, options.credential)) {
           backoff.succeeded();
-          folded = foldEvent(folded, event);
-          content ||= isContent(event);
-          yield event;
+          folded = events.reduce(foldEvent, folded);
+          content ||= events.some(isContent);
+          yield { events, check: answer.check };
         }
         return folded.response;
       } catch (caught) {
@@ -65,11 +78,37 @@ export const createClient = (options: ClientOptions): Client => {
     }
   }
 
-  const send = async (prepared: Prepared, signal?: AbortSignal): Promise<ModelResponse> => {
-    const events = stream(prepared, signal);
-    for (;;) {
-      const next = await events.next();
-      if (next.done) return next.value;
+  async function* stream(prepared: Prepared, signal?: AbortSignal): AsyncGenerator<ModelEvent, ModelResponse> {
+    const arriving = arrivals(prepared, signal);
+    try {
+      for (;;) {
+        const next = await arriving.next();
+        if (next.done) return next.value;
+        const { events, check } = next.value;
+        for (const event of events) {
+          check();
+          yield event;
+        }
+      }
+    } finally {
+      await arriving.return(nothingFolded.response); // left early: the connection is closed
+    }
+  }
+
+  const send = async (prepared: Prepared, signal?: AbortSignal, told?: Told): Promise<ModelResponse> => {
+    const arriving = arrivals(prepared, signal);
+    try {
+      for (;;) {
+        const next = await arriving.next();
+        if (next.done) return next.value;
+        const { events, check } = next.value;
+        for (const event of events) {
+          check();
+          told?.(event);
+        }
+      }
+    } finally {
+      await arriving.return(nothingFolded.response);
     }
   };
 
@@ -92,33 +131,33 @@ const under = (base: URL, path: string): URL => {
   return url;
 };
 
+/** Those events together that arrived together: a step between two of them would cost more than reading them. */
 const readEvents = async function* (
   { protocol }: Prepared,
   answer: Answer,
   credential: Credential | undefined,
-): AsyncGenerator<ModelEvent, void> {
+): AsyncGenerator<readonly ModelEvent[], void> {
   const { status, headers } = answer;
   if (status !== 200) throw protocol.failure({ status, headers, body: without(credential, await answer.text()) });
   if (headers["content-type"]?.includes("text/event-stream")) yield* readStream(protocol, answer);
-  else yield* protocol.whole(await answer.text());
+  else yield protocol.whole(await answer.text());
 };
 
 /** A provider that repeats the key in its complaint must not put it into ours. */
 const without = (credential: Credential | undefined, text: string): string =>
   credential && credential.value !== "" ? text.replaceAll(credential.value, "[key]") : text;
 
-async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<ModelEvent, void> {
-  const { status, headers } = answer;
+async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<readonly ModelEvent[], void> {
   let state = protocol.initial;
   try {
-    for await (const frame of answer.frames()) {
+    for await (const frames of answer.frames()) {
       // What follows a complete answer is read only so that the connection can be used again.
       if (state.stopped) continue;
-      if (frame.event === "error") throw protocol.failure({ status, headers, body: frame.data });
-      const [next, events] = protocol.step(state, frame);
-      state = next;
+      const { events, failure, ...read } = readFrames(protocol, { state, frames, answer });
+      state = read.state;
+      if (events.length > 0) yield events;
+      if (failure) throw failure.error;
       if (state.stopped) answer.finishing();
-      yield* events;
     }
   } catch (error) {
     if (!state.stopped) throw error;
@@ -126,6 +165,33 @@ async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<M
   if (state.stopped) return;
   throw new ModelError("the stream ended before the answer did", { kind: "connection" });
 }
+
+type Reading = { readonly state: ParserState; readonly frames: readonly Frame[]; readonly answer: Answer };
+
+type FramesRead = {
+  readonly state: ParserState;
+  readonly events: readonly ModelEvent[];
+  /** Why it stopped before the last frame; what came before it has been said all the same. */
+  readonly failure?: { readonly error: unknown };
+};
+
+const readFrames = (protocol: Protocol, { state: before, frames, answer }: Reading): FramesRead => {
+  const { status, headers } = answer;
+  const events: ModelEvent[] = [];
+  let state = before;
+  try {
+    for (const frame of frames) {
+      if (state.stopped) break;
+      if (frame.event === "error") throw protocol.failure({ status, headers, body: frame.data });
+      const [next, said] = protocol.step(state, frame);
+      state = next;
+      events.push(...said);
+    }
+    return { state, events };
+  } catch (error) {
+    return { state, events, failure: { error } };
+  }
+};
 
 const isContent = ({ type }: ModelEvent): boolean => type !== "response_started" && type !== "response_stopped";
 

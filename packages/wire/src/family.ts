@@ -94,16 +94,12 @@ const sendMember = async (client: Client, prepared: Prepared, sending: Sending):
     ticket = await gate.admit(signal);
     const { readable } = prepared.protocol;
     if (readable === "at-once") ticket.readable();
-    const events = client.stream(prepared, signal);
-    for (;;) {
-      const next = await events.next();
-      if (next.done) {
-        ticket.readable();
-        return { status: "answered", response: next.value };
-      }
-      if (readable === "first-event") ticket.readable();
-      onEvent(next.value);
-    }
+    const response = await client.send(prepared, signal, (event) => {
+      if (readable === "first-event") ticket?.readable();
+      onEvent(event);
+    });
+    ticket.readable();
+    return { status: "answered", response };
   } catch (caught) {
     return { status: "failed", error: asModelError(caught, signal) };
   } finally {

@@ -3,7 +3,7 @@
  *  equal content gives equal chain hashes, however it was appended; a fork shares all bytes before it.
  *  Elsewhere: a provider's spelling (protocols/), cache markers (markers.ts), storage of bytes (rope.ts). */
 
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { InputError } from "./errors.ts";
 import { placeOf } from "./json.ts";
 import { answerPending, callsIn, placeholderFor, stillPending } from "./pairing.ts";
@@ -186,9 +186,10 @@ export class FrozenPrefix {
     return this.#place.role === "user" ? this.extend(content) : this.#add({ role: "user", content });
   }
 
-  /** The bytes in order with texts put in at ascending offsets; the prefix's own bytes are not copied. */
-  chunks(insertions: readonly Insertion[] = []): readonly Buffer[] {
-    return this.#state.rope.spliced(insertions);
+  /** The bytes in order with texts put in at ascending offsets, and `ending` after them; the prefix's own bytes are not
+   *  copied, but for a few beside a text. */
+  chunks(insertions: readonly Insertion[] = [], ending = ""): readonly Buffer[] {
+    return this.#state.rope.spliced(insertions, ending);
   }
 
   /** The head as one JSON object, for `reopen`. */
@@ -306,7 +307,8 @@ const headEndAfter = (before: Segment | undefined): Segment | undefined => {
 };
 
 const chainHash = (before: string, bytes: Buffer): string =>
-  createHash("sha256").update(before, "latin1").update(bytes).digest("base64url");
+  // In one call: the object for many costs more than the hash of a block, and more than copying one.
+  hash("sha256", Buffer.concat([Buffer.from(before, "latin1"), bytes]), "base64url");
 
 const level = (a: Segment | undefined, b: Segment | undefined): [Segment | undefined, Segment | undefined] => {
   let [ours, theirs] = [a, b];

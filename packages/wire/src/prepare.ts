@@ -1,5 +1,6 @@
 /** A request as the exact bytes that will be sent, and not sent yet.
- *  Invariant: chunks point into the prefix's shared bytes and are cut only at markers; nothing is copied but the tail.
+ *  Invariant: chunks point into the prefix's shared bytes and are cut only at markers; nothing is copied but the tail,
+ *  and the few bytes beside a marker.
  *  Elsewhere: where markers go (markers.ts), who sends (client.ts). */
 
 import { InputError } from "./errors.ts";
@@ -47,7 +48,7 @@ export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closi
 export const assemble = ({ protocol, prefix, markers, closing, stream }: Assembly): Prepared => {
   // Markers stand in the order of the prompt, which need not be that of the bytes in a recorded request.
   const insertions = markers.flatMap((marker) => insertionsOf(protocol, marker)).sort((a, b) => a.offset - b.offset);
-  const chunks = [...prefix.chunks(insertions), Buffer.from(prefix.close + closing)];
+  const chunks = prefix.chunks(insertions, prefix.close + closing);
   const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   return { protocol, prefix, markers, closing, stream, chunks, byteLength };
 };

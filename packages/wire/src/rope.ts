@@ -5,16 +5,23 @@
 
 type Room = { readonly start: number; readonly buffer: Buffer; used: number; view: Buffer | undefined };
 
+/** Of a branch: most forks say little. */
 const FIRST_ROOM = 1024;
+/** Of a conversation, which begins with tools and a system prompt and grows for long. */
+const FIRST_ROOM_OF_ALL = 32 * 1024;
+/** Shorter pieces are copied: each that is sent by itself costs more than its bytes. */
+const SHORT = 128;
 /** Each abandoned branch leaves one more piece; past this many they are copied into one, so a request stays short. */
 const MOST_PIECES = 64;
 
 /** Append-only storage: rooms double, so n bytes lie in O(log n) of them, and one append never straddles two. */
 class Tape {
   readonly rooms: Room[] = [];
+  readonly #firstRoom: number;
   end: number;
 
   constructor(start: number) {
+    this.#firstRoom = start === 0 ? FIRST_ROOM_OF_ALL : FIRST_ROOM;
     this.end = start;
   }
 
@@ -42,7 +49,7 @@ class Tape {
     const last = this.rooms.at(-1);
     if (last && last.buffer.length - last.used >= size) return last;
     if (last) last.view = last.buffer.subarray(0, last.used);
-    const capacity = Math.max(size, last ? last.buffer.length * 2 : FIRST_ROOM);
+    const capacity = Math.max(size, last ? last.buffer.length * 2 : this.#firstRoom);
     const room: Room = { start: this.end, buffer: Buffer.allocUnsafeSlow(capacity), used: 0, view: undefined };
     this.rooms.push(room);
     return room;
@@ -94,8 +101,18 @@ export class Rope {
     return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
   }
 
-  /** The pieces with texts inserted at offsets (ascending), cut only there. */
-  spliced(insertions: readonly Insertion[]): readonly Buffer[] {
+  /** The pieces with texts inserted at offsets (ascending), cut only there, and `ending` after them. */
+  spliced(insertions: readonly Insertion[], ending = ""): readonly Buffer[] {
+    const out: Buffer[] = [];
+    for (const cut of this.#cut(insertions, ending)) {
+      const last = out.at(-1);
+      if (last && cut.length <= SHORT && last.length <= SHORT) out[out.length - 1] = Buffer.concat([last, cut]);
+      else out.push(cut);
+    }
+    return out;
+  }
+
+  #cut(insertions: readonly Insertion[], ending: string): readonly Buffer[] {
     const out: Buffer[] = [];
     let next = 0;
     let at = 0;
@@ -112,6 +129,7 @@ export class Rope {
       at = end;
     }
     for (const cut of insertions.slice(next)) out.push(Buffer.from(cut.text));
+    if (ending !== "") out.push(Buffer.from(ending));
     return out;
   }
 

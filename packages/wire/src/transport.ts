@@ -4,6 +4,7 @@
 
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { urlToHttpOptions } from "node:url";
 import { createParser } from "eventsource-parser";
 import { InputError, ModelError } from "./errors.ts";
 import type { Frame } from "./events.ts";
@@ -22,8 +23,13 @@ export const defaultTimeouts: Timeouts = {
   totalMs: 1_800_000,
 };
 
+/** Where requests go: a URL, taken apart once. */
+export type Target = { readonly isSecure: boolean; readonly place: ReturnType<typeof urlToHttpOptions> };
+
+export const targetOf = (url: URL): Target => ({ isSecure: url.protocol === "https:", place: urlToHttpOptions(url) });
+
 export type Attempt = {
-  readonly url: URL;
+  readonly target: Target;
   readonly headers: Readonly<Record<string, string>>;
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
@@ -36,8 +42,10 @@ export type Answer = {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** The whole body. */
   readonly text: () => Promise<string>;
-  /** The body as server-sent events. Leaving the loop closes the connection. */
-  readonly frames: () => AsyncGenerator<Frame, void>;
+  /** The body as server-sent events, those together that arrived together. Leaving the loop closes the connection. */
+  readonly frames: () => AsyncGenerator<readonly Frame[], void>;
+  /** Throws when we ended it: what had arrived by then is no answer any more. */
+  readonly check: () => void;
   /** Nothing but the end is awaited any more: a server that never ends its answer is not waited for. */
   readonly finishing: () => void;
 };
@@ -70,14 +78,16 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
   if (signal?.aborted) throw abortedError(signal);
   const watch = watchRequest(open(attempt, agents), timeouts, signal);
   try {
-    for (const chunk of attempt.chunks) watch.request.write(chunk);
-    watch.request.end();
+    const { chunks } = attempt;
+    for (const chunk of chunks.slice(0, -1)) watch.request.write(chunk);
+    watch.request.end(chunks.at(-1));
     const response = await watch.response;
     return {
       status: response.statusCode ?? 0,
       headers: flatHeaders(response),
       text: () => readText(response, watch),
       frames: () => readFrames(response, watch),
+      check: watch.check,
       finishing: watch.finishing,
     };
   } catch (error) {
@@ -86,12 +96,13 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
   }
 };
 
-const open = ({ url, headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
-  const options = { method: "POST", headers: { ...headers, "content-length": String(byteLength) } };
+const open = ({ target, headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
+  const { isSecure, place } = target;
+  const options = { ...place, method: "POST", headers: { ...headers, "content-length": String(byteLength) } };
   try {
-    return url.protocol === "https:"
-      ? httpsRequest(url, { ...options, agent: agents.https })
-      : httpRequest(url, { ...options, agent: agents.http });
+    return isSecure
+      ? httpsRequest({ ...options, agent: agents.https })
+      : httpRequest({ ...options, agent: agents.http });
   } catch (cause) {
     // Headers come from the caller: a key with a line break in it is refused here, before anything is sent.
     throw new InputError(`the request cannot be sent: ${(cause as Error).message}`, { cause });
@@ -127,22 +138,16 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
   };
   const onAbort = (): void => signal && endWith(abortedError(signal));
   signal?.addEventListener("abort", onAbort, { once: true });
-
-  let phase = setTimeout(() => endWith(timeoutError("connect", timeouts.connectMs)), timeouts.connectMs);
-  const enter = (name: "first-byte" | "idle", ms: number): void => {
-    clearTimeout(phase);
-    if (!ended) phase = setTimeout(() => endWith(timeoutError(name, ms)), ms);
-  };
-  const total = setTimeout(() => endWith(timeoutError("total", timeouts.totalMs)), timeouts.totalMs);
+  const limits = watchTime(timeouts.totalMs, endWith);
+  limits.enter("connect", timeouts.connectMs);
   // Also when nobody reads on after the end: no timer may outlive the connection.
   const unwatch = (): void => {
-    clearTimeout(phase);
-    clearTimeout(total);
+    limits.end();
     signal?.removeEventListener("abort", onAbort);
   };
 
   request.once("socket", (socket) => {
-    const connected = (): void => enter("first-byte", timeouts.firstByteMs);
+    const connected = (): void => limits.enter("first-byte", timeouts.firstByteMs);
     if (socket.connecting) socket.once(request.protocol === "https:" ? "secureConnect" : "connect", connected);
     else connected();
   });
@@ -163,14 +168,14 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
     request,
     response,
     arrived: () => {
-      if (!finishing) clearTimeout(phase);
+      if (!finishing) limits.leave();
     },
     awaiting: () => {
-      if (!finishing) enter("idle", timeouts.idleMs);
+      if (!finishing) limits.enter("idle", timeouts.idleMs);
     },
     finishing: () => {
       finishing = true;
-      enter("idle", LINGER_MS);
+      if (!received?.complete) limits.enter("idle", LINGER_MS);
     },
     check: () => {
       if (ended) throw ended;
@@ -193,7 +198,52 @@ const MISSING = {
   total: "end",
 } as const;
 
-const timeoutError = (phase: keyof typeof MISSING, ms: number): ModelError =>
+type Phase = keyof typeof MISSING;
+
+type TimeLimits = {
+  /** From now on, for so long at most. */
+  readonly enter: (phase: Phase, ms: number) => void;
+  /** No phase is under way; the total goes on. */
+  readonly leave: () => void;
+  readonly end: () => void;
+};
+
+/** One timer for all limits of a request. Nearly all of them are left long before they are reached, so it is set anew
+ *  only for an earlier one; when it fires too soon for the limit that holds by then, it is set again. */
+const watchTime = (totalMs: number, expired: (error: ModelError) => void): TimeLimits => {
+  const total = { phase: "total" as Phase, ms: totalMs, at: performance.now() + totalMs };
+  let limit = total;
+  let timer: NodeJS.Timeout | undefined;
+  let firesAt = Number.POSITIVE_INFINITY;
+  const fire = (): void => {
+    firesAt = Number.POSITIVE_INFINITY;
+    if (performance.now() < limit.at) set();
+    else expired(timeoutError(limit.phase, limit.ms));
+  };
+  const set = (): void => {
+    if (limit.at >= firesAt) return;
+    clearTimeout(timer);
+    firesAt = limit.at;
+    timer = setTimeout(fire, Math.ceil(limit.at - performance.now()));
+  };
+  return {
+    enter: (phase, ms) => {
+      const at = performance.now() + ms;
+      limit = at < total.at ? { phase, ms, at } : total;
+      set();
+    },
+    leave: () => {
+      limit = total;
+      set();
+    },
+    end: () => {
+      clearTimeout(timer);
+      firesAt = Number.NEGATIVE_INFINITY;
+    },
+  };
+};
+
+const timeoutError = (phase: Phase, ms: number): ModelError =>
   new ModelError(`no ${MISSING[phase]} within ${ms} ms`, { kind: "timeout", phase });
 
 const connectionError = (cause: unknown): ModelError =>
@@ -203,18 +253,37 @@ const connectionError = (cause: unknown): ModelError =>
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
-const flatHeaders = ({ headers }: IncomingMessage): Answer["headers"] =>
-  Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
-  );
+const flatHeaders = ({ headers }: IncomingMessage): Answer["headers"] => {
+  const flat: Record<string, string | undefined> = {};
+  for (const [name, value] of Object.entries(headers)) flat[name] = Array.isArray(value) ? value.join(", ") : value;
+  return flat;
+};
 
+/** All that has arrived, each time something has. Read by hand: the stream's own iterator costs more than the answer. */
 async function* readChunks(response: IncomingMessage, watch: Watch): AsyncGenerator<Buffer, void> {
+  let wake = (): void => {};
+  let failure: Error | undefined;
+  const changed = (): void => wake();
+  response.on("readable", changed).on("end", changed).on("close", changed);
+  // Stays for the whole life of the response, like the request's.
+  response.on("error", (error) => {
+    failure ??= error;
+    wake();
+  });
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      watch.arrived();
-      yield chunk;
-      watch.check();
-      watch.awaiting();
+    for (;;) {
+      const chunk: Buffer | null = response.read();
+      if (chunk) {
+        watch.arrived();
+        yield chunk;
+        watch.check();
+        watch.awaiting();
+      } else if (failure) throw failure;
+      else if (response.readableEnded || response.closed) break;
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
     }
     watch.check();
     if (!response.complete) throw new Error("it was cut off");
@@ -231,14 +300,9 @@ const readText = async (response: IncomingMessage, watch: Watch): Promise<string
   return Buffer.concat(chunks).toString("utf8");
 };
 
-async function* readFrames(response: IncomingMessage, watch: Watch): AsyncGenerator<Frame, void> {
+async function* readFrames(response: IncomingMessage, watch: Watch): AsyncGenerator<readonly Frame[], void> {
   const read = frameReader();
-  for await (const chunk of readChunks(response, watch)) {
-    for (const frame of read(chunk)) {
-      yield frame;
-      watch.check();
-    }
-  }
+  for await (const chunk of readChunks(response, watch)) yield read(chunk);
 }
 
 /** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */

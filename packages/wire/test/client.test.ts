@@ -4,19 +4,14 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
-  anthropic,
   bytesOf,
   type ClientOptions,
   createClient,
-  FrozenPrefix,
-  fold,
   InputError,
   ModelError,
   type ModelErrorReason,
   type ModelEvent,
-  prepare,
   type Timeouts,
-  userText,
 } from "../src/index.ts";
 import { asStream } from "./conformance/protocol-suite.ts";
 import {
@@ -105,7 +100,12 @@ test("an answer gives the same events however the network cuts it", async () => 
     }
     response.end();
   });
-  const { stream: open } = client(server.url);
+  const { stream: open, send } = client(server.url);
+  const hear = async (): Promise<readonly ModelEvent[]> => {
+    const events: ModelEvent[] = [];
+    assert.deepEqual(await send(request(), undefined, (event) => events.push(event)), done);
+    return events;
+  };
   const read = async (): Promise<readonly ModelEvent[]> => {
     const events: ModelEvent[] = [];
     for await (const event of open(request())) events.push(event);
@@ -117,7 +117,7 @@ test("an answer gives the same events however the network cuts it", async () => 
   await fc.assert(
     fc.asyncProperty(anyCuts, async (places) => {
       cuts = places.toSorted((a, b) => a - b);
-      assert.deepEqual(await read(), expected);
+      assert.deepEqual([await read(), await hear()], [expected, expected]);
     }),
     { numRuns: 60, seed: 8 },
   );
@@ -246,8 +246,11 @@ test("an error after the first content is not retried and says so", async () => 
   ];
   for (const [handler, reason] of cases) {
     await using server = await startServer(handler);
-    const error = await failing(client(server.url).send(request()), reason);
+    const told: string[] = [];
+    const sent = client(server.url).send(request(), undefined, ({ type }) => told.push(type));
+    const error = await failing(sent, reason);
     assert.deepEqual([error.afterContent, error.retryable], [true, false]);
+    assert.deepEqual(told, ["response_started", "block_started", "text_grew"]);
     assert.equal(server.calls.length, 1);
   }
 });
@@ -285,6 +288,18 @@ test("abort in the middle of a stream closes the connection and gives no event m
     await server.calls[0]?.closed;
     assert.equal(server.calls.length, 1);
   }
+});
+
+test("whoever is told the events and aborts at the first is told no more", async () => {
+  await using server = await startServer(streams);
+  const abort = new AbortController();
+  const told: string[] = [];
+  const hear = ({ type }: ModelEvent): void => {
+    told.push(type);
+    abort.abort();
+  };
+  await failing(client(server.url).send(request(), abort.signal, hear), aborted);
+  assert.deepEqual(told, ["response_started"]);
 });
 
 test("abort of an answer that had already come whole is an abort too", async () => {
@@ -450,44 +465,4 @@ test("an empty retry-after-ms does not undo retry-after", async () => {
   };
   await client(server.url, { edge: { ...edge, wait } }).send(request());
   assert.ok((waits[0] ?? 0) >= 2_000, `waited ${waits}`);
-});
-
-test("blocks that stop in another order stand in the provider's order", () => {
-  const stopped = (index: number, words: string): ModelEvent => ({
-    ...{ type: "block_stopped", index, block: { type: "text", text: words } },
-  });
-  const { response } = fold([stopped(1, "second"), stopped(0, "first"), stopped(2, "third")]);
-  assert.deepEqual(
-    response.message.content.map((block) => block.type === "text" && block.text),
-    ["first", "second", "third"],
-  );
-});
-
-test("a stop reason that is a name of every object is still only a word", () => {
-  const [, events] = anthropic.step(
-    { ...anthropic.initial, drafts: new Map() },
-    { event: "", data: `{"type":"message_delta","delta":{"stop_reason":"constructor"},"usage":{}}` },
-  );
-  assert.deepEqual(events, []);
-  const [state] = anthropic.step(anthropic.initial, {
-    event: "",
-    data: `{"type":"message_delta","delta":{"stop_reason":"constructor"},"usage":{"cache_read_input_tokens":-5}}`,
-  });
-  assert.deepEqual([state.stop, state.stopDetail, state.usage.read], ["other", "constructor", 0]);
-});
-
-test("a request without a message, or with an odd limit, is refused before it is bytes", () => {
-  const empty = FrozenPrefix.open(anthropic.encoder, { model: "m", tools: [], system: [], settings: {} });
-  const parts = { protocol: anthropic, markers: [] };
-  const closing = { maxTokens: 1, stream: false };
-  assert.throws(() => prepare({ ...parts, prefix: empty, closing }), {
-    message: "a request needs at least one message",
-  });
-  for (const maxTokens of [Number.NaN, Number.POSITIVE_INFINITY, -1, 1.5]) {
-    const prefix = empty.append(userText("x"));
-    assert.throws(
-      () => prepare({ ...parts, prefix, closing: { ...closing, maxTokens } }),
-      /^InputError: maxTokens must be/,
-    );
-  }
 });

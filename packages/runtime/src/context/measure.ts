@@ -6,6 +6,9 @@ import { Buffer } from "node:buffer";
 
 export const bytesOfText = (text: string): number => Buffer.byteLength(text, "utf8");
 
+/** No character takes more bytes for each of its units. Known at once, where `bytesOfText` looks at every letter. */
+export const mostBytesOfText = (text: string): number => text.length * 3;
+
 /** Code and prose give 3 to 4 bytes a token with the tokenizers in use; under-counting is what would hurt. */
 const BYTES_PER_TOKEN = 3.5;
 

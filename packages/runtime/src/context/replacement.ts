@@ -4,7 +4,7 @@
  *  Elsewhere: remembering decisions (replacement-state.ts), keeping the whole in a file and sending (../loop). */
 
 import { type ImageBlock, type TextBlock, text } from "@prefork/wire";
-import { bytesOfText, figure, headOf, tailOf, tokensOfBytes } from "./measure.ts";
+import { bytesOfText, figure, headOf, mostBytesOfText, tailOf, tokensOfBytes } from "./measure.ts";
 
 export type ResultBlock = TextBlock | ImageBlock;
 
@@ -54,11 +54,8 @@ const WHOLE: Decision = { kind: "whole" };
 /** Of a usual picture; providers count by its size on the screen, which is not looked at here. */
 const IMAGE_TOKENS = 1_600;
 
-export const tokensOfBlocks = (blocks: readonly ResultBlock[]): number =>
-  blocks.reduce(
-    (sum, block) => sum + (block.type === "text" ? tokensOfBytes(bytesOfText(block.text)) : IMAGE_TOKENS),
-    0,
-  );
+export const tokensOfBlocks = (blocks: readonly ResultBlock[], bytesOf = bytesOfText): number =>
+  blocks.reduce((sum, block) => sum + (block.type === "text" ? tokensOfBytes(bytesOf(block.text)) : IMAGE_TOKENS), 0);
 
 /** One result by itself. */
 export const decideReplacement = (entering: Entering & { readonly budget: Budget }): Decision =>
@@ -73,6 +70,7 @@ export const decideBatch = (
   batch: readonly Entering[],
   { budget, known }: { readonly budget: Budget; readonly known?: (toolUseId: string) => Decision | undefined },
 ): readonly Decision[] => {
+  if (surelyFit(batch, budget)) return batch.map(({ toolUseId }) => known?.(toolUseId) ?? WHOLE);
   const decisions = batch.map((entering) => known?.(entering.toolUseId) ?? decideReplacement({ ...entering, budget }));
   const sizes = batch.map(({ blocks }, at) => sizeOf(decisions[at] ?? WHOLE, blocks));
   let total = sizes.reduce((sum, size) => sum + size, 0);
@@ -87,6 +85,15 @@ export const decideBatch = (
     decisions[at] = replaced;
   }
   return decisions;
+};
+
+/** Most batches are so short that nothing has to be measured. */
+const surelyFit = (batch: readonly Entering[], budget: Budget): boolean => {
+  const most = batch.map(({ blocks }) => tokensOfBlocks(blocks, mostBytesOfText));
+  return (
+    batch.every(({ tool }, at) => (most[at] ?? 0) <= limitOf(tool, budget)) &&
+    most.reduce((sum, tokens) => sum + tokens, 0) <= budget.batch
+  );
 };
 
 const sizeOf = (decision: Decision, blocks: readonly ResultBlock[]): number =>

@@ -10,7 +10,6 @@ import { checkEntry } from "./schema.ts";
 
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
-const COMMA = Buffer.from(",");
 const WIRE = Buffer.from(`,"wire":`);
 
 export type LineStart = {
@@ -32,20 +31,24 @@ export const encodeLine = ({ seq, at, more, entry, sent }: Unspelled): Buffer =>
   const batch = more > 0 ? `,"more":${more}` : "";
   const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},"kind":"${kind}"`;
   const rest = JSON.stringify(fields).slice(1, -1);
-  if (sent === undefined) return Buffer.from(`${start}${rest && `,${rest}`}}\n`);
-  const sizes = sent.pieces.map(({ length }) => length).join(",");
-  const before = `${start},"sizes":[${sizes}],"hash":"${sent.hash}",${rest},"wire":`;
-  const wire = kind === "epoch" ? sent.pieces : bracketed(sent.pieces);
-  if (!sent.pieces.some((piece) => piece.includes(NEWLINE)))
-    return Buffer.concat([Buffer.from(before), ...wire, Buffer.from("}\n")]);
-  return Buffer.from(`${before}${JSON.stringify(Buffer.concat(wire).toString("utf8"))}}\n`);
+  if (sent === undefined) return joined([start, rest && ",", rest, "}\n"]);
+  const { hash, pieces } = sent;
+  const sizes = pieces.map(({ length }) => length).join(",");
+  const before = [`${start},"sizes":[${sizes}],"hash":"${hash}",`, rest, `,"wire":`];
+  const wire =
+    kind === "epoch" ? pieces : ["[", ...pieces.flatMap((piece, at) => (at === 0 ? [piece] : [",", piece])), "]"];
+  if (!pieces.some((piece) => piece.includes(NEWLINE))) return joined([...before, ...wire, "}\n"]);
+  return joined([...before, JSON.stringify(joined(wire).toString("utf8")), "}\n"]);
 };
 
-const bracketed = (pieces: readonly Buffer[]): readonly Buffer[] => [
-  Buffer.from("["),
-  ...pieces.flatMap((piece, index) => (index === 0 ? [piece] : [COMMA, piece])),
-  Buffer.from("]"),
-];
+/** Each part is written to its place at once: texts put together first would be copied once more. */
+const joined = (parts: readonly (string | Buffer)[]): Buffer => {
+  const size = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+  const bytes = Buffer.allocUnsafe(size);
+  let at = 0;
+  for (const part of parts) at += typeof part === "string" ? bytes.write(part, at) : part.copy(bytes, at);
+  return bytes;
+};
 
 export type DecodedLine =
   | (Unspelled & { readonly ok: true })

@@ -23,5 +23,14 @@ export const untilAborted = <T>(work: Promise<T>, { signal, graceMs, instead }: 
     };
     if (signal.aborted) wait();
     else signal.addEventListener("abort", wait, { once: true });
-    void work.then(resolve, reject).finally(done);
+    work.then(
+      (outcome) => {
+        done();
+        resolve(outcome);
+      },
+      (error: unknown) => {
+        done();
+        reject(error);
+      },
+    );
   });

@@ -10,19 +10,25 @@ const MOST_WAITING = 10_000;
 
 export type EventReader = AsyncIterableIterator<RuntimeEvent> & Disposable;
 
-/** One that can be told that nothing more will come: what was given can still be read. */
-export type EndingReader = EventReader & { readonly end: () => void };
+/** One that can be told that nothing more will come: what was given can still be read. Whoever reads to the end waits for
+ *  `outcome`, and gets its rejection. */
+export type EndingReader = EventReader & { readonly end: (outcome?: Promise<unknown>) => void };
 
-type Waiter = (result: IteratorResult<RuntimeEvent>) => void;
+type Waiter = (result: IteratorResult<RuntimeEvent> | Promise<IteratorResult<RuntimeEvent>>) => void;
+
+const OVER: IteratorResult<RuntimeEvent> = { value: undefined, done: true };
 
 class Reader implements EndingReader {
   readonly #leave: (reader: Reader) => void;
+  readonly #isLast: (event: RuntimeEvent) => boolean;
   #waiting: RuntimeEvent[] = [];
   #waiters: Waiter[] = [];
   #isDone = false;
+  #outcome: Promise<unknown> | undefined;
 
-  constructor(leave: (reader: Reader) => void) {
+  constructor(leave: (reader: Reader) => void, isLast: (event: RuntimeEvent) => boolean) {
     this.#leave = leave;
+    this.#isLast = isLast;
   }
 
   give(event: RuntimeEvent): void {
@@ -30,25 +36,29 @@ class Reader implements EndingReader {
     const waiter = this.#waiters.shift();
     if (waiter) waiter({ value: event, done: false });
     else if (event.level !== "debug" || this.#waiting.length < MOST_WAITING) this.#waiting.push(event);
+    if (this.#isLast(event)) this.end();
   }
 
-  end(): void {
+  end(outcome?: Promise<unknown>): void {
+    if (this.#isDone) return;
     this.#isDone = true;
+    this.#outcome = outcome;
     this.#leave(this);
-    for (const waiter of this.#waiters.splice(0)) waiter({ value: undefined, done: true });
+    for (const waiter of this.#waiters.splice(0)) waiter(this.#over());
   }
 
   next(): Promise<IteratorResult<RuntimeEvent>> {
     const value = this.#waiting.shift();
     if (value) return Promise.resolve({ value, done: false });
-    if (this.#isDone) return Promise.resolve({ value: undefined, done: true });
+    if (this.#isDone) return this.#over();
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
   return(): Promise<IteratorResult<RuntimeEvent>> {
     this.#waiting = [];
+    this.#outcome = undefined;
     this.end();
-    return Promise.resolve({ value: undefined, done: true });
+    return this.#over();
   }
 
   [Symbol.asyncIterator](): EventReader {
@@ -57,6 +67,10 @@ class Reader implements EndingReader {
 
   [Symbol.dispose](): void {
     void this.return();
+  }
+
+  #over(): Promise<IteratorResult<RuntimeEvent>> {
+    return this.#outcome?.then(() => OVER) ?? Promise.resolve(OVER);
   }
 }
 
@@ -71,9 +85,9 @@ export class EventHub {
     for (const reader of this.#readers) reader.give(event);
   }
 
-  /** From now on, until the hub closes or the reader leaves. */
-  read(): EndingReader {
-    const reader = new Reader((left) => this.#readers.delete(left));
+  /** From now on, until the hub closes, the reader leaves, or it has been given the event that `isLast`. */
+  read(isLast: (event: RuntimeEvent) => boolean = () => false): EndingReader {
+    const reader = new Reader((left) => this.#readers.delete(left), isLast);
     this.#readers.add(reader);
     if (this.#isClosed) reader.end();
     return reader;

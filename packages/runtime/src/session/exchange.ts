@@ -19,7 +19,8 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
     this.#result = result;
     this.#abort = abort;
     // Nobody may be waiting for it; whoever asks gets the rejection all the same.
-    result.finally(() => events.end()).catch(() => {});
+    // A defect has no last event, and is thrown to the reader too.
+    result.finally(() => events.end(result)).catch(() => {});
   }
 
   /** Ends this exchange; what runs is interrupted and everything so far is kept. */
@@ -36,15 +37,14 @@ export class Exchange implements AsyncIterable<RuntimeEvent> {
     return this.#result;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void> {
+  [Symbol.asyncIterator](): AsyncIterator<RuntimeEvent, void> {
     if (this.#reading === "begun") throw new InputError("the events of an exchange can be read once");
     if (this.#reading === "given up")
       throw new InputError("the events of an exchange are kept until its result is asked for; read them first");
     this.#reading = "begun";
-    for await (const event of this.#events) {
-      yield event;
-      if (event.type === "exchange_ended" && event.agent === "main") return;
-    }
-    await this.#result; // a defect has no last event, and is thrown here too
+    return this.#events;
   }
 }
+
+/** What a reader of one exchange is given last. */
+export const endsExchange = ({ type, agent }: RuntimeEvent): boolean => type === "exchange_ended" && agent === "main";

@@ -14,7 +14,7 @@ import { type ExchangeResult, type Run, runExchange, type Spent, spentSince, typ
 import type { Task } from "../tasks/index.ts";
 import type { Beside } from "./beside.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
-import { Exchange } from "./exchange.ts";
+import { Exchange, endsExchange } from "./exchange.ts";
 import type { FilledOptions, SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
@@ -88,7 +88,7 @@ export class Session implements AsyncDisposable {
   prompt(prompt: Prompt, options: PromptOptions = {}): Exchange {
     this.#mustBeFree();
     if (typeof prompt === "string" && prompt.trim() === "") throw new InputError("the prompt is empty");
-    const events = this.#parts.hub.read();
+    const events = this.#parts.hub.read(endsExchange);
     const stop = new AbortController();
     const result = this.#alone(() => this.#exchange(prompt, { ...options, stop: stop.signal }));
     return new Exchange(events, result, (reason) => stop.abort(reason));
@@ -212,7 +212,7 @@ export class Session implements AsyncDisposable {
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
     host.under(tasks === "wait" ? all : AbortSignal.any(lasting));
     const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
-    host.under(options.signal); // what a program starts from now on does not belong to this exchange
+    this.#parts.runs.under(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
     try {
       journal.append({ kind: "exchange_ended", reason: end, facts: { turns } });

@@ -111,6 +111,13 @@ const readDiagnosis = (message: JsonObject): CacheDiagnosis | undefined => {
 
 const slice = (json: RawJson, key: string): RawJson | undefined => sliceMember(json, key);
 
+/** The members of an object, each verbatim. Text that is written again as it stood has members of which the same is
+ *  true, and need not be looked at letter by letter. */
+const rawMembers = (json: RawJson, value: JsonObject): ((key: string) => RawJson | undefined) => {
+  if (JSON.stringify(value) !== json) return (key) => slice(json, key);
+  return (key) => (Object.hasOwn(value, key) ? JSON.stringify(value[key]) : undefined);
+};
+
 /** The items of an array member, each verbatim. */
 const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
   const bytes = Buffer.from(json);
@@ -119,10 +126,13 @@ const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
   return itemsOf(bytes, member.start).map(({ start, end }) => bytes.toString("utf8", start, end));
 };
 
-const extrasOf = (json: RawJson, known: readonly string[]): { readonly extras?: RawJson } => {
+const extrasOf = (json: RawJson, value: JsonObject, known: readonly string[]): { readonly extras?: RawJson } => {
+  const keys = Object.keys(value).filter((key) => !known.includes(key));
+  if (keys.length === 0) return {};
+  if (JSON.stringify(value) === json)
+    return { extras: keys.map((key) => `${JSON.stringify(key)}:${JSON.stringify(value[key])}`).join(",") };
   const bytes = Buffer.from(json);
   const others = membersOf(bytes, skipSpace(bytes, 0)).filter(({ key }) => !known.includes(key));
-  if (others.length === 0) return {};
   return { extras: others.map(({ keyStart, end }) => bytes.toString("utf8", keyStart, end)).join(",") };
 };
 
@@ -134,7 +144,7 @@ export const readBlock = (json: RawJson): AnswerBlock => {
   const type = asString(value.type);
   switch (type) {
     case "text": {
-      const citations = sliceItems(json, "citations");
+      const citations = isArray(value.citations) ? sliceItems(json, "citations") : [];
       return { type, text: asString(value.text), ...(citations.length > 0 ? { citations } : {}) };
     }
     case "thinking":
@@ -146,8 +156,8 @@ export const readBlock = (json: RawJson): AnswerBlock => {
         type,
         id: asString(value.id),
         name: asString(value.name),
-        input: slice(json, "input") ?? "{}",
-        ...extrasOf(json, ["type", "id", "name", "input"]),
+        input: rawMembers(json, value)("input") ?? "{}",
+        ...extrasOf(json, value, ["type", "id", "name", "input"]),
       };
     default:
       return { type: "provider", kind: type, json };
@@ -196,7 +206,7 @@ const index = (frame: JsonObject): number => asCount(frame.index) ?? -1;
 const startBlock = (state: ParserState, frame: JsonObject, data: string): Step => {
   const at = index(frame);
   if (at < 0 || state.drafts.has(at)) throw malformed(`block ${at} started twice or has no number`);
-  const json = slice(data, "content_block");
+  const json = rawMembers(data, frame)("content_block");
   if (json === undefined) throw malformed(`block ${at} started without a block`);
   const start = readBlock(json);
   const draft: BlockDraft = { start, text: "", json: "", signature: "", citations: [] };
