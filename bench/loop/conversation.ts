@@ -1,4 +1,4 @@
-/** The conversation that all three clients have: one task, ninety-nine calls of one tool, a closing word.
+/** The conversation that all clients have: one task, ninety-nine calls of one tool, a closing word.
  *  Invariant: what the model says depends on the request alone, so every client is asked for the same work; four bytes
  *  of content count as a token (the simulator's rule), and the last prompt is about 200K tokens long.
  *  Elsewhere: who has it (clients/), who plays the model (simulator-process.ts). */
@@ -6,7 +6,9 @@
 import { DEFAULT_MODEL } from "@prefork/wire";
 import * as z from "zod";
 
-export const CLIENT_NAMES = ["ours", "Vercel AI SDK", "Anthropic SDK"] as const;
+/** Clients that keep what was said, as ours does; and the cheapest of them once more, keeping nothing. */
+export const KEEPING_NAMES = ["ours", "Vercel AI SDK", "Anthropic SDK"] as const;
+export const CLIENT_NAMES = [...KEEPING_NAMES, "Anthropic SDK, keeping nothing"] as const;
 export type ClientName = (typeof CLIENT_NAMES)[number];
 
 /** Has the conversation, says when each turn starts, and gives the letters that were shown and the last answer. */

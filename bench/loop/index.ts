@@ -7,6 +7,6 @@ import { measureSessions } from "./sessions.ts";
 
 /** `told` hears what is being measured, before it is. */
 export const measureLoop = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
-  told("sessions of 100 turns, three clients in turn");
+  told("sessions of 100 turns, four clients in turn");
   return measureSessions(extent);
 };

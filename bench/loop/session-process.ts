@@ -25,6 +25,8 @@ const clientOf = async (name: ClientName): Promise<Converse> => {
       return (await import("./clients/ai-sdk.ts")).converse;
     case "Anthropic SDK":
       return (await import("./clients/anthropic-sdk.ts")).converse;
+    case "Anthropic SDK, keeping nothing":
+      return (await import("./clients/anthropic-sdk.ts")).converseKeeping(false);
   }
 };
 

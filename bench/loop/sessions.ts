@@ -6,7 +6,7 @@
 import { type Child, startChild } from "../children.ts";
 import { type Extent, median } from "../measure.ts";
 import type { Finding } from "../table.ts";
-import { CLIENT_NAMES, type ClientName, TURNS } from "./conversation.ts";
+import { CLIENT_NAMES, type ClientName, KEEPING_NAMES, TURNS } from "./conversation.ts";
 import type { SessionReport } from "./session-process.ts";
 import type { SimulatorOrder, SimulatorReport } from "./simulator-process.ts";
 
@@ -67,7 +67,8 @@ const middle = (reports: readonly Ended[]): Ended => ({
 const HALF = 0.5;
 const NO_MORE = 1;
 const MIB = 1_024 * 1_024;
-const OTHERS = CLIENT_NAMES.filter((name) => name !== "ours");
+const OTHERS = KEEPING_NAMES.filter((name) => name !== "ours");
+const KEEPS_NOTHING = "Anthropic SDK, keeping nothing";
 
 const findingsOf = (of: (name: ClientName) => Ended): readonly Finding[] => {
   const micros = (name: ClientName, figure: "turn" | "early" | "late") =>
@@ -76,14 +77,21 @@ const findingsOf = (of: (name: ClientName) => Ended): readonly Finding[] => {
   // Cheaper than the better one is cheaper than both, so the limit stands in every row.
   const cpu = OTHERS.map(
     (name): Finding => ({
-      group: `One turn of a session of ${TURNS} turns and 200K tokens, journal on: CPU of the client`,
+      group: `One turn of a session of ${TURNS} turns and 200K tokens, all with a journal: CPU of the client`,
       figure: "turns 2 to 100",
       ours: micros("ours", "turn"),
       against: { name, amount: micros(name, "turn") },
       limit: { of: "ratio", is: "at most", value: HALF },
     }),
   );
-  const growth = CLIENT_NAMES.map(
+  // No promise, but what somebody pays who has no need of a journal.
+  const bare: Finding = {
+    group: "The same, beside a client that could not be resumed",
+    figure: "turns 2 to 100",
+    ours: micros("ours", "turn"),
+    against: { name: KEEPS_NOTHING, amount: micros(KEEPS_NOTHING, "turn") },
+  };
+  const growth = KEEPING_NAMES.map(
     (name): Finding => ({
       group: "How a turn grows with the conversation: CPU of the client",
       figure: `${name}: turns 91 to 100`,
@@ -100,5 +108,5 @@ const findingsOf = (of: (name: ClientName) => Ended): readonly Finding[] => {
       limit: { of: "ratio", is: "at most", value: NO_MORE },
     }),
   );
-  return [...cpu, ...growth, ...memory];
+  return [...cpu, bare, ...growth, ...memory];
 };

@@ -5,10 +5,24 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { isStepCount, type ModelMessage, streamText, tool } from "ai";
 import { type Converse, ECHO, KEY, MAX_TOKENS, MODEL, PROMPT, SYSTEM, TURNS } from "../conversation.ts";
+import { type Keeping, openKeeping } from "../journal.ts";
 
 const MARKER = { anthropic: { cacheControl: { type: "ephemeral" } } } as const;
 
 export const converse: Converse = async (baseUrl, turnStarted) => {
+  const keeping = openKeeping(true);
+  try {
+    return await talk(baseUrl, { turnStarted, keeping });
+  } finally {
+    keeping.close();
+  }
+};
+
+type Talking = { readonly turnStarted: () => void; readonly keeping: Keeping };
+
+const talk = async (baseUrl: string, { turnStarted, keeping }: Talking): ReturnType<Converse> => {
+  keeping.add({ role: "user", content: PROMPT });
+  let kept = 0;
   const anthropic = createAnthropic({ baseURL: `${baseUrl}/v1`, apiKey: KEY });
   const result = streamText({
     model: anthropic(MODEL),
@@ -24,6 +38,11 @@ export const converse: Converse = async (baseUrl, turnStarted) => {
     },
     stopWhen: isStepCount(TURNS),
     prepareStep: ({ messages }) => ({ messages: marked(messages) }),
+    onStepFinish: async ({ response }) => {
+      for (const message of response.messages.slice(kept)) keeping.add(message);
+      kept = response.messages.length;
+      await keeping.turnEnds();
+    },
   });
   let shown = 0;
   for await (const part of result.stream) {

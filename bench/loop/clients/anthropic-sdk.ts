@@ -5,6 +5,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import * as z from "zod";
 import { type Converse, ECHO, KEY, MAX_TOKENS, MODEL, PROMPT, SYSTEM, TURNS } from "../conversation.ts";
+import { type Keeping, openKeeping } from "../journal.ts";
 
 const MARKER = { cache_control: { type: "ephemeral" } } as const;
 
@@ -16,9 +17,25 @@ const tools: Anthropic.Tool[] = [
   },
 ];
 
-export const converse: Converse = async (baseUrl, turnStarted) => {
+export const converse: Converse = (baseUrl, turnStarted) => converseKeeping(true)(baseUrl, turnStarted);
+
+export const converseKeeping =
+  (isKept: boolean): Converse =>
+  async (baseUrl, turnStarted) => {
+    const keeping = openKeeping(isKept);
+    try {
+      return await talk(baseUrl, { turnStarted, keeping });
+    } finally {
+      keeping.close();
+    }
+  };
+
+type Talking = { readonly turnStarted: () => void; readonly keeping: Keeping };
+
+const talk = async (baseUrl: string, { turnStarted, keeping }: Talking): ReturnType<Converse> => {
   const client = new Anthropic({ baseURL: baseUrl, apiKey: KEY });
   const history: UserOrAnswer[] = [{ role: "user", content: [{ type: "text", text: PROMPT }] }];
+  keeping.add(history[0]);
   let shown = 0;
   for (let turn = 1; turn <= TURNS; turn += 1) {
     turnStarted();
@@ -32,8 +49,13 @@ export const converse: Converse = async (baseUrl, turnStarted) => {
     for await (const event of stream)
       if (event.type === "content_block_delta" && event.delta.type === "text_delta") shown += event.delta.text.length;
     const message = await stream.finalMessage();
+    const answer = { role: "assistant", content: message.content } as const;
+    keeping.add(answer);
+    await keeping.turnEnds();
     if (message.stop_reason !== "tool_use") return { shown, text: textOf(message) };
-    history.push({ role: "assistant", content: message.content }, { role: "user", content: resultsOf(message) });
+    const results = { role: "user", content: resultsOf(message) } as const;
+    keeping.add(results);
+    history.push(answer, results);
   }
   throw new Error("the conversation did not end");
 };
