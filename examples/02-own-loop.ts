@@ -1,14 +1,18 @@
-/** A conversation that only grows: each request begins with the bytes of the last one, and reads what it wrote. */
+/** A loop of your own that only grows: each request begins with the bytes of the last one and reads what it wrote. At its
+ *  end it forks. For a loop with another client, which has only bodies and answers, see 03-fork.ts. */
 
 import assert from "node:assert/strict";
 import {
   anthropic,
   createClient,
+  type Family,
   FrozenPrefix,
+  forkFamily,
   type Marker,
   nextMarkers,
   prepare,
   promptTokens,
+  sendFamily,
   text,
   userText,
 } from "@prefork/wire";
@@ -21,6 +25,7 @@ const head = { model: "claude-sonnet-5", tools: [], system: [text(textOfTokens(2
 let prefix = FrozenPrefix.open(anthropic.encoder, head);
 let markers: readonly Marker[] = [];
 let written = 0;
+let family: Family | undefined;
 
 for (const question of ["What is a prefix?", "What is a fork?", "What is a family?"]) {
   const before = prefix;
@@ -34,6 +39,14 @@ for (const question of ["What is a prefix?", "What is a fork?", "What is a famil
   assert.equal(usage.read, written, "everything the last request wrote was read");
   written = promptTokens(usage);
   prefix = prefix.append(message);
+  family = forkFamily(request, ["the markers", "the bill"], { inFlight: message });
+}
+
+assert.ok(family);
+for (const member of (await sendFamily(client, family)).members) {
+  assert.ok(member.status === "answered");
+  console.log(`a fork read ${member.response.usage.read} of ${promptTokens(member.response.usage)} tokens`);
+  assert.ok(member.response.usage.read >= written, "all that the loop had written");
 }
 
 client.close();

@@ -141,13 +141,13 @@ const rowOf = async (store: SessionStore, task: Task, listed: ListedSession): Pr
   };
 };
 
-/** What was told at its end; before that, and where it was interrupted, what its own journal has. */
+/** All that its own journal has; without one, what was told at its end. */
 const spentBy = async (
   store: SessionStore,
   { result, session }: Task,
 ): Promise<Pick<TaskRow, "turns" | "usage" | "usd">> => {
   const { turns, usage, usd } = result ?? { turns: 0, usage: noUsage, usd: 0 };
-  if (turns > 0 || session === undefined) return { turns, usage, usd };
+  if (session === undefined) return { turns, usage, usd };
   const answers = (await entriesOf(store, session)).flatMap(({ entry }) => (entry.kind === "response" ? [entry] : []));
   return {
     turns: answers.length,
