@@ -30,7 +30,7 @@ const program = async (io: Io, asked: string | undefined): Promise<Command> => {
       `
 Ask something: prefork -p "…"   (prefork help print lists its options)
 Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted. prefork -p has more of them.
-Start with: prefork demo`,
+Start with: prefork tour`,
     );
   for (const makeCommand of await loadCommands(asked)) all.addCommand(makeCommand(io));
   return all.addCommand(helpCommand(io));

@@ -6,6 +6,7 @@ import type { Io } from "../io.ts";
 type CommandMaker = (io: Io) => Command;
 
 const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
+  ["tour", async () => (await import("./tour.ts")).tourCommand],
   ["print", async () => (await import("./print.ts")).printCommand],
   ["sessions", async () => (await import("./sessions.ts")).sessionsCommand],
   ["explain", async () => (await import("./explain.ts")).explainCommand],

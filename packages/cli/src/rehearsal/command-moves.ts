@@ -1,12 +1,22 @@
-/** Which commands does a clause of a prompt ask for: what git knows, or a command that it spells out?
+/** Which commands does a clause of a prompt ask for: what git knows, what only a pipe tells, or a command that it spells out?
  *  Invariant: pure; a command that the prompt spells out is run exactly as it stands there, one that is made here only
  *  looks.
  *  Elsewhere: other looks (reading-moves.ts), shell words (commands.ts), whether it may run (the guard). */
 
 import type { JsonObject } from "@prefork/wire";
-import { gitAuthors, gitBlame, gitBranch, gitDiff, gitLog, gitShow, gitStatus } from "./commands.ts";
+import {
+  countFilesPerFolder,
+  gitAuthors,
+  gitBlame,
+  gitBranch,
+  gitDiff,
+  gitLog,
+  gitShow,
+  gitStatus,
+  repeatedMatches,
+} from "./commands.ts";
 import { bash, look, type Move } from "./moves.ts";
-import { linesIn, pathsIn } from "./reading-moves.ts";
+import { linesIn, pathsIn, sought, splitPlace } from "./reading-moves.ts";
 import { isCommand, type Masked, spansOf } from "./spans.ts";
 
 export const gitMove = (clause: Masked): Move | undefined => {
@@ -37,6 +47,25 @@ export const gitMove = (clause: Masked): Move | undefined => {
   return /\b(?:current|which|what)\s+(?:git\s+)?branch\b|\bgit\s+branch\b/i.test(text)
     ? look(bash(gitBranch()))
     : undefined;
+};
+
+const REPEATS =
+  /^(?:find|list|show|print)\s+(?:me\s+)?(?:(?:the|all|any)\s+)*(?:duplicates?|repeats|repeated\s+\w+|duplicated?\s+\w+)\s+(?:of\s+)?(.+)$/i;
+const PER_FOLDER =
+  /^(?:count|how many)\s+(?:(?:the|all|of|number)\s+)*files\s+(?:(?:are|there)\s+)*(?:per|by|in each|in every)\s+(?:folder|directory)\b(.*)$/i;
+
+/** No one tool sorts what it finds: these are pipes. What is repeated must be marked, since it is searched for. */
+export const pipeMove = (clause: Masked): Move | undefined => {
+  const perFolder = PER_FOLDER.exec(clause.text.replace(/\?$/, ""))?.[1];
+  if (perFolder !== undefined) {
+    const { place } = splitPlace(perFolder.replace(/^\s+(?:of|below)\s+/i, " in "), clause);
+    return look({ ...bash(countFilesPerFolder(place)), about: "tally" });
+  }
+  const repeated = REPEATS.exec(clause.text)?.[1];
+  if (repeated === undefined || spansOf({ ...clause, text: repeated }).length === 0) return undefined;
+  const { rest, place } = splitPlace(repeated, clause);
+  const found = sought(rest, clause);
+  return found === undefined ? undefined : look({ ...bash(repeatedMatches(found, place)), about: "repeats" });
 };
 
 /** The command is run exactly as the prompt says it; whether it may is the guard's question. */

@@ -23,6 +23,14 @@ export const countFiles = ({ folder = ".", name }: { readonly folder?: string; r
     "-not -path '*/.git/*' -not -path '*/node_modules/*' | wc -l",
   ].join(" ");
 
+/** As many files as each folder holds by itself, a folder a line. */
+export const countFilesPerFolder = (folder = "."): string =>
+  `find ${pathWord(folder)} -type f -not -path '*/.git/*' -not -path '*/node_modules/*' | sed 's|/[^/]*$||' | sort | uniq -c`;
+
+/** What fits the pattern and stands in more than one line. */
+export const repeatedMatches = (pattern: string, folder = "."): string =>
+  `grep -rhoE -e ${quoted(pattern)} --exclude-dir=.git --exclude-dir=node_modules -- ${pathWord(folder)} | sort | uniq -d`;
+
 export const gitStatus = (): string => "git status --short --branch";
 
 export const gitBranch = (): string => "git branch --show-current";

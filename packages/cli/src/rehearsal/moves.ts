@@ -7,7 +7,9 @@ import type { JsonObject } from "@prefork/wire";
 export type Call = { readonly name: string; readonly input: JsonObject };
 
 /** A call that changes nothing by itself, and how its result is to be told. */
-export type Look = Call & { readonly about: "search" | "names" | "count" | "list" | "read" | "run" };
+export type Look = Call & {
+  readonly about: "search" | "names" | "count" | "list" | "read" | "run" | "repeats" | "tally";
+};
 
 export type Change =
   | { readonly kind: "replace"; readonly old: string; readonly new: string; readonly all: boolean }
@@ -37,10 +39,12 @@ export const FORMS: readonly string[] = [
   "read src/a.ts lines 10-20 · show the first 5 lines of README.md",
   "list *.ts files in src · which files contain `text`",
   "count lines in src/a.ts · count TODOs in src · how many files are in docs",
+  "find duplicates of `text` in src · count files per folder in src",
   "run `command`",
   "git status · show the last 5 commits · what changed in src/a.ts · who wrote src/a.ts",
   "replace `old` with `new` in src/a.ts · rename oldName to newName in src/a.ts · append `text` to notes.md",
   "create file notes.md with: (a fenced text)",
   "remember to do something · plan: this; that",
   "in parallel: (a list of tasks)",
+  "with a name for a fork: find `text` in src",
 ];

@@ -31,7 +31,7 @@ const PLACE = pattern(
 type Placed = { readonly rest: string; readonly place?: string };
 
 /** `TODO in src` → TODO and src; `TODO in the repository` → TODO and everywhere. */
-const splitPlace = (text: string, masked: Masked): Placed => {
+export const splitPlace = (text: string, masked: Masked): Placed => {
   const found = PLACE.exec(text);
   if (found === null) return { rest: text };
   const place = meant(found[2] ?? "", masked);
@@ -47,7 +47,7 @@ const NOUNS =
   /^(?:(?:all|any|every|each|the|for|of|uses?|usages?|occurrences?|references?|mentions?|instances?|calls?|lines?|with|to|containing|word|words|string|strings|text|function|class|method|symbol|variable|constant|name|phrase|identifier)\s+)+/i;
 
 /** What is to be found, as a search pattern. */
-const sought = (text: string, masked: Masked): string | undefined => {
+export const sought = (text: string, masked: Masked): string | undefined => {
   const asPattern = /\b(?:pattern|regex|regexp|regular expression)\s/i.test(text);
   const [span] = spansOf({ ...masked, text });
   if (span !== undefined) return asPattern ? span.text : literal(span.text);

@@ -105,6 +105,35 @@ const tellRun = (text: string): Told => {
   return { ok: code === undefined || code === "0", headline, excerpt: bothEnds(lines), files: [] };
 };
 
+/** A pipe ends well when its last program does; what the first one said about a place is told as a failure. */
+const COMPLAINT = /^(?:grep|find): /;
+
+const tellPipe = (text: string, headline: (lines: readonly string[]) => string): Told => {
+  const told = tellRun(text);
+  const lines = linesOf(text.replace(EXIT, "")).map((line) => line.trim());
+  if (lines.some((line) => COMPLAINT.test(line))) return { ...told, ok: false, headline: "could not look everywhere" };
+  return told.ok ? { ...told, headline: headline(lines), excerpt: excerptOf(lines) } : told;
+};
+
+/** Each line stands there more than once. */
+const tellRepeats = (text: string): Told =>
+  tellPipe(text, (lines) => {
+    const repeated = lines.filter((line) => !isRemark(line));
+    return repeated.length === 0
+      ? "no match stands there twice"
+      : `${atLeast(lines)}${plural(repeated.length, "match", "matches")} more than once`;
+  });
+
+const TALLIED = /^(\d+) /;
+
+/** As `uniq` counts: a number and what was counted. */
+const tellTally = (text: string): Told =>
+  tellPipe(text, (lines) => {
+    const counts = lines.flatMap((line) => TALLIED.exec(line)?.slice(1).map(Number) ?? []);
+    const sum = counts.reduce((all, count) => all + count, 0);
+    return `${atLeast(lines)}${plural(sum, "file")} in ${plural(counts.length, "folder")}`;
+  });
+
 const NUMBERED = /^\s*(\d+)(?:\t|→)(.*)$/;
 
 /** The lines of a file as a Read shows them, without their numbers; what is not numbered is a remark. */
@@ -163,5 +192,9 @@ export const tell = (look: Look, result: Result): Told => {
       return { ok: true, ...tellRead(result.text, limit), files: typeof path === "string" ? [path] : [] };
     case "run":
       return tellRun(result.text);
+    case "repeats":
+      return tellRepeats(result.text);
+    case "tally":
+      return tellTally(result.text);
   }
 };

@@ -4,7 +4,7 @@
  *  Elsewhere: what a clause asks for (reading-moves.ts, command-moves.ts, changing-moves.ts), doing it (work.ts). */
 
 import { changeMoves, forkMove, rememberMove } from "./changing-moves.ts";
-import { gitMove, runMove } from "./command-moves.ts";
+import { gitMove, pipeMove, runMove } from "./command-moves.ts";
 import type { Move } from "./moves.ts";
 import { countMove, listMove, readMove, searchMove } from "./reading-moves.ts";
 import { type Masked, mask, shown, unmasked } from "./spans.ts";
@@ -140,6 +140,12 @@ const POLITE =
 
 const tidy = (text: string): string => text.trim().replace(POLITE, "").trim();
 
+/** `Router: find …`: what the work is called, and then the work. `In src: replace …` says where. */
+const NAMED = new RegExp(`^(?!in\\s)([a-z][\\w &-]{0,30}):\\s+(?=(?:${VERBS}|how many|where|which)\\b)`, "i");
+
+/** What a task calls itself, if it does. */
+export const nameOf = (text: string): string | undefined => NAMED.exec(text.trim())?.[1];
+
 /** What a prompt forbids or only asks about is not done. */
 const NOT_ASKED = /^(?:do not|don't|never|avoid|explain|describe|why|what does|what would|how does|how would)\b/i;
 
@@ -151,11 +157,13 @@ const movesOf = (text: string, masked: Masked): readonly Move[] => {
   if (clause.text.length > MOST_LETTERS || NOT_ASKED.test(clause.text))
     return [{ kind: "unknown", text: shown(clause) }];
   const whole = wholeMove(text, masked);
-  const changes = whole === undefined ? changeMoves(clause) : [whole];
+  if (whole !== undefined) return [whole];
+  const asked = { ...clause, text: clause.text.replace(NAMED, "") };
+  const changes = changeMoves(asked);
   if (changes !== undefined) return changes;
-  const readers = [gitMove, countMove, listMove, readMove, searchMove, runMove];
+  const readers = [gitMove, pipeMove, countMove, listMove, readMove, searchMove, runMove];
   for (const reader of readers) {
-    const move = reader(clause);
+    const move = reader(asked);
     if (move !== undefined) return [move];
   }
   return [{ kind: "unknown", text: shown(clause) }];

@@ -6,7 +6,7 @@
 import type { Result } from "./conversation.ts";
 import type { Call, Change, Look, Move } from "./moves.ts";
 import { excerptOf, failure, isDenied, numberedLines, plural, type Told, tell } from "./results.ts";
-import type { Task } from "./tasks.ts";
+import { nameOf, type Task } from "./tasks.ts";
 
 /** What became of one call or change. */
 export type Outcome = Told & {
@@ -173,7 +173,7 @@ const changed = ({ did, path, result, tries }: Changed): Outcome => ({
 function* fork(items: readonly string[]): Work {
   const calls = items.map((item) => ({
     name: "Agent",
-    input: { description: oneLine(item).slice(0, 60).toWellFormed(), prompt: item, directive: item },
+    input: { description: nameOf(item) ?? oneLine(item).slice(0, 60).toWellFormed(), prompt: item, directive: item },
   }));
   const answers = yield calls;
   return items.map((item, index) => {

@@ -2,7 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { classify } from "@prefork/runtime";
 import fc from "fast-check";
-import { countFiles, countLines, gitBlame, gitDiff, gitLog, lastLines } from "../../src/rehearsal/commands.ts";
+import {
+  countFiles,
+  countFilesPerFolder,
+  countLines,
+  gitBlame,
+  gitDiff,
+  gitLog,
+  lastLines,
+  repeatedMatches,
+} from "../../src/rehearsal/commands.ts";
 
 /** The words of each program that the guard found; undefined where it refused. */
 const wordsOf = (command: string): readonly (readonly string[])[] | undefined => {
@@ -20,6 +29,8 @@ const hostile = fc.oneof(
 
 const asPath = (path: string): string => (path.startsWith("-") ? `./${path}` : path);
 
+const SKIPPED = ["--exclude-dir=.git", "--exclude-dir=node_modules"];
+
 test("a path from a prompt is one word of the command, whatever it holds", () => {
   let read = 0;
   fc.assert(
@@ -27,6 +38,10 @@ test("a path from a prompt is one word of the command, whatever it holds", () =>
       const commands: readonly (readonly [string, readonly (readonly string[])[]])[] = [
         [countLines([one, two]), [["wc", "-l", "--", asPath(one), asPath(two)]]],
         [lastLines(3, one), [["tail", "-n", "3", "--", asPath(one)]]],
+        [
+          repeatedMatches(one, two),
+          [["grep", "-rhoE", "-e", one, ...SKIPPED, "--", asPath(two)], ["sort"], ["uniq", "-d"]],
+        ],
       ];
       for (const [command, words] of commands) {
         const found = wordsOf(command);
@@ -43,6 +58,9 @@ test("every command that is made only reads", () => {
   const made = [
     countFiles({}),
     countFiles({ folder: "src", name: "*.ts" }),
+    countFilesPerFolder(),
+    countFilesPerFolder("src"),
+    repeatedMatches("route\\(.*", "src"),
     gitLog(3, ["a.ts"]),
     gitDiff(true, []),
     gitBlame("a.ts", { from: 1, to: 2 }),

@@ -26,6 +26,11 @@ test("parts in parallel become forks of one turn, and news of them is told", asy
       input: { description: item, prompt: item },
     })),
   );
+  const named = await ask(engine.baseUrl, [user("In parallel:\n1. Lines: count lines in a.ts. Read b.ts")]);
+  assert.deepEqual(
+    named.map(({ input }) => input),
+    [{ description: "Lines", prompt: "Lines: count lines in a.ts. Read b.ts" }],
+  );
   const launched: Message = {
     role: "user",
     content: [...placeholders(started), { type: "text", text: "async_launched: t1, t2" }],

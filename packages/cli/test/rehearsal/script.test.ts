@@ -80,6 +80,27 @@ test("one task makes no list, and a command is told with its exit code", async (
   );
 });
 
+test("what stands twice is counted, and so are the files of each folder; a place that is not there is a failure", async () => {
+  const prompt =
+    "- find duplicates of pattern `TODO|export` in src\n- find duplicates of `README` in src\n- count files per folder\n- find duplicates of `x` in lib";
+  const { text: said } = await playPrompt(prompt);
+  const skipped = "--exclude-dir=.git --exclude-dir=node_modules";
+  const account = said
+    .split("\n")
+    .filter((line) => /^ {3}/.test(line))
+    .map((line) => line.trim());
+  assert.deepEqual(account, [
+    `Bash \`grep -rhoE -e 'TODO|export' ${skipped} -- 'src' | sort | uniq -d\`: 1 match more than once`,
+    "TODO",
+    `Bash \`grep -rhoE -e 'README' ${skipped} -- 'src' | sort | uniq -d\`: no match stands there twice`,
+    "Bash `find '.' -type f -not -path '*/.git/*' -not -path '*/node_modules/*' | sed 's|/[^/]*$||' | sort | uniq -c`: 3 files in 2 folders",
+    "1 .",
+    "2 ./src",
+    `Bash \`grep -rhoE -e 'x' ${skipped} -- 'lib' | sort | uniq -d\`: could not look everywhere`,
+    "grep: lib: No such file or directory",
+  ]);
+});
+
 test("files are read, then changed exactly as the prompt says", async () => {
   const prompt =
     "- replace `a = 1` with `a = '$&'` in src/a.ts\n- append `more` to README.md\n- create file notes.md with:\n  ```\n  one\n    two\n  ```";

@@ -23,7 +23,11 @@ const inShort = (prompt: string): readonly unknown[] =>
 
 const search = { output_mode: "content", "-n": true };
 const count = { output_mode: "count", head_limit: 2_000 };
+const skipped = "--exclude-dir=.git --exclude-dir=node_modules";
 const find = "-not -path '*/.git/*' -not -path '*/node_modules/*' | wc -l";
+
+const tally = (folder: string): string =>
+  `find '${folder}' -type f -not -path '*/.git/*' -not -path '*/node_modules/*' | sed 's|/[^/]*$||' | sort | uniq -c`;
 
 const SINGLE: Readonly<Record<string, readonly unknown[]>> = {
   "find TODO in src": [{ Grep: { pattern: "TODO", path: "src", ...search } }],
@@ -54,6 +58,15 @@ const SINGLE: Readonly<Record<string, readonly unknown[]>> = {
   "count the lines of *.ts files in src": [{ Grep: { pattern: "^", glob: "*.ts", path: "src", ...count } }],
   "how many files are in docs?": [{ Bash: `find 'docs' -type f ${find}` }],
   "count markdown files": [{ Bash: `find '.' -type f -name '*.md' ${find}` }],
+  "How many files are in each folder?": [{ Bash: tally(".") }],
+  "count files per folder in `my docs`": [{ Bash: tally("my docs") }],
+  "find duplicates of `a.b(` in src": [{ Bash: `grep -rhoE -e 'a\\.b\\(' ${skipped} -- 'src' | sort | uniq -d` }],
+  "List the repeated lines of pattern `v\\d+`.": [{ Bash: `grep -rhoE -e 'v\\d+' ${skipped} -- '.' | sort | uniq -d` }],
+  "Router: find TODO in src": [{ Grep: { pattern: "TODO", path: "src", ...search } }],
+  "the second-hand shelf: how many files are in docs?": [{ Bash: `find 'docs' -type f ${find}` }],
+  "In docs/a: replace `x` with `y` in src/a.ts": [
+    { kind: "unknown", text: "In docs/a: replace `x` with `y` in src/a.ts" },
+  ],
   "git status": [{ Bash: "git status --short --branch" }],
   "show the last 3 commits": [{ Bash: "git log --oneline -n 3" }],
   "what changed in src/a.ts?": [{ Bash: "git diff -- 'src/a.ts'" }],

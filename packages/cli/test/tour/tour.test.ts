@@ -1,0 +1,254 @@
+/** `prefork tour` as a new user runs it: a process of its own, real tools, real forks, and nothing left behind. */
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as after } from "node:timers/promises";
+import type { Explanation, LedgerRow } from "@prefork/runtime";
+import { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "@prefork/wire";
+import { run } from "../../src/main.ts";
+import { sampleOf } from "../../src/tour/sample.ts";
+import { captured } from "../captured.ts";
+import { type Ground, openGround, type Ran, type Started } from "../print/ground.ts";
+
+/** What `--json` says, as far as promises are about it. */
+type Tour = Explanation & {
+  readonly engine: { readonly name: string; readonly isLanguageModel: boolean };
+  readonly sample: { readonly seed: number; readonly facts: unknown };
+  readonly repository: { readonly files: number };
+  readonly session: string;
+  readonly forks: readonly {
+    readonly area: string;
+    readonly task: string;
+    readonly state: object;
+    readonly tools: readonly string[];
+    readonly firstRequest: { readonly expected: number; readonly read: number };
+    readonly report: { readonly kind: string; readonly report: { readonly scope: string; readonly result: string } };
+  }[];
+  readonly answer: string;
+  readonly spent: { readonly usage: Usage; readonly usd: number };
+  readonly rows: readonly LedgerRow[];
+  readonly billed: { readonly requests: number; readonly usage: Usage };
+  readonly kept: { readonly folder: string; readonly stateHome: string } | null;
+};
+
+type TourGround = Ground & {
+  /** Where temporary folders are made, and nothing else is. */
+  readonly temporary: string;
+  readonly tour: (...flags: readonly string[]) => Started;
+  readonly left: () => readonly string[];
+};
+
+/** With a key, forks switched off, and a git that signs and runs hooks: none of it is for the tour. */
+const openTourGround = async (): Promise<TourGround> => {
+  const ground = await openGround();
+  const temporary = join(ground.home, "temporary");
+  mkdirSync(temporary);
+  ground.put("AGENTS.md", "conventions of somebody else\n");
+  const gitConfig = ground.put(
+    "gitconfig",
+    "[commit]\n\tgpgSign = true\n[core]\n\thooksPath = /nowhere\n[user]\n\tname = U\n",
+  );
+  const env = { TMPDIR: temporary, PREFORK_FORK_SUBAGENT: "0", GIT_CONFIG_GLOBAL: gitConfig, GIT_DIR: "/nowhere" };
+  return {
+    ...ground,
+    temporary,
+    tour: (...flags) => ground.start(["tour", ...flags], { env }),
+    left: () => readdirSync(temporary),
+  };
+};
+
+const tourIn = ({ code, out, err }: Ran): Tour => {
+  assert.deepEqual([code, err], [0, ""]);
+  return JSON.parse(out) as Tour;
+};
+
+const AREAS = ["schema", "service", "router", "tests", "docs"];
+
+const parts = (usage: Usage) => ({
+  ...{ read: usage.read, written: writtenTokens(usage), plain: usage.plain, output: usage.output },
+});
+
+test("five forks report what was planted, read all they could, and every sum agrees", async () => {
+  await using ground = await openTourGround();
+  const tour = tourIn(await ground.tour("--json", "--seed", "3").ended);
+  const { facts, files } = sampleOf(3);
+  assert.deepEqual(
+    [tour.engine.name, tour.engine.isLanguageModel, tour.sample.seed, tour.sample.facts, tour.repository.files],
+    ["rehearsal", false, 3, facts, files.size],
+  );
+  assert.deepEqual(
+    tour.forks.map(({ area, state, tools, report }) => ({ area, state, tools, kind: report.kind })),
+    [
+      ["Grep", "Grep"],
+      ["Read", "Grep"],
+      ["Grep", "Bash"],
+      ["Glob", "Grep"],
+      ["Bash", "Grep"],
+    ].map((tools, at) => ({
+      ...{ area: AREAS[at], state: { kind: "ended", end: "reported" }, tools, kind: "report" },
+    })),
+  );
+  const results = tour.forks.map(({ report }) => report.report.result);
+  const found: readonly (readonly string[])[] = [
+    [`${facts.schema.tables} lines in`, facts.schema.deprecated],
+    [`${facts.service.todos} matching lines in`, facts.service.failing],
+    [`${facts.router.routes} lines in`, `"${facts.router.repeated.replace(" ", '", "')}"`, "1 match more than once"],
+    [`${facts.tests.files} files`, facts.tests.skipped],
+    ["32 files in 5 folders", facts.docs.unfinished],
+  ];
+  for (const [at, texts] of found.entries())
+    for (const text of texts) assert.ok(results[at]?.includes(text), `${text} stands in\n${results[at]}`);
+  for (const { report } of tour.forks) assert.match(report.report.scope, /no language model is behind this answer/);
+  assert.match(tour.answer, /^\[rehearsal engine: no language model is behind this answer\]/);
+
+  const [first] = tour.rows;
+  assert.ok(first && promptTokens(first.usage) >= 8_000, "the parent's prompt is worth caching");
+  assert.deepEqual(
+    tour.forks.map(({ firstRequest }) => firstRequest.read),
+    tour.forks.map(({ firstRequest }) => firstRequest.expected),
+  );
+  assert.ok(tour.forks.every(({ firstRequest }) => firstRequest.read >= promptTokens(first.usage)));
+  const summed = tour.rows.reduce((sum, { usage }) => addUsage(sum, usage), noUsage);
+  assert.deepEqual(
+    [parts(summed), parts(tour.billed.usage), parts(tour.spent.usage)],
+    Array(3).fill(parts(tour.total.usage)),
+  );
+  assert.deepEqual([tour.rows.length, tour.billed.requests, tour.total.requests], [18, 18, 18]);
+  assert.equal(tour.total.usd?.toFixed(9), tour.spent.usd.toFixed(9));
+  assert.deepEqual([tour.misses, tour.kept, ground.left()], [[], null, []]);
+  assert.equal(ground.simulator.requests().length, 0, "no key and no endpoint of the user's is used");
+});
+
+test("as text it is short, says what it is, and shows every request with the totals", async () => {
+  await using ground = await openTourGround();
+  const { code, out, err } = await ground.tour().ended;
+  assert.deepEqual([code, err, ground.left()], [0, "", []]);
+  const lines = out.split("\n").slice(0, -1);
+  assert.ok(lines.length <= 75, `${lines.length} lines`);
+  assert.deepEqual(
+    lines.filter((line) => [...line].length > 100),
+    [],
+  );
+  assert.ok(!out.includes("\u001b"));
+  const order = [
+    /^A real agent and five forks in a sample repository$/,
+    /No language model is$/,
+    /^called, .* prices are those of claude-sonnet-5, as a simulator bills them\.$/,
+    /^ {2}1\. Schema: Count /,
+    /^ {2}Docs +reported after 3 turns: Bash, Grep$|^ {2}\w+ +reported after 3 turns: /,
+    ...["Schema", "Service", "Router", "Tests", "Docs"].map(
+      (name) => new RegExp(`^${name} reported: two calls, \\$0\\.`),
+    ),
+    /^The parent's last answer, in short: \[rehearsal engine: no language model is behind this answer\]/,
+    /^agent +turn +at +expected +read +written +plain +output +cost +why not more$/,
+    /^main +1 .* first request$/,
+    /^Each fork's first request read all it could \(leader [\d,]+ of [\d,]+, followers [\d,]+ of [\d,]+\)\.$/,
+    /^18 requests: .* the simulator's ledger agrees\.$/,
+    /^▸ five forks, as above +[\d,]+ +\$0\.\d+ +1\.00 ×$/,
+    /^ {2}the same requests without a cache +[\d,]+ +\$0\.\d+ +[3-9]\.\d\d ×$/,
+    /^Next: npx prefork -p /,
+    /^ {6}npx prefork demo /,
+    /^ {6}npx prefork explain /,
+  ];
+  let from = 0;
+  for (const pattern of order) {
+    const at = lines.findIndex((line, index) => index >= from && pattern.test(line));
+    assert.ok(at >= from, `${pattern} follows in\n${lines.slice(from).join("\n")}`);
+    from = at + 1;
+  }
+  const table = lines.slice(lines.findIndex((line) => line.startsWith("────")) + 1);
+  const agents = table.slice(0, table.indexOf("")).map((line) => line.split(" ", 1)[0]);
+  assert.deepEqual(
+    agents.toSorted(),
+    ["Docs", "Router", "Schema", "Service", "Tests", "main"].flatMap((name) => [name, name, name]),
+  );
+});
+
+test("what is kept can be looked at with the command that it names", async () => {
+  await using ground = await openTourGround();
+  const tour = tourIn(await ground.tour("--json", "--keep", "--forks", "2").ended);
+  assert.deepEqual(
+    tour.forks.map(({ area }) => area),
+    ["schema", "service"],
+  );
+  assert.ok(tour.kept);
+  const { folder, stateHome } = tour.kept;
+  assert.deepEqual([ground.left().length, statSync(folder).mode & 0o777], [1, 0o700]);
+  const explained = await ground.start(["explain", tour.session, "--json"], { env: { XDG_STATE_HOME: stateHome } })
+    .ended;
+  const { rows, total, cwd } = JSON.parse(explained.out) as Tour & { readonly cwd: string };
+  assert.deepEqual([rows, total], [tour.rows, tour.total]);
+  const status = execFileSync("git", ["status", "--short"], {
+    cwd,
+    env: { PATH: ground.env.PATH ?? "" },
+    encoding: "utf8",
+  });
+  assert.deepEqual([status, cwd.startsWith(folder)], ["", true], "nothing was changed by looking");
+  const { out } = await ground.tour("--keep", "--forks", "1").ended;
+  assert.match(out, /^ {6}XDG_STATE_HOME=\/\S+ npx prefork explain [0-9a-f]+\nKept in \/\S+: /m);
+  assert.match(out, /^A real agent and one fork in /);
+});
+
+test("an interrupt ends with 130 and leaves nothing, whenever it comes", async () => {
+  await using ground = await openTourGround();
+  /** The repository is there; the forks begin; one of them calls a tool; one has reported. */
+  for (const shown of ["5. Docs", "starting", "turn 2  Grep", "reported after"]) {
+    const interrupt = new AbortController();
+    const heed = (text: string): void => {
+      if (text.includes(shown)) interrupt.abort();
+    };
+    const io = captured({
+      ...{ isTerminal: true, signal: interrupt.signal, env: { ...ground.env, TMPDIR: ground.temporary } },
+      ...{ out: heed, err: heed },
+    });
+    const code = await run(["tour", "--keep"], io);
+    assert.deepEqual([shown, interrupt.signal.aborted, code, ground.left()], [shown, true, 130, []]);
+  }
+  const started = ground.tour("--keep");
+  while (ground.left().length === 0 && started.child.exitCode === null) await after(5);
+  started.child.kill("SIGINT");
+  const { code, signal, err } = await started.ended;
+  assert.deepEqual({ code, signal, err, left: ground.left() }, { code: 130, signal: null, err: "", left: [] });
+});
+
+test("on a terminal the lines of forks are gone before the reports come", async () => {
+  await using ground = await openTourGround();
+  const shown: string[] = [];
+  const show = (text: string): void => void shown.push(text);
+  const env = { ...ground.env, TMPDIR: ground.temporary };
+  const io = captured({ isTerminal: true, colour: true, env, out: show, err: show });
+  assert.deepEqual([await run(["tour", "--forks", "2"], io), ground.left()], [0, []]);
+  const [introduction = "", ...rest] = shown;
+  assert.match(introduction, /A real agent and two forks/);
+  assert.ok(rest.slice(0, -2).every((text) => text.includes("\u001b[2K  Schema ")));
+  assert.equal(rest.at(-2), "\u001b[2A\r\u001b[0J");
+  assert.ok(rest.at(-1)?.startsWith("\u001b[1mSchema\u001b[22m reported: two calls"));
+});
+
+test("a fork starts no tour, and wrong flags are one line and exit code 2", async () => {
+  await using ground = await openTourGround();
+  const lineage = await ground.prefork(["tour"], { env: { PREFORK_LINEAGE: "fork:1" } });
+  assert.deepEqual(lineage, {
+    ...{
+      code: 2,
+      out: "",
+      err: "prefork: this was started by a fork, which does its work itself and starts no agent\n",
+    },
+  });
+  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+    [
+      ["--forks", "6"],
+      /^prefork: option '--forks <n>' argument '6' is invalid\. Expected a whole number from 1 to 5\.\n$/,
+    ],
+    [["--seed", "-1"], /^prefork: option '--seed <n>' argument '-1' is invalid\. .* from 0 to 4294967295\.\n$/],
+    [["more"], /^prefork: too many arguments.*\n$/],
+  ];
+  for (const [flags, message] of wrong) {
+    const { code, out, err } = await ground.prefork(["tour", ...flags]);
+    assert.deepEqual([code, out], [2, ""]);
+    assert.match(err, message);
+  }
+});
