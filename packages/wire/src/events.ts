@@ -39,6 +39,8 @@ export type ModelEvent =
       /** The provider's word for it, and the stop sequence or refusal text where it gave one. */
       readonly stopDetail?: string;
       readonly usage: Usage;
+      /** Where the provider tells it only at the end. */
+      readonly diagnosis?: CacheDiagnosis;
     };
 
 export type ModelResponse = {
@@ -82,8 +84,9 @@ export const foldEvent = (folded: Folded, event: ModelEvent): Folded => {
       return { ...folded, response: { ...response, message }, places: places.toSpliced(at, 0, event.index) };
     }
     case "response_stopped": {
-      const { stop, stopDetail, usage } = event;
-      const stopped = { ...response, stop, usage, ...(stopDetail ? { stopDetail } : {}) };
+      const { stop, stopDetail, usage, diagnosis } = event;
+      const told = { ...(stopDetail ? { stopDetail } : {}), ...(diagnosis ? { diagnosis } : {}) };
+      const stopped = { ...response, stop, usage, ...told };
       return { ...folded, response: stopped, complete: true };
     }
     case "block_started":

@@ -90,7 +90,16 @@ export {
   withPrices,
   writeMultiplier,
 } from "./prices.ts";
-export { anthropic, type Credential, type Protocol } from "./protocols/index.ts";
+export {
+  anthropic,
+  type Credential,
+  openaiChat,
+  openaiResponses,
+  type Profile,
+  type Protocol,
+  profileAt,
+  profiles,
+} from "./protocols/index.ts";
 export { type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
 export {
   type Block,
@@ -122,3 +131,28 @@ export {
 export { Backoff, defaultRetry, type RetryEdge, type RetryPolicy } from "./retry.ts";
 export { defaultTimeouts, type Timeouts } from "./transport.ts";
 export { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "./usage.ts";
+export {
+  type ChainRequest,
+  diffRequests,
+  readUsage,
+  type SentFacts,
+  type Xray,
+  type XrayCause,
+  type XrayChain,
+  type XrayDivergence,
+  type XrayFacts,
+  XrayHistory,
+  type XrayHistoryOptions,
+  type XrayLineage,
+  type XrayLoss,
+  type XrayOptions,
+  type XrayPlace,
+  type XrayProtocol,
+  type XrayRelation,
+  type XraySegment,
+  type XrayStep,
+  xrayAdvice,
+  xrayCauseSentence,
+  xrayCauseWords,
+  xrayChain,
+} from "./xray/index.ts";

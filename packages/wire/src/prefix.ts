@@ -30,6 +30,12 @@ export type EncodedSegment = {
   readonly site?: MarkerSite;
   /** Set on the first block of a message. */
   readonly opens?: Role;
+  /** What closes what this segment leaves open. Default: the encoder's `close`. */
+  readonly close?: string;
+  /** Begins an item of the provider's list; said by encoders whose items are not our messages. */
+  readonly beginsItem?: boolean;
+  /** Where it stands below its item. Default: `.content[n]`, counted from the item's beginning. */
+  readonly within?: string;
 };
 
 /** What stands at the end of a prefix: all that an encoder needs to know to go on. */
@@ -39,6 +45,7 @@ export type Place = {
   readonly messages: number;
   /** What closes the open message. */
   readonly close: string;
+  readonly model: string;
 };
 
 /** The blocks of a message as they were encoded once before: the JSON of each that was not empty, in their order. */
@@ -73,6 +80,11 @@ export type Segment = {
   readonly end: number;
   readonly hash: string;
   readonly site: MarkerSite | undefined;
+  /** Number of the provider's item it stands in (-1: its items are our messages), of the segment in it, and the path
+   *  below it where that is no number. */
+  readonly item: number;
+  readonly part: number;
+  readonly within: string | undefined;
   /** The last segment before this one that stands ahead of the messages and can carry a marker: the end of system,
    *  or of tools without one. Kept here so that a marker there is found without walking back through the messages. */
   readonly headEnd: Segment | undefined;
@@ -176,7 +188,8 @@ export class FrozenPrefix {
     if (blocks.length === 0) return this;
     if (this.#place.role !== "user") throw new InputError("only an open user message can be extended");
     const segments = this.#state.origin.encoder.blocks(blocks, this.#place, sent);
-    return this.#grow(segments, { pending: stillPending(this.pending, blocks), close: this.close });
+    const close = segments.at(-1)?.close ?? this.close;
+    return this.#grow(segments, { pending: stillPending(this.pending, blocks), close });
   }
 
   /** With every open call answered, so that it can be sent. */
@@ -254,6 +267,7 @@ export class FrozenPrefix {
       role: inMessages ? tip.role : undefined,
       messages: inMessages ? tip.message + 1 : 0,
       close,
+      model: this.model,
     };
   }
 
@@ -261,7 +275,8 @@ export class FrozenPrefix {
     const { encoder } = this.#state.origin;
     const segments = encoder.message(message, this.#place, sent);
     if (segments.length === 0) throw new InputError(`a ${message.role} message needs a block that is not empty`);
-    return this.#grow(segments, { pending: [...left, ...callsIn(message)], close: encoder.close });
+    const close = segments.at(-1)?.close ?? encoder.close;
+    return this.#grow(segments, { pending: [...left, ...callsIn(message)], close });
   }
 
   #grow(
@@ -282,7 +297,7 @@ export class FrozenPrefix {
 type Written = { readonly start: number; readonly written: Buffer; readonly seed: string };
 
 const link = (before: Segment | undefined, encoded: EncodedSegment, { start, written, seed }: Written): Segment => {
-  const { kind, lead, site, opens } = encoded;
+  const { kind, lead, site, opens, beginsItem = false, within } = encoded;
   const continues = before?.kind === kind && opens === undefined;
   return {
     before,
@@ -296,6 +311,9 @@ const link = (before: Segment | undefined, encoded: EncodedSegment, { start, wri
     end: start + written.length,
     hash: chainHash(before?.hash ?? seed, written),
     site,
+    item: (before?.item ?? -1) + (beginsItem ? 1 : 0),
+    part: beginsItem ? 0 : (before?.part ?? -1) + 1,
+    within,
     headEnd: headEndAfter(before),
   };
 };

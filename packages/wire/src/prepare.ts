@@ -38,7 +38,7 @@ export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): P
     protocol,
     prefix: prefix.settled(),
     markers,
-    closing: protocol.closing(closing),
+    closing: protocol.closing(closing, prefix.model),
     stream: closing.stream,
   });
 };
@@ -47,7 +47,9 @@ export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closi
 
 export const assemble = ({ protocol, prefix, markers, closing, stream }: Assembly): Prepared => {
   // Markers stand in the order of the prompt, which need not be that of the bytes in a recorded request.
-  const insertions = markers.flatMap((marker) => insertionsOf(protocol, marker)).sort((a, b) => a.offset - b.offset);
+  const insertions = markers
+    .flatMap((marker) => insertionsOf(protocol, marker, prefix.model))
+    .sort((a, b) => a.offset - b.offset);
   const chunks = prefix.chunks(insertions, prefix.close + closing);
   const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   return { protocol, prefix, markers, closing, stream, chunks, byteLength };
@@ -56,11 +58,11 @@ export const assemble = ({ protocol, prefix, markers, closing, stream }: Assembl
 /** The request in one piece: for tests and for looking at it, never on the way to the wire. */
 export const bytesOf = ({ chunks }: Prepared): Buffer => Buffer.concat(chunks);
 
-const insertionsOf = (protocol: Protocol, { at, ttl }: Marker): readonly Insertion[] => {
+const insertionsOf = (protocol: Protocol, { at, ttl }: Marker, model: string): readonly Insertion[] => {
   if (!at.site) return [];
   const { fromEnd, wrap, recorded } = at.site;
   if (recorded?.ttl === ttl) return [{ offset: at.end - recorded.fromEnd, text: recorded.text }];
-  const text = protocol.marker(ttl);
+  const text = protocol.marker(ttl, model);
   const offset = at.end - fromEnd;
   if (!wrap) return [{ offset, text }];
   return [

@@ -87,6 +87,7 @@ export type ToolChoice = { readonly type: "auto" | "any" | "none" } | { readonly
 export type KeySettings = {
   readonly thinking?: Thinking;
   readonly effort?: string;
+  readonly verbosity?: string; // how much is said; only some providers have it
   readonly toolChoice?: ToolChoice;
   readonly parallelTools?: boolean; // default: the provider's (true)
   readonly temperature?: number;

@@ -20,6 +20,7 @@ import type {
   ToolSpec,
   Ttl,
 } from "../request.ts";
+import { type Field, fields, inputJson } from "./spelling.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ const outputConfigJson = ({ effort, outputFormat }: KeySettings): Json | undefin
   };
 };
 
-const keyFields = (model: string, settings: KeySettings): readonly (readonly [string, Json | undefined])[] => [
+const keyFields = (model: string, settings: KeySettings): readonly Field[] => [
   ["model", model],
   ["thinking", thinkingJson(settings)],
   ["output_config", outputConfigJson(settings)],
@@ -53,9 +54,6 @@ const keyFields = (model: string, settings: KeySettings): readonly (readonly [st
   ["service_tier", settings.serviceTier],
   ["context_management", settings.contextManagement],
 ];
-
-const fields = (entries: readonly (readonly [string, Json | undefined])[]): string =>
-  entries.flatMap(([key, value]) => (value === undefined ? [] : [`"${key}":${authoredJson(value)}`])).join(",");
 
 const toolJson = (tool: ToolSpec): RawJson =>
   tool.type === "provider"
@@ -113,15 +111,6 @@ const resultJson = ({ toolUseId, content, isError }: ToolResultBlock): RawJson =
   const inner = content.flatMap(blockJson);
   const value = inner.length > 0 ? `,"content":[${inner.join(",")}]` : "";
   return `{"type":"tool_result","tool_use_id":${quote(toolUseId)}${value}${isError ? `,"is_error":true` : ""}}`;
-};
-
-/** A model can be cut off inside a call: its input is then no object, and must not break the whole conversation. */
-const inputJson = (input: RawJson): RawJson => {
-  try {
-    return isObject(JSON.parse(input)) ? input : "{}";
-  } catch {
-    return "{}";
-  }
 };
 
 /** One block as JSON, or nothing for an empty text, which the provider refuses. */

@@ -1,10 +1,11 @@
 /** Anthropic Messages: what its errors mean, as a status with a body or as a frame inside a stream.
  *  Elsewhere: whether to send again (../errors.ts, ../retry.ts). */
 
-import { ModelError, type ModelErrorContext, type ModelErrorReason } from "../errors.ts";
+import { ModelError, type ModelErrorContext } from "../errors.ts";
 import { isObject } from "../json.ts";
 import type { Json } from "../request.ts";
-import type { FailedResponse, Protocol } from "./protocol.ts";
+import { reasonFor, retryAfter } from "./http-failures.ts";
+import type { Protocol } from "./protocol.ts";
 
 type WireError = { readonly type: string; readonly message: string; readonly requestId: string | undefined };
 
@@ -18,18 +19,6 @@ const readError = (body: string): WireError | undefined => {
   } catch {
     return undefined;
   }
-};
-
-/** Waiting time in either spelling; a date is read against the response's own date, so no clock is needed. */
-const retryAfter = (headers: FailedResponse["headers"]): number | undefined => {
-  const milliseconds = Number(headers["retry-after-ms"] || Number.NaN);
-  if (Number.isFinite(milliseconds) && milliseconds >= 0) return milliseconds;
-  const value = headers["retry-after"];
-  if (value === undefined) return undefined;
-  const seconds = Number(value);
-  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1000);
-  const wait = Date.parse(value) - Date.parse(headers.date ?? "");
-  return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
 };
 
 const TYPE_STATUS: ReadonlyMap<string, number> = new Map(
@@ -47,17 +36,6 @@ const TYPE_STATUS: ReadonlyMap<string, number> = new Map(
   }),
 );
 
-const reasonFor = (status: number, waited: { readonly retryAfterMs?: number }): ModelErrorReason => {
-  if (status === 401) return { kind: "authentication", status };
-  if (status === 402 || status === 403) return { kind: "permission", status };
-  if (status === 404) return { kind: "not-found", status };
-  if (status === 413) return { kind: "too-large", status };
-  if (status === 429) return { kind: "rate-limited", status, ...waited };
-  if (status === 529 || status === 503) return { kind: "overloaded", status, ...waited };
-  if (status === 408 || status === 409 || status >= 500) return { kind: "server", status, ...waited };
-  return { kind: "invalid-request", status };
-};
-
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
   const wait = retryAfter(headers);
@@ -70,5 +48,5 @@ export const failure: Protocol["failure"] = ({ status, headers, body }) => {
     ...(requestId === undefined ? {} : { requestId }),
     final: headers["x-should-retry"] === "false",
   };
-  return new ModelError(message, reasonFor(told, wait === undefined ? {} : { retryAfterMs: wait }), context);
+  return new ModelError(message, reasonFor(told, wait), context);
 };

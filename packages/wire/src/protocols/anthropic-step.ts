@@ -2,40 +2,24 @@
  *  Invariant: pure; a tool's input and any block we do not know keep the provider's bytes.
  *  Elsewhere: spelling requests (anthropic-encode.ts), errors and headers (anthropic.ts). */
 
-import { ModelError } from "../errors.ts";
 import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts";
-import { isArray, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
+import { isArray, isObject, membersOf, skipSpace, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
 import { noUsage, type Usage } from "../usage.ts";
 import { failure } from "./anthropic-errors.ts";
 import type { BlockDraft, ParserState, Step } from "./protocol.ts";
-
-export const initial: ParserState = {
-  drafts: new Map(),
-  usage: noUsage,
-  stop: undefined,
-  stopDetail: undefined,
-  diagnosis: undefined,
-  stopped: false,
-};
-
-const malformed = (what: string, cause?: unknown): ModelError =>
-  new ModelError(`the provider's answer makes no sense: ${what}`, { kind: "malformed-response" }, { cause });
-
-const parse = (json: string): JsonObject => {
-  try {
-    const value = JSON.parse(json) as Json;
-    if (isObject(value)) return value;
-  } catch (cause) {
-    throw malformed("a frame is not JSON", cause);
-  }
-  throw malformed("a frame is not an object");
-};
-
-const asObject = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
-const asString = (value: Json | undefined): string => (typeof value === "string" ? value : "");
-const asCount = (value: Json | undefined): number | undefined =>
-  typeof value === "number" && value >= 0 ? value : undefined;
+import {
+  asCount,
+  asObject,
+  asString,
+  initial,
+  malformed,
+  parse,
+  rawMembers,
+  sliceItems,
+  started,
+  wholeBlock,
+} from "./reading.ts";
 
 // --- usage -----------------------------------------------------------------------------------------------------------
 
@@ -109,23 +93,6 @@ const readDiagnosis = (message: JsonObject): CacheDiagnosis | undefined => {
 
 // --- blocks ----------------------------------------------------------------------------------------------------------
 
-const slice = (json: RawJson, key: string): RawJson | undefined => sliceMember(json, key);
-
-/** The members of an object, each verbatim. Text that is written again as it stood has members of which the same is
- *  true, and need not be looked at letter by letter. */
-const rawMembers = (json: RawJson, value: JsonObject): ((key: string) => RawJson | undefined) => {
-  if (JSON.stringify(value) !== json) return (key) => slice(json, key);
-  return (key) => (Object.hasOwn(value, key) ? JSON.stringify(value[key]) : undefined);
-};
-
-/** The items of an array member, each verbatim. */
-const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
-  const bytes = Buffer.from(json);
-  const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
-  if (!member || bytes[member.start] !== 0x5b) return [];
-  return itemsOf(bytes, member.start).map(({ start, end }) => bytes.toString("utf8", start, end));
-};
-
 const extrasOf = (json: RawJson, value: JsonObject, known: readonly string[]): { readonly extras?: RawJson } => {
   const keys = Object.keys(value).filter((key) => !known.includes(key));
   if (keys.length === 0) return {};
@@ -176,7 +143,7 @@ const withMember = (json: RawJson, key: string, value: RawJson | undefined): Raw
 const withSummary = (start: Block, delta: RawJson): Block => {
   if (start.type !== "provider") return start;
   const json = ["content", "encrypted_content"].reduce(
-    (kept, key) => withMember(kept, key, slice(delta, key)),
+    (kept, key) => withMember(kept, key, sliceMember(delta, key)),
     start.json,
   );
   return { ...start, json };
@@ -213,13 +180,6 @@ const startBlock = (state: ParserState, frame: JsonObject, data: string): Step =
   return [{ ...state, drafts: new Map(state.drafts).set(at, draft) }, [started(start, at)]];
 };
 
-const started = (block: Block, index: number): ModelEvent => ({
-  type: "block_started",
-  index,
-  kind: block.type,
-  ...(block.type === "tool_use" ? { name: block.name } : {}),
-});
-
 const growBlock = (state: ParserState, frame: JsonObject, data: string): Step => {
   const at = index(frame);
   const draft = state.drafts.get(at);
@@ -245,11 +205,11 @@ const growBlock = (state: ParserState, frame: JsonObject, data: string): Step =>
       return keep({ json: draft.json + json }, [{ type: "input_grew", index: at, json }]);
     }
     case "citations_delta": {
-      const citation = slice(slice(data, "delta") ?? "{}", "citation");
+      const citation = sliceMember(sliceMember(data, "delta") ?? "{}", "citation");
       return keep({ citations: citation ? [...draft.citations, citation] : draft.citations }, []);
     }
     case "compaction_delta":
-      return keep({ start: withSummary(draft.start, slice(data, "delta") ?? "{}") }, []);
+      return keep({ start: withSummary(draft.start, sliceMember(data, "delta") ?? "{}") }, []);
     default:
       return [state, []];
   }
@@ -319,23 +279,4 @@ export const whole = (body: string): readonly ModelEvent[] => {
   const [state, opening] = startMessage(initial, message);
   const [, closing] = stopMessage({ ...state, ...readStop(message) });
   return [...opening, ...blocks.flatMap(wholeBlock), ...closing];
-};
-
-const wholeBlock = (block: Block, index: number): readonly ModelEvent[] => [
-  started(block, index),
-  ...grown(block, index),
-  { type: "block_stopped", index, block },
-];
-
-const grown = (block: Block, index: number): readonly ModelEvent[] => {
-  switch (block.type) {
-    case "text":
-      return block.text === "" ? [] : [{ type: "text_grew", index, text: block.text }];
-    case "thinking":
-      return block.thinking === "" ? [] : [{ type: "thinking_grew", index, text: block.thinking }];
-    case "tool_use":
-      return [{ type: "input_grew", index, json: block.input }];
-    default:
-      return [];
-  }
 };

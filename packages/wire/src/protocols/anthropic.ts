@@ -4,8 +4,9 @@
 
 import { anthropicEncoder, encodeClosing, encodeMarker } from "./anthropic-encode.ts";
 import { failure } from "./anthropic-errors.ts";
-import { initial, step, whole } from "./anthropic-step.ts";
+import { step, whole } from "./anthropic-step.ts";
 import type { Protocol } from "./protocol.ts";
+import { initial } from "./reading.ts";
 
 const API_VERSION = "2023-06-01";
 

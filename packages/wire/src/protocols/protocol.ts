@@ -5,7 +5,7 @@
 import type { ModelError } from "../errors.ts";
 import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts";
 import type { SegmentEncoder } from "../prefix.ts";
-import type { Block, Closing, RawJson, Ttl } from "../request.ts";
+import type { Block, Closing, JsonObject, RawJson, Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
 
 /** A block that is still arriving: what has come of it, verbatim. */
@@ -15,6 +15,10 @@ export type BlockDraft = {
   readonly json: string;
   readonly signature: string;
   readonly citations: readonly RawJson[];
+  /** Number of the part that grew last, or of the call: some providers number what is inside a block. */
+  readonly part?: number;
+  /** What the provider wants back of its reasoning, piece by piece. */
+  readonly details?: readonly JsonObject[];
 };
 
 /** What a parser knows between two frames. */
@@ -25,6 +29,8 @@ export type ParserState = {
   readonly stopDetail: string | undefined;
   readonly diagnosis: CacheDiagnosis | undefined;
   readonly stopped: boolean;
+  /** The answer's start was told; only where no frame of its own says it. */
+  readonly begun?: boolean;
 };
 
 export type Step = readonly [ParserState, readonly ModelEvent[]];
@@ -43,13 +49,14 @@ export type Credential =
 export type ReadableMoment = "at-once" | "first-event" | "complete";
 
 export type Protocol = {
-  readonly name: "anthropic";
+  /** By which a journal finds the encoder again: another spelling needs another name. */
+  readonly name: string;
   readonly readable: ReadableMoment;
   readonly path: string;
   readonly encoder: SegmentEncoder;
   /** Everything after the last message. */
-  readonly closing: (closing: Closing) => string;
-  readonly marker: (ttl: Ttl) => string;
+  readonly closing: (closing: Closing, model: string) => string;
+  readonly marker: (ttl: Ttl, model: string) => string;
   readonly headers: (credential: Credential | undefined, betas: readonly string[]) => Readonly<Record<string, string>>;
   readonly initial: ParserState;
   readonly step: (state: ParserState, frame: Frame) => Step;

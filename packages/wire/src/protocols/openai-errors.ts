@@ -1,0 +1,111 @@
+/** OpenAI and those who speak like it: what their errors mean, as a status with a body or inside a stream.
+ *  Elsewhere: whether to send again (../errors.ts, ../retry.ts), what a status means anywhere (http-failures.ts). */
+
+import { ModelError, type ModelErrorContext, type ModelErrorReason } from "../errors.ts";
+import { isObject } from "../json.ts";
+import type { Json, JsonObject } from "../request.ts";
+import { reasonFor, retryAfter } from "./http-failures.ts";
+import type { Protocol } from "./protocol.ts";
+import { asObject, asString } from "./reading.ts";
+
+type WireError = {
+  readonly names: readonly string[];
+  readonly message: string;
+  readonly status: number | undefined;
+  readonly requestId: string | undefined;
+};
+
+/** The error stands under `error`, in a failed response, or is the whole body; some send bare text. */
+const errorIn = (value: JsonObject): Json | undefined => {
+  if (value.error !== undefined && value.error !== null) return value.error;
+  const inside = asObject(value.response).error;
+  if (isObject(inside)) return inside;
+  return typeof value.message === "string" ? value : undefined;
+};
+
+const readError = (body: string): WireError | undefined => {
+  try {
+    const value = JSON.parse(body) as Json;
+    const error = isObject(value) ? errorIn(value) : undefined;
+    if (!isObject(value) || error === undefined) return undefined;
+    const { code, type, message } = isObject(error) ? error : { code: "", type: "", message: error };
+    return {
+      names: [asString(code), asString(type)].filter((name) => name !== "" && name !== "error"),
+      message: asString(message),
+      status: typeof code === "number" ? code : undefined,
+      requestId: asString(value.request_id) || undefined,
+    };
+  } catch {
+    return undefined;
+  }
+};
+
+/** What an error is called, where that says more than the status, or where a stream has no status of its own. */
+const NAMED: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    BadRequestError: 400,
+    invalid_prompt: 400,
+    content_policy_violation: 400,
+    invalid_api_key: 401,
+    authentication_error: 401,
+    invalid_authentication_error: 401,
+    insufficient_quota: 402,
+    billing_hard_limit_reached: 402,
+    billing_not_active: 402,
+    exceeded_current_quota_error: 402,
+    permission_error: 403,
+    model_not_found: 404,
+    not_found_error: 404,
+    context_length_exceeded: 413,
+    exceed_context_size_error: 413,
+    rate_limit_exceeded: 429,
+    rate_limit_error: 429,
+    rate_limit_reached_error: 429,
+    server_error: 500,
+    internal_error: 500,
+    vector_store_timeout: 504,
+    server_is_overloaded: 503,
+    slow_down: 503,
+    overloaded_error: 503,
+    engine_overloaded_error: 503,
+  }),
+);
+
+/** An account without credit answers like one that is too fast, and a prompt too long like any wrong one. */
+const TELLING: ReadonlySet<number> = new Set([402, 413, 503]);
+
+const statusOf = (status: number, wire: WireError | undefined): number => {
+  const named = wire?.names.map((name) => NAMED.get(name)).find((found) => found !== undefined);
+  if (status === 200) return wire?.status ?? named ?? 500;
+  return named !== undefined && TELLING.has(named) ? named : status;
+};
+
+/** Some say how long to wait in words only. */
+const waitIn = (message: string): number | undefined => {
+  const [, amount, unit] = /try again in (\d+(?:\.\d+)?)\s?(ms|s)\b/i.exec(message) ?? [];
+  return amount === undefined ? undefined : Math.round(Number(amount) * (unit?.toLowerCase() === "ms" ? 1 : 1000));
+};
+
+const reasonOf = (status: number, told: number, wait: number | undefined): ModelErrorReason => {
+  const reason = reasonFor(told, wait);
+  // What the provider sent is what is reported; inside a stream it sent none.
+  return status === 200 || !("status" in reason) ? reason : { ...reason, status };
+};
+
+export const failure: Protocol["failure"] = ({ status, headers, body }) => {
+  const wire = readError(body);
+  const told = statusOf(status, wire);
+  const wait = retryAfter(headers) ?? waitIn(wire?.message ?? "");
+  const words = [wire?.names[0], wire?.message].filter(Boolean).join(": ");
+  const requestId = wire?.requestId ?? headers["x-request-id"];
+  const context: ModelErrorContext = {
+    ...(requestId === undefined ? {} : { requestId }),
+    final: headers["x-should-retry"] === "false",
+  };
+  return new ModelError(
+    words || `HTTP ${status}: ${body.slice(0, 200) || "no body"}`,
+    reasonOf(status, told, wait),
+    context,
+  );
+};

@@ -1,0 +1,218 @@
+/** OpenAI Responses: how a head, a message and a closing are spelled.
+ *  Invariant: what the provider answered goes back item by item, letter for letter; the system prompt is the opening
+ *  developer message, since top-level instructions can carry no breakpoint; fields outside the cache key come last.
+ *  Left out, for want of a field: stop sequences, top_k, speed, context management, thinking budgets.
+ *  Elsewhere: reading answers (openai-responses-step.ts), how the list grows (openai-items.ts). */
+
+import { authoredJson, isObject, quote } from "../json.ts";
+import type {
+  Block,
+  Closing,
+  DocumentBlock,
+  Head,
+  ImageBlock,
+  Json,
+  JsonObject,
+  KeySettings,
+  RawJson,
+  Role,
+  TextBlock,
+  ToolResultBlock,
+  ToolSpec,
+} from "../request.ts";
+import { type Around, itemEncoder, type Piece } from "./openai-items.ts";
+import {
+  CUT_OFF,
+  cacheKeyText,
+  formatJson,
+  hasBreakpoints,
+  hasSealedReasoning,
+  mediaUrl,
+  refused,
+  toolChoiceJson,
+} from "./openai-settings.ts";
+import { fields, inputJson } from "./spelling.ts";
+
+// --- head ------------------------------------------------------------------------------------------------------------
+
+/** Thinking that is asked for is also shown, as far as this provider shows any. */
+const reasoningJson = ({ effort, thinking }: KeySettings): Json | undefined => {
+  const told = effort ?? (thinking?.type === "disabled" ? "none" : undefined);
+  const summary = thinking !== undefined && thinking.type !== "disabled" ? { summary: "auto" } : {};
+  const reasoning = { ...(told === undefined ? {} : { effort: told }), ...summary };
+  return Object.keys(reasoning).length > 0 ? reasoning : undefined;
+};
+
+const textJson = ({ outputFormat, verbosity }: KeySettings): Json | undefined => {
+  if (outputFormat === undefined && verbosity === undefined) return undefined;
+  const format = formatJson(outputFormat);
+  return { ...(format === undefined ? {} : { format }), ...(verbosity === undefined ? {} : { verbosity }) };
+};
+
+const settingsJson = ({ model, settings }: Head): string =>
+  fields([
+    ["model", model],
+    ["prompt_cache_key", cacheKeyText(settings.cacheKey)],
+    ["service_tier", settings.serviceTier],
+    ["reasoning", reasoningJson(settings)],
+    ["text", textJson(settings)],
+    ["tool_choice", toolChoiceJson(settings, (name) => ({ type: "function", name }))],
+    ["parallel_tool_calls", settings.parallelTools],
+    ["temperature", settings.temperature],
+    ["top_p", settings.topP],
+  ]);
+
+/** Unless told otherwise this format rewrites a schema to its strict form: then the model sees another tool. */
+const toolJson = (tool: ToolSpec): RawJson =>
+  tool.type === "provider"
+    ? tool.json.trim()
+    : `{"type":"function","name":${quote(tool.name)},"description":${quote(tool.description)},"parameters":${authoredJson(tool.inputSchema)},"strict":false}`;
+
+// --- messages --------------------------------------------------------------------------------------------------------
+
+type Content = TextBlock | ImageBlock | DocumentBlock;
+
+const partJson = (block: Content): RawJson => {
+  if (block.type === "text") return `{"type":"input_text","text":${quote(block.text)}}`;
+  const { source } = block;
+  if (block.type === "image") {
+    const image = source.kind === "file" ? { file_id: source.fileId } : { image_url: mediaUrl(source) };
+    if (source.kind === "text") throw refused("an image", source.kind);
+    return authoredJson({ type: "input_image", ...image } as JsonObject);
+  }
+  const { title } = block;
+  switch (source.kind) {
+    case "text":
+      return partJson({ type: "text", text: title === undefined ? source.text : `${title}\n\n${source.text}` });
+    case "file":
+      return authoredJson({ type: "input_file", file_id: source.fileId });
+    case "url":
+      return authoredJson({ type: "input_file", file_url: source.url });
+    case "base64":
+      return authoredJson({ type: "input_file", filename: title ?? "document", file_data: mediaUrl(source) ?? "" });
+  }
+};
+
+const isSaid = (block: Content): boolean => block.type !== "text" || block.text !== "";
+
+/** As parts where a breakpoint may have to go inside, or where there is more than one text; else as the text it is. */
+const resultPiece = ({ toolUseId, content }: ToolResultBlock, marks: boolean): Piece => {
+  const said = content.filter(isSaid);
+  const [only] = said;
+  const bare = said.length === 0 || (!marks && said.length === 1 && only?.type === "text");
+  const output = bare ? quote(only?.type === "text" ? only.text : "") : `[${said.map(partJson).join(",")}]`;
+  return {
+    json: `{"type":"function_call_output","call_id":${quote(toolUseId)},"output":${output}}`,
+    lead: "",
+    begins: true,
+    close: "",
+    within: "",
+    ...(marks && !bare ? { markFromEnd: INSIDE_OUTPUT } : {}),
+  };
+};
+
+/** Before the `}]}` that ends a result's last part. */
+const INSIDE_OUTPUT = 3;
+
+const itemPiece = (json: RawJson): Piece => ({ json, lead: "", begins: true, close: "", within: "" });
+
+const heardPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: Around): readonly Piece[] => {
+  const marks = hasBreakpoints(model);
+  const pieces: Piece[] = [];
+  const part = (json: RawJson): void => {
+    const open = pieces.length > 0 ? pieces.at(-1)?.close !== "" : isOpen;
+    pieces.push({
+      json,
+      lead: open ? "," : `{"type":"message","role":"${role === "user" ? role : "developer"}","content":[`,
+      begins: !open,
+      close: "]}",
+      ...(marks ? { markFromEnd: 1 } : {}),
+    });
+  };
+  for (const block of blocks) {
+    if (block.type === "tool_result") pieces.push(resultPiece(block, marks));
+    if (block.type === "provider") pieces.push(itemPiece(block.json.trim()));
+    if ((block.type === "text" || block.type === "image" || block.type === "document") && isSaid(block))
+      part(partJson(block));
+  }
+  return pieces;
+};
+
+const typeOf = (raw: RawJson): string => {
+  const value = JSON.parse(raw) as Json;
+  return isObject(value) ? String(value.type) : "";
+};
+
+/** The item a block was read from; text of another provider is none. */
+const ownItem = (raw: RawJson | undefined, type: string): readonly RawJson[] =>
+  raw !== undefined && typeOf(raw) === type ? [raw.trim()] : [];
+
+/** One item of an answer, or nothing for what only another provider could read. */
+const saidItem = (block: Block): readonly RawJson[] => {
+  switch (block.type) {
+    case "text": {
+      const own = ownItem(block.raw, "message");
+      if (own.length > 0 || block.text === "") return own;
+      return [`{"type":"message","role":"assistant","content":[{"type":"output_text","text":${quote(block.text)}}]}`];
+    }
+    case "thinking":
+      return ownItem(block.raw, "reasoning");
+    case "tool_use": {
+      const own = ownItem(block.raw, "function_call");
+      if (own.length > 0) return own;
+      const { id, name, input } = block;
+      return [
+        `{"type":"function_call","call_id":${quote(id)},"name":${quote(name)},"arguments":${quote(inputJson(input))}}`,
+      ];
+    }
+    case "provider":
+      return [block.json.trim()];
+    default:
+      return [];
+  }
+};
+
+/** Reasoning after which nothing came is refused when it is sent again. */
+const saidItems = (blocks: readonly Block[]): readonly RawJson[] => {
+  const last = blocks.findLastIndex(({ type }) => type !== "thinking");
+  if (last < 0 && blocks.length > 0) return saidItem({ type: "text", text: CUT_OFF });
+  return blocks.slice(0, last + 1).flatMap(saidItem);
+};
+
+export const responsesEncoder = itemEncoder({
+  list: "input",
+  settings: settingsJson,
+  tool: toolJson,
+  system: (blocks, model) => heardPieces(blocks, "system", { model, isOpen: false }),
+  systemClose: "]}",
+  marks: hasBreakpoints,
+  message: ({ role, content }, model) =>
+    role === "assistant" ? saidItems(content).map(itemPiece) : heardPieces(content, role, { model, isOpen: false }),
+  more: (blocks, around) => heardPieces(blocks, "user", around),
+});
+
+// --- closing ---------------------------------------------------------------------------------------------------------
+
+/** Fewer are refused. */
+const FEWEST_TOKENS = 16;
+
+/** Only breakpoints of ours are written: one chosen for us on a tail that nobody reads again would cost a write. */
+const cacheOptionsJson = ({ maxTokens, diagnoseAgainst }: Closing): JsonObject => ({
+  mode: "explicit",
+  ...(maxTokens === 0 ? { prewarm: true } : {}),
+  ...(diagnoseAgainst ? { comparison_response_id: diagnoseAgainst } : {}),
+});
+
+export const encodeClosing = (closing: Closing, model: string): string => {
+  const { maxTokens, stream, userId } = closing;
+  const marks = hasBreakpoints(model);
+  const entries = fields([
+    ["max_output_tokens", marks && maxTokens === 0 ? undefined : Math.max(FEWEST_TOKENS, maxTokens)],
+    ["stream", stream ? true : undefined],
+    ["store", false],
+    ["include", hasSealedReasoning(model) ? ["reasoning.encrypted_content"] : undefined],
+    ["prompt_cache_options", marks ? cacheOptionsJson(closing) : undefined],
+    ["safety_identifier", userId],
+  ]);
+  return `],${entries}}`;
+};

@@ -1,0 +1,30 @@
+/** OpenAI Responses, put together: encode, step, headers. The base URL ends with the API's version.
+ *  Elsewhere: spelling (openai-responses-encode.ts), reading (openai-responses-step.ts), errors (openai-errors.ts). */
+
+import { failure } from "./openai-errors.ts";
+import { encodeClosing, responsesEncoder } from "./openai-responses-encode.ts";
+import { step, whole } from "./openai-responses-step.ts";
+import { breakpointJson } from "./openai-settings.ts";
+import type { Protocol } from "./protocol.ts";
+import { initial } from "./reading.ts";
+
+export const openaiHeaders: Protocol["headers"] = (credential, betas) => ({
+  "content-type": "application/json",
+  ...(betas.length > 0 ? { "openai-beta": betas.join(",") } : {}),
+  ...(credential ? { authorization: `Bearer ${credential.value}` } : {}),
+});
+
+export const openaiResponses: Protocol = {
+  name: "openai-responses",
+  // Not documented: taken to be as with others who write at breakpoints.
+  readable: "first-event",
+  path: "/responses",
+  encoder: responsesEncoder,
+  closing: encodeClosing,
+  marker: breakpointJson,
+  headers: openaiHeaders,
+  initial,
+  step,
+  whole,
+  failure,
+};

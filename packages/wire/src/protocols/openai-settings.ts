@@ -1,0 +1,63 @@
+/** What both OpenAI formats say of a request beside its words: keys, formats, choices, and what a model can do.
+ *  Invariant: equal settings give equal text, in parent and fork alike.
+ *  Elsewhere: where each field stands (openai-responses-encode.ts, openai-chat-encode.ts). */
+
+import { hash } from "node:crypto";
+import { InputError } from "../errors.ts";
+import type { Json, JsonObject, KeySettings, MediaSource, Ttl } from "../request.ts";
+
+/** Stands where an answer was cut off inside its reasoning, which cannot be sent again with nothing after it. */
+export const CUT_OFF = "(This answer was cut off before anything was said.)";
+
+const LONGEST_KEY = 64;
+
+/** A longer key would be refused; cut off, two of them could become one. */
+export const cacheKeyText = (key: string | undefined): string | undefined =>
+  key === undefined || key.length <= LONGEST_KEY ? key : hash("sha256", key, "hex");
+
+// --- models ----------------------------------------------------------------------------------------------------------
+
+const version = (model: string): number | undefined => {
+  const [, major, minor = "0"] = /(?:^|\/)gpt-(\d+)(?:\.(\d+))?(?![\w.])/.exec(model) ?? [];
+  return major === undefined ? undefined : Number(major) * 100 + Number(minor);
+};
+
+/** From GPT-5.6 on an entry is written where a breakpoint says so; before, wherever the provider likes. */
+export const hasBreakpoints = (model: string): boolean => (version(model) ?? 0) >= 506;
+
+/** Models whose reasoning comes back sealed; others refuse to be asked for it. */
+export const hasSealedReasoning = (model: string): boolean =>
+  /(?:^|\/)o\d/.test(model) || ((version(model) ?? 0) >= 500 && !model.includes("-chat"));
+
+/** Lifetimes here are 30m and 12h: the shortest that lasts as long as was asked for, 30m being what is meant unsaid. */
+export const breakpointJson = (ttl: Ttl): string =>
+  ttl === "5m" || ttl === "30m"
+    ? `,"prompt_cache_breakpoint":{"mode":"explicit"}`
+    : `,"prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}`;
+
+// --- formats and choices ---------------------------------------------------------------------------------------------
+
+/** A schema needs a name here; one is given where its author gave none. */
+export const formatJson = (format: JsonObject | undefined): JsonObject | undefined => {
+  if (format?.type !== "json_schema" || format.json_schema !== undefined) return format;
+  const { type, name = "answer", ...rest } = format;
+  return { type, name, ...rest };
+};
+
+/** `named` spells the choice of one tool, which the two formats do differently. */
+export const toolChoiceJson = ({ toolChoice }: KeySettings, named: (name: string) => JsonObject): Json | undefined => {
+  if (toolChoice === undefined) return undefined;
+  if (toolChoice.type === "tool") return named(toolChoice.name);
+  return toolChoice.type === "any" ? "required" : toolChoice.type;
+};
+
+// --- media -----------------------------------------------------------------------------------------------------------
+
+/** An address a provider can load from, or the thing itself as one. */
+export const mediaUrl = (source: MediaSource): string | undefined => {
+  if (source.kind === "url") return source.url;
+  return source.kind === "base64" ? `data:${source.mediaType};base64,${source.data}` : undefined;
+};
+
+export const refused = (what: string, kind: MediaSource["kind"]): InputError =>
+  new InputError(`${what} cannot be given as ${kind === "file" ? "an uploaded file" : `a ${kind}`} to this provider`);

@@ -1,0 +1,204 @@
+/** Which endpoint speaks what: the wire format, what is sent and left out, how usage reads, when a sibling can read.
+ *  Invariant: data only; what no vendor documents is left at the more careful value and said so beside it.
+ *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts), prices and minima (../models.ts). */
+
+import { anthropic } from "./anthropic.ts";
+import { chatProtocol, openaiChat, openaiDialect } from "./openai-chat.ts";
+import type { ChatDialect } from "./openai-chat-dialect.ts";
+import { openaiResponses } from "./openai-responses.ts";
+import { chatWords, type UsageWords } from "./openai-usage.ts";
+import type { Protocol } from "./protocol.ts";
+
+export type Profile = {
+  readonly name: string;
+  readonly protocol: Protocol;
+  /** Where it is reached unless its user says otherwise; the format's path comes after it. */
+  readonly baseUrl: string;
+  /** Host names that are its own; a local engine has none. */
+  readonly hosts: readonly string[];
+};
+
+// --- how usage reads -------------------------------------------------------------------------------------------------
+
+const automaticWords: UsageWords = { ...chatWords, written: [] };
+
+const deepseekWords: UsageWords = {
+  ...automaticWords,
+  read: [["prompt_cache_hit_tokens"], ["prompt_tokens_details", "cached_tokens"]],
+};
+
+const dashscopeWords: UsageWords = {
+  ...chatWords,
+  written: [["5m", [["prompt_tokens_details", "cache_creation_input_tokens"]]]],
+};
+
+/** Which lifetime was written depends on the provider behind it; most of what is marked there is 5m. */
+const openrouterWords: UsageWords = {
+  ...chatWords,
+  written: [["5m", [["prompt_tokens_details", "cache_write_tokens"]]]],
+};
+
+const kimiWords: UsageWords = {
+  ...automaticWords,
+  read: [["cached_tokens"], ["prompt_tokens_details", "cached_tokens"]],
+};
+
+// --- dialects --------------------------------------------------------------------------------------------------------
+
+/** What compatible endpoints have in common: caching by themselves, and none of OpenAI's own fields. Notes inside a
+ *  conversation are the user's: gateways move a system role to the start, templates refuse it, and either way the cache
+ *  is lost. */
+const compatible: Omit<ChatDialect, "name"> = {
+  ...openaiDialect,
+  readable: "complete",
+  systemRole: "system",
+  noteRole: "user",
+  markers: [],
+  sends: ["stream_options"],
+  maxTokens: "max_tokens",
+  cacheKey: "none",
+  user: "none",
+  thinking: "none",
+  reasoning: "reasoning_content",
+  usage: automaticWords,
+};
+
+/** A user id would isolate its cache. */
+const deepseek: ChatDialect = {
+  ...compatible,
+  name: "deepseek",
+  content: "text",
+  sends: ["stream_options", "reasoning_effort"],
+  thinking: "type",
+  emptyReasoning: true,
+  usage: deepseekWords,
+};
+
+/** Entries exist once the answer is complete; only the last four markers count. */
+const dashscope: ChatDialect = {
+  ...compatible,
+  name: "dashscope",
+  markers: [{ models: "", style: "control" }],
+  sends: ["stream_options", "parallel_tool_calls", "top_k"],
+  thinking: "enable",
+  reasoning: "none",
+  usage: dashscopeWords,
+};
+
+/** A fork stays with its parent's provider by the session id. */
+const openrouter: ChatDialect = {
+  ...compatible,
+  name: "openrouter",
+  readable: "first-event",
+  markers: [
+    { models: "openai/", style: "breakpoint" },
+    { models: "anthropic/", style: "control" },
+    { models: "google/", style: "control" },
+    { models: "qwen/", style: "control" },
+  ],
+  namedTtls: ["1h"],
+  sends: ["stream_options", "parallel_tool_calls", "service_tier", "verbosity", "top_k"],
+  cacheKey: "session_id",
+  user: "user",
+  thinking: "object",
+  reasoning: "reasoning_details",
+  usage: openrouterWords,
+};
+
+/** When an entry can be read is not documented. */
+const kimi: ChatDialect = {
+  ...compatible,
+  name: "kimi",
+  cacheKey: "prompt_cache_key",
+  thinking: "type",
+  usage: kimiWords,
+};
+
+/** When an entry can be read is not documented. */
+const glm: ChatDialect = {
+  ...compatible,
+  name: "glm",
+  content: "text",
+  sends: ["stream_options", "reasoning_effort"],
+  thinking: "kept",
+};
+
+/** Blocks are shared as soon as they are allocated, by requests of the same batch too. Reasoning that comes back under
+ *  its older name is dropped without a word. */
+const vllm: ChatDialect = {
+  ...compatible,
+  name: "vllm",
+  readable: "at-once",
+  sends: ["stream_options", "reasoning_effort", "parallel_tool_calls", "top_k"],
+  thinking: "kwargs",
+  reasoning: "reasoning",
+};
+
+/** A prompt is shared once it is in the tree: when its answer begins. */
+const sglang: ChatDialect = { ...vllm, name: "sglang", readable: "first-event", reasoning: "reasoning_content" };
+
+/** Slots share nothing while they run; the next request in the same one reads what the last left. */
+const llamaCpp: ChatDialect = { ...sglang, name: "llama.cpp", readable: "complete", fewestTokens: 0 };
+
+/** One request at a time, each on what the last left; it never says what it read. */
+const ollama: ChatDialect = {
+  ...compatible,
+  name: "ollama",
+  thinking: "effort",
+  reasoning: "reasoning",
+  usage: { ...automaticWords, read: [] },
+};
+
+// --- endpoints -------------------------------------------------------------------------------------------------------
+
+/** Anthropic's format less its diagnostics. Models of the second generation take markers, all of one lifetime; later ones
+ *  cache by themselves. */
+const minimax: Protocol = {
+  ...anthropic,
+  name: "minimax",
+  marker: (_ttl, model) => (/^minimax-m2/i.test(model) ? anthropic.marker("5m", model) : ""),
+  closing: ({ diagnoseAgainst: _none, ...closing }, model) => anthropic.closing(closing, model),
+};
+
+const chat = (dialect: ChatDialect, baseUrl: string, hosts: readonly string[] = []): Profile => ({
+  name: dialect.name,
+  protocol: chatProtocol(dialect),
+  baseUrl,
+  hosts,
+});
+
+const known: readonly Profile[] = [
+  { name: "anthropic", protocol: anthropic, baseUrl: "https://api.anthropic.com", hosts: ["api.anthropic.com"] },
+  { name: "openai", protocol: openaiResponses, baseUrl: "https://api.openai.com/v1", hosts: ["api.openai.com"] },
+  { name: "openai-chat", protocol: openaiChat, baseUrl: "https://api.openai.com/v1", hosts: [] },
+  {
+    name: "minimax",
+    protocol: minimax,
+    baseUrl: "https://api.minimax.io/anthropic",
+    hosts: ["api.minimax.io", "api.minimaxi.com"],
+  },
+  chat(deepseek, "https://api.deepseek.com", ["api.deepseek.com"]),
+  chat(dashscope, "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", [
+    "dashscope.aliyuncs.com",
+    "dashscope-intl.aliyuncs.com",
+    "dashscope-us.aliyuncs.com",
+  ]),
+  chat(openrouter, "https://openrouter.ai/api/v1", ["openrouter.ai"]),
+  chat(kimi, "https://api.moonshot.ai/v1", ["api.moonshot.ai", "api.moonshot.cn"]),
+  chat(glm, "https://api.z.ai/api/paas/v4", ["api.z.ai", "open.bigmodel.cn"]),
+  chat(vllm, "http://localhost:8000/v1"),
+  chat(sglang, "http://localhost:30000/v1"),
+  chat(llamaCpp, "http://localhost:8080/v1"),
+  chat(ollama, "http://localhost:11434/v1"),
+];
+
+export const profiles: ReadonlyMap<string, Profile> = new Map(known.map((profile) => [profile.name, profile]));
+
+/** Whose address this is. Many also speak Anthropic's format, under a path that says so: then nothing else of their
+ *  profile holds. */
+export const profileAt = (baseUrl: string): Profile | undefined => {
+  const url = URL.parse(baseUrl);
+  const found = url ? known.find(({ hosts }) => hosts.includes(url.hostname)) : undefined;
+  if (!url?.pathname.split("/").includes("anthropic") || found?.protocol.path === anthropic.path) return found;
+  return profiles.get("anthropic");
+};

@@ -1,0 +1,91 @@
+/** What every reader of answers needs: values out of frames, a provider's own text as it stands, blocks as events.
+ *  Invariant: pure; nothing here knows a provider, and no text of one is written anew.
+ *  Elsewhere: what frames mean (anthropic-step.ts, openai-responses-step.ts, openai-chat-step.ts). */
+
+import { ModelError } from "../errors.ts";
+import type { ModelEvent } from "../events.ts";
+import { isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
+import type { Block, Json, JsonObject, RawJson } from "../request.ts";
+import { noUsage } from "../usage.ts";
+import type { ParserState } from "./protocol.ts";
+
+export const initial: ParserState = {
+  drafts: new Map(),
+  usage: noUsage,
+  stop: undefined,
+  stopDetail: undefined,
+  diagnosis: undefined,
+  stopped: false,
+};
+
+export const malformed = (what: string, cause?: unknown): ModelError =>
+  new ModelError(`the provider's answer makes no sense: ${what}`, { kind: "malformed-response" }, { cause });
+
+export const parse = (json: string): JsonObject => {
+  try {
+    const value = JSON.parse(json) as Json;
+    if (isObject(value)) return value;
+  } catch (cause) {
+    throw malformed("a frame is not JSON", cause);
+  }
+  throw malformed("a frame is not an object");
+};
+
+export const asObject = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
+export const asString = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+export const asCount = (value: Json | undefined): number | undefined =>
+  typeof value === "number" && value >= 0 ? value : undefined;
+
+// --- verbatim text ---------------------------------------------------------------------------------------------------
+
+/** The members of an object, each verbatim. Text that is written again as it stood has members of which the same is
+ *  true, and need not be looked at letter by letter. */
+export const rawMembers = (json: RawJson, value: JsonObject): ((key: string) => RawJson | undefined) => {
+  if (JSON.stringify(value) !== json) return (key) => sliceMember(json, key);
+  return (key) => (Object.hasOwn(value, key) ? JSON.stringify(value[key]) : undefined);
+};
+
+/** The items of an array member, each verbatim. */
+export const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
+  const bytes = Buffer.from(json);
+  const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
+  if (!member || bytes[member.start] !== 0x5b) return [];
+  return itemsOf(bytes, member.start).map(({ start, end }) => bytes.toString("utf8", start, end));
+};
+
+// --- blocks as events ------------------------------------------------------------------------------------------------
+
+export const started = (block: Block, index: number): ModelEvent => ({
+  type: "block_started",
+  index,
+  kind: block.type,
+  ...(block.type === "tool_use" ? { name: block.name } : {}),
+});
+
+/** A block in one piece, as the events a stream would have given. */
+export const wholeBlock = (block: Block, index: number): readonly ModelEvent[] => [
+  started(block, index),
+  ...grown(block, index),
+  { type: "block_stopped", index, block },
+];
+
+/** What is still to be shown of a block of which `shown` was. */
+export const grown = (block: Block, index: number, shown = ""): readonly ModelEvent[] => {
+  const rest = (all: string): string => (all.startsWith(shown) ? all.slice(shown.length) : "");
+  switch (block.type) {
+    case "text": {
+      const text = rest(block.text);
+      return text === "" ? [] : [{ type: "text_grew", index, text }];
+    }
+    case "thinking": {
+      const text = rest(block.thinking);
+      return text === "" ? [] : [{ type: "thinking_grew", index, text }];
+    }
+    case "tool_use": {
+      const json = rest(block.input);
+      return json === "" ? [] : [{ type: "input_grew", index, json }];
+    }
+    default:
+      return [];
+  }
+};

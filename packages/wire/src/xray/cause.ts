@@ -1,0 +1,232 @@
+/** Every reason why a request did not read what another wrote, with words for people.
+ *  Invariant: a closed union; each reason that can be avoided says how, in one line.
+ *  Elsewhere: finding it (differences.ts, diff.ts), the reasons of a session's own requests (@prefork/runtime). */
+
+import type { Ttl } from "../request.ts";
+import type { Parameter } from "./rules.ts";
+import type { Volatile } from "./volatile.ts";
+
+type Changed = { readonly from: string; readonly to: string };
+
+export type XrayCause =
+  /** It read all that both have in common. */
+  | { readonly kind: "none" }
+  | ({ readonly kind: "model" | "speed" | "thinking" | "effort" | "tool-choice" } & Changed)
+  /** The key that the client itself gave to its cache. */
+  | ({ readonly kind: "cache-key"; readonly name: string } & Changed)
+  /** Any other parameter that is in the key: betas, service tier, output format, context management … */
+  | ({ readonly kind: "parameter"; readonly name: Parameter } & Changed)
+  | { readonly kind: "tools-added" | "tools-removed"; readonly tools: readonly string[] }
+  | { readonly kind: "tools-reordered"; readonly tool: string; readonly from: number; readonly to: number }
+  /** `key` is the path below the tool, such as `input_schema.properties.path`. */
+  | { readonly kind: "tools-changed"; readonly tool: string; readonly key: string; readonly volatile?: Volatile }
+  | { readonly kind: "system"; readonly change: "edited" | "added" | "removed"; readonly volatile?: Volatile }
+  | { readonly kind: "images"; readonly change: "added" | "removed" | "changed"; readonly count: number }
+  /** `message` is its index: of the first request if it is there no more, else of the second. */
+  | {
+      readonly kind: "message-edited";
+      readonly message: number;
+      readonly role: string;
+      readonly change: "edited" | "block-added" | "block-removed";
+      readonly volatile?: Volatile;
+    }
+  | {
+      readonly kind: "message-inserted" | "message-removed";
+      readonly message: number;
+      readonly role: string;
+      readonly count: number;
+    }
+  /** New words of the user made the model leave out its earlier thinking, and with it all that stood after it. */
+  | { readonly kind: "thinking-dropped" }
+  /** No marker where one was needed: in the first request to write, or in the second to find it. */
+  | { readonly kind: "marker-missing"; readonly in: "a" | "b"; readonly at: string }
+  /** So many blocks lie between the entry and the next marker, with runs of calls and results counted as one or singly. */
+  | { readonly kind: "look-back-exceeded"; readonly positions: { readonly runs: number; readonly singly: number } }
+  | { readonly kind: "below-minimum"; readonly minimum: number; readonly tokens: number }
+  | { readonly kind: "expired"; readonly ttl: Ttl; readonly unusedMs: number }
+  /** Sent before the entry could be read. */
+  | { readonly kind: "raced"; readonly afterMs: number }
+  /** By the rules it should have read more. */
+  | { readonly kind: "unexplained" };
+
+/** In a few words, for titles. */
+export const xrayCauseWords = (cause: XrayCause): string => {
+  switch (cause.kind) {
+    case "none":
+      return "nothing lost";
+    case "parameter":
+      return `${spoken(cause.name)} changed`;
+    case "cache-key":
+      return "cache key changed";
+    case "model":
+    case "speed":
+    case "thinking":
+    case "effort":
+    case "tool-choice":
+      return `${cause.kind.replace("-", " ")} changed`;
+    case "system":
+      return cause.change === "edited" ? "system changed" : `system block ${cause.change}`;
+    case "images":
+      return `images ${cause.change}`;
+    default:
+      return cause.kind.replaceAll("-", " ");
+  }
+};
+
+const spoken = (name: string): string => name.replaceAll("_", " ");
+
+/** In a sentence without its full stop. */
+export const xrayCauseSentence = (cause: XrayCause): string => {
+  switch (cause.kind) {
+    case "none":
+      return "all that both have in common was read";
+    case "model":
+    case "speed":
+    case "thinking":
+    case "effort":
+      return `${cause.kind} went from ${cause.from} to ${cause.to}, and everything before the answer is kept by it`;
+    case "tool-choice":
+      return `tool_choice went from ${cause.from} to ${cause.to}, which loses the messages; tools and system stay`;
+    case "cache-key":
+      return `${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
+    case "parameter":
+      return `${cause.name} went from ${cause.from} to ${cause.to}, and it is in the key`;
+    case "tools-added":
+      return `${list(cause.tools)} ${cause.tools.length === 1 ? "was" : "were"} added to the tools`;
+    case "tools-removed":
+      return `${list(cause.tools)} ${cause.tools.length === 1 ? "is" : "are"} no longer among the tools`;
+    case "tools-reordered":
+      return `the same tools in another order: ${cause.tool} went from place ${cause.from} to ${cause.to}`;
+    case "tools-changed":
+      return `the tool ${cause.tool} changed${cause.key === "" ? "" : ` at ${cause.key}`}${looksLike(cause)}`;
+    case "system":
+      return cause.change === "edited"
+        ? `the system text changed${looksLike(cause)}`
+        : `a block of the system text was ${cause.change}`;
+    case "images":
+      return imagesSentence(cause);
+    case "message-edited":
+      return `${messageName(cause)} ${EDITS[cause.change]}${looksLike(cause)}`;
+    case "message-inserted":
+    case "message-removed":
+      return (
+        `${cause.count === 1 ? `${messageName(cause)} was` : `${cause.count} messages from ${messageName(cause)} on were`} ` +
+        `${cause.kind === "message-inserted" ? "put in between" : "left out"}`
+      );
+    case "thinking-dropped":
+      return "new words of the user made the model leave out its earlier thinking";
+    case "marker-missing":
+      return cause.in === "a"
+        ? `nothing was kept up to ${cause.at}: the first request has no marker there`
+        : `the second request has no marker at or behind ${cause.at}, where the entry ends`;
+    case "look-back-exceeded":
+      return (
+        `the entry lies ${positions(cause.positions)} blocks before the next marker of the second request, and 20 are ` +
+        "looked at"
+      );
+    case "below-minimum":
+      return `${cause.tokens} tokens are not kept: this model caches from ${cause.minimum}`;
+    case "expired":
+      return `the entry had expired: ${minutes(cause.unusedMs)} without use, and it is kept for ${cause.ttl}`;
+    case "raced":
+      return cause.afterMs < 0
+        ? "sent before the request that wrote it"
+        : `sent ${cause.afterMs} ms after the writer, before its entry could be read`;
+    case "unexplained":
+      return "the same prompt, and by the rules it should have been read";
+  }
+};
+
+const EDITS = { edited: "changed", "block-added": "has a further block", "block-removed": "lost a block" } as const;
+
+const list = (names: readonly string[]): string =>
+  names.length > 4 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+
+const messageName = ({ message, role }: { readonly message: number; readonly role: string }): string =>
+  `message ${message}${role === "" ? "" : ` (${role})`}`;
+
+const looksLike = ({ volatile }: { readonly volatile?: Volatile }): string =>
+  volatile === undefined ? "" : `: ${VOLATILE_WORDS[volatile]} is written in it`;
+
+const imagesSentence = ({ change, count }: Extract<XrayCause, { kind: "images" }>): string =>
+  change === "changed"
+    ? "another image stands in its place"
+    : `${count === 1 ? "an image was" : `${count} images were`} ${change}, which loses all messages wherever it stands`;
+
+const positions = ({ runs, singly }: { readonly runs: number; readonly singly: number }): string =>
+  runs === singly ? `${runs}` : `${runs} (${singly} where every call and result counts)`;
+
+const minutes = (ms: number): string => `${(ms / 60_000).toFixed(1)} min`;
+
+const VOLATILE_WORDS: Readonly<Record<Volatile, string>> = {
+  date: "a date",
+  time: "a time",
+  id: "an id",
+  hash: "a hash",
+  path: "a path",
+  number: "a number",
+};
+
+/** What would avoid it; undefined where nothing is wrong. */
+export const xrayAdvice = (cause: XrayCause): string | undefined => {
+  switch (cause.kind) {
+    case "none":
+      return undefined;
+    case "model":
+      return "go on with the same model: another one reads nothing of its cache";
+    case "speed":
+    case "thinking":
+    case "effort":
+      return `keep ${cause.kind} as it was for as long as the conversation lives`;
+    case "tool-choice":
+      return "keep tool_choice as it was, and say in words which tool is wanted";
+    case "cache-key":
+      return `send the same ${cause.name} with every request of one conversation, forks included`;
+    case "parameter":
+      return `keep ${cause.name} as it was for as long as the conversation lives`;
+    case "tools-added":
+      return "declare all tools from the first request on, or reach late ones through one constant tool";
+    case "tools-removed":
+      return "leave the tool in the list, and refuse its calls instead";
+    case "tools-reordered":
+      return "sort the tools by name before they are sent";
+    case "tools-changed":
+      return cause.volatile
+        ? `take ${VOLATILE_WORDS[cause.volatile]} out of the tool; say it in the last message`
+        : "render tools once and keep the result, with its order of keys";
+    case "system":
+      return cause.volatile
+        ? `take ${VOLATILE_WORDS[cause.volatile]} out of the system text; say it in the last message`
+        : "render the system text once and keep it; say what is new at the end of the messages";
+    case "images":
+      return cause.change === "changed"
+        ? "leave what was sent as it is, and send the new image at the end"
+        : "send images in a conversation of their own, or expect its messages to be written again";
+    case "message-edited":
+      return cause.volatile
+        ? `leave what was sent as it is: write ${VOLATILE_WORDS[cause.volatile]} once, or only in the last message`
+        : "leave what was sent as it is, and say what is new at the end";
+    case "message-inserted":
+      return "put it at the end: what stands before must stay as it was sent";
+    case "message-removed":
+      return "leave it in, or cut rarely and much: each cut has everything behind it written again";
+    case "thinking-dropped":
+      return "this model does so by rule; inside a tool loop put the words into the last tool result";
+    case "marker-missing":
+      return cause.in === "a"
+        ? `put a marker at ${cause.at}: the last block that the next request repeats`
+        : `put a marker at ${cause.at} or behind it, at most 20 blocks`;
+    case "look-back-exceeded":
+      return "keep the last request's marker where it was when a turn brings more than 20 blocks";
+    case "below-minimum":
+      return "none needed: so short a prompt costs little";
+    case "expired":
+      return cause.ttl === "5m"
+        ? "where pauses are longer than five minutes, markers of 1h cost less"
+        : "send something before the entry expires, or accept the price of the pause";
+    case "raced":
+      return "send one request first, and the others when its answer has begun";
+    case "unexplained":
+      return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
+  }
+};

@@ -1,0 +1,183 @@
+/** Two requests: where the second parts from the first, why it read less, what that cost, and how to mend it. Pure.
+ *  Invariant: whatever is given, the answer is an x-ray or an InputError of one line.
+ *  Elsewhere: each step (body, anthropic and openai, footing, differences, verdict, money), more than two (chain.ts). */
+
+import { InputError } from "../errors.ts";
+import type { ModelFacts } from "../models.ts";
+import type { Recording } from "../recorded.ts";
+import { anthropicPrompt } from "./anthropic.ts";
+import { type Body, readBody, type XrayProtocol } from "./body.ts";
+import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
+import { type Difference, differencesOf } from "./differences.ts";
+import { breakpointsOf, type Reading } from "./entries.ts";
+import { entriesOf, type Footing, footingOf, type Known } from "./footing.ts";
+import { lossOf, type XrayLoss } from "./money.ts";
+import { openaiPrompt } from "./openai.ts";
+import type { Prompt } from "./piece.ts";
+import { type Level, rulesFor } from "./rules.ts";
+import type { SentFacts } from "./sent.ts";
+import type { XrayPlace } from "./spot.ts";
+import { keptBy, readBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
+
+export type XrayOptions = {
+  /** Whose rules and prices, where a body's own model is in no table. */
+  readonly model?: string;
+  readonly models?: ReadonlyMap<string, ModelFacts>; // default: the published table
+  /** How look-back positions are counted. Default: runs of calls and of results as one. */
+  readonly reading?: Reading;
+};
+
+export type XrayFacts = XrayOptions & { readonly a?: SentFacts; readonly b?: SentFacts };
+
+export type XrayDivergence = {
+  readonly level: Level;
+  /** JSON path of the first difference in the order of the rendered prompt. */
+  readonly path: string;
+  readonly a: XrayPlace;
+  readonly b: XrayPlace;
+};
+
+/** Tokens of one level: in each prompt, in the prefix that both share, and read. */
+export type XraySegment = {
+  readonly level: Level;
+  readonly a: number;
+  readonly b: number;
+  readonly shared: number;
+  readonly read: number;
+};
+
+export type Xray = {
+  readonly protocol: XrayProtocol;
+  readonly model: string;
+  readonly cause: XrayCause;
+  /** What else would have to be mended. */
+  readonly also: readonly XrayCause[];
+  /** Absent where one prompt is the beginning of the other. */
+  readonly divergence?: XrayDivergence;
+  readonly segments: readonly XraySegment[];
+  readonly tokens: {
+    readonly a: number;
+    readonly b: number;
+    /** What both begin with; what the first request left in the cache; what the second read of it. */
+    readonly shared: number;
+    readonly kept: number;
+    readonly read: number;
+    /** No provider has counted them. */
+    readonly estimated: boolean;
+  };
+  readonly lost: XrayLoss;
+  /** In a sentence each, without full stops; `fix` is absent where nothing is wrong. */
+  readonly why: string;
+  readonly fix?: string;
+  readonly notes: readonly string[];
+};
+
+export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}): Xray => {
+  const sent = { a: facts.a ?? {}, b: facts.b ?? {} };
+  const hasBetas = sent.a.betas !== undefined && sent.b.betas !== undefined;
+  const first = promptOf(readBody(a, "the first request"), facts, hasBetas ? sent.a.betas : undefined);
+  const second = promptOf(readBody(b, "the second request"), facts, hasBetas ? sent.b.betas : undefined);
+  return compare({ a: first, b: second, known: entriesOf(first, sent.a), sent, reading: facts.reading ?? "runs" }).xray;
+};
+
+/** The prompt of a body under the rules of its model. */
+export const promptOf = (body: Body, options: XrayOptions, betas?: readonly string[]): Prompt => {
+  const rules = rulesFor(body, { ...options, marked: body.root.bytes.includes('"cache_control"') });
+  return body.protocol === "anthropic-messages" ? anthropicPrompt(body, rules, betas) : openaiPrompt(body, rules);
+};
+
+export type Comparison = {
+  readonly a: Prompt;
+  readonly b: Prompt;
+  /** Everything that was kept when the second was sent. */
+  readonly known: Known;
+  readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
+  readonly reading: Reading;
+};
+
+export type Compared = {
+  readonly xray: Xray;
+  readonly footing: Footing;
+  /** The second goes on from the first with something changed, and not merely in words of its own. */
+  readonly isEdited: boolean;
+};
+
+export const compare = (comparison: Comparison): Compared => {
+  const { a, b, known, sent } = comparison;
+  if (a.body.protocol !== b.body.protocol)
+    throw new InputError(`the first request is ${NAMES[a.body.protocol]}, the second ${NAMES[b.body.protocol]}`);
+  const footing = footingOf(comparison);
+  const differences = differencesOf({ a, b });
+  const terms: Terms = { footing, differences, known, sent };
+  const { cause, lost, read, also } = verdictOf(terms);
+  const divergence = differences[0];
+  const fix = xrayAdvice(cause);
+  const xray: Xray = {
+    protocol: b.body.protocol,
+    model: b.body.model,
+    cause,
+    also,
+    ...(divergence ? { divergence: divergenceOf(divergence) } : {}),
+    segments: b.rules.levels.map((level) => segmentOf(footing, level)),
+    tokens: {
+      a: Math.round(a.tokens * footing.scale.a),
+      b: Math.round(b.tokens * footing.scale.b),
+      shared: Math.round((endShared(footing) + footing.partly) * footing.scale.b),
+      kept: keptBy(terms),
+      read,
+      estimated: sent.a.usage === undefined && sent.b.usage === undefined,
+    },
+    lost: lossOf(footing, lost, { read, sent: sent.b }),
+    why: xrayCauseSentence(cause),
+    ...(fix === undefined ? {} : { fix }),
+    notes: notesOf(footing, comparison),
+  };
+  return { xray, footing, isEdited: realOnes(terms, differences).length > 0 };
+};
+
+const NAMES: Readonly<Record<XrayProtocol, string>> = {
+  "anthropic-messages": "an Anthropic Messages body",
+  "openai-responses": "an OpenAI Responses body",
+  "openai-chat": "an OpenAI Chat body",
+};
+
+const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ level, path, a, b });
+
+const endShared = ({ b, shared }: Footing): number => b.pieces[shared - 1]?.end ?? 0;
+
+const segmentOf = (footing: Footing, level: Level): XraySegment => {
+  const { a, b, shared, live, scale } = footing;
+  const sum = ({ pieces }: Prompt, until: number): number =>
+    pieces.slice(0, until).reduce((tokens, piece) => tokens + (piece.level === level ? piece.tokens : 0), 0);
+  return {
+    level,
+    a: Math.round(sum(a, a.pieces.length) * scale.a),
+    b: Math.round(sum(b, b.pieces.length) * scale.b),
+    shared: Math.round(sum(b, shared) * scale.b),
+    read: Math.round(sum(b, live + 1) * scale.b),
+  };
+};
+
+const notesOf = (footing: Footing, comparison: Comparison): readonly string[] => {
+  const { a, b, reading } = footing;
+  const notes = [...a.body.notes, ...b.body.notes, ...a.notes, ...b.notes, ...markerNotes(a), ...markerNotes(b)];
+  const unknown =
+    b.rules.facts === undefined
+      ? [`${b.body.model || "this model"} is in no table: rules of most models, and no money`]
+      : [];
+  const singly = reading === "runs" ? footingOf({ ...comparison, reading: "singly" }) : footing;
+  const [one, other] = [readBy(footing, footing.live), readBy(singly, singly.live)];
+  const counted =
+    one === other
+      ? []
+      : [`where every call and result counts as a block of its own, ${other} tokens would be read instead of ${one}`];
+  return [...new Set([...notes, ...unknown, ...counted])];
+};
+
+const markerNotes = (prompt: Prompt): readonly string[] => {
+  const { keeping } = prompt.rules;
+  const markers = prompt.pieces.filter(({ marker }) => marker !== undefined).length + (prompt.automatic ? 1 : 0);
+  return keeping.kind === "markers" && markers > keeping.most && breakpointsOf(prompt).length > 0
+    ? [`a request with ${markers} markers: at most ${keeping.most} are allowed`]
+    : [];
+};

@@ -1,0 +1,102 @@
+/** In what do two prompts differ, level by level in the order of the prompt, and where exactly?
+ *  Invariant: the first of the differences is the first one in the rendered prompt; each level is compared with its own
+ *  counterpart, so that later ones show what else would have to be mended.
+ *  Elsewhere: what a difference costs (diff.ts), tools and parameters (tool-differences.ts, setting-differences.ts). */
+
+import type { XrayCause } from "./cause.ts";
+import { areMessages, type Lists, type Moved, movedBetween } from "./moved.ts";
+import type { Prompt, PromptPiece } from "./piece.ts";
+import type { Level } from "./rules.ts";
+import { settingDifferences } from "./setting-differences.ts";
+import { gapInside, type Located, wholePlace } from "./spot.ts";
+import { toolDifference } from "./tool-differences.ts";
+import { volatileIn } from "./volatile.ts";
+import { gapBefore, type Pair, withinPieces } from "./within.ts";
+
+export type Difference = Located & {
+  readonly level: Level;
+  readonly cause: XrayCause;
+  /** A parameter, not a piece of the prompt. */
+  readonly isSetting: boolean;
+};
+
+/** All of them, at most one a parameter and one a level. */
+export const differencesOf = (pair: Pair): readonly Difference[] =>
+  pair.b.rules.levels.flatMap((level) => [
+    ...settingDifferences(pair, level).map((found) => ({ level, isSetting: true, ...found })),
+    ...pieceDifference(pair, level),
+  ]);
+
+/** The pieces of one level, without the parameters that open it. */
+const piecesAt = ({ pieces }: Prompt, level: Level): readonly PromptPiece[] =>
+  pieces.filter((piece) => piece.level === level && piece.at !== undefined);
+
+const isTool = ({ kind }: PromptPiece): boolean => kind === "tool";
+
+const pieceDifference = (pair: Pair, level: Level): readonly Difference[] => {
+  const [ours, theirs] = [piecesAt(pair.a, level), piecesAt(pair.b, level)];
+  let index = 0;
+  while (index < ours.length && index < theirs.length && ours[index]?.own === theirs[index]?.own) index += 1;
+  const [one, other] = [ours[index], theirs[index]];
+  const common = { level, isSetting: false } as const;
+  if (one?.kind === "tool" || other?.kind === "tool") {
+    const found = toolDifference(pair, { ours: ours.filter(isTool), theirs: theirs.filter(isTool) });
+    return found ? [{ ...common, ...found }] : [];
+  }
+  // A conversation that goes on, or ends earlier, is not another one.
+  if (!one && !other) return [];
+  if (level === "messages" && (!one || !other)) return [];
+  const lists = { ours, theirs, index };
+  const moved = movedBetween(lists);
+  const located = placesOf(pair, lists, moved);
+  if (one?.at && other?.stripped && !one.stripped) {
+    const places = { path: other.stripped.path, a: wholePlace(one.at), b: wholePlace(other.stripped) };
+    return [{ ...common, cause: { kind: "thinking-dropped" }, ...places }];
+  }
+  const cause = level === "messages" ? messageCause(lists, moved, located) : systemCause(moved, located);
+  const isMessage = cause.kind === "message-inserted" || cause.kind === "message-removed";
+  return [{ ...common, cause, ...located, ...(isMessage ? { path: messagePath(located.path) } : {}) }];
+};
+
+/** A message as a whole, not its first block. */
+const messagePath = (path: string): string => /^\w+\[\d+\]/.exec(path)?.[0] ?? path;
+
+const placesOf = (pair: Pair, { ours, theirs, index }: Lists, moved: Moved): Located => {
+  const [one, other] = [ours[index], theirs[index]];
+  if (moved.kind === "inserted" && other?.at)
+    return { path: other.at.path, a: gapBefore(pair.a, ours, index), b: wholePlace(other.at) };
+  if (moved.kind === "removed" && one?.at)
+    return { path: one.at.path, a: wholePlace(one.at), b: gapBefore(pair.b, theirs, index) };
+  if (one && other) return withinPieces(one, other, pair);
+  return { path: "", a: gapInside(pair.a.body.root), b: gapInside(pair.b.body.root) };
+};
+
+const systemCause = (moved: Moved, located: Located): XrayCause => {
+  if (moved.kind !== "edited") return { kind: "system", change: moved.kind === "inserted" ? "added" : "removed" };
+  const volatile = volatileIn(located.a, located.b);
+  return { kind: "system", change: "edited", ...(volatile ? { volatile } : {}) };
+};
+
+const messageCause = (lists: Lists, moved: Moved, located: Located): XrayCause => {
+  const { ours, theirs, index } = lists;
+  if (moved.kind === "edited") return editedCause(lists, located);
+  const list = moved.kind === "inserted" ? theirs : ours;
+  const { message = 0, role = "" } = list[index] ?? {};
+  const touched = list.slice(index, index + moved.count);
+  if (!areMessages(list, index, moved.count)) {
+    const change = moved.kind === "inserted" ? "block-added" : "block-removed";
+    return { kind: "message-edited", message, role, change };
+  }
+  const count = new Set(touched.map((piece) => piece.message)).size;
+  return { kind: moved.kind === "inserted" ? "message-inserted" : "message-removed", message, role, count };
+};
+
+const editedCause = ({ ours, theirs, index }: Lists, located: Located): XrayCause => {
+  const [one, other] = [ours[index], theirs[index]];
+  const inImage = located.path.slice(other?.at?.path.length ?? 0);
+  const isImage = (one?.kind === "image" && other?.kind === "image") || /^\.content\[\d+\]\.source\b/.test(inImage);
+  if (isImage) return { kind: "images", change: "changed", count: 1 };
+  const volatile = volatileIn(located.a, located.b);
+  const { message = 0, role = "" } = other ?? {};
+  return { kind: "message-edited", message, role, change: "edited", ...(volatile ? { volatile } : {}) };
+};

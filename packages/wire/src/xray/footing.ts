@@ -1,0 +1,154 @@
+/** What of one prompt was kept, what the next one shares with it, and how much of that it finds.
+ *  Invariant: pieces are counted by the rules; tokens are the provider's own where it stated them, and else estimates
+ *  scaled by what it stated of either request.
+ *  Elsewhere: why it is not more (verdict.ts), the rules themselves (entries.ts). */
+
+import type { Ttl } from "../request.ts";
+import { promptTokens, writtenTokens } from "../usage.ts";
+import { breakpointsOf, placesOf, type Reading } from "./entries.ts";
+import { agreement, fieldText, type Prompt, type PromptPiece } from "./piece.ts";
+import { LIVES_MS } from "./rules.ts";
+import type { SentFacts } from "./sent.ts";
+import { commonStart } from "./spot.ts";
+
+/** What is known to have been kept, by the key of the piece it ends at. */
+export type Entry = {
+  readonly ttl: Ttl | undefined;
+  /** When it was last written or read, and from when on it could be. */
+  readonly usedAt?: number;
+  readonly readableAt?: number;
+};
+
+export type Known = ReadonlyMap<string, Entry>;
+
+export type Footing = {
+  readonly a: Prompt;
+  readonly b: Prompt;
+  /** Provider's tokens for one that is estimated. */
+  readonly scale: { readonly a: number; readonly b: number };
+  /** How many pieces both begin with. */
+  readonly shared: number;
+  /** Index of the last piece: that any entry on the first prompt's line ends at; that both share and that could carry a
+   *  marker; that the second finds an entry at, by the rules, and by the rules and the time. -1: none. */
+  readonly kept: number;
+  readonly sharedEnd: number;
+  readonly found: number;
+  readonly live: number;
+  readonly reading: Reading;
+  /** Tokens that a prompt kept whole shares inside the piece in which both part. */
+  readonly partly: number;
+};
+
+export type FootingTerms = {
+  readonly a: Prompt;
+  readonly b: Prompt;
+  readonly known: Known;
+  readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
+  readonly reading: Reading;
+};
+
+/** What a request leaves behind that it did not read: entries behind the piece at `read`. Where its provider says that it
+ *  kept nothing, nothing is there. */
+export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => {
+  const { usage, startedAt, firstEventAt } = sent;
+  const isWhole = prompt.rules.keeping.kind === "everything";
+  if (usage && !isWhole && usage.read + writtenTokens(usage) === 0) return new Map();
+  const scale = usage ? scaleOf(prompt, usage) : 1;
+  const times = {
+    ...(startedAt === undefined ? {} : { usedAt: startedAt }),
+    ...(firstEventAt === undefined ? {} : { readableAt: firstEventAt }),
+  };
+  const ends = isWhole
+    ? [...prompt.pieces.keys()].map((index) => ({ index, ttl: prompt.rules.defaultTtl }))
+    : breakpointsOf(prompt);
+  const isLong = (index: number): boolean =>
+    endOf(prompt, isWhole ? prompt.pieces.length - 1 : index) * scale >= prompt.rules.minimum;
+  return new Map(
+    ends
+      .filter(({ index }) => index > read && isLong(index))
+      .map(({ index, ttl }) => [prompt.pieces[index]?.key ?? "", { ttl, ...times }]),
+  );
+};
+
+export const endOf = ({ pieces }: Prompt, index: number): number => pieces[index]?.end ?? 0;
+
+const scaleOf = (prompt: Prompt, usage: NonNullable<SentFacts["usage"]>): number =>
+  prompt.tokens > 0 && promptTokens(usage) > 0 ? promptTokens(usage) / prompt.tokens : 1;
+
+export const footingOf = (terms: FootingTerms): Footing => {
+  const { a, b, known, sent } = terms;
+  const shared = agreement(a, b);
+  const own = { a: sent.a.usage && scaleOf(a, sent.a.usage), b: sent.b.usage && scaleOf(b, sent.b.usage) };
+  const scale = { a: own.a ?? own.b ?? 1, b: own.b ?? own.a ?? 1 };
+  const partly = partlyShared(a, b, shared);
+  // What is kept whole is kept in steps; what both share must be long enough to be one.
+  const isLong = (index: number): boolean =>
+    (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b >= b.rules.minimum;
+  const { found, live, reading } = lookedUp(terms, (index) => isLong(index), scale.b);
+  return {
+    a,
+    b,
+    scale,
+    shared,
+    kept: a.pieces.findLastIndex(({ key }) => known.has(key)),
+    sharedEnd: b.pieces.slice(0, shared).findLastIndex(canEnd(b)),
+    found,
+    live,
+    reading,
+    partly,
+  };
+};
+
+const canEnd =
+  ({ rules, explicitOnly }: Prompt) =>
+  ({ markable, ending }: PromptPiece): boolean =>
+    rules.keeping.kind === "everything" ||
+    (rules.keeping.kind === "endings" && !explicitOnly ? ending === true || markable : markable);
+
+type LookedUp = Pick<Footing, "found" | "live" | "reading">;
+
+/** Where a provider may count otherwise, and what was read can only be explained by that, it is taken to do so. */
+const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, scale: number): LookedUp => {
+  const { b, sent, reading } = terms;
+  const first = search(terms, isLong, reading);
+  const read = sent.b.usage?.read;
+  if (read === undefined || reading === "singly" || first.live < 0) return first;
+  const other = search(terms, isLong, "singly");
+  const distance = (index: number): number => Math.abs(endOf(b, index) * scale - read);
+  return distance(other.live) < distance(first.live) ? other : first;
+};
+
+const search = ({ b, known, sent }: FootingTerms, isLong: (index: number) => boolean, reading: Reading): LookedUp => {
+  const places = placesOf(b, reading);
+  const hits = (isThere: (entry: Entry) => boolean): number =>
+    b.pieces.findLastIndex(({ key }, index) => {
+      const entry = places.has(index) ? known.get(key) : undefined;
+      return entry !== undefined && isLong(index) && isThere(entry);
+    });
+  return { found: hits(() => true), live: hits((entry) => isLive(entry, sent.b)), reading };
+};
+
+/** No provider's answer begins sooner than this. */
+const SOONEST_ANSWER_MS = 200;
+
+export const isLive = (entry: Entry, { startedAt }: SentFacts): boolean =>
+  !isExpired(entry, startedAt) && !isRaced(entry, startedAt);
+
+export const isExpired = ({ ttl, usedAt }: Entry, at: number | undefined): boolean =>
+  ttl !== undefined && usedAt !== undefined && at !== undefined && at - usedAt >= LIVES_MS[ttl];
+
+export const isRaced = ({ usedAt, readableAt }: Entry, at: number | undefined): boolean => {
+  const from = readableAt ?? (usedAt === undefined ? undefined : usedAt + SOONEST_ANSWER_MS);
+  return at !== undefined && from !== undefined && at < from;
+};
+
+/** Providers that keep whole prompts read into the middle of a piece. */
+const partlyShared = (a: Prompt, b: Prompt, shared: number): number => {
+  const [one, other] = [a.pieces[shared], b.pieces[shared]];
+  if (b.rules.keeping.kind !== "everything" || !one || !other || one.kind !== other.kind || one.role !== other.role)
+    return 0;
+  const [field, same] = [one.fields[0], other.fields[0]];
+  if (!field || !same) return 0;
+  const [text, theirs] = [fieldText(field, a.text), fieldText(same, b.text)];
+  return theirs.length === 0 ? 0 : Math.floor((commonStart(text, theirs) / theirs.length) * other.tokens);
+};

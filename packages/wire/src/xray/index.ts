@@ -1,0 +1,25 @@
+/** Why did this request not read what that one wrote? Any agent's recorded bodies, of three formats. */
+
+export type { XrayProtocol } from "./body.ts";
+export { type XrayCause, xrayAdvice, xrayCauseSentence, xrayCauseWords } from "./cause.ts";
+export {
+  type ChainRequest,
+  type XrayChain,
+  XrayHistory,
+  type XrayHistoryOptions,
+  type XrayLineage,
+  type XrayRelation,
+  type XrayStep,
+  xrayChain,
+} from "./chain.ts";
+export {
+  diffRequests,
+  type Xray,
+  type XrayDivergence,
+  type XrayFacts,
+  type XrayOptions,
+  type XraySegment,
+} from "./diff.ts";
+export type { XrayLoss } from "./money.ts";
+export { readUsage, type SentFacts } from "./sent.ts";
+export type { XrayPlace } from "./spot.ts";

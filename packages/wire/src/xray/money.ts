@@ -1,0 +1,71 @@
+/** What did it cost to pay again for what could have been read?
+ *  Invariant: the difference of two bills of the same request; where no price is known there is no money, and the weight
+ *  in plain tokens is counted by the usual multipliers.
+ *  Elsewhere: how many tokens (verdict.ts), prices (../prices.ts). */
+
+import { costOf, inputUnits } from "../prices.ts";
+import { SHORTEST_FIRST, type Ttl } from "../request.ts";
+import { promptTokens, type Usage } from "../usage.ts";
+import { breakpointsOf } from "./entries.ts";
+import { endOf, type Footing } from "./footing.ts";
+import type { SentFacts } from "./sent.ts";
+
+export type XrayLoss = {
+  readonly tokens: number;
+  /** In tokens of plain input. */
+  readonly units: number;
+  /** Absent where the model has no known price. */
+  readonly usd?: number;
+};
+
+export const lossOf = (
+  footing: Footing,
+  tokens: number,
+  terms: { readonly read: number; readonly sent: SentFacts },
+): XrayLoss => {
+  const { b } = footing;
+  const { facts } = b.rules;
+  const paid = terms.sent.usage ?? usageBy(footing, terms.read);
+  const mended = moveToRead(paid, tokens);
+  const service = { ...(b.fast ? { speed: "fast" } : {}), geoUs: b.inUs };
+  const [cost, less] = [costOf(withoutOutput(paid), facts, service), costOf(withoutOutput(mended), facts, service)];
+  return {
+    tokens,
+    units: Math.round((inputUnits(paid, facts) - inputUnits(mended, facts)) * 1e6) / 1e6,
+    ...(cost && less ? { usd: Math.round((cost.total - less.total) * 1e12) / 1e12 } : {}),
+  };
+};
+
+const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });
+
+/** By the rules: read up to one place, written up to the last long-lived marker and up to the last of all, plain behind. */
+const usageBy = ({ b, scale }: Footing, read: number): Usage => {
+  const total = Math.round(b.tokens * scale.b);
+  const { keeping, minimum } = b.rules;
+  if (keeping.kind === "everything") return { plain: total - read, read, written: {}, output: 0 };
+  const written: Partial<Record<Ttl, number>> = {};
+  const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(endOf(b, index) * scale.b) }));
+  let from = read;
+  for (const ttl of SHORTEST_FIRST.toReversed()) {
+    const last = Math.max(
+      from,
+      ...ends.filter((each) => each.ttl === ttl && each.end >= minimum).map(({ end }) => end),
+    );
+    if (last > from) written[ttl] = last - from;
+    from = last;
+  }
+  return { plain: total - from, read, written, output: 0 };
+};
+
+/** The same request, had it read so many tokens more: they are the first that it wrote. */
+const moveToRead = (usage: Usage, tokens: number): Usage => {
+  const written: Partial<Record<Ttl, number>> = { ...usage.written };
+  let left = Math.min(tokens, promptTokens(usage) - usage.read);
+  const read = usage.read + left;
+  for (const ttl of SHORTEST_FIRST.toReversed()) {
+    const moved = Math.min(left, written[ttl] ?? 0);
+    if (moved > 0) written[ttl] = (written[ttl] ?? 0) - moved;
+    left -= moved;
+  }
+  return { ...usage, read, written, plain: usage.plain - left };
+};

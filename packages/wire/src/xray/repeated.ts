@@ -1,0 +1,124 @@
+/** How many tokens of one prompt had another already written, wherever they stand?
+ *  Invariant: what is new in the second prompt is never counted, what both say is counted once, an edited piece counts
+ *  as repeated where at least half of it is the same.
+ *  Elsewhere: why they were not read (diff.ts). */
+
+import { fieldText, type PromptPiece } from "./piece.ts";
+import type { TextRule } from "./places.ts";
+import { commonEnd, commonStart } from "./spot.ts";
+import { toolName } from "./tool-differences.ts";
+
+export type Repeated = {
+  readonly tokens: number;
+  /** How many pieces are repeated letter for letter. */
+  readonly exactly: number;
+  /** The piece in which both begin to differ counts among them. */
+  readonly first: boolean;
+};
+
+const isSettings = ({ kind }: PromptPiece): boolean => kind === "settings";
+
+export const repeatedTokens = (
+  ours: readonly PromptPiece[],
+  theirs: readonly PromptPiece[],
+  rule: TextRule,
+): Repeated => {
+  const known = new Map<string, PromptPiece[]>();
+  for (const piece of ours.toReversed()) {
+    const alreadyThere = known.get(piece.own);
+    if (alreadyThere) alreadyThere.push(piece);
+    else known.set(piece.own, [piece]);
+  }
+  const used = new Set<PromptPiece>();
+  const fresh: PromptPiece[] = [];
+  let [tokens, exactly] = [0, 0];
+  for (const piece of theirs) {
+    const same = known.get(piece.own)?.pop();
+    if (!same) fresh.push(piece);
+    else {
+      used.add(same);
+      tokens += piece.tokens;
+      exactly += isSettings(piece) ? 0 : 1;
+    }
+  }
+  const left = ours.filter((piece) => !used.has(piece));
+  const edited = pairedUp(left, fresh).filter(([one, other]) => alike(one, other, rule));
+  return {
+    tokens: edited.reduce((sum, [one, other]) => sum + Math.min(one.tokens, other.tokens), tokens),
+    exactly,
+    first: edited.some(([one, other]) => one === ours[0] && other === theirs[0]),
+  };
+};
+
+type Two = readonly [PromptPiece, PromptPiece];
+
+/** Pieces of one sort in their order; tools by their names. */
+const pairedUp = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]): readonly Two[] => {
+  const sorts = new Map<string, PromptPiece[]>();
+  for (const piece of ours) {
+    const sort = sortOf(piece);
+    const sorted = sorts.get(sort);
+    if (sorted) sorted.push(piece);
+    else sorts.set(sort, [piece]);
+  }
+  const taken = new Map<string, number>();
+  return theirs.flatMap((piece): readonly Two[] => {
+    const sort = sortOf(piece);
+    const at = taken.get(sort) ?? 0;
+    taken.set(sort, at + 1);
+    const partner = sorts.get(sort)?.[at];
+    return partner ? [[partner, piece]] : [];
+  });
+};
+
+const sortOf = (piece: PromptPiece): string =>
+  `${piece.level}/${piece.role}/${piece.kind}/${piece.kind === "tool" ? toolName(piece) : ""}`;
+
+/** Which call it is says nothing about what it says. */
+const IDS = new Set(["id", "tool_use_id", "call_id", "tool_call_id"]);
+
+const textOf = ({ fields }: PromptPiece, rule: TextRule): string =>
+  fields
+    .filter(({ name }) => !IDS.has(name))
+    .map((field) => fieldText(field, rule))
+    .join("\n");
+
+/** Pictures are never half the same. */
+const alike = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
+  if (one.kind === "image") return false;
+  const [a, b] = [textOf(one, rule), textOf(other, rule)];
+  const start = commonStart(a, b);
+  return start + commonEnd(a, b, start) >= Math.max(a.length, b.length) / 2;
+};
+
+/** Do both say the same again after the letters in which they differ? Else they only begin alike. */
+const endsAlike = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
+  const [a, b] = [textOf(one, rule), textOf(other, rule)];
+  return a === b || commonEnd(a, b, commonStart(a, b)) >= Math.max(a.length, b.length) / 2;
+};
+
+/** One call, or the result of one call, said in two ways: nobody goes on in other words there. */
+const isSameCall = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
+  const idOf = ({ fields }: PromptPiece): string | undefined => {
+    const id = fields.find(({ name }) => IDS.has(name));
+    return id && fieldText(id, rule);
+  };
+  const id = idOf(one);
+  return one.kind === other.kind && id !== undefined && id === idOf(other);
+};
+
+/** Two conversations part: is it one that was edited, or are these two that each go on in their own words? Edited, if
+ *  what followed stands there again. */
+export const isEdited = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[], rule: TextRule): boolean => {
+  const [one, other] = [ours[0], theirs[0]];
+  if (!one || !other) return false;
+  if (isSameCall(one, other, rule)) return true;
+  const { tokens, exactly, first } = repeatedTokens(ours, theirs, rule);
+  const blocks = ours.filter((piece) => !isSettings(piece)).length;
+  const isTail = one.message === ours.at(-1)?.message && other.message === theirs.at(-1)?.message;
+  const paid = theirs.reduce((sum, piece) => sum + piece.tokens, 0);
+  if (isTail && tokens < paid / 2) return false;
+  if (exactly > 0 && exactly * 4 >= blocks) return true;
+  if (!first) return false;
+  return tokens > Math.min(one.tokens, other.tokens) || endsAlike(one, other, rule);
+};

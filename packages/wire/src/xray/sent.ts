@@ -1,0 +1,72 @@
+/** What is known of a request beside its body: when it was sent, what its provider counted.
+ *  Invariant: parts of a usage never overlap, whoever's words they were in; what is not stated stays absent.
+ *  Elsewhere: what it changes (footing.ts). */
+
+import { isObject } from "../json.ts";
+import type { Json, JsonObject } from "../request.ts";
+import type { Usage } from "../usage.ts";
+
+export type SentFacts = {
+  readonly usage?: Usage;
+  /** When it was sent, in milliseconds of one clock for all requests. */
+  readonly startedAt?: number;
+  /** When its answer began: from then on others can read what it wrote. */
+  readonly firstEventAt?: number;
+  /** Compared only where both requests state them. */
+  readonly betas?: readonly string[];
+};
+
+const numberIn = (object: JsonObject, key: string): number | undefined => {
+  const value = object[key];
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+};
+
+const objectIn = (object: JsonObject, key: string): JsonObject => {
+  const value = object[key];
+  return isObject(value) ? value : {};
+};
+
+/** A usage as Anthropic, OpenAI (both formats), DeepSeek or this package states it; undefined if it is none of these. */
+export const readUsage = (value: Json | undefined): Usage | undefined => {
+  if (!isObject(value)) return undefined;
+  return ownUsage(value) ?? anthropicUsage(value) ?? openaiUsage(value);
+};
+
+const ownUsage = (value: JsonObject): Usage | undefined => {
+  const [plain, read] = [numberIn(value, "plain"), numberIn(value, "read")];
+  if (plain === undefined || read === undefined) return undefined;
+  const stated = objectIn(value, "written");
+  const written: Partial<Record<keyof Usage["written"], number>> = {};
+  for (const ttl of ["5m", "30m", "1h", "12h"] as const) {
+    const tokens = numberIn(stated, ttl);
+    if (tokens !== undefined) written[ttl] = tokens;
+  }
+  return { plain, read, written, output: numberIn(value, "output") ?? 0 };
+};
+
+const anthropicUsage = (value: JsonObject): Usage | undefined => {
+  const [read, wrote] = [numberIn(value, "cache_read_input_tokens"), numberIn(value, "cache_creation_input_tokens")];
+  if (read === undefined && wrote === undefined) return undefined;
+  const long = numberIn(objectIn(value, "cache_creation"), "ephemeral_1h_input_tokens") ?? 0;
+  return {
+    plain: numberIn(value, "input_tokens") ?? 0,
+    read: read ?? 0,
+    written: { "5m": Math.max(0, (wrote ?? 0) - long), ...(long > 0 ? { "1h": long } : {}) },
+    output: numberIn(value, "output_tokens") ?? 0,
+  };
+};
+
+/** Here the input is the total, and what was read and written is said beside it. */
+const openaiUsage = (value: JsonObject): Usage | undefined => {
+  const total = numberIn(value, "input_tokens") ?? numberIn(value, "prompt_tokens");
+  if (total === undefined) return undefined;
+  const details = { ...objectIn(value, "input_tokens_details"), ...objectIn(value, "prompt_tokens_details") };
+  const read = numberIn(details, "cached_tokens") ?? numberIn(value, "prompt_cache_hit_tokens") ?? 0;
+  const wrote = numberIn(details, "cache_write_tokens") ?? numberIn(details, "cache_creation_input_tokens") ?? 0;
+  return {
+    plain: Math.max(0, total - read - wrote),
+    read,
+    written: wrote > 0 ? { "30m": wrote } : {},
+    output: numberIn(value, "output_tokens") ?? numberIn(value, "completion_tokens") ?? 0,
+  };
+};

@@ -1,0 +1,171 @@
+/** Why did the second request not read what the first one wrote, and how many tokens is that?
+ *  Invariant: bytes are asked first, then times, then markers; a difference is blamed only if something behind it was
+ *  kept and stands there again; two conversations that part in their own words have lost nothing but what no marker kept.
+ *  Elsewhere: what was kept and found (footing.ts), the differences (differences.ts), the words (cause.ts). */
+
+import { promptTokens, writtenTokens } from "../usage.ts";
+import type { XrayCause } from "./cause.ts";
+import type { Difference } from "./differences.ts";
+import { breakpointsOf, distanceTo } from "./entries.ts";
+import { type Entry, endOf, type Footing, isExpired, isRaced, type Known } from "./footing.ts";
+import type { Prompt } from "./piece.ts";
+import { isEdited, repeatedTokens } from "./repeated.ts";
+import type { SentFacts } from "./sent.ts";
+
+export type Verdict = {
+  readonly cause: XrayCause;
+  /** Tokens that were paid for again, as the second provider counts them. */
+  readonly lost: number;
+  /** Tokens read: as stated, or by the rules. */
+  readonly read: number;
+  readonly also: readonly XrayCause[];
+};
+
+export type Terms = {
+  readonly footing: Footing;
+  readonly differences: readonly Difference[];
+  readonly known: Known;
+  readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
+};
+
+/** The least share of an expected read that counts as read: all but noise where the provider counted, half of an
+ *  estimate. */
+const MET = 0.995;
+const MET_ESTIMATE = 0.5;
+
+export const verdictOf = (terms: Terms): Verdict => {
+  const { footing, sent } = terms;
+  const ruled = byRules(terms);
+  const expected = readBy(footing, footing.live);
+  const read = sent.b.usage?.read ?? expected;
+  const [more, less] = [Math.max(0, read - expected), Math.max(0, expected - read)];
+  const isShort = sent.b.usage !== undefined && read < expected * (isCounted(terms) ? MET : MET_ESTIMATE);
+  if (ruled.cause.kind === "none" && isShort) return { ...ruled, cause: { kind: "unexplained" }, lost: less, read };
+  const lost = Math.max(0, ruled.lost - more + (isShort ? less : 0));
+  return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: { kind: "none" }, lost: 0, read };
+};
+
+/** The provider itself stated how long the prefix is that should have been read: all that the first request left. */
+const isCounted = ({ footing, sent }: Terms): boolean =>
+  sent.a.usage !== undefined && footing.live === footing.kept && footing.live >= 0;
+
+/** Tokens up to the end of a piece of the second prompt, as they would be read. */
+export const readBy = ({ b, scale, shared, partly }: Footing, index: number): number => {
+  const { keeping } = b.rules;
+  if (keeping.kind !== "everything") return Math.round(endOf(b, index) * scale.b);
+  const tokens = index < 0 ? 0 : (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b;
+  return Math.floor(tokens / keeping.step) * keeping.step;
+};
+
+/** What the first request left behind, as stated or by the rules. */
+export const keptBy = ({ footing, sent }: Pick<Terms, "footing" | "sent">): number => {
+  const { a, kept, scale } = footing;
+  const { keeping } = a.rules;
+  const { usage } = sent.a;
+  if (keeping.kind === "everything") {
+    const whole = usage ? promptTokens(usage) : Math.round(a.tokens * scale.a);
+    return kept < 0 ? 0 : Math.floor(whole / keeping.step) * keeping.step;
+  }
+  return usage ? usage.read + writtenTokens(usage) : Math.round(endOf(a, kept) * scale.a);
+};
+
+// --- by the rules ----------------------------------------------------------------------------------------------------
+
+type Ruled = Omit<Verdict, "read">;
+
+const byRules = (terms: Terms): Ruled =>
+  nothingKept(terms) ?? changed(terms) ?? tooLateOrEarly(terms) ?? outOfReach(terms);
+
+const pathAt = ({ pieces }: Prompt, index: number): string => pieces[index]?.at?.path ?? "the end";
+
+const causesOf = (differences: readonly Difference[]): readonly XrayCause[] => differences.map(({ cause }) => cause);
+
+/** All that both say, wherever it stands, up to a piece of the first prompt. */
+const repeatedFrom = ({ a, b, scale }: Footing, read: number, until: number): number => {
+  const { tokens } = repeatedTokens(a.pieces.slice(read + 1, until + 1), b.pieces.slice(read + 1), b.text);
+  return Math.round(tokens * scale.b);
+};
+
+const nothingKept = (terms: Terms): Ruled | undefined => {
+  const { footing, differences } = terms;
+  const { a, kept, scale } = footing;
+  if (kept >= 0) return undefined;
+  const also = causesOf(realOnes(terms, differences));
+  const last = breakpointsOf(a).at(-1);
+  const repeated = (until: number): number =>
+    also.length > 0 ? repeatedFrom(footing, -1, until) : repeatedFrom(footing, -1, Math.min(until, footing.shared - 1));
+  if (last === undefined) {
+    const at = footing.sharedEnd >= 0 ? footing.sharedEnd : a.pieces.findLastIndex(({ markable }) => markable);
+    const lost = repeated(a.pieces.length);
+    return { cause: { kind: "marker-missing", in: "a", at: pathAt(a, at) }, lost, also };
+  }
+  const tokens = Math.round(endOf(a, last.index) * scale.a);
+  const { minimum } = a.rules;
+  const lost = repeated(last.index);
+  return { cause: tokens < minimum ? { kind: "below-minimum", minimum, tokens } : { kind: "unexplained" }, lost, also };
+};
+
+/** Differences that are none of two conversations going on in their own words: what stood behind them is there again. */
+export const realOnes = (
+  { footing }: Pick<Terms, "footing">,
+  differences: readonly Difference[],
+): readonly Difference[] => {
+  const { a, b, shared } = footing;
+  if (differences.length === 0) return [];
+  const behind = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
+  return differences.filter((difference) => isReal(footing, difference, behind.tokens));
+};
+
+const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, behind: number): boolean => {
+  if (level !== "messages" || isSetting || cause.kind === "thinking-dropped") return behind > 0;
+  if (cause.kind === "message-edited" && cause.change === "block-removed") return true;
+  const [ours, theirs] = [a, b].map(({ pieces }) => pieces.filter((piece) => piece.level === level && piece.at));
+  if (!ours || !theirs) return false;
+  let from = 0;
+  while (from < ours.length && ours[from]?.own === theirs[from]?.own) from += 1;
+  return isEdited(ours.slice(from), theirs.slice(from), b.text);
+};
+
+/** Something that was kept stands behind a difference. */
+const changed = (terms: Terms): Ruled | undefined => {
+  const { footing, differences } = terms;
+  const [first, ...later] = realOnes(terms, differences);
+  if (first === undefined || footing.kept < footing.shared) return undefined;
+  const lost = repeatedFrom(footing, footing.live, footing.kept);
+  if (lost === 0) return undefined;
+  const reach = outOfReach(terms);
+  return { cause: first.cause, lost, also: [...causesOf(later), ...(reach.lost > 0 ? [reach.cause] : [])] };
+};
+
+const tooLateOrEarly = (terms: Terms): Ruled | undefined => {
+  const { footing, known, sent } = terms;
+  const { b, found, live } = footing;
+  const entry = known.get(b.pieces[found]?.key ?? "");
+  if (found === live || entry === undefined) return undefined;
+  const cause = timeCause(entry, sent.b.startedAt ?? 0);
+  return cause && { cause, lost: readBy(footing, found) - readBy(footing, live), also: [] };
+};
+
+const timeCause = (entry: Entry, at: number): XrayCause | undefined => {
+  const { usedAt = at, ttl } = entry;
+  if (ttl !== undefined && isExpired(entry, at)) return { kind: "expired", ttl, unusedMs: at - usedAt };
+  return isRaced(entry, at) ? { kind: "raced", afterMs: at - usedAt } : undefined;
+};
+
+/** The shared part was not kept up to its end, or what was kept is not found. */
+const outOfReach = ({ footing, known }: Terms): Ruled => {
+  const { a, b, found, sharedEnd, shared, scale } = footing;
+  const none: Ruled = { cause: { kind: "none" }, lost: 0, also: [] };
+  if (b.rules.keeping.kind === "everything" && found >= 0) return none;
+  const lost = Math.round(endOf(b, sharedEnd) * scale.b) - readBy(footing, found);
+  if (lost <= 0) return none;
+  const tokens = Math.round(endOf(b, sharedEnd) * scale.b);
+  const { minimum } = b.rules;
+  if (tokens < minimum) return { cause: { kind: "below-minimum", minimum, tokens }, lost, also: [] };
+  const entry = b.pieces.slice(0, shared).findLastIndex(({ key }) => known.has(key));
+  if (entry <= found) return { cause: { kind: "marker-missing", in: "a", at: pathAt(a, sharedEnd) }, lost, also: [] };
+  const [runs, singly] = [distanceTo(b, entry, "runs"), distanceTo(b, entry, "singly")];
+  if (runs === undefined || singly === undefined)
+    return { cause: { kind: "marker-missing", in: "b", at: pathAt(b, entry) }, lost, also: [] };
+  return { cause: { kind: "look-back-exceeded", positions: { runs, singly } }, lost, also: [] };
+};

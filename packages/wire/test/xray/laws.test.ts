@@ -1,0 +1,113 @@
+/** What must hold of any two requests. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock, startSimulator } from "@prefork/wire/simulator";
+import fc from "fast-check";
+import { diffRequests, type XrayPlace } from "../../src/index.ts";
+import type { Request } from "./corpus/conversation.ts";
+import { anyChanges, anyPlaces, anyRequest, anyTurn, edited, withMarkers } from "./random.ts";
+
+const numRuns = 150;
+const seed = 11;
+
+const grown = (request: Request, turn: Request["messages"]): Request => ({
+  ...request,
+  messages: [...request.messages, ...turn],
+});
+
+/** What a place points at, read from the bytes. */
+const pointedAt = (body: string, { offset, length }: XrayPlace): string =>
+  JSON.parse(`"${Buffer.from(body).toString("utf8", offset, offset + length)}"`) as string;
+
+test("one letter put in somewhere is found: its path, its bytes in both bodies, and the letter itself", () => {
+  fc.assert(
+    fc.property(anyRequest, anyTurn, fc.nat(), fc.nat(), (request, turn, which, where) => {
+      const change = edited(request, which, where);
+      fc.pre(change !== undefined);
+      const [a, b] = [JSON.stringify(request), JSON.stringify(grown(change?.request ?? request, turn), null, 1)];
+      const { divergence } = diffRequests(a, b);
+      assert.ok(divergence);
+      assert.equal(divergence.path, change?.path);
+      assert.deepEqual([divergence.a.text, divergence.b.text], ["", "¤"]);
+      assert.deepEqual([pointedAt(a, divergence.a), pointedAt(b, divergence.b)], ["", "¤"]);
+      const rest = (body: string, { offset, length }: XrayPlace): string =>
+        Buffer.from(body).toString("utf8", offset + length);
+      assert.ok(rest(a, divergence.a).startsWith(JSON.stringify(divergence.a.after).slice(1, -1).slice(0, 5)));
+    }),
+    { numRuns, seed },
+  );
+});
+
+test("of two edits the one that is rendered first is named", () => {
+  fc.assert(
+    fc.property(anyRequest, fc.nat(), fc.nat(), fc.nat(), (request, one, other, where) => {
+      const first = edited(request, Math.min(one, other), where);
+      const both = first && edited(first.request, Math.max(one, other), where);
+      const alone = edited(request, Math.max(one, other), where);
+      fc.pre(first !== undefined && both !== undefined && alone !== undefined);
+      const paths = [first, alone].map((change) => diffRequests(request, change?.request ?? request).divergence?.path);
+      const named = diffRequests(request, both?.request ?? request).divergence?.path;
+      assert.ok(paths.includes(named));
+      const order = orderOf(request);
+      assert.equal(named, paths.sort((x, y) => order.indexOf(x ?? "") - order.indexOf(y ?? ""))[0]);
+    }),
+    { numRuns: 60, seed },
+  );
+});
+
+/** Paths in the order of the prompt: every path that an edit can have, tools first, then system, then messages. */
+const orderOf = (request: Request): readonly string[] => {
+  const paths = new Set<string>();
+  for (let which = 0; ; which += 1) {
+    const path = edited(request, which, 0)?.path;
+    if (path === undefined || paths.has(path)) return [...paths];
+    paths.add(path);
+  }
+};
+
+test("what is kept, read and counted is what the simulator bills, whatever is marked and whatever is changed", async () => {
+  await using runs = await startSimulator({ clock: new ManualClock() });
+  await using singly = await startSimulator({ clock: new ManualClock(), lookback: "singly" });
+  const post = async (url: string, body: Request): Promise<void> => {
+    const headers = { "content-type": "application/json", "x-api-key": "any" };
+    const response = await fetch(`${url}/v1/messages`, { method: "POST", headers, body: JSON.stringify(body) });
+    const answer = await response.text();
+    assert.equal(response.status, 200, answer);
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        request: anyRequest,
+        turn: anyTurn,
+        first: anyPlaces,
+        second: anyPlaces,
+        edits: fc.array(fc.nat(), { maxLength: 2 }),
+        change: anyChanges,
+        isSingle: fc.boolean(),
+      }),
+      async ({ request, turn, first, second, edits, change, isSingle }) => {
+        const sim = isSingle ? singly : runs;
+        sim.reset();
+        const changed = edits.reduce((body, which) => edited(body, which, which)?.request ?? body, change(request));
+        const [a, b] = [withMarkers(request, first), withMarkers(grown(changed, turn), second)];
+        await post(sim.url, a);
+        await post(sim.url, b);
+        const [rowA, rowB] = sim.ledger();
+        const { tokens, lost } = diffRequests(a, b, { reading: isSingle ? "singly" : "runs" });
+        assert.deepEqual(
+          { a: tokens.a, b: tokens.b, kept: tokens.kept, read: tokens.read },
+          {
+            a: rowA?.promptTokens,
+            b: rowB?.promptTokens,
+            kept: (rowA?.read ?? 0) + (rowA?.written["5m"] ?? 0),
+            read: rowB?.read,
+          },
+        );
+        assert.ok(lost.tokens <= tokens.b - tokens.read, "no more is lost than was paid for");
+        assert.ok(lost.tokens >= 0);
+      },
+    ),
+    { numRuns, seed },
+  );
+});
