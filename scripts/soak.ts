@@ -21,6 +21,25 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = await crashSoak(soakMoments);
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
+  /** Sessions with hundreds of tasks, killed at random moments, and a small family cut off at every moment. */
+  tasks: async () => {
+    const { tasksSoak } = await import(at("packages/runtime/test/tasks/tasks-soak.ts"));
+    const { wild, moments } = await tasksSoak();
+    const held = wild.broken.length === 0 && moments.broken.length === 0;
+    return { held, summary: JSON.stringify({ wild, moments }) };
+  },
+  /** Families of forks in every constellation: their bytes, their reads and their bill. */
+  matrix: async () => {
+    const { matrixSoak } = await import(at("packages/runtime/test/fork/matrix-soak.ts"));
+    const result = await matrixSoak();
+    return { held: result.broken.length === 0, summary: JSON.stringify(result) };
+  },
+  /** A thousand forks one after another, kept and not, with what they leave behind. */
+  forks: async () => {
+    const { allForksSoak } = await import(at("packages/runtime/test/fork/forks-soak.ts"));
+    const results: readonly { readonly broken: readonly string[] }[] = await allForksSoak();
+    return { held: results.every(({ broken }) => broken.length === 0), summary: JSON.stringify(results) };
+  },
 };
 
 const [name = ""] = process.argv.slice(2);

@@ -44,6 +44,8 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["workspace"],
     ["context"],
     ["tools"],
+    ["servers"],
+    ["skills"],
     ["loop"],
     ["agent"],
     ["tasks"],

@@ -143,6 +143,10 @@ export type EventBody =
   | { readonly type: "notification_entered"; readonly id: string; readonly taskId: string }
   | { readonly type: "journal_troubled"; readonly problem: string }
   | { readonly type: "settings_noticed"; readonly notice: string }
+  /** A tool server has told its list, for the first time or anew. */
+  | { readonly type: "server_listed"; readonly server: string; readonly tools: number }
+  /** It did not start, or is gone; calls of its tools are answered with an error until it is back. */
+  | { readonly type: "server_lost"; readonly server: string; readonly reason: string }
   | {
       readonly type: "exchange_ended";
       readonly end: ExchangeEnd;
@@ -153,7 +157,16 @@ export type EventBody =
     };
 
 /** What is told to the model at the tail because it changed after the conversation began. */
-export type NoteKind = "date" | "mode" | "conventions" | "git" | "reminder" | "resumed" | "compacted" | "tasks";
+export type NoteKind =
+  | "date"
+  | "mode"
+  | "conventions"
+  | "git"
+  | "reminder"
+  | "resumed"
+  | "compacted"
+  | "tasks"
+  | "servers";
 
 export type Todo = { readonly content: string; readonly status: "pending" | "in_progress" | "completed" };
 
@@ -174,6 +187,7 @@ const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
   observer_failed: "warn",
   journal_troubled: "warn",
   settings_noticed: "warn",
+  server_lost: "warn",
 };
 
 export const levelOf = (event: EventBody): Level => {

@@ -1,6 +1,6 @@
 /** @prefork/runtime: who may do what, and how what was allowed is run. */
 
-export type { Compacted } from "./agent/index.ts";
+export { type Compacted, toolEnvironment } from "./agent/index.ts";
 export {
   type EventBody,
   type ExchangeEnd,
@@ -127,6 +127,23 @@ export {
 } from "./observe/index.ts";
 export type { Answer, Ask, Clock, Ids, Question } from "./ports.ts";
 export {
+  type ConfiguredServers,
+  type Edited,
+  editServers,
+  type HttpServer,
+  MCP_FILE,
+  readEntry,
+  readServers,
+  type ServerEntry,
+  type ServerPlaces,
+  Servers,
+  type ServersOptions,
+  type ServerTimes,
+  type StdioServer,
+  targetWords,
+  type WrittenServer,
+} from "./servers/index.ts";
+export {
   ANTHROPIC_URL,
   type AnthropicOptions,
   anthropicEngine,
@@ -143,6 +160,7 @@ export {
   type SessionLimits,
   type SessionOptions,
 } from "./session/index.ts";
+export { type FoundSkills, readSkills, type Skill, type SkillPlaces } from "./skills/index.ts";
 export type { Task, TaskEnd, TaskKind, TaskResult, TaskState } from "./tasks/index.ts";
 export {
   builtInTools,
@@ -188,6 +206,7 @@ export {
   Sandbox,
   type SandboxOptions,
   type SandboxProbe,
+  type ServersInFile,
   type SettingsPlaces,
   Watch,
   type WatchOptions,

@@ -3,7 +3,7 @@
  *  the loop runs tools: that circle is cut here, and only session.ts closes it.
  *  Elsewhere: filling them (session.ts), what is asked (guard/). */
 
-import type { Json, JsonObject, Usage } from "@prefork/wire";
+import type { ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
 
 /** The time, from one place, so that a test can hold it still. */
 export type Clock = {
@@ -59,6 +59,7 @@ export type Delegation = {
   readonly taskStop?: DelegatedCall;
   readonly sendMessage?: DelegatedCall;
   readonly mcpCall?: DelegatedCall;
+  readonly skill?: DelegatedCall;
 };
 
 export type DelegatedCall = (
@@ -66,4 +67,10 @@ export type DelegatedCall = (
   caller: { readonly callId: string; readonly agent: string; readonly signal: AbortSignal },
 ) => Promise<Delegated>;
 
-export type Delegated = { readonly text: string; readonly isError?: boolean; readonly facts?: Json };
+export type Delegated = {
+  readonly text: string;
+  /** In place of the text, where there is more than text. */
+  readonly content?: readonly (TextBlock | ImageBlock)[];
+  readonly isError?: boolean;
+  readonly facts?: Json;
+};

@@ -13,6 +13,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
   ["ps", async () => (await import("./ps.ts")).psCommand],
   ["tasks", async () => (await import("./tasks.ts")).tasksCommand],
   ["trust", async () => (await import("./trust.ts")).trustCommand],
+  ["mcp", async () => (await import("./mcp.ts")).mcpCommand],
   ["demo", async () => (await import("./demo.ts")).demoCommand],
   ["cost", async () => (await import("./cost.ts")).costCommand],
   ["sim", async () => (await import("./sim.ts")).simCommand],

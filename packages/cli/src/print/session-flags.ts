@@ -10,9 +10,12 @@ import {
   loadSettings,
   type Mode,
   type Policy,
+  readServers,
+  type ServerEntry,
   type SessionLimits,
   type SettingsProblem,
   stateFolder,
+  toolEnvironment,
   trustOf,
 } from "@prefork/runtime";
 import { type Io, UsageError } from "../io.ts";
@@ -35,6 +38,7 @@ export type SessionPlan = {
   readonly state: string;
   readonly directories: readonly string[];
   readonly policy: Policy;
+  readonly servers: readonly ServerEntry[];
   /** The command line says how calls are to be judged: only then may forks run with nobody to ask. */
   readonly stated: boolean;
   readonly limits: SessionLimits;
@@ -65,12 +69,17 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     },
   });
   if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describe).join("; "));
+  const { servers, notices } = await readServers({
+    ...{ project: cwd, trusted: trust.kind === "trusted", settings: loaded.servers },
+    environment: toolEnvironment(env),
+  });
   return {
     ...{ cwd, home, state, directories },
     policy: loaded.policy,
+    servers,
     stated: [mode, flags.allow, flags.deny].some((given) => given !== undefined),
     limits: limitsOf(flags),
-    notices: await trustNotice(trust),
+    notices: [...(await trustNotice(trust)), ...notices],
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
 };
@@ -123,7 +132,11 @@ const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
         `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted it (prefork trust)`,
       ];
     case "unknown": {
-      const unused = await namesThere(trust.folder, [".prefork/settings.json", ".prefork/settings.local.json"]);
+      const unused = await namesThere(trust.folder, [
+        ".prefork/settings.json",
+        ".prefork/settings.local.json",
+        ".mcp.json",
+      ]);
       return unused.length === 0
         ? []
         : [`settings of this folder are not used: ${unused.join(", ")} is not trusted (prefork trust)`];

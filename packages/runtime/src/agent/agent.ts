@@ -32,6 +32,8 @@ export type AgentSettings = {
   readonly name: string;
   /** What it is for, where it is not the main agent. */
   readonly scope?: string;
+  /** Of a fork: what it was told. It is told so again when its context is summed up. */
+  readonly directive?: string;
   readonly maxTokens: number;
   readonly ttl: Ttl;
   readonly window: number;
@@ -170,11 +172,12 @@ export class Agent implements AsyncDisposable {
 
   async compact(why: CompactionCause, asking: Compacting): Promise<Compacted> {
     const { line, client, account, facts, journal, world, watch, guarding, settings, clock, emit } = this.#parts;
-    const { window, compactAt, maxTokens } = settings;
+    const { window, compactAt, maxTokens, directive } = settings;
     const made = await compact(why, {
       ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
       tasks: this.#parts.tasks?.() ?? [],
       left: this.#left,
+      ...(directive === undefined ? {} : { directive }),
       mode: guarding.mode,
       lastPrompt: this.#lastPrompt,
       now: clock.now,

@@ -46,6 +46,8 @@ export type Compacting = {
   readonly compactAt: number;
   readonly maxTokens: number;
   readonly lastPrompt: string;
+  /** Of a fork: what it was told. Stands at the end, as it did before. */
+  readonly directive?: string;
   /** What runs beside it now. */
   readonly tasks: readonly OpenTask[];
   /** Tokens right after the last time room was made; 0 before. */
@@ -105,13 +107,15 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const { line, client, account, facts, journal, now, focus } = compacting;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
   const promptLength = estimateTokens(prefix.byteLength, line.state.measured);
-  const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts });
+  const { protocol, markers: last } = line.state;
+  const markers = nextMarkers(prefix, last, { tail: false });
+  const ttls = markers.map(({ ttl }) => ttl);
+  const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls });
   if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };
-  const { protocol, markers } = line.state;
   const prepared = prepare({
     protocol,
     prefix,
-    markers: nextMarkers(prefix, markers, { tail: false }),
+    markers,
     closing: { maxTokens: fitted.maxTokens, stream: true },
   });
   const begun = now();
@@ -143,7 +147,7 @@ const startOver = async (
   compacting: Compacting,
   { summary, usage, tokens }: SummedUp,
 ): Promise<{ readonly economics: string }> => {
-  const { line, world, watch, mode, lastPrompt, follows, facts, journal, window } = compacting;
+  const { line, world, watch, mode, lastPrompt, directive, follows, facts, journal, window } = compacting;
   const around = await watch.read(mode);
   const content = nextEpochContent({
     around,
@@ -156,7 +160,9 @@ const startOver = async (
     ...(lastPrompt === "" ? {} : { lastPrompt }),
   });
   const { also, entered } = watch.begun(around);
-  const beginning: Beginning = { head: line.state.head, messages: [{ role: "user", content }], source: "compaction" };
+  const told = directive === undefined ? content : [...content, text(directive)];
+  const messages = [{ role: "user" as const, content: told }];
+  const beginning: Beginning = { head: line.state.head, messages, source: "compaction" };
   line.startEpoch("compaction", beginning, also);
   entered();
   await journal.flush();

@@ -11,6 +11,7 @@ import {
   localDate,
   type Note,
   noteText,
+  type Offered,
   readConventions,
   readEnvironment,
   type Section,
@@ -27,6 +28,8 @@ export type SurroundingsOptions = {
   readonly home: string;
   readonly clock: Clock;
   readonly sections: readonly Section[];
+  /** What tool servers offer now. */
+  readonly offered?: () => Offered;
 };
 
 /** Notes to be entered, and what is true once they are. */
@@ -64,7 +67,7 @@ export class SurroundingsWatch {
       readEnvironment({ cwd, home, clock }),
     ]);
     this.#environment = environment;
-    return { conventions, environment, mode, sections };
+    return { conventions, environment, mode, sections, ...this.#offered() };
   }
 
   /** The conversation begins, or begins anew, with all of it. */
@@ -72,20 +75,26 @@ export class SurroundingsWatch {
     return this.#telling(toldOf(around));
   }
 
-  /** What has changed since it was told. Without `around` only what can be known at no cost: date and mode. */
+  /** What has changed since it was told. Without `around` only what can be known at no cost: date, mode and
+   *  the tools of servers. */
   changes(mode: Mode, around?: Surroundings): Telling {
     const before = this.#told;
     const now = around ?? this.#cheaply(mode);
     if (before === undefined || now === undefined) return NOTHING;
     const notes = changesBetween(before, now);
     if (notes.length === 0) return NOTHING;
-    const told = around ? toldOf(around) : { ...before, ...toldOf(now), files: before.files };
+    const told = around ? toldOf(around, before) : { ...before, ...toldOf(now, before), files: before.files };
     return { notes, blocks: notes.map((note) => text(noteText(note))), ...this.#telling(told) };
   }
 
   #cheaply(mode: Mode): Surroundings | undefined {
     const environment = this.#environment;
-    return environment && { mode, environment: { ...environment, date: this.#date() } };
+    return environment && { mode, environment: { ...environment, date: this.#date() }, ...this.#offered() };
+  }
+
+  #offered(): Pick<Surroundings, "offered"> {
+    const offered = this.#options.offered?.();
+    return offered === undefined ? {} : { offered };
   }
 
   /** Asked after every tool batch, and the calendar is slow to answer: once a minute is enough, since every time zone's

@@ -8,6 +8,7 @@ import type { Mode } from "../guard/index.ts";
 import type { Conventions } from "./conventions.ts";
 import { type Environment, environmentText } from "./environment.ts";
 import { enclose, encloseParts, oneLine } from "./tags.ts";
+import { type Offered, toolWords } from "./tool-servers.ts";
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock;
 
@@ -19,6 +20,8 @@ export type Surroundings = {
   /** Absent for agents that are to know none. */
   readonly conventions?: Conventions;
   readonly sections?: readonly Section[];
+  /** Tools of servers beside those of the list. */
+  readonly offered?: Offered;
   readonly environment?: Environment;
   readonly mode?: Mode;
 };
@@ -36,14 +39,21 @@ export const promptBlocks = (prompt: Prompt): readonly ContentBlock[] =>
 export const surroundingBlocks = ({
   conventions,
   sections = [],
+  offered,
   environment,
   mode,
 }: Surroundings): readonly TextBlock[] =>
   [
     ...(conventions === undefined ? [] : conventionsText(conventions)),
     ...sections.map((section) => enclose("section", section.text, { name: section.name })),
+    ...(offered === undefined ? [] : offeredText(offered)),
     ...(environment === undefined ? [] : [environmentText(environment, mode)]),
   ].map((part) => text(part));
+
+const offeredText = (offered: Offered): readonly string[] => {
+  const words = toolWords(offered);
+  return words === undefined ? [] : [encloseParts("section", [words], { name: "tool-servers" })];
+};
 
 const ABOUT_CONVENTIONS =
   "Copied from files of the user and of this project; general ones first, the nearest to the working folder last.";

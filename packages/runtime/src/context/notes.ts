@@ -11,6 +11,7 @@ import { conventionFileText, type Surroundings } from "./first-content.ts";
 import type { GitSummary } from "./git-summary.ts";
 import { bytesOfText, figure, headOf } from "./measure.ts";
 import { escapeNote, escapeTags, oneLine, unescapeNote } from "./tags.ts";
+import { type Offered, type ToolHashes, toldTools, toolWords } from "./tool-servers.ts";
 
 export type Note = { readonly kind: NoteKind; readonly text: string };
 
@@ -20,13 +21,17 @@ export type Told = {
   readonly mode?: Mode;
   readonly git?: { readonly kind: GitSummary["kind"]; readonly branch?: string };
   readonly files: readonly { readonly path: string; readonly hash: string }[];
+  /** Tools of servers, in the list or announced. */
+  readonly tools?: ToolHashes;
 };
 
-/** What a conversation that begins with these surroundings has been told. */
-export const toldOf = ({ environment, mode, conventions }: Surroundings): Told => ({
+/** What a conversation that begins with these surroundings has been told; or one that was told of the changes since
+ *  `before`. */
+export const toldOf = ({ environment, mode, conventions, offered }: Surroundings, before?: Told): Told => ({
   ...(mode === undefined ? {} : { mode }),
   ...(environment === undefined ? {} : { date: environment.date, git: gitOf(environment.git) }),
   files: (conventions?.files ?? []).map(({ path, hash }) => ({ path, hash })),
+  ...(offered === undefined ? {} : { tools: toldTools(offered, before?.tools) }),
 });
 
 const gitOf = (git: GitSummary): NonNullable<Told["git"]> => {
@@ -39,13 +44,19 @@ const FILE_BYTES = 16_000;
 const ALL_FILES_BYTES = 48_000;
 
 export const changesBetween = (before: Told, now: Surroundings): readonly Note[] => {
-  const { environment, mode, conventions } = now;
+  const { environment, mode, conventions, offered } = now;
   return [
     ...(environment === undefined ? [] : dateNotes(before.date, environment.date)),
     ...(mode === undefined ? [] : modeNotes(before.mode, mode)),
     ...(environment === undefined ? [] : gitNotes(before.git, gitOf(environment.git))),
     ...(conventions === undefined ? [] : conventionNotes(before.files, conventions)),
+    ...(offered === undefined ? [] : toolNotes(before.tools, offered)),
   ];
+};
+
+const toolNotes = (before: ToolHashes | undefined, offered: Offered): readonly Note[] => {
+  const words = toolWords(offered, before);
+  return words === undefined ? [] : [{ kind: "servers", text: words }];
 };
 
 const dateNotes = (before: string | undefined, date: string): readonly Note[] =>
@@ -118,6 +129,7 @@ const KINDS: Readonly<Record<NoteKind, true>> = {
     resumed: true,
     compacted: true,
     tasks: true,
+    servers: true,
   },
 };
 

@@ -81,3 +81,19 @@ const outcomeOf = (taskId: string, { end, result, report }: Ended): ForkOutcome 
   ...result,
   ...(report ? { report } : {}),
 });
+
+/** Of all that a session tells, what belongs to one fork, until it has ended or was moved to the background. */
+export async function* eventsOf(
+  reader: AsyncIterableIterator<RuntimeEvent>,
+  { task, agent }: { readonly task: string; readonly agent: string },
+): AsyncGenerator<RuntimeEvent, void> {
+  for await (const event of reader) {
+    if (event.agent === agent || ("taskId" in event && event.taskId === task)) yield event;
+    if (
+      "taskId" in event &&
+      event.taskId === task &&
+      (event.type === "task_ended" || event.type === "task_backgrounded")
+    )
+      return;
+  }
+}

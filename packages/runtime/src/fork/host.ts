@@ -18,8 +18,9 @@ import {
 import type { Clock, Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
 import { type Entering, type FamilyStart, growFamily } from "./family.ts";
+import { FamilyAccounts } from "./family-accounts.ts";
 import type { ForkGate } from "./gate.ts";
-import { ForkHandle } from "./handle.ts";
+import { eventsOf, ForkHandle } from "./handle.ts";
 import { checkMessages, type ForkPlan, planJson, planOf } from "./plan.ts";
 import { askedFor, type ForkOptions, type ForkSettings, planFor } from "./request.ts";
 import type { Child, ChildTold, RunStart } from "./running.ts";
@@ -67,19 +68,25 @@ export class ForkHost {
   readonly #options: ForkHostOptions;
   /** Asked for by calls of the present turn. */
   #asked: ForkPlan[] = [];
+  /** Of the present turn: what it started first, waited for or not, and how many. */
+  #turn: Turn | undefined;
   /** Why something else than a fork was started, by task. */
   readonly #instead = new Map<string, string>();
+  readonly #accounts: FamilyAccounts;
   #started = 0;
 
   constructor(options: ForkHostOptions) {
     this.#options = options;
-    this.#started = options.table.all.length;
+    const { table, settings, account } = options;
+    this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
+    this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
   }
 
   /** An exchange begins: aborting this ends every task that is started from now on. What a turn before it asked for and
    *  never came to start, because the journal failed under it, is told as failed. */
   under(signal: AbortSignal | undefined): void {
     this.#options.runs.under(signal);
+    this.#turn = undefined;
     for (const { task } of this.#asked.splice(0)) {
       const { end, result } = notRun("failed", "the turn that asked for it did not come to its end");
       this.#options.table.step(task, { type: "ended", end, result, at: this.#options.clock.now() });
@@ -87,16 +94,18 @@ export class ForkHost {
   }
 
   /** The Agent tool. In the background it is answered by the one constant, so that all siblings share its bytes. */
-  readonly agent: DelegatedCall = async (args, { signal }) => {
+  readonly agent: DelegatedCall = async (args, { signal, callId }) => {
     const { settings } = this.#options;
     const asked = askedFor(args, { settings, gate: this.#options.gate() });
     if (!asked.ok) return refused(asked.reason);
     const full = this.#full();
     if (full !== undefined) return refused(full);
-    const plan = planFor(asked.wanted, this.#names(), settings);
-    const family = this.#asked[0]?.task ?? plan.task;
-    if (this.#asked.length >= settings.mostPerFamily)
+    const plan = { ...planFor(asked.wanted, this.#names(), settings), ...(asked.waits ? { call: callId } : {}) };
+    const { family, count } = this.#turn ?? { family: plan.task, count: 0 };
+    if (count >= settings.mostPerFamily)
       return refused(`Not started: one turn may start at most ${settings.mostPerFamily} agents.`);
+    this.#turn = { family, count: count + 1 };
+    this.#started += 1;
     // Before the call is answered: after a crash a call that nobody came to start is told, not forgotten.
     this.#add(plan, family);
     if (!asked.waits) {
@@ -104,15 +113,17 @@ export class ForkHost {
       this.#asked.push(plan);
       return { text: FORK_PLACEHOLDER_RESULT };
     }
-    await this.#options.runs.start([{ ...this.#agentStart(plan, this.#familyAccount()), notifies: false }]);
+    await this.#options.runs.start([{ ...this.#agentStart(plan, this.#accounts.of(family)), notifies: false }]);
     return this.#foreground(plan, signal);
   };
 
   /** What the calls of this turn asked for, once. */
   readonly family = (): StartedFamily | undefined => {
     const plans = this.#asked;
+    const { family = "" } = this.#turn ?? {};
     this.#asked = [];
-    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { line, held }) };
+    this.#turn = undefined;
+    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { family, line, held }) };
   };
 
   /** Other calls of a turn that starts agents do not hold them up for long. */
@@ -145,13 +156,12 @@ export class ForkHost {
   /** Words for a task: it reads them at its next boundary, or is woken by them. */
   readonly sendMessage: DelegatedCall = async ({ to, message }) => {
     const { table, runs } = this.#options;
-    const task = typeof to === "string" ? table.find(to) : undefined;
-    if (!task || typeof message !== "string") return refused(`There is no task ${String(to)}.`);
-    const running = runs.find(task.id);
-    if (running) {
-      running.steer(message);
-      return { text: `${task.id} reads it when its present turn ends.` };
-    }
+    const addressed = typeof to === "string" ? table.find(to) : undefined;
+    if (!addressed || typeof message !== "string") return refused(`There is no task ${String(to)}.`);
+    const running = runs.find(addressed.id);
+    if (running?.steer(message)) return { text: `${addressed.id} reads it when its present turn ends.` };
+    await running?.ended.promise; // its report is being checked, and then it can be woken
+    const task = table.find(addressed.id) ?? addressed;
     if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${stateWords(task)}.`);
     const woken = await this.wake(task.id, { message });
     return woken === undefined
@@ -164,7 +174,9 @@ export class ForkHost {
     id: string,
     how: { readonly message?: string } & Pick<ForkOptions, "filter"> = {},
   ): Promise<string | undefined> {
-    const { table, runs, inbox, settings } = this.#options;
+    const { table, runs } = this.#options;
+    const gate = this.#options.gate();
+    if (!gate.allowed && gate.isFinal) return gate.reason;
     const task = table.find(id);
     if (!task || !isEnded(task)) return task ? `it is ${stateWords(task)}` : "there is no such task";
     const plan = planOf(task.plan);
@@ -176,10 +188,8 @@ export class ForkHost {
       return "it has reported; send it a message that says what else to do";
     const again = { ...plan, runId: this.#options.ids.next("run") };
     if (!table.step(id, { type: "woken" })) return `it is ${stateWords(task)}`;
-    inbox.seen(id); // what was not told yet of its former end is no longer true
-    const account = new Account(plan.limits, {
-      above: new Account(settings.family, { above: this.#options.account() }),
-    });
+    const above = this.#accounts.of(task.family);
+    const account = new Account(plan.limits, { above, ...(task.spent ? { spent: task.spent } : {}) });
     const start: RunStart = {
       plan: again,
       notifies: true,
@@ -201,7 +211,7 @@ export class ForkHost {
     const { settings, runs } = this.#options;
     const gate = this.#options.gate();
     if (!gate.allowed) throw new InputError(`no fork: ${gate.reason}`);
-    const full = this.#full();
+    const full = this.#full(list.length);
     if (full !== undefined) throw new InputError(full);
     if (list.length > settings.mostPerFamily)
       throw new InputError(
@@ -213,9 +223,11 @@ export class ForkHost {
     const plans = list.map((options) => planFor(options, this.#names(), settings));
     const [first] = plans;
     if (!first) return [];
-    const family = this.#familyAccount();
+    const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
+    const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family };
     const { starts } = this.#forkStarts(plans, forking);
+    this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
     const begun = runs.start(starts.map((start) => ({ ...start, notifies: false })));
     return plans.map((plan) => this.#handle(plan, begun));
@@ -260,11 +272,10 @@ export class ForkHost {
   }
 
   /** Why nothing more may be started, if so. */
-  #full(): string | undefined {
-    const { settings } = this.#options;
-    if (this.#started >= settings.mostPerSession)
-      return `Not started: this session has started ${this.#started} agents, and may not start more.`;
-    return undefined;
+  #full(wanted = 1): string | undefined {
+    const { mostPerSession: most } = this.#options.settings;
+    if (this.#started + wanted <= most) return undefined;
+    return `Not started: this session has started ${this.#started} agents, and may start ${most} in all.`;
   }
 
   #names(): { readonly task: string; readonly runId: string } {
@@ -277,11 +288,6 @@ export class ForkHost {
     const kind = agentType === "fork" ? "fork" : "agent";
     const row = { id, kind, label, agentType, querySource, family, plan: planJson(plan) } as const;
     table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
-    this.#started += 1;
-  }
-
-  #familyAccount(): Account {
-    return new Account(this.#options.settings.family, { above: this.#options.account() });
   }
 
   #agentStart(plan: ForkPlan, family: Account): Omit<RunStart, "notifies"> {
@@ -320,15 +326,12 @@ export class ForkHost {
     return { starts, next: grown.parent };
   }
 
-  async #launch(
-    plans: readonly ForkPlan[],
-    { line, held }: { readonly line: Lineage; readonly held: ToolResultBlock | undefined },
-  ): Promise<string> {
+  async #launch(plans: readonly ForkPlan[], { family: name, line, held }: Launching): Promise<string> {
     const { runs } = this.#options;
     const forks = plans.filter(({ agentType }) => agentType === "fork");
     const others = plans.filter(({ agentType }) => agentType !== "fork");
     const problems = new Map<string, string>();
-    const family = this.#familyAccount();
+    const family = this.#accounts.of(name);
     let { starts, next } = NO_FORKS;
     try {
       const forking = { parent: line.state, held, parentFollows: true, options: [], family };
@@ -437,6 +440,14 @@ export class ForkHost {
   }
 }
 
+type Turn = { readonly family: string; readonly count: number };
+
+type Launching = {
+  readonly family: string;
+  readonly line: Lineage;
+  readonly held: ToolResultBlock | undefined;
+};
+
 type ForkStarts = {
   readonly starts: readonly Omit<RunStart, "notifies">[];
   /** How the parent's own next request is sent. */
@@ -481,19 +492,3 @@ const startedText = (plans: readonly ForkPlan[], { problems, instead }: Starting
   ];
   return noteText({ kind: "tasks", text: words.join("\n") });
 };
-
-/** Until it has ended or was moved to the background. */
-async function* eventsOf(
-  reader: AsyncIterableIterator<RuntimeEvent>,
-  { task, agent }: { readonly task: string; readonly agent: string },
-): AsyncGenerator<RuntimeEvent, void> {
-  for await (const event of reader) {
-    if (event.agent === agent || ("taskId" in event && event.taskId === task)) yield event;
-    if (
-      "taskId" in event &&
-      event.taskId === task &&
-      (event.type === "task_ended" || event.type === "task_backgrounded")
-    )
-      return;
-  }
-}

@@ -73,7 +73,8 @@ export class KeepAlive {
     const { protocol, asked, markers, measured, head } = params;
     if (!asked) return false;
     const facts = modelFacts(head.model);
-    const fitted = fit(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts });
+    const ttls = markers.map(({ ttl }) => ttl);
+    const fitted = fit(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts, ttls });
     if (!fitted.ok) return false;
     let used: Spent = { usage: noUsage, usd: 0 };
     const begun = clock.now();

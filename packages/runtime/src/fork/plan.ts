@@ -47,6 +47,8 @@ export type ForkPlan = {
   readonly skipTranscript: boolean;
   /** A filter of the caller's narrows what it may call; it has to be given again to resume it. */
   readonly isFiltered: boolean;
+  /** The call that waits for it. */
+  readonly call?: string;
   /** Where it branched off: the parent's session, the entry, and the chain hash of the prefix. */
   readonly from?: { readonly session: string; readonly seq: number; readonly hash: string };
 };

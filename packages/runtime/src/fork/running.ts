@@ -77,6 +77,7 @@ export class Running {
   isChecked = false;
   /** Set when it was ended for what it did, not by anybody. */
   ending: { readonly end: TaskEnd; readonly reason: string } | undefined;
+  #isOver = false;
   #turnsLeft = Number.POSITIVE_INFINITY;
   /** Calls of one turn were made before the first refusal could be read: they count once. */
   #isDenied = false;
@@ -101,10 +102,13 @@ export class Running {
     this.#timer?.resume();
   }
 
-  /** Words of the parent: for its next boundary, or for when it has begun. */
-  steer(message: string): void {
+  /** Words of the parent: for its next boundary, or for when it has begun. False: it has said its last, and reads nothing
+   *  more. */
+  steer(message: string): boolean {
+    if (this.#isOver) return false;
     if (this.child) this.child.steer(message);
     else this.#mail.push(message);
+    return true;
   }
 
   stop(): void {
@@ -118,6 +122,7 @@ export class Running {
   }
 
   over(): void {
+    this.#isOver = true;
     this.#timer?.pause();
   }
 

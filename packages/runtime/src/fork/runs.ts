@@ -79,7 +79,7 @@ export class Runs {
       this.#queue.push(running);
       // One that waits for a place when it is stopped has nothing to end but itself.
       running.signal.addEventListener("abort", () => this.#leaveQueue(running), { once: true });
-      if (running.signal.aborted) this.#leaveQueue(running);
+      if (running.signal.aborted) queueMicrotask(() => this.#leaveQueue(running)); // whoever starts it looks for it first
     }
     const problems = await this.#fill();
     return added.map(({ id }) => problems.get(id));
@@ -100,7 +100,8 @@ export class Runs {
 
   async #fill(): Promise<ReadonlyMap<string, string>> {
     const places = Math.max(0, this.#options.atOnce - this.#taken);
-    const next = this.#queue.splice(0, places);
+    const next = this.#queue.filter(({ signal }) => !signal.aborted).slice(0, places);
+    for (const running of next) this.#queue.splice(this.#queue.indexOf(running), 1);
     this.#taken += next.length;
     const opened = await Promise.all(next.map((running) => this.#open(running)));
     const problems = new Map<string, string>();
@@ -155,7 +156,10 @@ export class Runs {
       const session = child.session === undefined ? {} : { session: child.session };
       if (!plan.skipTranscript) table.step(plan.task, { type: "started", ...session });
       const { task: taskId, runId, label, querySource, mode, skipTranscript } = plan;
-      const hash = cacheKeyHash(running.start.expectation ? { prefix: running.start.expectation.parent } : child.line);
+      const hash = cacheKeyHash({
+        ...child.line.state,
+        prefix: running.start.expectation?.parent ?? child.line.prefix,
+      });
       const about = { taskId, runId, parent, label, querySource, mode, skipTranscript };
       emit({ type: "fork_started", ...about, ...session, cacheKeyHash: hash });
       running.begin(child);

@@ -3,7 +3,7 @@
  *  everybody else reads.
  *  Elsewhere: growing from one (family.ts), the line itself (../loop). */
 
-import type { FrozenPrefix, Head } from "@prefork/wire";
+import { FrozenPrefix, type Head, type JsonObject, type Segment } from "@prefork/wire";
 import type { LineageState } from "../loop/index.ts";
 
 /** Named as the literature does: the parameters that a child must share with its parent to read its cache. */
@@ -12,8 +12,30 @@ export type CacheSafeParams = LineageState & {
   readonly maxTokens: number;
 };
 
-/** Equal for two snapshots exactly if one could read all that the other wrote. Markers and temperature are not in it. */
-export const cacheKeyHash = ({ prefix }: { readonly prefix: FrozenPrefix }): string => prefix.hash;
+/** Equal for two snapshots exactly if one could read all that the other wrote. Markers and temperature are not in it: the
+ *  former stand outside the prefix, the latter is sent with it and changes nothing in how it is rendered. */
+export const cacheKeyHash = ({ prefix, head, protocol }: Keyed): string =>
+  head.settings.temperature === undefined ? prefix.hash : untempered(prefix, { head, protocol }).hash;
+
+type Keyed = Pick<LineageState, "prefix" | "head" | "protocol">;
+
+/** The same bytes, as they would stand without a temperature. */
+const untempered = (prefix: FrozenPrefix, { head, protocol: { encoder } }: Omit<Keyed, "prefix">): FrozenPrefix => {
+  const segments: Segment[] = [];
+  for (let at = prefix.tip; at; at = at.before) segments.push(at);
+  const spelled = segments.reverse().map((segment) => {
+    const bytes = prefix.segmentBytes(segment);
+    const { kind, lead } = segment;
+    return { kind, lead, bytes: kind === "head" ? withoutTemperature(bytes) : bytes };
+  });
+  return FrozenPrefix.of({ model: head.model, betas: head.settings.betas ?? [], encoder }, spelled);
+};
+
+/** The head is an object that is not closed yet. */
+const withoutTemperature = (bytes: Buffer): string => {
+  const { temperature: _temperature, ...others } = JSON.parse(`${bytes.toString("utf8")}}`) as JsonObject;
+  return JSON.stringify(others).slice(0, -1);
+};
 
 export type { Head };
 

@@ -52,6 +52,7 @@ const SHAPES = {
   TaskStop: { keys: {} },
   SendMessage: { keys: {} },
   McpCall: { keys: {} },
+  Skill: { keys: {} },
   REPL: { keys: {} },
 } as const satisfies Readonly<Record<string, ToolShape>>;
 

@@ -55,6 +55,6 @@ export {
   type SettingsSource,
   settingsOfFlags,
 } from "./settings.ts";
-export { type ForkRules, settingsJsonSchema } from "./settings-file.ts";
+export { type ForkRules, settingsJsonSchema, type WrittenServers } from "./settings-file.ts";
 export { suggestRule } from "./suggest.ts";
 export { type Target, targetOf } from "./targets.ts";

@@ -4,7 +4,7 @@
  *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
 
 import type { Rule } from "./rules.ts";
-import type { ForkRules } from "./settings-file.ts";
+import type { ForkRules, WrittenServers } from "./settings-file.ts";
 
 export type Layer = "user" | "project" | "local" | "command-line";
 export type SandboxMode = "off" | "auto" | "required";
@@ -28,6 +28,8 @@ export type LayerSettings = {
   readonly readOnlyPrograms: readonly ReadOnlyProgram[];
   readonly sandbox?: SandboxMode;
   readonly forks?: ForkRules;
+  /** Tool servers that it names; no part of the policy. */
+  readonly servers?: WrittenServers;
   /** What the file says that its layer may not decide, and that is left out. */
   readonly notices: readonly string[];
 };

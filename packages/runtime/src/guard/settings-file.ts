@@ -80,10 +80,27 @@ const forks = z.strictObject({
     .describe("What becomes of forks that a crash left behind. Only in your own settings"),
 });
 
+const texts = z.record(z.string().min(1), z.string());
+
+const server = z.strictObject({
+  type: z.enum(["stdio", "http"]).exactOptional().describe("Default: what command or url says"),
+  command: z.string().min(1).exactOptional().describe("A program that speaks on its standard input and output"),
+  args: z.array(z.string()).exactOptional(),
+  env: texts
+    .exactOptional()
+    .describe("Variables of the program; variables in their values are filled from your environment"),
+  url: z.string().min(1).exactOptional().describe("The one address of a server that speaks streamable HTTP"),
+  headers: texts
+    .exactOptional()
+    .describe("Sent with every request; variables in their values are filled from your environment"),
+  timeoutMs: z.int().min(1).exactOptional().describe("How long one call may take. Default: 120,000"),
+});
+
 export const settingsFile = z.strictObject({
   $schema: z.string().exactOptional(),
   permissions: permissions.exactOptional(),
   forks: forks.exactOptional(),
+  mcpServers: z.record(z.string().min(1), server).exactOptional().describe("Tool servers, by name"),
   sandbox: z
     .strictObject({
       mode: z
@@ -99,6 +116,8 @@ export const settingsFile = z.strictObject({
 export type SettingsFile = z.infer<typeof settingsFile>;
 export type PermissionSettings = z.infer<typeof permissions>;
 export type ForkRules = z.infer<typeof forks>;
+/** A tool server as it is written down, by its name. */
+export type WrittenServers = NonNullable<SettingsFile["mcpServers"]>;
 
 /** The JSON Schema as it is published with the package. */
 export const settingsJsonSchema = (): string => {

@@ -169,7 +169,8 @@ type LayerReading = { readonly settings: LayerSettings; readonly complaints: rea
 
 const LISTS: readonly RuleList[] = ["allow", "ask", "deny"];
 
-const readLayer = ({ permissions = {}, forks, sandbox }: SettingsFile, source: SettingsSource): LayerReading => {
+const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => {
+  const { permissions = {}, forks, sandbox, mcpServers: servers } = file;
   const complaints: Complaint[] = [];
   const rules = LISTS.flatMap((list) => readRules(permissions[list] ?? [], { list, source, complaints }));
   const directories = (permissions.additionalDirectories ?? []).flatMap((text, index) => {
@@ -194,6 +195,7 @@ const readLayer = ({ permissions = {}, forks, sandbox }: SettingsFile, source: S
     readOnlyPrograms: free ? programs : [],
     ...(sandbox?.mode !== undefined ? { sandbox: sandbox.mode } : {}),
     ...(forks === undefined ? {} : { forks }),
+    ...(servers === undefined ? {} : { servers }),
     notices: refused.map(
       (field) => `${source.name}: ${field}: only your own settings and the command line may say this; left out`,
     ),

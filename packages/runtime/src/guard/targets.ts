@@ -31,7 +31,7 @@ const FILE_TOOLS: Readonly<Partial<Record<ToolName, "read" | "write">>> = {
   Write: "write",
 };
 
-const OWN_TOOLS: readonly string[] = ["Agent", "Task", "TaskOutput", "TaskStop", "SendMessage", "TodoWrite"];
+const OWN_TOOLS: readonly string[] = ["Agent", "Task", "TaskOutput", "TaskStop", "SendMessage", "TodoWrite", "Skill"];
 
 /** Names that a rule may give without parentheses; tools of servers come beside them. */
 export const knownTools: readonly string[] = ["Bash", ...Object.keys(FILE_TOOLS), ...OWN_TOOLS, "REPL", "WebFetch"];

@@ -56,6 +56,8 @@ export type Replayed = {
   readonly markers: readonly Marker[];
   /** What entered since the epoch began. */
   readonly messages: readonly Message[];
+  /** Has it ever been told what to do as a fork is, by words of ours? */
+  readonly directed: boolean;
   readonly openCalls: readonly OpenCall[];
   readonly state: ReadonlyMap<string, Json>;
   /** Not delivered yet, oldest first. */
@@ -112,6 +114,7 @@ class Replaying {
   readonly #calls = new Map<string, CallFacts>();
   #opened: OpenedEntry | undefined;
   #grown: Grown = nothingGrown;
+  #directed = false;
   #places: readonly MarkerPlace[] | undefined;
   #usage = noUsage;
   #usd = 0;
@@ -151,6 +154,7 @@ class Replaying {
       case "epoch":
       case "message":
       case "blocks":
+        if (entry.kind !== "epoch" && entry.source === "directive") this.#directed = true;
         if (stored.sent) this.#grow(entry, stored.sent, stored.line);
         return;
       case "request":
@@ -217,6 +221,7 @@ class Replaying {
       exact,
       markers: this.#markers(),
       messages,
+      directed: this.#directed,
       openCalls: (prefix?.pending ?? []).flatMap((id) => this.#openCall(id)),
       state: this.#state,
       notices: [...this.#notices.values()],

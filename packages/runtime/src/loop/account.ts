@@ -11,6 +11,7 @@ import {
   noUsage,
   pricesFor,
   promptTokens,
+  type Ttl,
   type Usage,
   writeMultiplier,
 } from "@prefork/wire";
@@ -121,14 +122,17 @@ export type Asked = {
   readonly promptTokens: number;
   readonly maxTokens: number;
   readonly facts: ModelFacts | undefined;
+  /** Of its markers: the longest-lived is the dearest to write. */
+  readonly ttls?: readonly Ttl[]; // default: 5m
 };
 
 /** All of the prompt at the price of writing it, and an answer as long as it may be. */
-export const worstCase = ({ promptTokens: prompt, maxTokens, facts }: Asked): Hold => {
+export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"] }: Asked): Hold => {
   const tokens = prompt + maxTokens;
   if (!facts) return { usd: 0, tokens };
   const { input, output } = pricesFor(facts, prompt);
-  const write = writeMultiplier(multipliersOf(facts, prompt), "5m");
+  const multipliers = multipliersOf(facts, prompt);
+  const write = Math.max(1, ...ttls.map((ttl) => writeMultiplier(multipliers, ttl)));
   return { usd: (prompt * input * write + maxTokens * output) / 1e6, tokens };
 };
 
@@ -142,6 +146,8 @@ export type Fitted =
 /** Holds back what the request may cost. The length of an answer is in no cache key, so it is lowered first. */
 export const fit = (account: Account, asked: Asked): Fitted => {
   const wanted = worstCase(asked);
+  const unpriced = unpricedIn(account, asked);
+  if (unpriced) return unpriced;
   const first = account.hold(wanted);
   if (!first) return { ok: true, maxTokens: asked.maxTokens, held: wanted };
   const none = worstCase({ ...asked, maxTokens: 0 });
@@ -161,6 +167,8 @@ export const fit = (account: Account, asked: Asked): Fitted => {
  *  A shorter answer is asked for only where waiting would not help. */
 export const fitInTime = async (account: Account, asked: Asked, signal: AbortSignal): Promise<Fitted> => {
   const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
+  const unpriced = unpricedIn(account, asked);
+  if (unpriced) return unpriced;
   for (;;) {
     const whole = worstCase(asked);
     const short = account.hold(whole);
@@ -175,6 +183,12 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
     await account.freed(signal);
   }
 };
+
+/** Nobody can keep a budget in dollars where no price is known. */
+const unpricedIn = (account: Account, { facts }: Asked): Fitted | undefined =>
+  facts || !account.countsMoney
+    ? undefined
+    : { ok: false, shortage: { limit: "usd", needed: Number.POSITIVE_INFINITY, left: account.left.usd } };
 
 const isWithin = (wanted: Hold, left: Hold): boolean => wanted.usd <= left.usd && wanted.tokens <= left.tokens;
 

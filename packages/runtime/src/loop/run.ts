@@ -218,7 +218,9 @@ const enterResults = (
 
 const describeShortage = ({ limit, needed, left }: Shortage): string =>
   limit === "usd"
-    ? `the next request could cost $${needed.toFixed(4)}, and $${Math.max(0, left).toFixed(4)} of the budget are left`
+    ? needed === Number.POSITIVE_INFINITY
+      ? "the price of the model is not known, so a budget in dollars cannot be kept"
+      : `the next request could cost $${needed.toFixed(4)}, and $${Math.max(0, left).toFixed(4)} of the budget are left`
     : `the next request could take ${needed} tokens, and ${Math.max(0, left)} are left`;
 
 export const spentSince = (before: Spent, after: Spent): { readonly usage: Usage; readonly usd: number } => ({

@@ -4,6 +4,7 @@
  *  Elsewhere: what is done with the answer (run.ts), waiting and sending again (@prefork/wire). */
 
 import {
+  addUsage,
   type Client,
   costOf,
   InputError,
@@ -19,9 +20,10 @@ import {
   prepare,
   type Ticket,
   type Ttl,
+  type Usage,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
-import { type Account, estimateTokens, fitInTime, type Shortage, type Spent } from "./account.ts";
+import { type Account, estimateTokens, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
 import type { Lineage, NextRequest } from "./lineage.ts";
 
@@ -47,13 +49,14 @@ export type TurnResult =
 
 export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
   const { line, account, facts, emit, now } = around;
-  const promptTokens = estimateTokens(line.prefix.byteLength, line.state.measured);
-  const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts }, signal);
-  if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
-  const { maxTokens, held } = fitted;
   const planned = line.takePlan();
   const markers =
     planned?.markers(line.prefix) ?? nextMarkers(line.prefix, line.state.markers, { ttl: around.ttl ?? "5m" });
+  const promptTokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+  const ttls = markers.map(({ ttl }) => ttl);
+  const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts, ttls }, signal);
+  if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
+  const { maxTokens, held } = fitted;
   const prepared = prepare({
     protocol: line.state.protocol,
     prefix: line.prefix,
@@ -64,8 +67,12 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
       ...(planned?.diagnoseAgainst === undefined ? {} : { diagnoseAgainst: planned.diagnoseAgainst }),
     },
   });
-  const shown = { text: "" };
-  let used: Spent = { usage: noUsage, usd: 0 };
+  const shown: Shown = { text: "", letters: 0, begun: noUsage, lost: noUsage, holds: 1 };
+  const took = (usage: Usage): Spent => {
+    const all = addUsage(shown.lost, usage);
+    return { usage: all, usd: costOf(all, facts)?.total ?? 0 };
+  };
+  let used: Spent | undefined;
   try {
     const turn = line.asking(markers, { maxTokens, held });
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
@@ -73,11 +80,11 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     let askedAt = now();
     const response = await inOrder(planned, signal, (ticket) => {
       askedAt = now(); // a family may have let it wait
-      return receive(prepared, { ...around, turn, shown, ...(ticket ? { ticket } : {}) }, signal);
+      return receive(prepared, { ...around, turn, shown, held, ...(ticket ? { ticket } : {}) }, signal);
     });
     const { usage } = response;
     const cost = costOf(usage, facts)?.total;
-    used = { usage, usd: cost ?? 0 };
+    used = took(usage);
     const answer = readAnswer(response);
     const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
@@ -90,8 +97,9 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   } catch (caught) {
     return unanswered(caught, { line, shown }, signal);
   } finally {
-    // Once, however it ended. What a failed request cost is not known; most providers bill nothing for it.
-    account.settle(held, used);
+    // Once, however it ended. An answer that had begun is paid for as far as it came.
+    const { holds } = shown;
+    account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, used ?? took(begunIn(shown)));
   }
 };
 
@@ -138,9 +146,28 @@ const unanswered = (
  *  has given. Here nothing has been done with it yet. */
 const RESTARTS = 2;
 
+/** What has come of an answer, and of those before it that broke off. */
+type Shown = {
+  text: string;
+  /** Of all kinds, thinking and calls included. */
+  letters: number;
+  /** What the provider said when the answer began. */
+  begun: Usage;
+  /** Of those that broke off. */
+  lost: Usage;
+  /** How often the worst case is held. */
+  holds: number;
+};
+
+const begunIn = ({ begun, letters }: Shown): Usage => ({
+  ...begun,
+  output: Math.max(begun.output, estimateTokens(letters)),
+});
+
 type Receiving = TurnAround & {
   readonly turn: number;
-  readonly shown: { text: string };
+  readonly shown: Shown;
+  readonly held: Hold;
   readonly ticket?: Ticket;
 };
 
@@ -151,6 +178,8 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
     } catch (caught) {
       const canHelp = caught instanceof ModelError && caught.afterContent && isPassing(caught.reason);
       if (!canHelp || restarts >= RESTARTS || signal.aborted) throw caught;
+      if (receiving.account.hold(receiving.held)) throw caught; // what it may take once more is not there
+      receiving.shown.holds += 1;
       receiving.emit({
         type: "request_retried",
         attempt: restarts + 1,
@@ -168,23 +197,37 @@ const receiveOnce = async (
 ): Promise<ModelResponse> => {
   const { readable } = prepared.protocol;
   if (readable === "at-once") ticket?.readable();
-  const events = client.stream(prepared, signal);
-  for (;;) {
-    const next = await events.next();
-    if (next.done) return next.value;
+  return client.send(prepared, signal, (event) => {
     if (readable === "first-event") ticket?.readable();
-    show(next.value, { turn, shown, emit });
-  }
+    show(event, { turn, shown, emit });
+  });
 };
 
 const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" | "shown" | "emit">): void => {
-  if (event.type === "response_started" && shown.text !== "") {
-    shown.text = "";
-    emit({ type: "answer_restarted", turn });
-  } else if (event.type === "text_grew") {
-    shown.text += event.text;
-    emit({ type: "text_grew", turn, text: event.text });
-  } else if (event.type === "thinking_grew") emit({ type: "thinking_grew", turn, text: event.text });
+  switch (event.type) {
+    case "response_started":
+      shown.lost = addUsage(shown.lost, begunIn(shown));
+      shown.begun = event.usage;
+      shown.letters = 0;
+      if (shown.text !== "") emit({ type: "answer_restarted", turn });
+      shown.text = "";
+      return;
+    case "text_grew":
+      shown.letters += event.text.length;
+      shown.text += event.text;
+      emit({ type: "text_grew", turn, text: event.text });
+      return;
+    case "thinking_grew":
+      shown.letters += event.text.length;
+      emit({ type: "thinking_grew", turn, text: event.text });
+      return;
+    case "input_grew":
+      shown.letters += event.json.length;
+      return;
+    case "block_started":
+    case "block_stopped":
+    case "response_stopped":
+  }
 };
 
 /** As for a request that had not been answered at all (see `retryable`). */

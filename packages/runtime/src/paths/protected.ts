@@ -64,6 +64,7 @@ const AGENTS = [
 /** Folder → the paths below it that are protected; the rest of the folder is ordinary. */
 const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
   [".claude", AGENTS],
+  [".agents", ["skills"]],
   [".gemini", [...AGENTS, ".env", "policies"]],
   [".qwen", [...AGENTS, ".env"]],
   [".codex", [...AGENTS, "config.toml", "hooks.json", "rules", "prompts"]],

@@ -4,7 +4,7 @@
  *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
 
 import { dirname } from "node:path";
-import { CHILD_PROTOCOL, type Client, type Message, modelFacts, noUsage } from "@prefork/wire";
+import { type Client, modelFacts, noUsage } from "@prefork/wire";
 import type { Agent, AgentSettings } from "../agent/index.ts";
 import {
   type CacheSafeParams,
@@ -21,6 +21,7 @@ import { Inbox, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import { Children, type LeftBehind } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
+import type { Extensions } from "./extensions.ts";
 import { forkSettings } from "./forking.ts";
 import type { FilledOptions } from "./options.ts";
 import { Requests } from "./requests.ts";
@@ -33,6 +34,7 @@ export type BesideParts = {
   readonly hub: EventHub;
   readonly settings: AgentSettings;
   readonly questions: Questions | undefined;
+  readonly extensions: Extensions;
   readonly line: Lineage;
   readonly parent: () => Agent;
   readonly replayed?: Replayed;
@@ -58,7 +60,7 @@ export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "cl
 });
 
 export const composeBeside = (parts: BesideParts): Beside => {
-  const { options, registry, journal, client, hub, settings, questions, line, parent, replayed } = parts;
+  const { options, registry, journal, client, hub, settings, questions, line, parent, replayed, extensions } = parts;
   const { clock, ids } = options;
   const state = replayed?.state ?? new Map();
   const inbox = new Inbox(journal, replayed?.notices);
@@ -74,7 +76,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
   });
   const requests = new Requests(dirname(journal.outputs.path), (task) => runs.find(task)?.stop());
   const children = new Children({
-    ...{ options, store: storeOf(options), journal, client, registry, settings, questions, parent },
+    ...{ options, store: storeOf(options), journal, client, registry, settings, questions, parent, extensions },
     protocol: line.state.protocol,
   });
   const host = new ForkHost({
@@ -106,14 +108,13 @@ export const composeBeside = (parts: BesideParts): Beside => {
           emit: (event) => hub.emit(event),
         });
   const takeOver = async (now: number): Promise<void> => {
-    for (const task of table.running)
-      if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined)
-        await interrupt(task, { table, children, account: parent().account, now });
-      else {
-        await interrupt(task, { table, children, account: parent().account, now, isTold: false });
-        const problem = await host.wake(task.id);
-        if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
-      }
+    for (const task of table.running) {
+      // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
+      await interrupt(task, { table, children, account: parent().account, now });
+      if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
+      const problem = await host.wake(task.id);
+      if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
+    }
   };
   return { host, runs, table, inbox, slot, keepAlive, shells: shellRows({ table, inbox, options }), takeOver };
 };
@@ -134,30 +135,30 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): 
   });
 };
 
-/** By the run's own lineage, by the journal, and by the words that every fork begins with: whichever is left. */
+/** By the run's own lineage, by the journal, and by the words of ours that make a fork: whichever is left. Words that only
+ *  look like them are somebody's prompt. */
 const isInsideFork = (
   { PREFORK_LINEAGE: lineage }: FilledOptions["environment"],
   replayed: Replayed | undefined,
-): boolean => lineage?.startsWith("fork:") === true || (replayed?.messages ?? []).some(isTold);
-
-const isTold = ({ role, content }: Message): boolean =>
-  role === "user" && content.some((block) => block.type === "text" && block.text.startsWith(CHILD_PROTOCOL));
+): boolean => lineage?.startsWith("fork:") === true || replayed?.directed === true;
 
 type Interrupting = {
   readonly table: TaskTable;
   readonly children: Children;
   readonly account: Account;
   readonly now: number;
-  readonly isTold?: boolean;
 };
+
+/** Of a command or another call, which keeps no entries. */
+const UNKNOWN = "What it has done until then is unknown; look at the present state before you go on.";
 
 /** Told with what it had come to and spent; its journal holds the rest. */
 const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
-  const { table, children, account, now, isTold = true } = interrupting;
+  const { table, children, account, now } = interrupting;
   const nothing = { turns: 0, usage: noUsage, usd: 0 };
   const left: LeftBehind =
     task.session === undefined
-      ? { ...nothing, text: "Nothing of it was begun." }
+      ? { ...nothing, text: task.state.kind === "queued" ? "Nothing of it was begun." : UNKNOWN }
       : await children
           .leftBy(task.session)
           .catch(() => ({ ...nothing, text: `Its session ${task.session} cannot be read.` }));
@@ -167,7 +168,7 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   const usd = task.spent ? 0 : left.usd;
   const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}`;
   const result = { summary: "interrupted", text, usage, usd, turns, toolUses: 0, ms: 0 };
-  table.step(task.id, { type: "ended", end: "interrupted", at: now, result }, { isTold });
+  table.step(task.id, { type: "ended", end: "interrupted", at: now, result });
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });
 };
 

@@ -3,7 +3,7 @@
  *  are the parent's at the time of the start, and every way to start another agent is closed.
  *  Elsewhere: bytes and runs (../fork), what an agent is (make-agent.ts). */
 
-import { type Client, childTtl, type Json, modelFacts, type Protocol, text } from "@prefork/wire";
+import { type Client, childTtl, directiveText, type Json, modelFacts, type Protocol, text } from "@prefork/wire";
 import { type Agent, type AgentSettings, type Guarding, toolEnvironment } from "../agent/index.ts";
 import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
@@ -34,6 +34,7 @@ import { beginLineage, Lineage, resumeLineage } from "../loop/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
 import { Inbox, type Questions, type TaskResult } from "../tasks/index.ts";
 import type { Registry } from "../tools/index.ts";
+import type { Extensions } from "./extensions.ts";
 import { type Making, makeAgent, PRODUCT } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
 
@@ -47,6 +48,7 @@ export type ChildrenOf = {
   readonly registry: Registry;
   readonly settings: AgentSettings;
   readonly questions: Questions | undefined;
+  readonly extensions: Extensions;
 };
 
 const CLOSED = "Not available in a fork: do this part of the work yourself, and report when it is done.";
@@ -153,7 +155,7 @@ export class Children {
   }
 
   async #child(start: AgentStart, made: Made): Promise<Child & { readonly agent: Agent }> {
-    const { options, client, registry, settings } = this.#of;
+    const { options, client, registry, settings, extensions } = this.#of;
     const { plan, told, account } = start;
     const { journal, line, replayed, inherited, state, filter } = made;
     const parent = this.#of.parent();
@@ -163,16 +165,18 @@ export class Children {
     const edits = new Edits();
     const earlier = replayed ? editedIn(await this.#entriesOf(journal.id)) : [];
     const { model } = line.state.head;
+    const isFork = plan.agentType === "fork" && plan.directive !== "";
     const making: Making = {
-      ...{ options, registry, client, journal, line, account },
+      ...{ options, registry, client, journal, line, account, extensions },
       settings: {
         ...settings,
         name: plan.agentId ?? plan.task,
         scope: plan.label,
         ttl: childTtl(modelFacts(model)),
+        ...(isFork ? { directive: directiveText(plan.directive, plan.protocol) } : {}),
       },
       rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
-      delegation: NOBODY_ELSE,
+      delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...toolEnvironment(options.environment), PREFORK_LINEAGE: `fork:${plan.task}` },
       notices: () => inbox.tail(),
       emit: (event) => {
@@ -180,7 +184,7 @@ export class Children {
         told.emit(event);
       },
       ...(ask ? { ask, remember: (rule) => this.#remember(rule) } : {}),
-      lastPrompt: plan.directive,
+      lastPrompt: isFork ? "" : plan.directive,
       ...(replayed ? { replayed } : {}),
       ...(inherited ? { inherited } : {}),
       ...(state ? { state } : {}),

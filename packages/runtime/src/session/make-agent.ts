@@ -21,6 +21,7 @@ import type { Journal, Replayed } from "../journal/index.ts";
 import type { Account, Lineage } from "../loop/index.ts";
 import type { Delegation } from "../ports.ts";
 import type { ReadState, Registry, ShellsOptions } from "../tools/index.ts";
+import type { Extensions } from "./extensions.ts";
 import type { FilledOptions } from "./options.ts";
 
 export const PRODUCT = "prefork";
@@ -46,6 +47,7 @@ export type Making = Pick<
   readonly rights: Rights;
   readonly account: Account;
   readonly delegation: Delegation;
+  readonly extensions: Extensions;
   readonly environment: Readonly<Record<string, string>>;
   /** What an earlier life of it has left. */
   readonly replayed?: Replayed;
@@ -56,7 +58,7 @@ export type Making = Pick<
 };
 
 export const makeAgent = async (making: Making): Promise<Agent> => {
-  const { options, registry, journal, line, settings, rights, replayed } = making;
+  const { options, registry, journal, line, settings, rights, replayed, extensions } = making;
   const { cwd, directories, home, clock, ids, window } = options;
   const state = making.state ?? replayed?.state ?? new Map();
   const roots = [cwd, ...directories];
@@ -89,7 +91,13 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     ...(beside ? { beside } : {}),
     ...(tasks ? { tasks } : {}),
     facts: modelFacts(line.state.head.model),
-    watch: new SurroundingsWatch({ cwd, home, clock, sections: [] }, state),
+    watch: new SurroundingsWatch(
+      {
+        ...{ cwd, home, clock, sections: extensions.sections },
+        ...(extensions.offered ? { offered: extensions.offered } : {}),
+      },
+      state,
+    ),
     openCalls: new OpenCalls(line, replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen),
   });
 };

@@ -4,50 +4,63 @@
  *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
 
 import { realpath } from "node:fs/promises";
-import { addUsage, type Head, InputError, type Json, type Message, modelFacts } from "@prefork/wire";
+import {
+  addUsage,
+  type Head,
+  InputError,
+  type Json,
+  type Message,
+  modelFacts,
+  type ToolResultBlock,
+  text,
+} from "@prefork/wire";
 import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import type { CacheSafeParams } from "../fork/index.ts";
-import { createJournal, type JournalWriter, openJournal, type Replayed } from "../journal/index.ts";
+import { type CacheSafeParams, planOf } from "../fork/index.ts";
+import { createJournal, type JournalWriter, type OpenCall, openJournal, type Replayed } from "../journal/index.ts";
 import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
-import { Questions, stateWords, tasksIn } from "../tasks/index.ts";
+import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
+import { type Extensions, openExtensions } from "./extensions.ts";
 import { makeAgent, PRODUCT } from "./make-agent.ts";
 import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
   const options = await located(withDefaults(given));
-  const registry = createRegistry(options.tools);
   const { cwd, model, engine, limits } = options;
   mustBePriced(model, limits);
-  const journal = await createJournal(storeOf(options), {
-    cwd,
-    model,
-    protocol: engine.protocol.name,
-    product: PRODUCT,
-  });
-  return closingOnFailure(journal, async () => {
-    const line = beginLineage(journal, engine.protocol, { head: headOf(options, registry) });
-    return compose({ options, registry, journal, line });
+  const extensions = await openExtensions(options);
+  return closingOnFailure(extensions, async () => {
+    const registry = createRegistry([...options.tools, ...extensions.freeze()]);
+    const journal = await createJournal(storeOf(options), {
+      ...{ cwd, model, product: PRODUCT },
+      protocol: engine.protocol.name,
+    });
+    return closingOnFailure(journal, async () => {
+      const line = beginLineage(journal, engine.protocol, { head: headOf(options, registry) });
+      return compose({ options, registry, journal, line, extensions });
+    });
   });
 };
 
 /** `id` in full; `findSession` knows shorter ones. */
 export const resumeSession = async (id: string, given: SessionOptions): Promise<Session> => {
   const options = await located(withDefaults(given));
-  const registry = createRegistry(options.tools);
   const { journal, replayed } = await openJournal(storeOf(options), id);
   return closingOnFailure(journal, async () => {
-    const line =
-      resumeLineage(journal, replayed) ??
-      beginLineage(journal, options.engine.protocol, { head: headOf(options, registry) });
-    if (given.model !== undefined && given.model !== line.state.head.model)
-      switchModel(line, given.model, replayed.messages);
-    return compose({ options, registry, journal, line, replayed });
+    const extensions = await openExtensions(options);
+    return closingOnFailure(extensions, async () => {
+      const resumed = resumeLineage(journal, replayed);
+      const registry = createRegistry([...options.tools, ...extensions.freeze(resumed?.state.head.tools)]);
+      const line = resumed ?? beginLineage(journal, options.engine.protocol, { head: headOf(options, registry) });
+      if (given.model !== undefined && given.model !== line.state.head.model)
+        switchModel(line, given.model, replayed.messages);
+      return compose({ options, registry, journal, line, replayed, extensions });
+    });
   });
 };
 
@@ -60,11 +73,13 @@ const located = async (options: FilledOptions): Promise<FilledOptions> => {
   }
 };
 
-const closingOnFailure = async (journal: JournalWriter, open: () => Promise<Session>): Promise<Session> => {
+type Closing = { readonly close: () => Promise<void> };
+
+const closingOnFailure = async (opened: Closing, open: () => Promise<Session>): Promise<Session> => {
   try {
     return await open();
   } catch (error) {
-    await journal.close();
+    await opened.close();
     throw error;
   }
 };
@@ -101,10 +116,11 @@ type Composing = {
   readonly registry: Registry;
   readonly journal: JournalWriter;
   readonly line: Lineage;
+  readonly extensions: Extensions;
   readonly replayed?: Replayed;
 };
 
-const compose = async ({ options, registry, journal, line, replayed }: Composing): Promise<Session> => {
+const compose = async ({ options, registry, journal, line, replayed, extensions }: Composing): Promise<Session> => {
   const { permissions, clock, limits, window } = options;
   const { policy, mode, ask, remember } = permissions;
   const hub = new EventHub();
@@ -125,16 +141,17 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
       covers: (rule, { tool, args }) => agent.guarding.covers(rule, { tool, args }),
     });
   const beside = composeBeside({
-    ...{ options, registry, journal, client, hub, settings, questions, line },
+    ...{ options, registry, journal, client, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
   const { host, inbox, table, slot, shells } = beside;
   const making = makeAgent({
-    ...{ options, registry, client, journal, line, settings },
+    ...{ options, registry, client, journal, line, settings, extensions },
     rights: { policy, mode, asks: ask ? "person" : "nobody" },
     environment: toolEnvironment(options.environment),
     delegation: {
+      ...extensions.delegation(host.agent),
       agent: host.agent,
       taskOutput: host.taskOutput,
       taskStop: host.taskStop,
@@ -153,7 +170,7 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
     lastPrompt: promptIn(replayed?.state),
     ...(questions ? { ask: (question, signal) => questions.ask(question, signal) } : {}),
     ...(remember ? { remember } : {}),
-    ...(replayed ? { replayed } : {}),
+    ...(replayed ? { replayed: answeredByTasks(replayed) } : {}),
   });
   const agent: Agent = await making.catch((error: unknown) => {
     client.close();
@@ -161,8 +178,32 @@ const compose = async ({ options, registry, journal, line, replayed }: Composing
   });
   if (replayed) slot.save(snapshotOf(agent, options), "main");
   await beside.takeOver(clock.now());
-  const before = eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) });
-  return new Session({ ...{ options, agent, journal, client, hub, before }, ...beside });
+  const before = [
+    ...eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) }),
+    ...extensions.follow((event) => hub.emit(event)),
+  ];
+  return new Session({ ...{ options, agent, journal, client, hub, before, extensions }, ...beside });
+};
+
+/** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported
+ *  is the answer. */
+const answeredByTasks = (replayed: Replayed): Replayed => {
+  const { state, notices, openCalls } = replayed;
+  const isUntold = ({ id }: Task): boolean => !notices.some(({ source }) => source === id);
+  const answered = openCalls.map((open): OpenCall => {
+    const task = tasksIn(state).findLast(({ plan }) => planOf(plan)?.call === open.call.id);
+    if (open.status !== "started" || task?.state.kind !== "ended" || !task.result || !isUntold(task)) return open;
+    const isError = task.state.end !== "reported";
+    const content = [text(task.result.text)];
+    const result: ToolResultBlock = {
+      type: "tool_result",
+      toolUseId: open.call.id,
+      content,
+      ...(isError ? { isError } : {}),
+    };
+    return { call: open.call, status: "ended", result, ms: task.result.ms };
+  });
+  return { ...replayed, openCalls: answered };
 };
 
 /** By the main line and by every task that it has started. */
@@ -182,7 +223,12 @@ const promptIn = (state: ReadonlyMap<string, Json> | undefined): string => {
   return typeof prompt === "string" ? prompt : "";
 };
 
-const eventsBefore = ({ options, journal, line, replayed }: Omit<Composing, "registry">): readonly EventBody[] => {
+const eventsBefore = ({
+  options,
+  journal,
+  line,
+  replayed,
+}: Omit<Composing, "registry" | "extensions">): readonly EventBody[] => {
   const { epoch, head, prefix } = line.state;
   return [
     {

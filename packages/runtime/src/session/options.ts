@@ -9,6 +9,8 @@ import { InputError, type KeySettings, type Ttl } from "@prefork/wire";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { SpendLimits, TurnLimits } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
+import type { ServerEntry, ServersOptions } from "../servers/index.ts";
+import type { Skill } from "../skills/index.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
 import { stateFolder } from "../trust/index.ts";
 import type { Engine } from "./engine.ts";
@@ -61,6 +63,11 @@ export type SessionOptions = {
   readonly forks?: "on" | "off";
   readonly forking?: ForkingOptions;
   readonly mostTasks?: number; // at once, further ones wait for a place; default: 50
+  /** Tool servers (MCP). Default: none; `readServers` finds those of the settings. */
+  readonly servers?: readonly ServerEntry[];
+  readonly serverTimes?: ServersOptions["times"];
+  /** Instructions that its model may ask for. Default: none; `readSkills` finds those of the user and the project. */
+  readonly skills?: readonly Skill[];
 };
 
 type Filled =

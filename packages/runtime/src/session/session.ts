@@ -15,6 +15,7 @@ import type { Task } from "../tasks/index.ts";
 import type { Beside } from "./beside.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./exchange.ts";
+import type { Extensions } from "./extensions.ts";
 import type { FilledOptions, SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
@@ -24,6 +25,7 @@ export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "ke
   readonly journal: JournalWriter;
   readonly client: Client;
   readonly hub: EventHub;
+  readonly extensions: Extensions;
   /** What happened before anybody could listen. */
   readonly before: readonly EventBody[];
 };
@@ -157,7 +159,7 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { agent, client, hub, runs, journal } = this.#parts;
+    const { agent, client, hub, runs, journal, extensions } = this.#parts;
     this.#closing.abort();
     await this.#running;
     await runs.close();
@@ -165,6 +167,7 @@ export class Session implements AsyncDisposable {
       await agent[Symbol.asyncDispose]();
     } finally {
       client.close();
+      await extensions.close();
       hub.close();
       await journal.close();
     }
@@ -248,7 +251,7 @@ export class Session implements AsyncDisposable {
 
   /** With nobody to say more, an exchange goes on until all that it started has reported. */
   async #withTasks(first: ExchangeResult, run: Run, signal: AbortSignal): Promise<ExchangeResult> {
-    const { agent } = this.#parts;
+    const { agent, runs } = this.#parts;
     let result = first;
     while (result.end === "done" && (await this.#mustGoOn(signal))) {
       agent.enterNotices();
@@ -262,7 +265,13 @@ export class Session implements AsyncDisposable {
       const said = next.text === "" ? result.text : next.text;
       result = { ...next, reason, text: said, turns: result.turns + next.turns };
     }
-    return result;
+    if (!signal.aborted) return result;
+    // Nothing goes on behind the back of whoever interrupted; what a program started beside it is not concerned.
+    await runs.ended(
+      runs.ids.filter((id) => runs.find(id)?.signal.aborted),
+      "all",
+    );
+    return result.end === "done" ? { ...result, end: "aborted", reason: "interrupted" } : result;
   }
 
   /** Waits until the model has to hear of something, with its cache entry held meanwhile. */

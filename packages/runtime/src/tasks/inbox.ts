@@ -43,11 +43,11 @@ export class Inbox {
     };
   }
 
-  /** What this task had to tell was seen in another way, so nobody announces it again. */
-  seen(task: string): void {
+  /** What this task had to tell was seen in another way, or is true no longer, so nobody announces it again. `also`: what
+   *  is true from the same moment on. */
+  seen(task: string, also: readonly PlainEntry[] = []): void {
     const notices = this.#notices.filter((notice) => notice.task === task);
-    if (notices.length === 0) return;
-    this.#journal.appendAll(delivering(notices).map((entry) => ({ entry })));
+    this.#journal.appendAll([...also, ...delivering(notices)].map((entry) => ({ entry })));
     this.#remove(notices);
   }
 

@@ -59,6 +59,8 @@ export class TaskTable {
     const { journal, inbox, newNoticeId } = this.#options;
     const notification = step.type === "ended" && isTold ? notificationOf(newNoticeId(), task) : undefined;
     if (notification) inbox.add({ id: notification.id, task: id, text: notificationText(notification) }, [kept(task)]);
+    else if (step.type === "woken")
+      inbox.seen(id, [kept(task)]); // what was not told of its former end is true no longer
     else journal.appendAll([{ entry: kept(task) }]);
     this.#tasks.set(id, task);
     return true;

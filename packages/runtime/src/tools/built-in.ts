@@ -11,6 +11,7 @@ import { grepTool } from "./grep.ts";
 import { mcpCallTool } from "./mcp-call.ts";
 import { readTool } from "./read.ts";
 import { sendMessageTool } from "./send-message.ts";
+import { skillTool } from "./skill.ts";
 import { taskOutputTool } from "./task-output.ts";
 import { taskStopTool } from "./task-stop.ts";
 import { todoWriteTool } from "./todo-write.ts";
@@ -30,4 +31,5 @@ export const builtInTools: readonly Tool[] = [
   taskStopTool,
   sendMessageTool,
   mcpCallTool,
+  skillTool,
 ];

@@ -6,8 +6,8 @@ import type { JsonObject } from "@prefork/wire";
 import type { Delegated, DelegatedCall } from "../ports.ts";
 import { failed, type ToolContext, type ToolOutput } from "./tool.ts";
 
-export const outputOf = ({ text, isError = false }: Delegated): ToolOutput =>
-  isError ? failed(text) : { content: text };
+export const outputOf = ({ text, content, isError = false }: Delegated): ToolOutput =>
+  isError ? { content: content ?? text, fault: "failed" } : { content: content ?? text };
 
 type Passing = {
   readonly call: DelegatedCall | undefined;

@@ -70,7 +70,8 @@ const notAnObject = ({ kind, reason }: { readonly kind: "doubtful" | "malformed"
 
 // --- JSON Schema -------------------------------------------------------------------------------------------------------
 
-const schemaOf = ({ name, input }: Tool): JsonObject => {
+const schemaOf = ({ name, input, schema: given }: Tool): JsonObject => {
+  if (given) return given;
   const schema = tidy(z.toJSONSchema(input, { io: "input" }) as Json);
   if (!isObject(schema) || schema.type !== "object")
     throw new InputError(`the input of ${name} must be an object, as z.object makes it`);

@@ -3,7 +3,7 @@
  *  throws only for a defect or an abort. What it learned about the session (files read, todos) it gives back as data.
  *  Elsewhere: may it run (../guard), when and beside what (../loop), all tools of a session (registry.ts). */
 
-import type { ImageBlock, TextBlock } from "@prefork/wire";
+import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";
 import type * as z from "zod";
 import type { CallFault, Todo } from "../events.ts";
 import type { Plan } from "../guard/index.ts";
@@ -57,6 +57,8 @@ export type Tool<Input extends z.ZodType = z.ZodType> = {
   readonly name: string;
   readonly description: string;
   readonly input: Input;
+  /** What the model is told of the input where somebody else wrote it and checks it. Default: what `input` says. */
+  readonly schema?: JsonObject;
   /** Changes nothing: may run beside others, and again after a crash. Bash asks the guard's verdict instead. */
   readonly readOnly: boolean;
   /** What to say of arguments that it does not have but is often given, by their names. */

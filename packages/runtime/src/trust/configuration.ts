@@ -22,6 +22,7 @@ const SETTINGS = ["settings.json", "settings.local.json", "agents", "skills", "h
 const EXECUTABLE: readonly string[] = [
   ...SETTINGS.map((name) => `.prefork/${name}`),
   ...SETTINGS.map((name) => `.claude/${name}`),
+  ".agents/skills",
   ".mcp.json",
   ".envrc",
   ".git/config",

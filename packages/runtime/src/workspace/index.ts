@@ -15,4 +15,4 @@ export {
   type SandboxProbe,
 } from "./sandbox.ts";
 export { type SandboxMounts, sandboxArgv } from "./sandbox-argv.ts";
-export { type LoadedSettings, loadSettings, type SettingsPlaces } from "./settings-files.ts";
+export { type LoadedSettings, loadSettings, type ServersInFile, type SettingsPlaces } from "./settings-files.ts";

@@ -15,6 +15,7 @@ import {
   parseSettings,
   type SettingsProblem,
   settingsOfFlags,
+  type WrittenServers,
 } from "../guard/index.ts";
 
 export type SettingsPlaces = {
@@ -26,8 +27,11 @@ export type SettingsPlaces = {
 };
 
 export type LoadedSettings =
-  | { readonly kind: "policy"; readonly policy: Policy }
+  | { readonly kind: "policy"; readonly policy: Policy; readonly servers: readonly ServersInFile[] }
   | { readonly kind: "broken"; readonly problems: readonly SettingsProblem[] };
+
+/** Tool servers that a file of settings names. */
+export type ServersInFile = { readonly path: string; readonly servers: WrittenServers };
 
 type SettingsFile = { readonly layer: Layer; readonly base: string; readonly path: string };
 
@@ -61,6 +65,7 @@ const textOf = async ({ layer, base, path }: SettingsFile): Promise<string | und
 export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettings> => {
   const { home, project, flags = {} } = places;
   const layers: LayerSettings[] = [];
+  const servers: ServersInFile[] = [];
   const problems: SettingsProblem[] = [];
   const note = (name: string, message: string): void => {
     problems.push({ name, line: 1, column: 1, path: "", message });
@@ -78,11 +83,13 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     }
     if (text === undefined) continue;
     const parsed = parseSettings(text, { name: path, layer, base, home });
-    if (parsed.kind === "settings") layers.push(parsed.settings);
-    else problems.push(...parsed.problems);
+    if (parsed.kind === "settings") {
+      layers.push(parsed.settings);
+      if (parsed.settings.servers) servers.push({ path, servers: parsed.settings.servers });
+    } else problems.push(...parsed.problems);
   }
   const line = settingsOfFlags(flags, { base: project, home });
   if (typeof line === "string") note("the command line", line);
   else layers.push(line);
-  return problems.length > 0 ? { kind: "broken", problems } : { kind: "policy", policy: mergeLayers(layers) };
+  return problems.length > 0 ? { kind: "broken", problems } : { kind: "policy", policy: mergeLayers(layers), servers };
 };

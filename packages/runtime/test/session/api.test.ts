@@ -72,9 +72,9 @@ test("a defect is thrown to whoever waits for the result and to whoever reads, a
       const client = options.engine.connect(told);
       return {
         ...client,
-        stream: (prepared, signal) => {
+        send: (prepared, signal, told) => {
           if (fails.now) throw defect;
-          return client.stream(prepared, signal);
+          return client.send(prepared, signal, told);
         },
       };
     },

@@ -43,9 +43,9 @@ const hearing = (before: Progress, words: string): Progress => {
   return summed ? { task: Number(summed[1]), answers: Number(summed[2]) } : before;
 };
 
-/** Is this the question for a summary? It is the only one that speaks of such a tag. */
+/** Is this the question for a summary? It is the only one that speaks of such a pair of tags. */
 export const asksForSummary = (body: JsonObject): boolean =>
-  messagesOf(body).at(-1)?.texts.at(-1)?.includes("<summary>") === true;
+  messagesOf(body).at(-1)?.texts.at(-1)?.includes("<summary> and </summary>") === true;
 
 export const doneWith = (task: number): string => `Task ${task} is done.`;
 

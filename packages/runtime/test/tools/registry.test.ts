@@ -161,6 +161,7 @@ const FULL: Readonly<Record<string, readonly JsonObject[]>> = {
   TaskStop: [{ task_id: "a" }],
   SendMessage: [{ to: "a", message: "b" }],
   McpCall: [{ server: "a", tool: "b", args: { deep: { er: [1] } } }],
+  Skill: [{ name: "a", args: "b" }],
 };
 
 test("guard and registry take the same arguments of every built-in tool", () => {

@@ -1,0 +1,84 @@
+/** `prefork mcp add` and `remove`: a tool server written into a file, and taken out again.
+ *  Invariant: what would not be used is refused before anything is written; the user's file stays for their eyes only.
+ *  Elsewhere: the text of the file (@prefork/runtime), the other commands (mcp.ts). */
+
+import { mkdir, readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { editServers, MCP_FILE, openRoot, readEntry, toolEnvironment, type WrittenServer } from "@prefork/runtime";
+import { type Io, UsageError } from "../io.ts";
+
+export type ScopeFlags = { readonly scope: "user" | "project" };
+
+export type AddFlags = ScopeFlags & {
+  readonly url?: string;
+  readonly env?: readonly string[];
+  readonly header?: readonly string[];
+};
+
+type Given<Flags> = { readonly flags: Flags; readonly io: Io };
+
+export const addServer = async (
+  name: string,
+  words: readonly string[],
+  { flags, io }: Given<AddFlags>,
+): Promise<void> => {
+  const entry = entryOf(words, flags);
+  const read = readEntry(name, entry, { environment: toolEnvironment(io.env) });
+  // A variable may be set later; everything else will not mend itself.
+  const isUnset = !read.ok && read.reason.includes("is not set");
+  if (!read.ok && !isUnset) throw new UsageError(`server ${name}: ${read.reason}`);
+  const file = await edit(name, entry, { flags, io });
+  if (isUnset) io.err(`prefork: ${name} cannot start yet: ${read.reason}\n`);
+  io.out(`Server ${name} is in ${file}.\n`);
+  if (flags.scope === "project") io.out("It is used once the folder is trusted as it is now: prefork trust\n");
+};
+
+export const removeServer = async (name: string, { flags, io }: Given<ScopeFlags>): Promise<void> => {
+  const file = await edit(name, undefined, { flags, io });
+  io.out(`Server ${name} is no longer in ${file}.\n`);
+};
+
+const entryOf = ([command, ...args]: readonly string[], { url, env = [], header = [] }: AddFlags): WrittenServer => {
+  if (command === undefined && url === undefined)
+    throw new UsageError("name a program after --, or an address with --url");
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(command === undefined ? {} : { command, ...(args.length === 0 ? {} : { args }) }),
+    ...(env.length === 0 ? {} : { env: Object.fromEntries(env.map(variableOf)) }),
+    ...(header.length === 0 ? {} : { headers: Object.fromEntries(header.map(headerOf)) }),
+  };
+};
+
+/** By its name alone, so that no secret stands in a command line or a file. */
+const variableOf = (text: string): readonly [string, string] => {
+  const [, name = "", value] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (name === "") throw new UsageError("--env takes NAME or NAME=value");
+  return [name, value ?? `\${${name}}`];
+};
+
+const headerOf = (text: string): readonly [string, string] => {
+  const [, name = "", value = ""] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/.exec(text) ?? [];
+  if (name === "") throw new UsageError("--header takes 'Name: value'");
+  return [name, value];
+};
+
+const edit = async (
+  name: string,
+  entry: WrittenServer | undefined,
+  { flags, io }: Given<ScopeFlags>,
+): Promise<string> => {
+  const isOwn = flags.scope === "user";
+  const file = isOwn ? join(io.env.HOME || homedir(), ".prefork", "settings.json") : resolve(MCP_FILE);
+  const before = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw new UsageError(`${file} cannot be read: ${error.code}`);
+  });
+  const edited = editServers(before, name, entry);
+  if (!edited.ok) throw new UsageError(`${file}: ${edited.reason}`);
+  if (isOwn) await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await using root = await openRoot(dirname(file), { protect: false, private: isOwn });
+  const written = await root.write(join(root.path, isOwn ? "settings.json" : MCP_FILE), edited.text);
+  if (!written.ok) throw new UsageError(`${file} cannot be written: ${written.reason}`);
+  return file;
+};

@@ -1,0 +1,170 @@
+/** A server at an address: each message is a POST, answers come as JSON or as events, and the server's own words on a
+ *  stream that is held open where it offers one.
+ *  Invariant: nothing is sent but to the configured address (a redirect is an error), headers of the user's go nowhere
+ *  else and into no text; what comes back is bounded; closing ends every request.
+ *  Elsewhere: what the messages say (message.ts), connecting again (server.ts). Signing in (OAuth) is not supported. */
+
+import { setTimeout as after } from "node:timers/promises";
+import type { JsonObject } from "@prefork/wire";
+import { createParser } from "eventsource-parser";
+import { type HttpServer, hiding } from "./entry.ts";
+import { readMessage } from "./message.ts";
+import { type OpenWire, ServerFault, type Wire, type WireTold, wordsOf } from "./peer.ts";
+
+const MOST_BYTES = 16 * 1024 * 1024;
+const MOST_REASON = 300;
+const GOODBYE_MS = 1_000;
+/** Between two attempts to hear the server's own words. */
+const LISTEN_AGAIN_MS = 2_000;
+
+export const openHttp =
+  (entry: HttpServer): OpenWire =>
+  async (told) =>
+    new HttpWire(entry, told);
+
+class HttpWire implements Wire {
+  readonly #entry: HttpServer;
+  readonly #told: WireTold;
+  readonly #hide: (text: string) => string;
+  readonly #closing = new AbortController();
+  #session: string | undefined;
+  #version: string | undefined;
+
+  constructor(entry: HttpServer, told: WireTold) {
+    this.#entry = entry;
+    this.#told = told;
+    this.#hide = hiding(entry);
+  }
+
+  /** From now on requests say which version they are; and the server may speak by itself. */
+  readonly agreed = (version: string): void => {
+    this.#version = version;
+    void this.#listen();
+  };
+
+  readonly send = async (message: JsonObject, signal?: AbortSignal): Promise<"sent" | "over"> => {
+    const response = await this.#fetch({
+      method: "POST",
+      body: JSON.stringify(message),
+      ...(signal ? { signal } : {}),
+    });
+    const session = response.headers.get("mcp-session-id");
+    if (message.method === "initialize" && session !== null) this.#session = session;
+    if (!response.ok) throw await this.#refusal(response);
+    if (response.status === 202) {
+      await response.body?.cancel();
+      return "sent";
+    }
+    await this.#read(response);
+    return "over";
+  };
+
+  readonly close = async (): Promise<void> => {
+    const session = this.#session;
+    this.#closing.abort();
+    if (session === undefined) return;
+    // So that the server need not keep what nobody comes back for; it may not care.
+    await fetch(this.#entry.url, {
+      method: "DELETE",
+      headers: this.#headers(),
+      redirect: "error",
+      signal: AbortSignal.timeout(GOODBYE_MS),
+    })
+      .then((response) => response.body?.cancel())
+      .catch(() => undefined);
+  };
+
+  #headers(): Record<string, string> {
+    return {
+      ...this.#entry.headers,
+      accept: "application/json, text/event-stream",
+      ...(this.#session === undefined ? {} : { "mcp-session-id": this.#session }),
+      ...(this.#version === undefined ? {} : { "mcp-protocol-version": this.#version }),
+    };
+  }
+
+  async #fetch({ signal, ...init }: RequestInit): Promise<Response> {
+    const signals = [this.#closing.signal, ...(signal ? [signal] : [])];
+    try {
+      return await fetch(this.#entry.url, {
+        ...init,
+        headers: { ...this.#headers(), ...(init.body === undefined ? {} : { "content-type": "application/json" }) },
+        redirect: "error",
+        signal: AbortSignal.any(signals),
+      });
+    } catch (error) {
+      const isOurs = signals.some(({ aborted }) => aborted);
+      throw new ServerFault(isOurs ? "aborted" : "lost", this.#hide(causeOf(error)));
+    }
+  }
+
+  async #refusal(response: Response): Promise<ServerFault> {
+    const { status } = response;
+    const body = this.#hide((await bounded(response, MOST_REASON).catch(() => "")).replace(/\s+/g, " ").trim());
+    if (status === 404 && this.#session !== undefined)
+      return new ServerFault("lost", "it has forgotten the session", { hasNotRun: true });
+    if (status === 401 || status === 403)
+      return new ServerFault(
+        "refused",
+        `it answered ${status}: put what it asks for into headers; OAuth is not supported`,
+      );
+    return new ServerFault("refused", `it answered ${status}${body === "" ? "" : `: ${body}`}`);
+  }
+
+  async #read(response: Response): Promise<void> {
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) return this.#readEvents(response);
+    const text = await bounded(response);
+    this.#told.received(readMessage(text));
+  }
+
+  async #readEvents(response: Response): Promise<void> {
+    const parser = createParser({
+      maxBufferSize: MOST_BYTES,
+      onEvent: ({ data }) => this.#told.received(readMessage(data)),
+      onError: (error) => {
+        if (error.type === "max-buffer-size-exceeded") throw error;
+      },
+    });
+    const decoder = new TextDecoder();
+    for await (const chunk of chunksOf(response)) parser.feed(decoder.decode(chunk, { stream: true }));
+  }
+
+  /** Where the server offers no such stream it says so once. */
+  async #listen(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        const response = await fetch(this.#entry.url, { headers: this.#headers(), redirect: "error", signal });
+        if (!response.ok) {
+          await response.body?.cancel();
+          return;
+        }
+        await this.#readEvents(response);
+      } catch {
+        // A stream may end at any time; whether the server is gone, the next request tells.
+      }
+      await after(LISTEN_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+}
+
+/** `fetch failed` says nothing; what failed stands behind it. */
+const causeOf = (error: unknown): string => {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause === undefined ? wordsOf(error) : wordsOf(cause);
+};
+
+const chunksOf = async function* (response: Response): AsyncGenerator<Uint8Array> {
+  if (response.body) for await (const chunk of response.body) yield chunk as Uint8Array;
+};
+
+const bounded = async (response: Response, most = MOST_BYTES): Promise<string> => {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of chunksOf(response)) {
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) throw new ServerFault("refused", `the answer has more than ${MOST_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8").slice(0, most);
+};

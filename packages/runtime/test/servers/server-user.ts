@@ -1,0 +1,7 @@
+/** A process with an open server, which says the numbers of its processes and waits to be killed. */
+
+import { opened, stdioEntry } from "./ground.ts";
+
+const open = await opened((folder) => [stdioEntry(folder, "one", [])]);
+process.stdout.write(`${(await open.call("one", "family")).text}\n`);
+setInterval(() => {}, 1_000);

@@ -1,0 +1,114 @@
+/** A folder, a simulator and a scripted model: what tests of tasks have in common.
+ *  Invariant: nothing of the user's own home or state is touched; whoever leaves finds everything closed. */
+
+import { mkdirSync } from "node:fs";
+import type { RetryEdge } from "@prefork/wire";
+import { type LedgerRow, type SimScript, type Simulator, startSimulator } from "@prefork/wire/simulator";
+import * as z from "zod";
+import {
+  anthropicEngine,
+  defineTool,
+  mergeLayers,
+  type Permissions,
+  type RuntimeEvent,
+  type Session,
+  type SessionOptions,
+  type Tool,
+} from "../../src/index.ts";
+import { type Scratch, scratch } from "../scratch.ts";
+import { type Seen, seenIn } from "./seen.ts";
+
+/** A request with what its model saw and what it was billed. */
+export type Asked = { readonly seen: Seen; readonly row: LedgerRow; readonly body: Buffer };
+
+export type Stage = AsyncDisposable & {
+  readonly folder: Scratch;
+  readonly simulator: Simulator;
+  readonly options: (more?: Partial<SessionOptions>) => SessionOptions;
+  /** Every request of the main agent, or of the fork with this directive. */
+  readonly asked: (directive?: string) => readonly Asked[];
+};
+
+/** Everything runs, and outside a sandbox: the commands of these tests are harmless. */
+export const unasked: Permissions = { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "bypass" };
+
+/** Waits a moment where a provider would be given seconds. */
+export const hastyEdge: RetryEdge = {
+  now: () => performance.now() * 1_000,
+  random: () => 0,
+  wait: async () => new Promise((resolve) => setImmediate(resolve)),
+};
+
+export const openStage = async (script: SimScript): Promise<Stage> => {
+  const folder = scratch();
+  for (const name of ["work", "home"]) mkdirSync(folder.at(name));
+  const simulator = await startSimulator({ script, keepBodies: true });
+  return {
+    folder,
+    simulator,
+    options: (more = {}) => ({
+      engine: anthropicEngine({
+        baseUrl: simulator.url,
+        credential: { kind: "api-key", value: "any" },
+        edge: hastyEdge,
+      }),
+      cwd: folder.at("work"),
+      home: folder.at("home"),
+      state: folder.at("state"),
+      environment: { PATH: "/usr/bin:/bin" },
+      permissions: unasked,
+      ...more,
+    }),
+    asked: (directive) =>
+      askedOf(simulator).filter(({ seen }) => (directive === undefined ? seen.isMain : seen.directive === directive)),
+    [Symbol.asyncDispose]: async () => {
+      await simulator.close();
+      folder[Symbol.dispose]();
+    },
+  };
+};
+
+/** All requests after the one with this number. */
+export const askedOf = (simulator: Simulator, since = 0): readonly Asked[] => {
+  const rows = new Map(simulator.ledger(since).map((row) => [row.sequence, row]));
+  return simulator.requests().flatMap(({ sequence, body }) => {
+    const row = rows.get(sequence);
+    return row ? [{ seen: seenIn({ body: JSON.parse(body.toString("utf8")) }), row, body }] : [];
+  });
+};
+
+/** A tool that changes something, so that somebody is asked, and leaves no more than its trace here. */
+export const recordTool = (recorded: string[]): Tool =>
+  defineTool({
+    name: "Record",
+    description: "Records a part.",
+    input: z.strictObject({ part: z.string() }),
+    readOnly: false,
+    run: async ({ part }) => {
+      recorded.push(part);
+      await Promise.resolve();
+      return { content: `recorded ${part}` };
+    },
+  });
+
+export type Gate = { readonly passed: Promise<void>; readonly open: () => void };
+
+/** Something that a test lets go on. */
+export const gate = (): Gate => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { passed: promise, open: resolve };
+};
+
+/** Reads what happens until it is so. */
+export const until = async (session: Session, isSo: (event: RuntimeEvent) => boolean): Promise<void> => {
+  for await (const event of session.events()) if (isSo(event)) return;
+};
+
+/** The ids that the note on started agents gives, by what each was called. */
+export const startedIn = ({ told }: Seen): ReadonlyMap<string, string> =>
+  new Map(
+    told
+      .filter((text) => text.startsWith('<note kind="tasks">'))
+      .flatMap((text) => [...text.matchAll(/^- (\S+): (.*) \(.*async_launched/gm)])
+      .map(([, id = "", label = ""]) => [label, id]),
+  );
