@@ -81,3 +81,18 @@ export const surroundings = (): Surroundings => ({
   cores: availableParallelism(),
   load: loadavg()[0] ?? 0,
 });
+
+/** Descriptors that a process needs besides those it is measured with. */
+const SPARE = 64;
+
+/** Fails before anything is measured where a process may not open so many files at once. */
+export const mustAllowOpenFiles = (count: number): void => {
+  const report = process.report.getReport() as {
+    readonly userLimits?: { readonly open_files?: { soft: number | string } };
+  };
+  const limit = Number(report.userLimits?.open_files?.soft ?? Number.POSITIVE_INFINITY); // NaN: unlimited
+  if (limit < count + SPARE)
+    throw new Error(
+      `this process may open ${limit} files, and the run needs ${count + SPARE}: raise it (ulimit -n ${2 * count}) and run again`,
+    );
+};

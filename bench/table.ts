@@ -2,7 +2,7 @@
  *  Invariant: a verdict comes from the unrounded figures, and what has no limit gets no verdict.
  *  Elsewhere: measuring (measure.ts), what is measured (wire/, guard/). */
 
-export type Unit = "µs" | "ms" | "KiB" | "MiB" | "streams" | "verdicts/s";
+export type Unit = "µs" | "ms" | "KiB" | "MiB" | "streams" | "forks" | "handles" | "verdicts/s";
 export type Amount = { readonly value: number; readonly unit: Unit };
 
 /** What DESIGN promises, of our own figure or of its ratio to the other one. */
@@ -32,7 +32,8 @@ export const judge = (finding: Finding): Judged => {
 /** Three digits that mean something, and no more. */
 export const figureText = (value: number): string => {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
-  return Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(Math.abs(value) >= 0.1 ? 2 : 3);
+  if (Math.abs(value) >= 10) return value.toFixed(1);
+  return Math.abs(value) >= 0.1 ? value.toFixed(2) : value.toFixed(Math.abs(value) >= 0.001 || value === 0 ? 3 : 5);
 };
 
 const amountText = ({ value, unit }: Amount): string => `${figureText(value)} ${unit}`;

@@ -35,7 +35,8 @@ const LINES = [
   "The cache is filled lazily, so the first read after a restart is slow; later reads stay in memory.\n",
 ] as const;
 
-const textOf = (tokens: number, seed: number): string => {
+/** The same seed gives the same text. */
+export const textOf = (tokens: number, seed: number): string => {
   const size = tokens * BYTES_PER_TOKEN;
   const lines: string[] = [];
   let state = (Math.imul(seed + 1, 2_654_435_761) ^ 0x5bd1e995) >>> 0;

@@ -15,8 +15,6 @@ const PROMISED_STREAMS = 1_000;
 const FEWER = 10;
 /** Enough to have all code loaded, too few to leave the process room that the streams would then fill unseen. */
 const WARM_UP = 2;
-/** Descriptors that a process needs besides its streams. */
-const SPARE = 64;
 
 type Holding = { readonly open: number; readonly resident: number; readonly held: number };
 type Kind = "resident" | "held";
@@ -93,17 +91,4 @@ const holdOpen = async (server: Server, name: ClientName, streams: number): Prom
   const { held: open } = await server.state();
   if (open !== streams) throw new Error(`${name}: the server held ${open} streams, not ${streams}`);
   return { open, resident, held };
-};
-
-/** Each stream is a descriptor in the client and another in the server. */
-export const checkDescriptors = ({ streams }: Extent): void => {
-  const report = process.report.getReport() as {
-    readonly userLimits?: { readonly open_files?: { soft: number | string } };
-  };
-  const limit = Number(report.userLimits?.open_files?.soft ?? Number.POSITIVE_INFINITY); // NaN: unlimited
-  if (limit < streams + SPARE) {
-    throw new Error(
-      `this process may open ${limit} files, and ${streams} streams need ${streams + SPARE}: raise it (ulimit -n ${2 * streams}) and run again`,
-    );
-  }
 };

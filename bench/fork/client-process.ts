@@ -1,0 +1,89 @@
+/** One client in a process of its own, so that neither its garbage nor its memory is in another one's figure.
+ *  Started with a client's name, the provider's URL, the parent's length, and a folder for what is kept; takes orders
+ *  until its owner leaves.
+ *  Elsewhere: the clients (clients/), who orders (families.ts, open-forks.ts). */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { cpuMicros, garbageCollector } from "../measure.ts";
+import type { ClientName, ForkClient, ReadyFamily } from "./clients/client.ts";
+
+export type ClientOrder =
+  | { readonly family: number }
+  /** Starts a family whose answers are held; the next order weighs the process. */
+  | { readonly open: number }
+  | { readonly weigh: true };
+
+export type Weight = { readonly resident: number; readonly held: number };
+
+export type ClientReport =
+  | { readonly type: "ready" }
+  /** CPU from the request that starts the family to its end. */
+  | { readonly type: "had"; readonly micros: number }
+  /** Before the family was started. */
+  | ({ readonly type: "opening" } & Weight)
+  | ({ readonly type: "weighed" } & Weight)
+  | { readonly type: "failed"; readonly message: string };
+
+const [name, baseUrl = "", tokens, folder = ""] = process.argv.slice(2);
+const collect = garbageCollector();
+const state: { family?: ReadyFamily; failed?: Error } = {};
+
+/** Only what a client needs is loaded: the rest would be in its memory. */
+const clientOf = async (wanted: ClientName): Promise<ForkClient> => {
+  switch (wanted) {
+    case "ours":
+      return (await import("./clients/ours.ts")).oursOf({ baseUrl, tokens: Number(tokens), folder });
+    case "our wire alone":
+      return (await import("./clients/wire.ts")).wireOf(baseUrl, folder);
+    case "raw two-chunk POST":
+      return (await import("./clients/raw.ts")).rawOf(baseUrl, folder);
+    case "copy and JSON.stringify":
+      return (await import("./clients/naive.ts")).naiveOf(baseUrl, folder);
+  }
+};
+
+const have = async (client: ForkClient, forks: number): Promise<ClientReport> => {
+  await using family = await client(forks);
+  await collect();
+  const before = cpuMicros();
+  await family.run();
+  return { type: "had", micros: cpuMicros() - before };
+};
+
+const weigh = async (): Promise<Weight> => {
+  // More than once, with time between them: what one collection finalises is freed by the next.
+  for (let time = 0; time < 3; time += 1) {
+    await sleep(150);
+    await collect();
+  }
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return { resident: rss, held: heapUsed + external };
+};
+
+const open = async (client: ForkClient, forks: number): Promise<ClientReport> => {
+  state.family = await client(forks);
+  const before = await weigh();
+  state.family.run().catch((error: Error) => {
+    state.failed = error;
+  });
+  return { type: "opening", ...before };
+};
+
+const weighed = async (): Promise<ClientReport> => {
+  const after = await weigh();
+  if (state.failed) throw state.failed;
+  return { type: "weighed", ...after };
+};
+
+const tell = (report: ClientReport): void => void process.send?.(report);
+const fail = (error: Error): void => tell({ type: "failed", message: error.message });
+
+process.on("disconnect", () => process.exit());
+clientOf(name as ClientName).then((client) => {
+  process.on("message", (order: ClientOrder) => {
+    const done =
+      "family" in order ? have(client, order.family) : "open" in order ? open(client, order.open) : weighed();
+    done.then(tell, fail);
+  });
+  tell({ type: "ready" });
+}, fail);

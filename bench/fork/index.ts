@@ -1,0 +1,30 @@
+/** The fork's promises in figures, through a whole session: CPU, time, memory, disk.
+ *  Elsewhere: how to read the table (../README.md), how figures are taken (../measure.ts). */
+
+import { type Extent, mustAllowOpenFiles } from "../measure.ts";
+import type { Finding } from "../table.ts";
+import { measureFamilies } from "./families.ts";
+import { measureHeadless } from "./headless.ts";
+import { measureDisk, measureOneByOne } from "./left-behind.ts";
+import { compareOpenForks, measureOpenForks } from "./open-forks.ts";
+
+/** A connection, a journal, and the folders they are kept in. */
+const FILES_PER_FORK = 6;
+
+/** `told` hears what is being measured, before it is. */
+export const measureFork = async (extent: Extent, told: (step: string) => void): Promise<readonly Finding[]> => {
+  mustAllowOpenFiles(extent.streams * FILES_PER_FORK);
+  told("what forks leave on the disk");
+  const disk = await measureDisk();
+  told(`${extent.streams} forks, one after another`);
+  const oneByOne = await measureOneByOne(extent);
+  told(`${extent.streams / 4} forks open at once, three clients one after the other`);
+  const beside = await compareOpenForks(extent);
+  told(`${extent.streams} forks open at once on the simulator`);
+  const open = await measureOpenForks(extent);
+  told("prefork -p with fifty forks");
+  const headless = await measureHeadless(extent);
+  told("families of 1 to 200 forks, four clients in turn");
+  const families = await measureFamilies(extent);
+  return [...families, ...open, ...beside, ...headless, ...disk, ...oneByOne];
+};
