@@ -254,8 +254,7 @@ export class ForkHost {
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
     const onAbort = (): void => resolve();
     signal.addEventListener("abort", onAbort, { once: true });
-    while (runs.told.length > 0 && !signal.aborted && !this.#mustHear())
-      await Promise.race([aborted, runs.ended(runs.told, "any")]);
+    while (runs.tells && !signal.aborted && !this.#mustHear()) await Promise.race([aborted, runs.nextEnd]);
     signal.removeEventListener("abort", onAbort);
     return inbox.notices.length > 0 && !signal.aborted;
   }
@@ -267,7 +266,7 @@ export class ForkHost {
       const task = table.find(id);
       if (!task || settings.wake === "each") return true;
       if (task.state.kind === "ended" && task.state.end !== "reported") return true;
-      return table.family(task.family).every(isEnded);
+      return table.isOver(task.family);
     });
   }
 

@@ -36,6 +36,7 @@ export class Runs {
   /** Work of other kinds that is waited for with them. */
   readonly #others = new Map<string, Promise<unknown>>();
   #taken = 0;
+  #next = Promise.withResolvers<void>();
   #above: AbortSignal | undefined;
 
   constructor(options: RunsOptions) {
@@ -56,11 +57,25 @@ export class Runs {
     return [...runs, ...this.#others.keys()];
   }
 
+  /** Is there any of these? */
+  get tells(): boolean {
+    if (this.#others.size > 0) return true;
+    for (const { notifies } of this.#all.values()) if (notifies) return true;
+    return false;
+  }
+  /** Resolves when the next of them ends, whichever it is. */
+  get nextEnd(): Promise<void> {
+    return this.#next.promise;
+  }
+
   /** Something else that ends as a task does. */
   accompany(id: string, work: Promise<unknown>): void {
     this.#others.set(
       id,
-      work.finally(() => this.#others.delete(id)),
+      work.finally(() => {
+        this.#others.delete(id);
+        this.#tellEnd();
+      }),
     );
   }
 
@@ -103,17 +118,24 @@ export class Runs {
     const next = this.#queue.filter(({ signal }) => !signal.aborted).slice(0, places);
     for (const running of next) this.#queue.splice(this.#queue.indexOf(running), 1);
     this.#taken += next.length;
-    const opened = await Promise.all(next.map((running) => this.#open(running)));
     const problems = new Map<string, string>();
-    // In the order they were asked for, however long each took to open: the first one leads.
-    next.forEach((running, at) => {
-      const child = opened[at];
-      if (typeof child === "string") {
-        problems.set(running.id, child);
-        this.#neverStarted(running, child);
-      } else if (child) void this.#work(running, child);
-    });
+    // The first one leads: it is on its way before anything is done for those that wait for its answer.
+    const [leader, ...followers] = next;
+    if (leader) await this.#begin(leader, { problems, before: Promise.resolve() });
+    let before = Promise.resolve();
+    for (const running of followers) before = this.#begin(running, { problems, before });
+    await before;
     return problems;
+  }
+
+  /** Opens it beside the others, and starts it after the one before it: they are sent in the order they were asked for. */
+  async #begin(running: Running, { problems, before }: Beginning): Promise<void> {
+    const child = await this.#open(running);
+    await before;
+    if (typeof child === "string") {
+      problems.set(running.id, child);
+      this.#neverStarted(running, child);
+    } else void this.#work(running, child);
   }
 
   /** Gives why it could not be opened, if so. */
@@ -222,7 +244,14 @@ export class Runs {
     this.#taken -= 1;
     emit({ type: "task_ended", taskId: plan.task, end, turns, usage, usd }, plan.agentId ?? plan.task);
     running.ended.resolve(outcome);
+    this.#tellEnd();
     void this.#fill();
+  }
+
+  #tellEnd(): void {
+    const { resolve } = this.#next;
+    this.#next = Promise.withResolvers<void>();
+    resolve();
   }
 }
 
@@ -248,6 +277,7 @@ const untilDone = async (running: Running, child: Child): Promise<ExchangeResult
   return result;
 };
 
+type Beginning = { readonly problems: Map<string, string>; readonly before: Promise<void> };
 type Worked = { readonly result: ExchangeResult; readonly ms: number };
 
 const NOTHING = { text: "", turns: 0, usage: noUsage, usd: 0 } as const;

@@ -104,7 +104,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
           ...{ clock, client, journal, ttl: settings.ttl },
           snapshot: () => slot.get(),
           account: () => parent().account,
-          isNeeded: () => runs.told.length > 0,
+          isNeeded: () => runs.tells,
           emit: (event) => hub.emit(event),
         });
   const takeOver = async (now: number): Promise<void> => {

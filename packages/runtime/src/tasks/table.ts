@@ -24,10 +24,12 @@ export type StepOptions = { readonly isTold?: boolean };
 export class TaskTable {
   readonly #options: TaskTableOptions;
   readonly #tasks = new Map<string, Task>();
+  /** How many of each family have not ended. */
+  readonly #open = new Map<string, number>();
 
   constructor(options: TaskTableOptions) {
     this.#options = options;
-    for (const task of tasksIn(options.state)) this.#tasks.set(task.id, task);
+    for (const task of tasksIn(options.state)) this.#set(task);
   }
 
   get all(): readonly Task[] {
@@ -41,14 +43,14 @@ export class TaskTable {
     return this.#tasks.get(id);
   }
 
-  /** All that were started with it. */
-  family(name: string): readonly Task[] {
-    return this.all.filter(({ family }) => family === name);
+  /** Have all that were started with it ended? Asked at every end of one of them. */
+  isOver(family: string): boolean {
+    return (this.#open.get(family) ?? 0) === 0;
   }
 
   add(task: Task): void {
     this.#options.journal.appendAll([{ entry: kept(task) }]);
-    this.#tasks.set(task.id, task);
+    this.#set(task);
   }
 
   /** False where this step cannot follow: then nothing has happened. */
@@ -62,8 +64,15 @@ export class TaskTable {
     else if (step.type === "woken")
       inbox.seen(id, [kept(task)]); // what was not told of its former end is true no longer
     else journal.appendAll([{ entry: kept(task) }]);
-    this.#tasks.set(id, task);
+    this.#set(task);
     return true;
+  }
+
+  #set(task: Task): void {
+    const before = this.#tasks.get(task.id);
+    const change = (isEnded(task) ? 0 : 1) - (before && !isEnded(before) ? 1 : 0);
+    this.#open.set(task.family, (this.#open.get(task.family) ?? 0) + change);
+    this.#tasks.set(task.id, task);
   }
 }
 
