@@ -70,6 +70,7 @@ export class Running {
   readonly #proposed = new Map<string, string>();
   readonly #timer: Timer | undefined;
   readonly #mail: string[] = [];
+  #leave: (() => void) | undefined;
   child: Child | undefined;
   notifies: boolean;
   toolUses = 0;
@@ -94,6 +95,19 @@ export class Running {
 
   get id(): string {
     return this.start.plan.task;
+  }
+
+  /** Until it has a place, an abort is all there is to hear of. A signal that is made of others is kept, with all that
+   *  listens to it, for as long as one of these may still abort: so nothing listens longer than it must. */
+  waitsWith(leave: () => void): void {
+    this.#leave = leave;
+    if (this.signal.aborted) queueMicrotask(leave); // whoever starts it looks for it first
+    else this.signal.addEventListener("abort", leave, { once: true });
+  }
+
+  hasPlace(): void {
+    if (this.#leave) this.signal.removeEventListener("abort", this.#leave);
+    this.#leave = undefined;
   }
 
   begin(child: Child): void {

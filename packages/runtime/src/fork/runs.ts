@@ -93,8 +93,7 @@ export class Runs {
       this.#all.set(running.id, running);
       this.#queue.push(running);
       // One that waits for a place when it is stopped has nothing to end but itself.
-      running.signal.addEventListener("abort", () => this.#leaveQueue(running), { once: true });
-      if (running.signal.aborted) queueMicrotask(() => this.#leaveQueue(running)); // whoever starts it looks for it first
+      running.waitsWith(() => this.#leaveQueue(running));
     }
     const problems = await this.#fill();
     return added.map(({ id }) => problems.get(id));
@@ -130,6 +129,7 @@ export class Runs {
 
   /** Opens it beside the others, and starts it after the one before it: they are sent in the order they were asked for. */
   async #begin(running: Running, { problems, before }: Beginning): Promise<void> {
+    running.hasPlace();
     const child = await this.#open(running);
     await before;
     if (typeof child === "string") {
