@@ -88,9 +88,9 @@ export class ToolWorld implements AsyncDisposable {
     return this.#todos;
   }
 
-  async context({ callId, plan, approved }: ApprovedCall, signal: AbortSignal): Promise<ToolContext> {
+  async context({ callId, plan, approved, startsPrograms }: ApprovedCall, signal: AbortSignal): Promise<ToolContext> {
     const { agent, cwd, environment, delegation, clock, emit } = this.#options;
-    const { cell, sandbox } = await this.#layersOf();
+    const layers = startsPrograms ? await this.#layersOf() : undefined;
     return {
       ...{
         callId,
@@ -105,8 +105,8 @@ export class ToolWorld implements AsyncDisposable {
         shells: this.shells,
       },
       ...(plan ? { plan } : {}),
-      ...(cell.kind === "on" ? { cell: cell.cell } : {}),
-      ...(sandbox.kind === "on" ? { sandbox: sandbox.sandbox } : {}),
+      ...(layers?.cell.kind === "on" ? { cell: layers.cell.cell } : {}),
+      ...(layers?.sandbox.kind === "on" ? { sandbox: layers.sandbox.sandbox } : {}),
       now: clock.now,
       todos: { get: () => this.#todos, set: (todos) => this.#setTodos(todos) },
       ...this.#keeping,
@@ -208,7 +208,7 @@ export class ToolWorld implements AsyncDisposable {
     this.#options.emit({ type: "todos_changed", todos });
   }
 
-  /** Tried when the first tool runs, once: a session that only talks pays nothing for them. */
+  /** Tried when the first tool runs that starts something, once: a session that only talks or reads pays nothing. */
   #layersOf(): Promise<Layers> {
     this.#layers ??= openLayers(this.#options);
     return this.#layers;

@@ -61,6 +61,7 @@ export type ApprovedCall = {
   readonly plan?: Plan;
   /** A person said yes to exactly this call. */
   readonly approved: boolean;
+  readonly startsPrograms: boolean;
 };
 
 export type Content = readonly (TextBlock | ImageBlock)[];
@@ -273,7 +274,9 @@ const outputOf = async (
   signal: AbortSignal,
 ): Promise<ToolOutput> => {
   try {
-    const context = await dispatch.contextOf({ callId: call.id, approved, ...(plan ? { plan } : {}) }, signal);
+    const { startsPrograms = true } = tool;
+    const approval = { callId: call.id, approved, startsPrograms, ...(plan ? { plan } : {}) };
+    const context = await dispatch.contextOf(approval, signal);
     const { graceMs = 5_000 } = dispatch;
     return await untilAborted(tool.run(input, context), { signal, graceMs, instead: HALF_DONE });
   } catch (error) {

@@ -35,6 +35,7 @@ export const agentTool = defineTool({
     "work side by side, each with a scope of its own. Each reports once; until then do not guess what it found.",
   input,
   readOnly: false,
+  startsPrograms: false,
   refuses,
   run: (args, context) => passOn({ call: context.delegation.agent, what: "Agents are" }, args, context),
 });
@@ -52,6 +53,7 @@ export const waitingAgentTool = defineTool({
     run_in_background: z.boolean().optional().describe("Do not wait for its report"),
   }),
   readOnly: false,
+  startsPrograms: false,
   refuses: others,
   run: (args, context) => passOn({ call: context.delegation.agent, what: "Agents are" }, args, context),
 });

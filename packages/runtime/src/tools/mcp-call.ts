@@ -19,5 +19,6 @@ export const mcpCallTool = defineTool({
     "in the conversation.",
   input,
   readOnly: false,
+  startsPrograms: false,
   run: (args, context) => passOn({ call: context.delegation.mcpCall, what: "Tool servers are" }, args, context),
 });

@@ -34,6 +34,7 @@ export const readTool = defineTool({
     "other binary files cannot be read. For a folder use Glob.",
   input,
   readOnly: true,
+  startsPrograms: false,
   run: async ({ file_path, offset = 1, limit = MOST_LINES }, context) => {
     const located = context.files.locate(file_path);
     if (!located.ok) return failed(`${file_path}: ${located.reason}.`);

@@ -61,6 +61,8 @@ export type Tool<Input extends z.ZodType = z.ZodType> = {
   readonly schema?: JsonObject;
   /** Changes nothing: may run beside others, and again after a crash. Bash asks the guard's verdict instead. */
   readonly readOnly: boolean;
+  /** False: it runs nothing, so nothing is tried out that programs would run in. Default: true. */
+  readonly startsPrograms?: boolean;
   /** What to say of arguments that it does not have but is often given, by their names. */
   readonly refuses?: Readonly<Record<string, string>>;
   /** A method, so that tools of different inputs fit into one list; only what `input` has checked is ever given. */
