@@ -115,7 +115,7 @@ export const lockHolder = async (folder: Folder, self: LockHolder): Promise<Lock
   return holder === undefined || holder === FREE || livenessOf(holder, self) === "dead" ? undefined : holder;
 };
 
-export type Lock = { readonly release: () => Promise<void> };
+export type Lock = { readonly holder: LockHolder; readonly release: () => Promise<void> };
 
 /** Each try that fails means that another process went on, so a few suffice; this many mean that something is wrong. */
 const TRIES = 1_000;
@@ -125,12 +125,18 @@ export const acquireLock = async (folder: Folder, session: string, self: LockHol
   try {
     for (let tried = 0; tried < TRIES; tried += 1) {
       const turn = await tryTurn(folder, session, self);
-      if (turn !== undefined) return { release: () => release(folder, turn) };
+      if (turn !== undefined) return { holder: self, release: () => release(folder, turn) };
     }
   } catch (error) {
     throw journalErrorOf(error, folder.path.toString());
   }
   throw new JournalError("locked", `session ${session}: others take and leave its lock all the time`);
+};
+
+/** In a folder that was just made: nobody has been there, so nothing is looked for. */
+export const firstLock = async (folder: Folder, session: string, self: LockHolder): Promise<Lock> => {
+  if (await make(folder, 1, spellHolder(self))) return { holder: self, release: () => release(folder, 1) };
+  throw new JournalError("locked", `session ${session} was taken by another process while it was made`);
 };
 
 const tryTurn = async (folder: Folder, session: string, self: LockHolder): Promise<number | undefined> => {

@@ -11,15 +11,14 @@ import type { Folder } from "../files/index.ts";
 import { Appender } from "./appender.ts";
 import type { OpenedEntry } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
-import { acquireLock, thisProcess } from "./lock.ts";
+import { acquireLock, firstLock, type LockHolder, thisProcess } from "./lock.ts";
 import {
   enterSession,
   isSessionId,
   JOURNAL_FILE,
+  MadeSessions,
   makeSessions,
-  OUTPUTS_FOLDER,
   openJournalFile,
-  openPrivate,
   openSessions,
   readAll,
 } from "./place.ts";
@@ -39,33 +38,53 @@ export type SessionStore = {
 export type NewSession = Omit<OpenedEntry, "kind" | "id">;
 
 export const createJournal = async (store: SessionStore, session: NewSession): Promise<JournalWriter> => {
+  const sessions = new MadeSessions(await makeSessions(store.state));
+  let journal: JournalWriter | undefined;
+  try {
+    journal = await createIn(sessions, store, { session, self: thisProcess(), ownsSessions: true });
+    await journal.flush();
+    return journal;
+  } catch (error) {
+    // The first failure is the one to tell.
+    if (journal) await rm(sessions.folder.at(journal.id), { recursive: true, force: true }).catch(() => undefined);
+    await (journal ?? sessions.folder).close().catch(() => undefined);
+    throw error;
+  }
+};
+
+type Creating = { readonly session: NewSession; readonly self: LockHolder; readonly ownsSessions: boolean };
+
+/** On the disk with its first flush. */
+const createIn = async (sessions: MadeSessions, store: SessionStore, creating: Creating): Promise<JournalWriter> => {
+  const { session, self, ownsSessions } = creating;
   const id = store.newId();
   if (!isSessionId(id)) throw new TypeError(`"${id}" cannot be the id of a session`);
-  await using sessions = await makeSessions(store.state);
-  const place = join(sessions.path.toString(), id);
-  await mkdir(sessions.at(id), { mode: 0o700 }).catch((error: unknown) => {
+  const { folder: all } = sessions;
+  const place = join(all.path.toString(), id);
+  await mkdir(all.at(id), { mode: 0o700 }).catch((error: unknown) => {
     if (isCode(error, "EEXIST")) throw new JournalError("exists", `there is a session ${id} already`);
     throw journalErrorOf(error, place);
   });
+  sessions.made();
+  const undo: (() => void | Promise<void>)[] = [() => rm(all.at(id), { recursive: true, force: true })];
   try {
-    const folder = await mustEnter(sessions, id);
+    const folder = await all.enter(id);
+    undo.unshift(() => folder.close());
+    await folder.handle.chmod(0o700); // what the umask took away
+    const lock = await firstLock(folder, id, self);
+    const fd = openJournalFile(folder, "create");
+    undo.unshift(() => closeSync(fd));
+    const appender = new Appender({ fd, path: join(place, JOURNAL_FILE), end: 0, unterminated: false });
     const tips = new Tips(session.parent?.hash);
-    const { journal } = await write(store, {
-      ...{ id, folder, use: "create", tips },
+    const journal = new JournalWriter({
+      ...{ id, folder, sessions, ownsSessions, lock, appender, tips, now: store.now, lastSeq: 0 },
+      isNew: true,
       isFork: session.parent !== undefined,
     });
-    try {
-      await folder.handle.chmod(0o700); // what the umask took away
-      journal.append({ kind: "opened", id, ...session });
-      await journal.flush();
-      await Promise.all([folder, sessions].map(({ handle }) => handle.sync())).catch(() => undefined); // not every file system can
-      return journal;
-    } catch (error) {
-      await journal.close().catch(() => undefined); // the first failure is the one to tell
-      throw error;
-    }
+    journal.append({ kind: "opened", id, ...session });
+    return journal;
   } catch (error) {
-    await rm(sessions.at(id), { recursive: true, force: true }).catch(() => undefined);
+    for (const step of undo) await Promise.resolve(step()).catch(() => undefined);
     throw journalErrorOf(error, place);
   }
 };
@@ -75,9 +94,13 @@ export type OpenedJournal = { readonly journal: JournalWriter; readonly replayed
 
 /** `id` in full; `findSession` knows shorter ones. */
 export const openJournal = async (store: SessionStore, id: string): Promise<OpenedJournal> => {
-  await using sessions = await mustHaveSessions(store, id);
-  const folder = await mustEnter(sessions, id);
-  return await write(store, { id, folder, use: "append", sessions });
+  const sessions = new MadeSessions(await mustHaveSessions(store, id));
+  try {
+    return await write(store, { id, folder: await mustEnter(sessions.folder, id), sessions });
+  } catch (error) {
+    await sessions.folder.close();
+    throw error;
+  }
 };
 
 export type SessionReading = { readonly reading: JournalReading; readonly replayed: Replayed };
@@ -113,7 +136,11 @@ export const forkJournal = async (
       `session ${parent.id} holds no entry with the prefix that the fork starts from`,
     );
   const pointer = { session: parent.id, seq, hash: prefix.hash };
-  const journal = await createJournal(store, { ...session, parent: pointer });
+  const journal = await createIn(parent.sessions, store, {
+    session: { ...session, parent: pointer },
+    self: parent.holder,
+    ownsSessions: false, // its parent outlives it
+  });
   try {
     parent.append({ kind: "fork", session: journal.id, after: seq });
     return journal;
@@ -139,36 +166,29 @@ export const mustEnter = async (sessions: Folder, id: string): Promise<Folder> =
   throw noSession(id);
 };
 
-type Writing = {
-  readonly id: string;
-  readonly folder: Folder;
-  readonly use: "create" | "append";
-  readonly sessions?: Folder;
-  /** Default: as the file says. */
-  readonly tips?: Tips;
-  readonly isFork?: boolean;
-};
+type Writing = { readonly id: string; readonly folder: Folder; readonly sessions: MadeSessions };
 
 /** Takes over `folder`: it is closed with the writer, or here on failure. */
 const write = async (store: SessionStore, writing: Writing): Promise<OpenedJournal> => {
-  const { id, folder, use, sessions } = writing;
+  const { id, folder, sessions } = writing;
   const undo: (() => void | Promise<void>)[] = [() => folder.close()];
   try {
     const lock = await acquireLock(folder, id, thisProcess());
     undo.unshift(lock.release);
-    const fd = openJournalFile(folder, use);
+    const fd = openJournalFile(folder, "append");
     undo.unshift(() => closeSync(fd));
     const reading = readEntries(readAll(fd), `session ${id}`);
-    const replayed = await replayWithParents(store, { reading, sessions, id });
-    if (use === "append") mustHaveBegun(replayed, id);
+    const replayed = await replayWithParents(store, { reading, sessions: sessions.folder, id });
+    mustHaveBegun(replayed, id);
     const path = folder.path.toString();
-    const outputs = await openPrivate(join(path, OUTPUTS_FOLDER));
-    undo.unshift(() => outputs.close());
     const { end, unterminated, lastSeq } = reading;
     const appender = new Appender({ fd, path: join(path, JOURNAL_FILE), end, unterminated });
-    const tips = writing.tips ?? tipsOf(reading, replayed);
-    const isFork = replayed.inherited !== undefined || writing.isFork === true;
-    const journal = new JournalWriter({ id, folder, outputs, lock, appender, now: store.now, lastSeq, tips, isFork });
+    const tips = tipsOf(reading, replayed);
+    const isFork = replayed.inherited !== undefined;
+    const journal = new JournalWriter({
+      ...{ id, folder, sessions, lock, appender, now: store.now, lastSeq, tips, isFork },
+      ...{ isNew: false, ownsSessions: true },
+    });
     return { journal, replayed };
   } catch (error) {
     for (const step of undo) await step();

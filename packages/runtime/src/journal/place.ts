@@ -41,6 +41,31 @@ export const openSessions = async (state: string): Promise<Folder | undefined> =
   return found.mode === undefined ? undefined : await makeSessions(state);
 };
 
+/** The folder of all sessions, held by one that is written: its forks are made here, without walking there again. */
+export class MadeSessions {
+  readonly folder: Folder;
+  #isSynced = true;
+  #syncing: Promise<void> | undefined;
+
+  constructor(folder: Folder) {
+    this.folder = folder;
+  }
+
+  /** A session was made in it. */
+  made(): void {
+    this.#isSynced = false;
+  }
+
+  /** Every session that was made so far is on the disk; many that were made together are synced together. */
+  async sync(): Promise<void> {
+    if (!this.#isSynced) {
+      this.#isSynced = true;
+      this.#syncing = this.folder.handle.sync().catch(() => undefined); // not every file system can
+    }
+    await this.#syncing;
+  }
+}
+
 /** The folder of one session, held open. Undefined where there is none. */
 export const enterSession = async (sessions: Folder, id: string): Promise<Folder | undefined> => {
   if (!isSessionId(id)) return undefined;

@@ -7,12 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
 import type { Draft } from "./growth.ts";
-import { openPrivate } from "./place.ts";
 import { type Journal, Tips } from "./writer.ts";
 
 export const unkeptJournal = async (id: string): Promise<Journal> => {
   const path = await mkdtemp(join(tmpdir(), "prefork-unkept-"));
-  const outputs = await openPrivate(path);
   const tips = new Tips();
   let seq = 0;
   let isClosed = false;
@@ -26,12 +24,11 @@ export const unkeptJournal = async (id: string): Promise<Journal> => {
   const close = async (): Promise<void> => {
     if (isClosed) return;
     isClosed = true;
-    await outputs.close();
     await rm(path, { recursive: true, force: true });
   };
   return {
     id,
-    outputs,
+    outputs: { path },
     seqOf: (hash) => tips.seqOf(hash),
     append: (_entry: PlainEntry | WireEntry, sent?: SentBytes) => {
       seq += 1;

@@ -3,17 +3,19 @@
  *  all. Where a write fails it throws, and nothing of it is in the journal.
  *  Elsewhere: making and opening one (open.ts), what makes a prefix grow (growth.ts), the file (appender.ts). */
 
-import type { Folder, Root } from "../files/index.ts";
+import { join } from "node:path";
+import type { Folder } from "../files/index.ts";
 import type { Appender } from "./appender.ts";
 import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
 import type { Draft } from "./growth.ts";
 import { encodeLine } from "./line.ts";
-import type { Lock } from "./lock.ts";
+import type { Lock, LockHolder } from "./lock.ts";
+import { type MadeSessions, OUTPUTS_FOLDER } from "./place.ts";
 
 export type WriterParts = {
   readonly id: string;
   readonly folder: Folder;
-  readonly outputs: Root;
+  readonly sessions: MadeSessions;
   readonly lock: Lock;
   readonly appender: Appender;
   readonly now: () => number;
@@ -21,6 +23,10 @@ export type WriterParts = {
   readonly tips: Tips;
   /** Does it go on from another session's? */
   readonly isFork: boolean;
+  /** Made just now: its folders are synced with its first flush. */
+  readonly isNew: boolean;
+  /** Closes `sessions` with it. */
+  readonly ownsSessions: boolean;
 };
 
 /** Which entry was the last while a prefix with this chain hash was the tip: where a fork of that prefix branches off. */
@@ -51,17 +57,18 @@ export type Journal = Pick<
 
 export class JournalWriter implements AsyncDisposable {
   readonly id: string;
-  /** The session's folder for what is too long for a message. */
-  readonly outputs: Root;
+  /** The session's folder for what is too long for a message; made when it is first needed. */
+  readonly outputs: { readonly path: string };
   readonly isFork: boolean;
   readonly #parts: WriterParts;
   #lastSeq: number;
   #isClosed = false;
+  #placed: Promise<unknown> | undefined;
 
   /** Use `createJournal` or `openJournal`. */
   constructor(parts: WriterParts) {
     this.id = parts.id;
-    this.outputs = parts.outputs;
+    this.outputs = { path: join(parts.folder.path.toString(), OUTPUTS_FOLDER) };
     this.isFork = parts.isFork;
     this.#parts = parts;
     this.#lastSeq = parts.lastSeq;
@@ -89,23 +96,34 @@ export class JournalWriter implements AsyncDisposable {
     return this.#write(drafts);
   }
 
-  /** Everything so far is on the disk. */
-  flush(): Promise<void> {
-    return this.#parts.appender.flush();
+  /** Who writes it: this process. */
+  get holder(): LockHolder {
+    return this.#parts.lock.holder;
+  }
+  /** Where it was made, and its forks are. */
+  get sessions(): MadeSessions {
+    return this.#parts.sessions;
+  }
+
+  /** Everything so far is on the disk, and can be found there. */
+  async flush(): Promise<void> {
+    const { appender, folder, sessions, isNew } = this.#parts;
+    if (isNew) this.#placed ??= Promise.all([folder.handle.sync().catch(() => undefined), sessions.sync()]);
+    await Promise.all([appender.flush(), this.#placed]);
   }
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const { appender, lock, folder, outputs } = this.#parts;
+    const { appender, lock, folder, sessions, ownsSessions } = this.#parts;
     try {
-      await appender.flush();
+      await this.flush();
     } finally {
       appender.close();
       try {
         await lock.release();
       } finally {
-        await Promise.all([folder.close(), outputs.close()]);
+        await Promise.all([folder.close(), ownsSessions ? sessions.folder.close() : undefined]);
       }
     }
   }

@@ -4,7 +4,7 @@
  *  Elsewhere: making that folder private (../files), what is shown instead (output-window.ts). */
 
 import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
 import { refusalOf } from "../files/index.ts";
 
@@ -30,7 +30,7 @@ const MOST_NAMESAKES = 1_000;
 /** Enough for every log, too little to fill a disk. */
 export const MOST_KEPT_BYTES = 64 * 1024 * 1024;
 
-/** `folder`: private, as `openPrivateFolder` made it. */
+/** `folder`: stands in a private one, and is made when it is first needed. */
 export const keepIn = (folder: string): Keeping => ({
   keep: async (name, content) => {
     const [path, handle] = await openNew(folder, name);
@@ -51,14 +51,26 @@ export const keepIn = (folder: string): Keeping => ({
   },
 });
 
+/** Most sessions, and nearly all forks, keep nothing. What it stands in is the session's own folder, private already. */
+const makeFolder = (folder: string): Promise<unknown> =>
+  mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+
 const openNew = async (folder: string, wanted: string): Promise<readonly [string, FileHandle]> => {
   const name = wanted.replace(/[^\w.-]+/g, "_").slice(0, 80);
-  for (let number = 1; ; number++) {
+  let isMade = false;
+  for (let number = 1; ; ) {
     const path = join(folder, number === 1 ? `${name}.txt` : `${name}-${number}.txt`);
     try {
       return [path, await open(path, CREATE, 0o600)];
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || number === MOST_NAMESAKES) throw error;
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT" && !isMade) {
+        isMade = true;
+        await makeFolder(folder);
+      } else if (code === "EEXIST" && number < MOST_NAMESAKES) number += 1;
+      else throw error;
     }
   }
 };
