@@ -39,6 +39,8 @@ export type ToolWorldOptions = {
   /** Of a child: what its parent has read and replaced; it goes on from copies. */
   readonly reads?: ReadState;
   readonly replacements?: ReplacementState;
+  /** Of a child: its parent's folders, which are lent to it. Default: its own. */
+  readonly files?: ToolFiles;
   /** Told of shells that go on behind a call. */
   readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
 };
@@ -71,8 +73,8 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   static async open(options: ToolWorldOptions): Promise<ToolWorld> {
-    const { roots, cwd, mayShow } = options;
-    return new ToolWorld(options, await openToolFiles({ roots, cwd, mayRead: mayShow }));
+    const { roots, cwd, mayShow, files } = options;
+    return new ToolWorld(options, files?.lend(mayShow) ?? (await openToolFiles({ roots, cwd, mayRead: mayShow })));
   }
 
   get files(): ToolFiles {

@@ -69,9 +69,11 @@ const NOBODY_ELSE: Delegation = {
 export class Children {
   readonly #of: ChildrenOf;
   readonly #guardings = new Set<Guarding>();
+  readonly #environment: Readonly<Record<string, string>>;
 
   constructor(of: ChildrenOf) {
     this.#of = of;
+    this.#environment = toolEnvironment(of.options.environment);
   }
 
   /** A child that goes on from its parent's bytes. */
@@ -177,7 +179,8 @@ export class Children {
       },
       rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
-      environment: { ...toolEnvironment(options.environment), PREFORK_LINEAGE: `fork:${plan.task}` },
+      environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${plan.task}` },
+      files: parent.world.files,
       notices: () => inbox.tail(),
       emit: (event) => {
         edits.noticed(event);

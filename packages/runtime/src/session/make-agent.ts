@@ -20,7 +20,7 @@ import type { GuardContext, Mode, Policy, ToolFilter } from "../guard/index.ts";
 import type { Journal, Replayed } from "../journal/index.ts";
 import type { Account, Lineage } from "../loop/index.ts";
 import type { Delegation } from "../ports.ts";
-import type { ReadState, Registry, ShellsOptions } from "../tools/index.ts";
+import type { ReadState, Registry, ShellsOptions, ToolFiles } from "../tools/index.ts";
 import type { Extensions } from "./extensions.ts";
 import type { FilledOptions } from "./options.ts";
 
@@ -54,6 +54,8 @@ export type Making = Pick<
   readonly state?: ReadonlyMap<string, Json>;
   /** Of a fork: what its parent knows, as copies. */
   readonly inherited?: { readonly reads: ReadState; readonly replacements: ReplacementState };
+  /** Of a child in its parent's folders: these. */
+  readonly files?: ToolFiles;
   readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
 };
 
@@ -73,6 +75,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
     agent: settings.name,
     ...making.inherited,
+    ...(making.files ? { files: making.files } : {}),
     ...(making.shellTold ? { shellTold: making.shellTold } : {}),
     sandbox: policy.sandbox,
     environment: making.environment,

@@ -39,12 +39,16 @@ export class ToolFiles implements AsyncDisposable {
   readonly ripgrep: string | null | undefined;
   readonly mayRead: (path: string) => boolean;
   readonly #roots: readonly Root[];
+  /** Closed by somebody else. */
+  readonly #isLent: boolean;
   /** The same folders for writes that a person approved by name. */
   #open: Promise<readonly Root[]> | undefined;
   readonly #said = new Set<string>();
 
   /** Use `openToolFiles`. */
-  constructor(roots: readonly Root[], { cwd, ripgrep, mayRead = () => true }: ToolFilesOptions) {
+  constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & { readonly isLent?: boolean }) {
+    const { cwd, ripgrep, mayRead = () => true, isLent = false } = how;
+    this.#isLent = isLent;
     this.cwd = cwd;
     this.ripgrep = ripgrep;
     this.mayRead = mayRead;
@@ -91,9 +95,16 @@ export class ToolFiles implements AsyncDisposable {
     return note;
   }
 
+  /** The same folders for a child, which may be shown other files; they stay with their owner, who outlives it. */
+  lend(mayRead: (path: string) => boolean): ToolFiles {
+    const { cwd, ripgrep } = this;
+    const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }) };
+    return new ToolFiles(this.#roots, how);
+  }
+
   async close(): Promise<void> {
     const open = await this.#open?.catch(() => []);
-    await Promise.all([...this.#roots, ...(open ?? [])].map((root) => root.close()));
+    await Promise.all([...(this.#isLent ? [] : this.#roots), ...(open ?? [])].map((root) => root.close()));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
