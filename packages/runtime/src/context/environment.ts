@@ -32,8 +32,15 @@ export const readEnvironment = async (question: EnvironmentQuestion): Promise<En
   return { cwd: git.cwd, platform, release, shell: "bash", date, git: await readGit(git) };
 };
 
+/** Without a zone the machine's own is read from the date itself: the calendars of all countries take 8 MB once one of
+ *  them is asked. */
 export const localDate = (ms: number, timeZone?: string): string => {
-  const zone = timeZone === undefined ? {} : { timeZone };
+  if (timeZone === undefined) {
+    const day = new Date(ms);
+    const two = (number: number): string => String(number).padStart(2, "0");
+    return `${String(day.getFullYear()).padStart(4, "0")}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+  }
+  const zone = { timeZone };
   const format = new Intl.DateTimeFormat("en-US", {
     ...{ calendar: "gregory", numberingSystem: "latn", ...zone },
     ...{ year: "numeric", month: "2-digit", day: "2-digit" },

@@ -45,4 +45,7 @@ export const tailOf = (text: string, most: number): string => {
 };
 
 /** 12,345 on every machine. */
-export const figure = (value: number): string => value.toLocaleString("en-US", { maximumFractionDigits: 1 });
+export const figure = (value: number): string => {
+  const [whole = "", fraction = "0"] = value.toFixed(1).split(".");
+  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (fraction === "0" ? "" : `.${fraction}`);
+};

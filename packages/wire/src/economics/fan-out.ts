@@ -145,5 +145,9 @@ export const checkFanOut = (fanOut: FanOut): void => {
 };
 
 /** 31390 → "31,390". */
-export const figure = (value: number): string =>
-  value.toLocaleString("en-US", { maximumFractionDigits: value < 1_000 ? 2 : 0 });
+export const figure = (value: number): string => {
+  const decimals = Math.abs(value) < 1_000 ? 2 : 0;
+  const [whole = "", fraction = ""] = value.toFixed(decimals).split(".");
+  const kept = fraction.replace(/0+$/, "");
+  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (kept === "" ? "" : `.${kept}`);
+};
