@@ -4,8 +4,12 @@
  *  Elsewhere: the commands (dist/main.js, compiled from src/main.ts). */
 
 import { existsSync, readFileSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
 
 const main = new URL("../dist/main.js", import.meta.url);
+
+/** Young objects get no more room than they begin with: loading alone would take 15 MB more, for good. */
+setFlagsFromString("--semi-space-growth-factor=1");
 
 const isNewEnough = () => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
