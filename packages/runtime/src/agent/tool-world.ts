@@ -55,7 +55,6 @@ export class ToolWorld implements AsyncDisposable {
   readonly #files: ToolFiles;
   readonly #keeping: Keeping;
   readonly #replacements: ReplacementState;
-  readonly #kept = new Map<string, unknown>();
   /** How many batches had a call with this id. */
   readonly #uses = new Map<string, number>();
   #todos: readonly Todo[];
@@ -69,7 +68,6 @@ export class ToolWorld implements AsyncDisposable {
     this.#keeping = keepIn(options.journal.outputs.path);
     this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...options.shellTold });
     this.#todos = todosIn(options.state);
-    for (const path of this.reads.paths()) this.#kept.set(path, this.reads.get(path));
   }
 
   static async open(options: ToolWorldOptions): Promise<ToolWorld> {
@@ -154,14 +152,10 @@ export class ToolWorld implements AsyncDisposable {
 
   /** What tools have learned since the last time, as entries. */
   learned(): readonly PlainEntry[] {
-    const entries: PlainEntry[] = [];
-    for (const path of this.reads.paths()) {
+    return this.reads.takeFresh().flatMap((path): readonly PlainEntry[] => {
       const seen = this.reads.get(path);
-      if (seen === undefined || this.#kept.get(path) === seen) continue;
-      this.#kept.set(path, seen);
-      entries.push({ kind: "state", slot: READ_SLOT + path, value: { path, ...seen } });
-    }
-    return entries;
+      return seen ? [{ kind: "state", slot: READ_SLOT + path, value: { path, ...seen } }] : [];
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

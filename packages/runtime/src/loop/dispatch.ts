@@ -127,6 +127,12 @@ const answerEach = async (
   { signal, known, answers, patience }: Answering,
 ): Promise<boolean> => {
   let stopped = false;
+  /** Answers from here on may still be under way: a call that ran alone was waited for, and all before it. */
+  let settled = 0;
+  const settle = async (): Promise<void> => {
+    await Promise.all(answers.slice(settled));
+    settled = answers.length;
+  };
   for (const call of calls) {
     const before = known.get(call.id);
     if (before) {
@@ -137,19 +143,19 @@ const answerEach = async (
       answers.push(refuse(call, dispatch, NOT_BEGUN));
       continue;
     }
-    const ready = await prepareCall(call, dispatch, { signal, settle: () => Promise.all(answers) });
+    const ready = await prepareCall(call, dispatch, { signal, settle });
     if ("refused" in ready) {
       stopped ||= ready.stop === true;
       answers.push(ready.refused);
     } else if (ready.readOnly) answers.push(runCall(ready, dispatch, { signal, patience }));
     else {
-      await Promise.all(answers);
+      await settle();
       const begun = dispatch.now();
       const answer = signal.aborted
         ? refuse(call, dispatch, NOT_BEGUN)
         : runCall(ready, dispatch, { signal, patience });
       answers.push(answer);
-      await answer;
+      await settle();
       if (patience) patience.leftMs = Math.max(LEAST_PATIENCE_MS, patience.leftMs - (dispatch.now() - begun));
     }
   }

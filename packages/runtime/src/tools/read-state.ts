@@ -34,6 +34,8 @@ type Seeing = {
 
 export class ReadState {
   #files: ReadonlyMap<string, SeenFile>;
+  /** Seen since somebody last asked what is new. */
+  readonly #fresh = new Set<string>();
 
   private constructor(files: ReadonlyMap<string, SeenFile>) {
     this.#files = files;
@@ -83,6 +85,13 @@ export class ReadState {
     return [...this.#files.keys()];
   }
 
+  /** What is new since the last time: to be kept. */
+  takeFresh(): readonly string[] {
+    const paths = [...this.#fresh];
+    this.#fresh.clear();
+    return paths;
+  }
+
   /** For a fork: both go on from here, each for itself. Costs nothing until one of them sees a file. */
   clone(): ReadState {
     return new ReadState(this.#files);
@@ -103,6 +112,7 @@ export class ReadState {
     const files = new Map(this.#files);
     files.delete(path);
     this.#files = files.set(path, seen);
+    this.#fresh.add(path);
   }
 }
 
