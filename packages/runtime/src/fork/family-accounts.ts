@@ -26,7 +26,7 @@ export class FamilyAccounts {
   of(family: string): Account {
     const known = this.#kept.get(family);
     if (known) return known;
-    const account = this.#open(this.#options.table.family(family).reduce(added, NOTHING));
+    const account = this.#open(this.#options.table.all.filter((task) => task.family === family).reduce(added, NOTHING));
     this.#kept.set(family, account);
     return account;
   }

@@ -101,7 +101,8 @@ export class Running {
    *  listens to it, for as long as one of these may still abort: so nothing listens longer than it must. */
   waitsWith(leave: () => void): void {
     this.#leave = leave;
-    if (this.signal.aborted) queueMicrotask(leave); // whoever starts it looks for it first
+    if (this.signal.aborted)
+      queueMicrotask(leave); // whoever starts it looks for it first
     else this.signal.addEventListener("abort", leave, { once: true });
   }
 
