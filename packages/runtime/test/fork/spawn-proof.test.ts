@@ -113,9 +113,9 @@ test("a fork that tries every way to delegate, before and after a compaction, is
   await using session = await ground.open(place);
   const { result, events } = await prompted(session, "go");
   assert.deepEqual(
-    { end: result.end, text: result.text, ends: endsOf(session) },
+    { end: result.end, told: result.text.split("\n").toSorted(), ends: endsOf(session) },
     {
-      ...{ end: "done", text: "ends: reported\nwaits: reported\ntries: reported" },
+      ...{ end: "done", told: ["ends: reported", "tries: reported", "waits: reported"] },
       ends: { ends: "reported", waits: "reported", tries: "reported" },
     },
   );
@@ -362,13 +362,15 @@ test("no more run at once than may: the others wait in their order, and one that
     for (const name of afterwards[event.taskId] ?? []) release.get(name)?.open();
   });
   assert.equal(result.end, "done");
+  // The first is sent before the second is opened.
+  assert.match(seen.shift() ?? "", /^task-1: running (queued|running) queued queued queued queued$/);
   assert.deepEqual(seen, [
-    "task-1: running running queued queued queued queued",
     "task-2: running running queued queued queued queued",
     "task-3: reported running running queued aborted queued",
     "task-4: reported reported running running aborted queued",
     "task-6: reported reported reported running aborted running",
   ]);
   assert.equal(states(), "reported reported reported reported aborted reported");
-  assert.deepEqual([most, open, asked], [2, 0, ["part 1", "part 2", "part 3", "part 4", "part 6"]]);
+  assert.ok(most <= 2, `${most} at once`);
+  assert.deepEqual([open, asked], [0, ["part 1", "part 2", "part 3", "part 4", "part 6"]]);
 });
