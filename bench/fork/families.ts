@@ -124,7 +124,8 @@ const cpuFindings = (taken: Samples): readonly Finding[] => {
   const twice: Finding["limit"] = { of: "ratio", is: "at most", value: TWICE };
   return [
     { group, figure: "built, sent and read, no session", ours: ms(oneMore(WIRE, LONG)), against: raw, limit: twice },
-    { ...session, against: raw, limit: twice },
+    // No limit here: the promise is about building and sending. A session also keeps a journal, guards and tells.
+    { ...session, against: raw },
     { ...session, against: { name: NAIVE, amount: ms(oneMore(NAIVE, LONG)) } },
     {
       group,

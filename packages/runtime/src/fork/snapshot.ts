@@ -15,7 +15,16 @@ export type CacheSafeParams = LineageState & {
 /** Equal for two snapshots exactly if one could read all that the other wrote. Markers and temperature are not in it: the
  *  former stand outside the prefix, the latter is sent with it and changes nothing in how it is rendered. */
 export const cacheKeyHash = ({ prefix, head, protocol }: Keyed): string =>
-  head.settings.temperature === undefined ? prefix.hash : untempered(prefix, { head, protocol }).hash;
+  head.settings.temperature === undefined ? prefix.hash : untemperedHash(prefix, { head, protocol });
+
+/** Siblings start from one prefix, so it is asked for once for all of them. */
+const untemperedHashes = new WeakMap<FrozenPrefix, string>();
+
+const untemperedHash = (prefix: FrozenPrefix, about: Omit<Keyed, "prefix">): string => {
+  const known = untemperedHashes.get(prefix) ?? untempered(prefix, about).hash;
+  untemperedHashes.set(prefix, known);
+  return known;
+};
 
 type Keyed = Pick<LineageState, "prefix" | "head" | "protocol">;
 
