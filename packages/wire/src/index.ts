@@ -134,6 +134,9 @@ export { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "./us
 export {
   type ChainRequest,
   diffRequests,
+  type RecordedBody,
+  readRequests,
+  readStated,
   readUsage,
   type SentFacts,
   type Xray,

@@ -16,6 +16,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
   ["mcp", async () => (await import("./mcp.ts")).mcpCommand],
   ["demo", async () => (await import("./demo.ts")).demoCommand],
   ["cost", async () => (await import("./cost.ts")).costCommand],
+  ["xray", async () => (await import("./xray.ts")).xrayCommand],
   ["sim", async () => (await import("./sim.ts")).simCommand],
   ["check-command", async () => (await import("./check-command.ts")).checkCommandCommand],
   ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],

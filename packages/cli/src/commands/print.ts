@@ -122,10 +122,10 @@ const promptsFor = async (
 type Around = Pick<SessionOptions, "engine" | "model" | "environment" | "forks">;
 
 const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
-  const { cwd, home, state, directories, policy, servers, stated, limits, appendSystemPrompt } = plan;
+  const { cwd, home, state, directories, policy, servers, skills, stated, limits, appendSystemPrompt } = plan;
   return {
     ...around,
-    ...{ cwd, home, state, directories, servers, limits },
+    ...{ cwd, home, state, directories, servers, skills, limits },
     permissions: { policy, stated },
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };

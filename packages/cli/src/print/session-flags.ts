@@ -11,9 +11,11 @@ import {
   type Mode,
   type Policy,
   readServers,
+  readSkills,
   type ServerEntry,
   type SessionLimits,
   type SettingsProblem,
+  type Skill,
   stateFolder,
   toolEnvironment,
   trustOf,
@@ -39,6 +41,7 @@ export type SessionPlan = {
   readonly directories: readonly string[];
   readonly policy: Policy;
   readonly servers: readonly ServerEntry[];
+  readonly skills: readonly Skill[];
   /** The command line says how calls are to be judged: only then may forks run with nobody to ask. */
   readonly stated: boolean;
   readonly limits: SessionLimits;
@@ -73,13 +76,15 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     ...{ project: cwd, trusted: trust.kind === "trusted", settings: loaded.servers },
     environment: toolEnvironment(env),
   });
+  const found = await readSkills({ home, project: cwd, trusted: trust.kind === "trusted" });
   return {
     ...{ cwd, home, state, directories },
     policy: loaded.policy,
     servers,
+    skills: found.skills,
     stated: [mode, flags.allow, flags.deny].some((given) => given !== undefined),
     limits: limitsOf(flags),
-    notices: [...(await trustNotice(trust)), ...notices],
+    notices: [...(await trustNotice(trust)), ...notices, ...found.notices],
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
 };

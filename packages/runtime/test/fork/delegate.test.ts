@@ -1,75 +1,27 @@
-/** Forks in the hands of a program: how one is asked for, what it may be told and allowed, how it ends, and what is left. */
+/** Forks in the hands of a program: how one ends, well or otherwise, and what a handle is good for. */
 
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { test } from "node:test";
-import { setImmediate as immediate } from "node:timers/promises";
-import { type Message, promptTokens, userText } from "@prefork/wire";
-import { callTools, type SimAnswer, say, type ToolCall } from "@prefork/wire/simulator";
-import * as z from "zod";
+import { promptTokens } from "@prefork/wire";
+import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
+import type { ForkHandle, ForkOptions, ForkOutcome } from "../../src/index.ts";
 import {
-  builtInTools,
-  defineTool,
-  type ForkHandle,
-  type ForkOptions,
-  type ForkOutcome,
-  only,
-  type RuntimeEvent,
-  type Session,
-} from "../../src/index.ts";
-import {
-  asksForSummary,
+  bash,
+  begun,
+  ended,
   endsOf,
   type FamilyGround,
-  familyScript,
   gate,
-  openFamily,
+  openListening,
   prompted,
   type Seen,
-  seenIn,
+  watched,
 } from "./family-ground.ts";
-
-type Ended = Extract<ForkOutcome, { readonly status: "ended" }>;
-
-const ended = async (handle: ForkHandle): Promise<Ended> => {
-  const outcome = await handle.result();
-  assert.ok(outcome.status === "ended");
-  return outcome;
-};
-
-const bash = (command: string): ToolCall => ({ name: "Bash", input: { command } });
-
-/** A parent that only listens; forks by their directive. */
-const ground = (
-  fork: (seen: Seen & { readonly directive: string }) => SimAnswer | Promise<SimAnswer>,
-  conventions = 0,
-) => openFamily(familyScript({ main: () => say("heard"), fork }), { conventions });
-
-const begun = async (place: FamilyGround, more: Parameters<FamilyGround["open"]>[0] = {}): Promise<Session> => {
-  const session = await place.open(more);
-  await prompted(session, "hello");
-  return session;
-};
-
-/** Everything that happens while `work` goes on. */
-const watched = async (session: Session, work: () => Promise<unknown>): Promise<readonly RuntimeEvent[]> => {
-  const seen: RuntimeEvent[] = [];
-  const reader = session.events();
-  const reading = (async () => {
-    for await (const event of reader) seen.push(event);
-  })();
-  await work();
-  await immediate(); // what was given last is read
-  reader[Symbol.dispose]();
-  await reading;
-  return seen;
-};
 
 // --- how it ends well --------------------------------------------------------------------------------------------------
 
 test("a fork ends with its answer: its text, its report, its turns, its calls, and what they took", async () => {
-  await using place = await ground(({ answers, results }) =>
+  await using place = await openListening(({ answers, results }) =>
     answers === 0
       ? callTools([bash("echo found it"), bash("echo more")], "I look.")
       : say(`Scope: the part\nResult: ${results[0]?.text.split("\n")[0]}\nKey files: a.ts`),
@@ -103,7 +55,7 @@ test("a fork ends with its answer: its text, its report, its turns, its calls, a
 
 test("in either mode the handle is there at once and the fork works; only what it is called differs", async () => {
   const released = gate();
-  await using place = await ground(async ({ directive }) => {
+  await using place = await openListening(async ({ directive }) => {
     await released.passed;
     return say(`Scope: ${directive}\nResult: done`);
   });
@@ -127,7 +79,7 @@ test("in either mode the handle is there at once and the fork works; only what i
 });
 
 test("a session that has said nothing yet can be forked; one with nobody to ask and no policy stated cannot", async () => {
-  await using place = await ground(({ directive }) => say(`Scope: ${directive}\nResult: done`));
+  await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await place.open();
   assert.equal((await ended(session.fork({ prompt: "one" }))).end, "reported");
   await using unstated = await place.open({ permissions: {}, state: place.folder.at("other") });
@@ -138,7 +90,7 @@ test("a session that has said nothing yet can be forked; one with nobody to ask 
 });
 
 test("forks of one call come in their order, and differ in their last block alone", async () => {
-  await using place = await ground(({ directive }) => say(`Scope: ${directive}\nResult: done`));
+  await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await begun(place);
   const handles = session.forkAll(["one", "two", "three"].map((prompt) => ({ prompt })));
   assert.deepEqual(
@@ -190,7 +142,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
 
 for (const [end, { options, next, during, reason }] of Object.entries(ENDINGS)) {
   test(`a fork that ends ${end} says so, with what it had said and what it took`, async () => {
-    await using place = await ground((seen) => beginsThen((later) => next(later, place))(seen));
+    await using place = await openListening((seen) => beginsThen((later) => next(later, place))(seen));
     await using session = await begun(place, { maxTokens: 2_000 });
     const caller = new AbortController();
     const handle = session.fork({ prompt: "part", signal: caller.signal, ...options });
@@ -211,7 +163,7 @@ for (const [end, { options, next, during, reason }] of Object.entries(ENDINGS)) 
 }
 
 test("a provider that fails for good ends the fork as failed, with the work of the turns before", async () => {
-  await using place = await ground((seen) => {
+  await using place = await openListening((seen) => {
     if (seen.answers === 0) place.simulator.fault({ kind: "status", status: 403 });
     return beginsThen(() => say("never"))(seen);
   });
@@ -222,7 +174,7 @@ test("a provider that fails for good ends the fork as failed, with the work of t
 });
 
 test("without a turn nothing is sent and nothing said; a fork that said nothing gives none of its parent's words", async () => {
-  await using place = await ground(() => callTools([bash("true")]));
+  await using place = await openListening(() => callTools([bash("true")]));
   await using session = await begun(place);
   const before = place.simulator.ledger().length;
   const none = await ended(session.fork({ prompt: "part", maxTurns: 0 }));
@@ -236,7 +188,7 @@ test("without a turn nothing is sent and nothing said; a fork that said nothing 
 });
 
 test("a signal that was aborted before starts nothing; one that is aborted later ends its fork alone", async () => {
-  await using place = await ground(({ directive }) =>
+  await using place = await openListening(({ directive }) =>
     directive === "ends" ? never() : say(`Scope: ${directive}\nResult: done`),
   );
   await using session = await begun(place);
@@ -256,7 +208,7 @@ test("a signal that was aborted before starts nothing; one that is aborted later
 
 test("a fork that runs out of time ends alone: its sibling and its parent go on", async () => {
   const released = gate();
-  await using place = await ground(({ directive }) =>
+  await using place = await openListening(({ directive }) =>
     directive === "slow" ? never() : released.passed.then(() => say(`Scope: ${directive}\nResult: done`)),
   );
   await using session = await begun(place);
@@ -272,7 +224,7 @@ test("a fork that runs out of time ends alone: its sibling and its parent go on"
 // --- the handle --------------------------------------------------------------------------------------------------------
 
 test("a result is taken once", async () => {
-  await using place = await ground(({ directive }) => say(`Scope: ${directive}\nResult: done`));
+  await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
   await using session = await begun(place);
   const handle = session.fork({ prompt: "part" });
   const first = handle.result();
@@ -283,7 +235,7 @@ test("a result is taken once", async () => {
 
 test("leaving a handle ends its fork only while nobody has taken the result", async () => {
   const released = gate();
-  await using place = await ground(({ directive }) =>
+  await using place = await openListening(({ directive }) =>
     directive === "left" ? never() : released.passed.then(() => say(`Scope: ${directive}\nResult: done`)),
   );
   await using session = await begun(place);
@@ -299,248 +251,4 @@ test("leaving a handle ends its fork only while nobody has taken the result", as
   released.open();
   assert.equal((await taken).status, "ended");
   assert.deepEqual(endsOf(session), { left: "aborted", taken: "reported" });
-});
-
-// --- what it is told and allowed ---------------------------------------------------------------------------------------
-
-test("what would make no sense is refused before anything starts", async () => {
-  await using place = await ground(() => say("never"));
-  await using session = await begun(place);
-  const wrong: readonly (readonly [ForkOptions, RegExp])[] = [
-    [{}, /a fork needs a prompt or messages/],
-    [{ prompt: "  " }, /a fork needs a prompt or messages/],
-    [{ prompt: "x", messages: [userText("y")] }, /a prompt or messages of its own, not both/],
-    [
-      { messages: [userText("y"), { role: "assistant", content: [{ type: "text", text: "z" }] }] },
-      /must end with one of the user/,
-    ],
-    [{ messages: [{ role: "user", content: [] }] }, /a message of the fork is empty/],
-    [{ prompt: "x", maxTurns: -1 }, /maxTurns must be a whole number, got -1/],
-    [{ prompt: "x", timeoutMs: 0.5 }, /timeoutMs must be a whole number, got 0.5/],
-  ];
-  for (const [options, reason] of wrong) assert.throws(() => session.fork(options), reason);
-  assert.deepEqual([session.tasks, place.simulator.ledger().length], [[], 1]);
-});
-
-test("a caller's own messages stand alone, without the words on how a fork behaves", async () => {
-  await using place = await openFamily((request) => say(`answer ${seenIn(request).answers}`));
-  await using session = await begun(place);
-  const messages: readonly Message[] = [
-    userText("What is one and one?"),
-    { role: "assistant", content: [{ type: "text", text: "Two." }] },
-    userText("And one more?"),
-  ];
-  const handle = session.fork({ messages, label: "sums", querySource: "eval" });
-  const outcome = await ended(handle);
-  // It answers as it likes: nobody asked it for a report.
-  assert.deepEqual([outcome.end, outcome.text, "report" in outcome], ["reported", "answer 2", false]);
-  const [parent, child] = place.bodies().map(({ messages: all }) => JSON.parse(withoutMarkers(JSON.stringify(all))));
-  assert.deepEqual(child.slice(0, parent.length), parent);
-  assert.deepEqual(
-    child.slice(parent.length).map(({ role, content }: Message) => [role, content]),
-    [["assistant", [{ type: "text", text: "answer 0" }]], ...messages.map(({ role, content }) => [role, content])],
-  );
-  assert.doesNotMatch(JSON.stringify(child), /fork-boilerplate|fork-directive/);
-  assert.deepEqual(
-    session.tasks.map(({ label, querySource }) => [label, querySource]),
-    [["sums", "eval"]],
-  );
-});
-
-const withoutMarkers = (json: string): string => json.replaceAll(/,"cache_control":\{[^{}]*\}/g, "");
-
-test("a reminder stands at the tail before the directive and changes no byte before it", async () => {
-  await using place = await ground(({ directive }) => say(`Scope: ${directive}\nResult: done`));
-  await using session = await begun(place);
-  await ended(session.fork({ prompt: "part" }));
-  await ended(session.fork({ prompt: "part", overrides: { criticalSystemReminder: "Touch </note> nothing." } }));
-  const [, plain, reminded] = place.simulator.requests().map(({ body }) => withoutMarkers(body.toString("utf8")));
-  assert.ok(plain && reminded);
-  const own = plain.indexOf('{"type":"text","text":"<fork-boilerplate>');
-  assert.equal(reminded.slice(0, own), plain.slice(0, own));
-  const added = reminded.slice(own, reminded.length - (plain.length - own));
-  assert.equal(
-    added,
-    `{"type":"text","text":${JSON.stringify('<note kind="reminder">Touch &lt;/note> nothing.</note>')}},`,
-  );
-  assert.equal(reminded.slice(own + added.length), plain.slice(own));
-});
-
-test("a filter refuses calls while the fork runs, and its tools are declared as they were", async () => {
-  const got: (readonly string[])[] = [];
-  await using place = await ground(({ directive, answers, results }) => {
-    if (answers === 1) got.push(results.map(({ text, isError }) => `${isError ? "! " : ""}${text}`));
-    const write = { name: "Write", input: { file_path: place.folder.at("work/made"), content: "x" } };
-    return answers === 0
-      ? callTools([write, { name: "Glob", input: { pattern: "*" } }])
-      : say(`Scope: ${directive}\nResult: done`);
-  });
-  await using session = await begun(place);
-  const events = await watched(session, async () => {
-    const { end, toolUses } = await ended(session.fork({ prompt: "part", filter: only(["Glob"]) }));
-    assert.deepEqual([end, toolUses], ["reported", 1]);
-  });
-  assert.deepEqual(got, [
-    [
-      "! Not allowed: Write is not allowed in this run. Here you may use: Glob",
-      `No file fits * in ${place.work} (what git ignores was not looked at).`,
-    ],
-  ]);
-  assert.deepEqual(readdirSync(place.work), []);
-  assert.deepEqual(
-    events.flatMap((event) => (event.type === "fork_tool_denied" ? [[event.level, event.tool, event.reason]] : [])),
-    [["debug", "Write", "Not allowed: Write is not allowed in this run. Here you may use: Glob"]],
-  );
-  const [parent, child] = place.bodies();
-  assert.deepEqual(child?.tools, parent?.tools);
-});
-
-test("tools and events call a fork by the id it was given, by its task's otherwise, and its parent as before", async () => {
-  const callers: string[] = [];
-  const whoTool = defineTool({
-    name: "Who",
-    description: "Says who calls.",
-    input: z.strictObject({}),
-    readOnly: true,
-    run: async (_input, { agent }) => {
-      callers.push(agent);
-      return { content: agent };
-    },
-  });
-  await using place = await openFamily((request) => {
-    const { results, words } = seenIn(request);
-    return results.length > 0 ? say(`I am ${words}`) : callTools([{ name: "Who" }]);
-  });
-  await using session = await place.open({ tools: [...builtInTools, whoTool] });
-  await prompted(session, "who?");
-  const named = await ended(session.fork({ prompt: "who?", overrides: { agentId: "reviewer" } }));
-  const plain = await ended(session.fork({ prompt: "who?" }));
-  await prompted(session, "who now?");
-  assert.deepEqual(callers, ["main", "reviewer", "task-2", "main"]);
-  assert.deepEqual([named.taskId, plain.taskId], ["task-1", "task-2"]);
-  const events = await watched(session, () =>
-    ended(session.fork({ prompt: "who?", overrides: { agentId: "reviewer" } })),
-  );
-  assert.deepEqual([...new Set(events.map(({ agent }) => agent))].sort(), ["main", "reviewer"]);
-});
-
-// --- who looks on ------------------------------------------------------------------------------------------------------
-
-const shapeOf = ({ role, content }: Message): string => `${role}: ${content.map(({ type }) => type).join(" ")}`;
-
-test("observers see exactly the fork's own messages, each of them all, and one that throws harms nobody", async () => {
-  await using place = await ground(({ directive, answers }) =>
-    answers === 0 ? callTools([bash("true"), bash("true")], "I look.") : say(`Scope: ${directive}\nResult: done`),
-  );
-  await using session = await begun(place);
-  const seen: Message[][] = [[], []];
-  const onMessage = [
-    (message: Message) => void seen[0]?.push(message),
-    () => {
-      throw new Error("no good");
-    },
-    (message: Message) => void seen[1]?.push(message),
-  ];
-  const events = await watched(session, async () => {
-    assert.equal((await ended(session.fork({ prompt: "part", onMessage }))).end, "reported");
-  });
-  assert.deepEqual(seen[0]?.map(shapeOf), [
-    "user: text",
-    "assistant: text tool_use tool_use",
-    "user: tool_result tool_result",
-    "assistant: text",
-  ]);
-  assert.deepEqual(seen[1], seen[0]);
-  const [first] = seen[0] ?? [];
-  assert.match(JSON.stringify(first), /fork-directive: part/);
-  assert.deepEqual(
-    events.flatMap((event) => (event.type === "observer_failed" ? [[event.level, event.taskId, event.reason]] : [])),
-    Array(4).fill(["warn", "task-1", "no good"]),
-  );
-  // Alone it does no harm either.
-  const alone = session.fork({
-    prompt: "part",
-    onMessage: () => {
-      throw new Error("no good");
-    },
-  });
-  assert.equal((await ended(alone)).end, "reported");
-});
-
-// --- what is left ------------------------------------------------------------------------------------------------------
-
-test("a fork that is not to be kept leaves no row, no journal and no folder, and its cost is counted", async () => {
-  await using place = await ground(({ directive, answers }) =>
-    answers === 0 ? callTools([bash("seq 1 60000")]) : say(`Scope: ${directive}\nResult: done`),
-  );
-  await using session = await begun(place);
-  const folders = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("prefork-unkept-"));
-  const [kept, before, spent] = [place.kept(), folders(), session.spent.usd];
-  let during = 0;
-  const handle = session.fork({
-    prompt: "part",
-    skipTranscript: true,
-    onMessage: () => {
-      during = Math.max(during, folders().length);
-    },
-  });
-  const { end, usd } = await ended(handle);
-  assert.equal(end, "reported");
-  assert.deepEqual([session.tasks, place.kept(), folders()], [[], kept, before]);
-  assert.ok(during > before.length && Math.abs(session.spent.usd - spent - usd) < 1e-9);
-  await session.close();
-  await using again = await place.resume(session.id);
-  assert.deepEqual(again.tasks, []);
-});
-
-test("a fork whose context is summed up leaves the shared prefix as it was, for its parent and for its siblings", async () => {
-  await using place = await openFamily(
-    (request) => {
-      const seen = seenIn(request);
-      if (asksForSummary(seen)) return say("<summary>Half of it is done.</summary>");
-      if (seen.directive === undefined) return say("heard");
-      if (seen.directive === "long" && seen.answers === 0 && !seen.words.includes("Half of it")) {
-        place.simulator.fault({ kind: "status", status: 413 });
-        return callTools([bash("true")]);
-      }
-      return say(`Scope: ${seen.directive}\nResult: done`);
-    },
-    { conventions: 6_000 },
-  );
-  await using session = await begun(place);
-  const snapshot = session.snapshot?.prefix.hash;
-  const events = await watched(session, async () => {
-    assert.equal((await ended(session.fork({ prompt: "long" }))).end, "reported");
-  });
-  assert.deepEqual(
-    events.flatMap((event) => (event.type === "epoch_started" ? [event.agent] : [])),
-    ["task-1"],
-  );
-  assert.equal(session.snapshot?.prefix.hash, snapshot);
-  // The parent's request, and its answer, which the first fork has written.
-  const [parent, first] = place.simulator.ledger();
-  assert.ok(parent && first && first.read === parent.promptTokens);
-  const since = place.simulator.ledger().length;
-  assert.equal((await ended(session.fork({ prompt: "short" }))).end, "reported");
-  await prompted(session, "and now?");
-  const answer = 2; // tokens of "heard"
-  assert.deepEqual(
-    place.simulator.ledger(since).map(({ read }) => read),
-    [parent.promptTokens + answer, parent.promptTokens + answer],
-  );
-});
-
-test("sessions that fork in turns read each its own, and raise no alarm", async () => {
-  await using place = await ground(({ directive }) => say(`Scope: ${directive}\nResult: done`), 3_000);
-  await using one = await place.open({ appendSystemPrompt: "You are the first." });
-  await using other = await place.open({ appendSystemPrompt: "You are the second.", state: place.folder.at("other") });
-  const alarms: RuntimeEvent[] = [];
-  for (const session of [one, other, one, other]) {
-    const events = await watched(session, async () => {
-      await prompted(session, "hello");
-      await Promise.all(session.forkAll([{ prompt: "a" }, { prompt: "b" }]).map(ended));
-    });
-    alarms.push(...events.filter(({ type }) => type === "fork_cache_missed"));
-  }
-  assert.deepEqual(alarms, []);
 });

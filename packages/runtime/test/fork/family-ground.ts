@@ -3,6 +3,7 @@
  *  are counted, so that a script may name a task that it was not told of. */
 
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { setTimeout as after, setImmediate as immediate } from "node:timers/promises";
 import type { Json, JsonObject } from "@prefork/wire";
 import {
   type SeenToolResult,
@@ -13,6 +14,7 @@ import {
   type SimulatorOptions,
   say,
   startSimulator,
+  type ToolCall,
   textOfTokens,
   toolResults,
 } from "@prefork/wire/simulator";
@@ -22,6 +24,8 @@ import {
   anthropicEngine,
   createSession,
   type ExchangeResult,
+  type ForkHandle,
+  type ForkOutcome,
   type Permissions,
   type RuntimeEvent,
   resumeSession,
@@ -209,3 +213,46 @@ export const processesWith = (text: string): readonly string[] =>
       }
     })
     .filter((line) => line.includes(text));
+
+/** Those of them that do not go: what watches over a command ends a moment after it. */
+export const leftWith = async (text: string): Promise<readonly string[]> => {
+  for (let waited = 0; waited < 2_000 && processesWith(text).length > 0; waited += 20) await after(20);
+  return processesWith(text);
+};
+
+// --- forks of a program ------------------------------------------------------------------------------------------------
+
+/** A parent that only listens; forks by their directive. */
+export const openListening = (fork: FamilyScript["fork"], conventions = 0): Promise<FamilyGround> =>
+  openFamily(familyScript({ main: () => say("heard"), fork }), { conventions });
+
+/** A session that has something to inherit. */
+export const begun = async (place: FamilyGround, more: Partial<SessionOptions> = {}): Promise<Session> => {
+  const session = await place.open(more);
+  await prompted(session, "hello");
+  return session;
+};
+
+export const ended = async (handle: ForkHandle): Promise<Extract<ForkOutcome, { readonly status: "ended" }>> => {
+  const outcome = await handle.result();
+  if (outcome.status !== "ended") throw new Error(`${outcome.taskId} was moved to the background`);
+  return outcome;
+};
+
+export const bash = (command: string): ToolCall => ({ name: "Bash", input: { command } });
+
+/** Everything that happens while `work` goes on. */
+export const watched = async (session: Session, work: () => Promise<unknown>): Promise<readonly RuntimeEvent[]> => {
+  const seen: RuntimeEvent[] = [];
+  const reader = session.events();
+  const reading = (async () => {
+    for await (const event of reader) seen.push(event);
+  })();
+  await work();
+  await immediate(); // what was given last is read
+  reader[Symbol.dispose]();
+  await reading;
+  return seen;
+};
+
+export const withoutMarkers = (json: string): string => json.replaceAll(/,"cache_control":\{[^{}]*\}/g, "");

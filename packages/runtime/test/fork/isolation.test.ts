@@ -10,6 +10,7 @@ import {
   endsOf,
   familyScript,
   gate,
+  leftWith,
   openFamily,
   part,
   processesWith,
@@ -194,7 +195,7 @@ test("to-do lists, background shells and modes are each agent's own, and shells 
     [got.get("parent"), named(got.get("one 2")), named(got.get("two 2"))],
     [["! There is no task shell-1, shell-2."], fork("one", 1), fork("two", 2)],
   );
-  assert.deepEqual(areAsleep(), [false, false]);
+  assert.deepEqual([await leftWith(sleepFor(1)), await leftWith(sleepFor(2))], [[], []]);
 });
 
 // --- who is ended ------------------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ test("a fork that is aborted inside a command takes no other with it, and leaves
   const outcome = await ended;
   assert.ok(outcome.status === "ended");
   assert.deepEqual([outcome.end, outcome.toolUses, outcome.turns], ["aborted", 1, 1]);
-  assert.deepEqual(processesWith(sleepFor(3)), []);
+  assert.deepEqual(await leftWith(sleepFor(3)), []);
   assert.deepEqual(endsOf(session), { ends: "aborted", stays: "running" });
   ground.folder.put("work/go");
   const other = await stayed;
@@ -241,6 +242,7 @@ test("a fork that is aborted inside a command takes no other with it, and leaves
 
 test("aborting the exchange ends all that it started: in a command, in a question, in an answer, in the queue", async () => {
   const never = new Promise<never>(() => {});
+  const working = gate();
   await using ground = await openFamily(
     familyScript({
       main: (seen) =>
@@ -254,7 +256,8 @@ test("aborting the exchange ends all that it started: in a command, in a questio
           : starts(["works", "asks", "speaks", "queued"].map(part))(seen),
       fork: ({ directive }) => {
         if (directive === "works") return bash(`${sleepFor(4)} & ${sleepFor(4)}`);
-        return directive === "asks" ? bash("rm -r things") : never;
+        // Questions are put one at a time, and this one is never answered.
+        return directive === "asks" ? working.passed.then(() => bash("rm -r things")) : never;
       },
     }),
   );
@@ -268,7 +271,10 @@ test("aborting the exchange ends all that it started: in a command, in a questio
   const exchange = session.prompt("go");
   const reached = new Set<string>();
   for await (const event of exchange) {
-    if (event.agent === "task-1" && event.type === "call_started") reached.add("command");
+    if (event.agent === "task-1" && event.type === "call_started") {
+      reached.add("command");
+      working.open();
+    }
     if (event.agent === "task-2" && event.type === "question_asked") reached.add("question");
     if (event.agent === "main" && event.type === "text_entered") reached.add("waiting");
     if (reached.size === 3) exchange.abort();
@@ -279,7 +285,7 @@ test("aborting the exchange ends all that it started: in a command, in a questio
     ["task-2"],
   );
   assert.deepEqual(endsOf(session), { works: "aborted", asks: "aborted", speaks: "aborted", queued: "aborted" });
-  assert.deepEqual([processesWith(sleepFor(4)), await openRows(ground.simulator)], [[], 0]);
+  assert.deepEqual([await leftWith(sleepFor(4)), await openRows(ground.simulator)], [[], 0]);
   const { text } = await session.prompt("And now?").result();
   assert.equal(text, "asks: aborted, queued: aborted, speaks: aborted, works: aborted");
   assert.equal((await session.prompt("And now?").result()).text, "");
@@ -344,7 +350,7 @@ test("TaskStop ends a fork inside its command and answers when that is gone; its
     familyScript({
       main: async (seen) => {
         if (seen.results[0]?.text === "task-1 was ended.") {
-          left = processesWith(sleepFor(5));
+          left = await leftWith(sleepFor(5));
           stopped.open();
           return say("I wait.");
         }
@@ -383,7 +389,7 @@ test("closing the session ends its forks wherever they are, and says so in its j
     if (event.type === "call_progressed") closing ??= session.close();
   });
   await closing;
-  assert.deepEqual([processesWith(sleepFor(6)), await openRows(ground.simulator)], [[], 0]);
+  assert.deepEqual([await leftWith(sleepFor(6)), await openRows(ground.simulator)], [[], 0]);
   await using again = await ground.resume(session.id);
   assert.deepEqual(endsOf(again), { works: "aborted", asks: "aborted" });
 });

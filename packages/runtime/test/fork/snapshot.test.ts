@@ -16,7 +16,7 @@ import { callTools, say } from "@prefork/wire/simulator";
 import * as z from "zod";
 import { type CacheSafeParams, cacheKeyHash, missOf, SnapshotSlot } from "../../src/fork/index.ts";
 import { defineTool, type SessionOptions } from "../../src/index.ts";
-import { endsOf, familyScript, openFamily, part, prompted, starts } from "./family-ground.ts";
+import { endsOf, familyScript, openFamily, part, prompted, starts, withoutMarkers } from "./family-ground.ts";
 
 const tool = (name: string): ToolSpec => ({
   type: "function",
@@ -85,8 +85,6 @@ test("a provider that tells nothing of a cache is held to the same, and the firs
     cause: "the bytes differ from the parent's at tools[0].name",
   });
 });
-
-const withoutMarkers = (json: string): string => json.replaceAll(/,"cache_control":\{[^{}]*\}/g, "");
 
 // --- of a session ------------------------------------------------------------------------------------------------------
 

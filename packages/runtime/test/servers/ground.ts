@@ -9,20 +9,15 @@ import type { Described } from "./fixture-tools.ts";
 const SCRIPT = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 
 /** A server on standard input and output; what it offers when it starts stands in a file, and can be changed there. */
-export const stdioEntry = (
-  folder: Scratch,
-  name: string,
-  tools: readonly Described[],
-  more: Partial<StdioServer> = {},
-): StdioServer => {
+export const stdioEntry = (folder: Scratch, name: string, tools: readonly Described[]): StdioServer => {
   const file = folder.put(`${name}.json`, JSON.stringify(tools));
-  return { name, transport: "stdio", command: process.execPath, args: [SCRIPT, file], ...more };
+  return { name, transport: "stdio", command: process.execPath, args: [SCRIPT, file] };
 };
 
 export type Opened = AsyncDisposable & {
   readonly folder: Scratch;
   readonly servers: Servers;
-  readonly call: (server: string, tool: string, args?: JsonObject, signal?: AbortSignal) => ReturnType<Servers["call"]>;
+  readonly call: (server: string, tool: string, args?: JsonObject) => ReturnType<Servers["call"]>;
 };
 
 const NEVER = new AbortController().signal;
@@ -54,7 +49,7 @@ export const opened = async (
   return {
     folder,
     servers,
-    call: (server, tool, args = {}, signal = NEVER) => servers.call({ server, tool }, args, signal),
+    call: (server, tool, args = {}) => servers.call({ server, tool }, args, NEVER),
     [Symbol.asyncDispose]: async () => {
       await servers.close();
       folder[Symbol.dispose]();

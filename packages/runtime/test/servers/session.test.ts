@@ -100,8 +100,8 @@ test("tools of servers stand sorted behind our own; a rule for one holds by its 
   ]);
   const { tools } = bodies(ground)[0] as { readonly tools: readonly JsonObject[] };
   assert.deepEqual(
-    tools.slice(-4).map(({ name }) => name),
-    ["McpCall", "mcp__a__echo", "mcp__b__echo", "mcp__b__environment"],
+    tools.slice(-5).map(({ name }) => name),
+    ["McpCall", "Skill", "mcp__a__echo", "mcp__b__echo", "mcp__b__environment"],
   );
 });
 

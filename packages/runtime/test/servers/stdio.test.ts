@@ -71,7 +71,7 @@ test("a call gives text, pictures and words for the rest; errors of the tool and
 
 test("a server sees what every program needs and what it was configured with, and no other variable", async () => {
   const env = { FIXTURE_TOKEN: "configured" };
-  await using open = await opened((folder) => [stdioEntry(folder, "one", [], { env })]);
+  await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), env }]);
   const seen = JSON.parse((await open.call("one", "environment")).text) as Record<string, string>;
   const { PATH, HOME, FIXTURE_TOKEN, PWD, SHLVL, _, ...others } = seen;
   assert.deepEqual([PATH, HOME, FIXTURE_TOKEN], [process.env.PATH, open.folder.path, "configured"]);
@@ -79,13 +79,13 @@ test("a server sees what every program needs and what it was configured with, an
 });
 
 test("a call that takes too long, and one that is interrupted, give an error and leave the server usable", async () => {
-  await using open = await opened((folder) => [stdioEntry(folder, "one", [], { timeoutMs: 300 })]);
+  await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), timeoutMs: 300 }]);
   assert.deepEqual(await open.call("one", "hang"), {
     text: "Server one: no answer within 0.3 s; what the call had begun may still go on.",
     isError: true,
   });
   const stop = new AbortController();
-  const hanging = open.call("one", "hang", {}, stop.signal);
+  const hanging = open.servers.call({ server: "one", tool: "hang" }, {}, stop.signal);
   await setImmediate(); // it is under way
   stop.abort();
   assert.deepEqual(await hanging, { text: "The call of server one was interrupted.", isError: true });
@@ -94,7 +94,7 @@ test("a call that takes too long, and one that is interrupted, give an error and
 
 test("a server that dies answers its call with an error without its secrets, and is back with the list it has then", async () => {
   const env = { FIXTURE_TOKEN: "very-secret-token" };
-  await using open = await opened((folder) => [stdioEntry(folder, "one", [described("echo")], { env })]);
+  await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", [described("echo")]), env }]);
   const events: unknown[] = [];
   open.servers.follow((event) => events.push(event));
   open.folder.put("one.json", JSON.stringify([described("echo"), described("more")]));

@@ -79,7 +79,7 @@ test("the user's own come first, a project's only where it is trusted; hostile o
       `skill ${at(".agents/skills/mine")} is left out: there is one of that name in ${place.at("home/.prefork/skills/mine")}`,
       `skill ${at(".claude/skills/Bad Name")} is left out: a skill's name has at most 64 small letters, digits and single dashes`,
       `skill ${at(".claude/skills/link")} is left out: this is a link, and links are not followed`,
-      `skill ${at(".claude/skills/long/SKILL.md")} is left out: the file has 130047 bytes; at most 128000 are read`,
+      `skill ${at(".claude/skills/long/SKILL.md")} is left out: the file has 130044 bytes; at most 128000 are read`,
       `skill ${at(".claude/skills/other/SKILL.md")} is left out: it is named "another", but its folder is other`,
       `skill ${at(".claude/skills/plain/SKILL.md")} is left out: it does not begin with its name and description between two lines of ---`,
       `skill ${at(".claude/skills/silent/SKILL.md")} is left out: it has no description`,
@@ -145,7 +145,8 @@ test("the conversation begins with names and descriptions, and a body comes when
     '! There is no skill "great". There are greet, look.',
   );
   const [first] = ground.simulator.requests().map(({ body }) => JSON.parse(body.toString("utf8")) as JsonObject);
-  const [message] = first?.messages as readonly { readonly content: readonly { readonly text: string }[] }[];
+  assert.ok(first);
+  const [message] = first.messages as readonly { readonly content: readonly { readonly text: string }[] }[];
   assert.equal(
     message?.content[0]?.text,
     [

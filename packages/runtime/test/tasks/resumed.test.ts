@@ -47,7 +47,7 @@ test("a slow command that the process took with it is told as one whose effect i
   await using stage = await openStage((request) => {
     const { directive, calls } = seenIn(request);
     if (directive !== undefined) return say(`Scope: ${directive}\nResult: done`);
-    const slow = { name: "Bash", input: { command: "sleep 0.4" } };
+    const slow = { name: "Bash", input: { command: "until [ -e go ]; do sleep 0.02; done" } };
     return calls.length === 0
       ? callTools([slow, { name: "Agent", input: { description: "helper", prompt: "helper" } }])
       : say("I wait.");
@@ -55,7 +55,11 @@ test("a slow command that the process took with it is told as one whose effect i
   await using session = await createSession(stage.options({ forking: { otherToolsMs: 20 } }));
   const exchange = session.prompt("go");
   let state = "";
-  for await (const event of exchange) if (event.type === "task_ended" && state === "") state = cutOff(stage);
+  for await (const event of exchange)
+    if (event.type === "task_ended" && state === "") {
+      state = cutOff(stage);
+      stage.folder.put("work/go");
+    }
   await exchange.result();
   const told = await toldBy(stage, session, stage.options({ state }));
   assert.deepEqual(told.toSorted(), [

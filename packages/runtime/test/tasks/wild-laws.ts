@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
+import type { LedgerRow } from "@prefork/wire/simulator";
 import { readSession, type Task, type TaskEnd } from "../../src/index.ts";
 import type { Seen } from "./seen.ts";
 import type { Asked } from "./stage.ts";
@@ -136,13 +137,19 @@ const NATURAL: Readonly<Record<Kind, TaskEnd>> = {
   loops: "out-of-turns",
 };
 
+const isFaulty = ({ outcome, status }: LedgerRow): boolean => outcome === "interrupted" || status >= 400;
+
 const kindOf = (label: string): Kind => {
   const word = label.split("-").at(-1);
   return (Object.keys(NATURAL) as Kind[]).find((kind) => kind === word) ?? "works";
 };
 
-/** As its kind ends, unless a kill cut it off and nobody went on with it, or its exchange was interrupted. */
-const endsOf = ({ id, label, kind }: Task, { lives, story, interrupted }: Wild): readonly string[] => {
+/** What a provider may do to one request before its agent gives up. */
+const MOST_FAULTS = 3;
+
+/** As its kind ends, unless a kill cut it off and nobody went on with it, its exchange was interrupted, or its provider
+ *  failed it again and again. */
+const endsOf = ({ id, label, kind }: Task, { lives, story, interrupted, asked }: Wild): readonly string[] => {
   for (const { left } of lives.slice(0, -1)) {
     const then = left.find((task) => task.id === id);
     if (!then) continue;
@@ -151,8 +158,13 @@ const endsOf = ({ id, label, kind }: Task, { lives, story, interrupted }: Wild):
   }
   const round = story.rounds.find(({ number }) => label.startsWith(`r${number}-`) || label.includes(`_r${number}-`));
   const mayAbort = round?.abortAfterMs !== undefined && !label.includes("-own-");
-  // An interrupted command is not a report of it.
-  return [NATURAL[kindOf(label)], ...(mayAbort ? ["aborted", ...(kind === "call" ? ["failed"] : [])] : [])];
+  const faults = asked.filter(({ seen, row }) => seen.directive === label && isFaulty(row)).length;
+  return [
+    NATURAL[kindOf(label)],
+    ...(mayAbort ? ["aborted"] : []),
+    // An interrupted command is not a report of it.
+    ...((mayAbort && kind === "call") || faults >= MOST_FAULTS ? ["failed"] : []),
+  ];
 };
 
 const endsAreTrue: Law = (wild) =>
@@ -257,7 +269,5 @@ export const casesOf = (wild: Wild): readonly string[] => [
     shown.flatMap(({ type }) => (type === "task_backgrounded" ? ["moved to the background"] : [])),
   ),
   ...resumptionsOf(wild).map(({ who }) => `${who === "main" ? "the main agent" : "a fork"} went on in another life`),
-  ...wild.asked.flatMap(({ row }) =>
-    row.outcome === "interrupted" || row.status >= 400 ? ["a fault of the provider"] : [],
-  ),
+  ...wild.asked.flatMap(({ row }) => (isFaulty(row) ? ["a fault of the provider"] : [])),
 ];

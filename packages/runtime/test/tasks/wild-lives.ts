@@ -4,7 +4,7 @@
 
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -58,7 +58,7 @@ const live = async (playing: Playing, killAfter: number | undefined, laterMs: nu
   const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, JSON.stringify(playing)], {
     stdio: ["ignore", "pipe", "inherit"],
     // Beside the place, so that later processes start faster.
-    env: { ...process.env, NODE_COMPILE_CACHE: `${playing.base}-compiled` },
+    env: { ...process.env, NODE_COMPILE_CACHE: join(dirname(playing.base), "compiled") },
     timeout: MOST_MS,
     killSignal: "SIGKILL",
   });
@@ -98,10 +98,10 @@ const FAULTS = [
   { kind: "truncated-json" },
 ] as const;
 
-/** Far enough apart that a request which is sent again is not hit again. */
+/** For all lives together, and far enough apart that a request which is sent again is seldom hit again. */
 const addFaults = (simulator: Simulator, chance: Chance): void => {
   let nth = 0;
-  for (let count = 0; count < 6; count += 1) {
+  for (let count = 0; count < 30; count += 1) {
     nth += 8 + chance.below(12);
     simulator.fault({ ...chance.one(FAULTS), nth });
   }
@@ -123,8 +123,8 @@ export const playWild = async (base: string, { seed, rounds, kills, interrupted 
   const lives: Life[] = [];
   let id = "";
   let round = 1;
+  addFaults(simulator, chance);
   do {
-    addFaults(simulator, chance);
     const isKilled = lives.length < kills;
     const earlier = id === "" ? {} : { earlier: { id, round } };
     const playing = { base, url: simulator.url, seed, rounds, interrupted, life: lives.length, ...earlier };

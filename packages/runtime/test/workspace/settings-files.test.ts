@@ -40,6 +40,7 @@ test("without any file there are no rules and the default mode", async () => {
     directories: [],
     readOnlyPrograms: [],
     sandbox: "auto",
+    forks: {},
     notices: [],
   });
 });

@@ -90,7 +90,7 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
     case "cache-key":
       return `${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
     case "parameter":
-      return `${cause.name} went from ${cause.from} to ${cause.to}, and it is in the key`;
+      return `${cause.name} went from ${cause.from} to ${cause.to}, which is in the key`;
     case "tools-added":
       return `${list(cause.tools)} ${cause.tools.length === 1 ? "was" : "were"} added to the tools`;
     case "tools-removed":
@@ -183,7 +183,7 @@ export const xrayAdvice = (cause: XrayCause): string | undefined => {
     case "cache-key":
       return `send the same ${cause.name} with every request of one conversation, forks included`;
     case "parameter":
-      return `keep ${cause.name} as it was for as long as the conversation lives`;
+      return `send the same ${cause.name} for as long as the conversation lives`;
     case "tools-added":
       return "declare all tools from the first request on, or reach late ones through one constant tool";
     case "tools-removed":

@@ -4,6 +4,7 @@
  *  Elsewhere: two requests (diff.ts). */
 
 import type { Recording } from "../recorded.ts";
+import { promptTokens } from "../usage.ts";
 import { readBody } from "./body.ts";
 import { compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
 import { type Entry, entriesOf, isExpired } from "./footing.ts";
@@ -19,6 +20,8 @@ export type XrayStep = {
   readonly index: number;
   readonly relation: XrayRelation;
   readonly lineage: number;
+  /** Tokens of its prompt, as stated or estimated. */
+  readonly prompt: number;
   /** The earlier request it is compared with, and the one whose whole prompt it begins with. */
   readonly against?: number;
   readonly grewFrom?: number;
@@ -59,6 +62,7 @@ type Remembered = {
   readonly sent: SentFacts;
   readonly lineage: number;
 };
+type Grown = { readonly index: number; readonly relation: XrayRelation; readonly grewFrom: number | undefined };
 type Lineage = { readonly id: number; readonly requests: number[]; readonly forkedFrom?: number };
 
 /** The same, request by request, for those that go on arriving. */
@@ -85,7 +89,7 @@ export class XrayHistory {
     const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key))?.key ?? "";
     const grewFrom = this.#ends.get(grown);
     const relation = best && compared ? relationOf(best.prompt, prompt, compared.isEdited) : "starts";
-    const lineage = this.#lineageFor(index, relation, best);
+    const lineage = this.#lineageFor({ index, relation, grewFrom }, best);
     const step: XrayStep = {
       index,
       relation:
@@ -93,6 +97,7 @@ export class XrayHistory {
           ? "forks"
           : relation,
       lineage: lineage.id,
+      prompt: compared?.xray.tokens.b ?? (sent.usage ? promptTokens(sent.usage) : prompt.tokens),
       ...(best ? { against: best.index } : {}),
       ...(grewFrom === undefined ? {} : { grewFrom }),
       ...(compared ? { xray: compared.xray } : {}),
@@ -153,7 +158,7 @@ export class XrayHistory {
     return weighed[0]?.candidate;
   }
 
-  #lineageFor(index: number, relation: XrayRelation, best: Remembered | undefined): Lineage {
+  #lineageFor({ index, relation, grewFrom }: Grown, best: Remembered | undefined): Lineage {
     const of = best && this.#lineages[best.lineage];
     const goesOn =
       relation === "repeats" ||
@@ -162,7 +167,7 @@ export class XrayHistory {
       of.requests.push(index);
       return of;
     }
-    const forkedFrom = relation === "starts" ? {} : { forkedFrom: best?.index ?? 0 };
+    const forkedFrom = relation === "starts" || !best ? {} : { forkedFrom: grewFrom ?? best.index };
     const lineage: Lineage = { id: this.#lineages.length, requests: [index], ...forkedFrom };
     this.#lineages.push(lineage);
     return lineage;

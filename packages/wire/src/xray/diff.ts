@@ -9,15 +9,16 @@ import { anthropicPrompt } from "./anthropic.ts";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
 import { type Difference, differencesOf } from "./differences.ts";
-import { breakpointsOf, type Reading } from "./entries.ts";
-import { entriesOf, type Footing, footingOf, type Known } from "./footing.ts";
+import type { Reading } from "./entries.ts";
+import { entriesOf, type Footing, type FootingTerms, footingOf } from "./footing.ts";
 import { lossOf, type XrayLoss } from "./money.ts";
+import { notesOf } from "./notes.ts";
 import { openaiPrompt } from "./openai.ts";
 import type { Prompt } from "./piece.ts";
 import { type Level, rulesFor } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 import type { XrayPlace } from "./spot.ts";
-import { keptBy, readBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
+import { keptBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
 
 export type XrayOptions = {
   /** Whose rules and prices, where a body's own model is in no table. */
@@ -86,15 +87,6 @@ export const promptOf = (body: Body, options: XrayOptions, betas?: readonly stri
   return body.protocol === "anthropic-messages" ? anthropicPrompt(body, rules, betas) : openaiPrompt(body, rules);
 };
 
-export type Comparison = {
-  readonly a: Prompt;
-  readonly b: Prompt;
-  /** Everything that was kept when the second was sent. */
-  readonly known: Known;
-  readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
-  readonly reading: Reading;
-};
-
 export type Compared = {
   readonly xray: Xray;
   readonly footing: Footing;
@@ -102,13 +94,15 @@ export type Compared = {
   readonly isEdited: boolean;
 };
 
-export const compare = (comparison: Comparison): Compared => {
+/** `known` is everything that was kept when the second was sent. */
+export const compare = (comparison: FootingTerms): Compared => {
   const { a, b, known, sent } = comparison;
   if (a.body.protocol !== b.body.protocol)
     throw new InputError(`the first request is ${NAMES[a.body.protocol]}, the second ${NAMES[b.body.protocol]}`);
   const footing = footingOf(comparison);
   const differences = differencesOf({ a, b });
-  const terms: Terms = { footing, differences, known, sent };
+  const real = realOnes(footing, differences);
+  const terms: Terms = { footing, differences: real, known, sent };
   const { cause, lost, read, also } = verdictOf(terms);
   const divergence = differences[0];
   const fix = xrayAdvice(cause);
@@ -132,7 +126,7 @@ export const compare = (comparison: Comparison): Compared => {
     ...(fix === undefined ? {} : { fix }),
     notes: notesOf(footing, comparison),
   };
-  return { xray, footing, isEdited: realOnes(terms, differences).length > 0 };
+  return { xray, footing, isEdited: real.length > 0 };
 };
 
 const NAMES: Readonly<Record<XrayProtocol, string>> = {
@@ -156,28 +150,4 @@ const segmentOf = (footing: Footing, level: Level): XraySegment => {
     shared: Math.round(sum(b, shared) * scale.b),
     read: Math.round(sum(b, live + 1) * scale.b),
   };
-};
-
-const notesOf = (footing: Footing, comparison: Comparison): readonly string[] => {
-  const { a, b, reading } = footing;
-  const notes = [...a.body.notes, ...b.body.notes, ...a.notes, ...b.notes, ...markerNotes(a), ...markerNotes(b)];
-  const unknown =
-    b.rules.facts === undefined
-      ? [`${b.body.model || "this model"} is in no table: rules of most models, and no money`]
-      : [];
-  const singly = reading === "runs" ? footingOf({ ...comparison, reading: "singly" }) : footing;
-  const [one, other] = [readBy(footing, footing.live), readBy(singly, singly.live)];
-  const counted =
-    one === other
-      ? []
-      : [`where every call and result counts as a block of its own, ${other} tokens would be read instead of ${one}`];
-  return [...new Set([...notes, ...unknown, ...counted])];
-};
-
-const markerNotes = (prompt: Prompt): readonly string[] => {
-  const { keeping } = prompt.rules;
-  const markers = prompt.pieces.filter(({ marker }) => marker !== undefined).length + (prompt.automatic ? 1 : 0);
-  return keeping.kind === "markers" && markers > keeping.most && breakpointsOf(prompt).length > 0
-    ? [`a request with ${markers} markers: at most ${keeping.most} are allowed`]
-    : [];
 };

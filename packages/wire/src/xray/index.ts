@@ -21,5 +21,6 @@ export {
   type XraySegment,
 } from "./diff.ts";
 export type { XrayLoss } from "./money.ts";
+export { type RecordedBody, readRequests, readStated } from "./recording.ts";
 export { readUsage, type SentFacts } from "./sent.ts";
 export type { XrayPlace } from "./spot.ts";

@@ -87,13 +87,10 @@ export const isStructure = (byte: number): boolean =>
 export const orderedText = ({ bytes, start, end }: At): string => {
   const parts: string[] = [];
   let from = start;
-  let escape = bytes.indexOf(BACKSLASH, start);
   for (let at = start; at < end; ) {
     const byte = bytes[at] as number;
     const after = isSpace(byte) || isStructure(byte) ? at + 1 : endOfValue(bytes, at);
-    if (escape !== -1 && escape < at) escape = bytes.indexOf(BACKSLASH, at);
-    const isPlain =
-      byte === QUOTE ? escape === -1 || escape >= after : !isSpace(byte) && !isOddNumber(bytes, at, after);
+    const isPlain = byte === QUOTE ? !hasEscape(bytes, at, after) : !isSpace(byte) && !isOddNumber(bytes, at, after);
     if (!isPlain) {
       parts.push(bytes.toString("utf8", from, at));
       if (!isSpace(byte)) parts.push(scalarText(bytes.toString("utf8", at, after), byte === QUOTE));
@@ -103,6 +100,12 @@ export const orderedText = ({ bytes, start, end }: At): string => {
   }
   parts.push(bytes.toString("utf8", from, end));
   return parts.join("");
+};
+
+const hasEscape = (bytes: Buffer, from: number, to: number): boolean => {
+  if (to - from > 64) return bytes.subarray(from, to).includes(BACKSLASH);
+  for (let at = from; at < to; at += 1) if (bytes[at] === BACKSLASH) return true;
+  return false;
 };
 
 /** 1.0, 1e3 and -0 can be spelled otherwise; whole numbers and words cannot. */

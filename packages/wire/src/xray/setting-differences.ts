@@ -30,8 +30,8 @@ export const settingDifferences = (pair: Pair, level: Level): readonly (Located 
 
 const QUOTED = 60;
 
-const quoted = (setting: Setting | undefined): string => {
-  if (setting === undefined) return "its default";
+const quoted = (setting: Setting | undefined, name: Parameter): string => {
+  if (setting === undefined) return name === "betas" ? "none" : "its default";
   return setting.text.length > QUOTED ? `${setting.text.slice(0, QUOTED)}…` : setting.text;
 };
 
@@ -42,7 +42,7 @@ const KEYS: Readonly<Partial<Record<Parameter, string>>> = {
 };
 
 const settingCause = (name: Parameter, one: Setting | undefined, other: Setting | undefined): XrayCause => {
-  const changed = { from: quoted(one), to: quoted(other) };
+  const changed = { from: quoted(one, name), to: quoted(other, name) };
   const key = KEYS[name];
   if (key !== undefined) return { kind: "cache-key", name: key, ...changed };
   switch (name) {

@@ -23,6 +23,7 @@ export type Verdict = {
 
 export type Terms = {
   readonly footing: Footing;
+  /** Those that are none of two conversations going on in their own words (`realOnes`). */
   readonly differences: readonly Difference[];
   readonly known: Known;
   readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
@@ -90,7 +91,7 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
   const { footing, differences } = terms;
   const { a, kept, scale } = footing;
   if (kept >= 0) return undefined;
-  const also = causesOf(realOnes(terms, differences));
+  const also = causesOf(differences);
   const last = breakpointsOf(a).at(-1);
   const repeated = (until: number): number =>
     also.length > 0 ? repeatedFrom(footing, -1, until) : repeatedFrom(footing, -1, Math.min(until, footing.shared - 1));
@@ -106,10 +107,7 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
 };
 
 /** Differences that are none of two conversations going on in their own words: what stood behind them is there again. */
-export const realOnes = (
-  { footing }: Pick<Terms, "footing">,
-  differences: readonly Difference[],
-): readonly Difference[] => {
+export const realOnes = (footing: Footing, differences: readonly Difference[]): readonly Difference[] => {
   const { a, b, shared } = footing;
   if (differences.length === 0) return [];
   const behind = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
@@ -129,7 +127,7 @@ const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, behi
 /** Something that was kept stands behind a difference. */
 const changed = (terms: Terms): Ruled | undefined => {
   const { footing, differences } = terms;
-  const [first, ...later] = realOnes(terms, differences);
+  const [first, ...later] = differences;
   if (first === undefined || footing.kept < footing.shared) return undefined;
   const lost = repeatedFrom(footing, footing.live, footing.kept);
   if (lost === 0) return undefined;

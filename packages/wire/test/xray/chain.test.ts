@@ -91,8 +91,8 @@ test("a parent, two forks of one turn, its own next request and a later turn of 
   assert.deepEqual(chain.families, [{ from: 0, members: [1, 2, 3] }]);
   assert.deepEqual(chain.lineages, [
     { id: 0, requests: [0, 1] },
-    { id: 1, requests: [2, 4], forkedFrom: 1 },
-    { id: 2, requests: [3], forkedFrom: 2 },
+    { id: 1, requests: [2, 4], forkedFrom: 0 },
+    { id: 2, requests: [3], forkedFrom: 0 },
   ]);
   assert.deepEqual(chain.lost, { tokens: 0 });
 });

@@ -87,10 +87,7 @@ test("of two members with one key the last counts, and a note says so", () => {
 test("half of a letter is the same as the other half, as no provider can tell them apart", () => {
   const lone = (unit: string): string => JSON.stringify(a).replace("oak ", `\\u${unit}ak `);
   assert.equal(diffRequests(lone("d800"), lone("d801")).divergence, undefined);
-  assert.equal(
-    diffRequests(lone("d800"), lone("0061")).divergence?.path,
-    "tools[0].description".length > 0 ? diffRequests(lone("d800"), lone("0061")).divergence?.path : "",
-  );
+  assert.equal(diffRequests(lone("d800"), lone("0061")).divergence?.b.text, "a");
 });
 
 test("a byte order mark shifts no offset", () => {
@@ -99,7 +96,7 @@ test("a byte order mark shifts no offset", () => {
   assert.equal(diffRequests(a, Buffer.from(`\ufeff${changed}`)).divergence?.b.offset, plain + 3);
 });
 
-const MEGABYTES = 5 * 1024 * 1024;
+const MEGABYTE = 1024 * 1024;
 
 const large: readonly (readonly [string, () => readonly [string, string]])[] = [
   ["nested arrays in a call", () => nested("[", "]")],
@@ -108,14 +105,16 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
   [
     "one string",
     () =>
-      pairOf((end) => JSON.stringify({ model: "m", max_tokens: 1, system: "x".repeat(MEGABYTES) + end, messages: [] })),
+      pairOf((end) =>
+        JSON.stringify({ model: "m", max_tokens: 1, system: "x".repeat(5 * MEGABYTE) + end, messages: [] }),
+      ),
   ],
   [
     "a string of escapes",
     () =>
       pairOf(
         (end) =>
-          `{"model":"m","max_tokens":1,"system":"${"\\u0061\\\\\\n".repeat(MEGABYTES / 10)}${end}","messages":[]}`,
+          `{"model":"m","max_tokens":1,"system":"${"\\u0061\\\\\\n".repeat((5 * MEGABYTE) / 10)}${end}","messages":[]}`,
       ),
   ],
   [
@@ -127,7 +126,7 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
           max_tokens: 1,
           system: "x",
           messages: [
-            ...Array.from({ length: 150_000 }, (_, index) => ({
+            ...Array.from({ length: 40_000 }, (_, index) => ({
               role: index % 2 ? "assistant" : "user",
               content: "y",
             })),
@@ -141,7 +140,7 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
     () =>
       pairOf(
         (end) =>
-          `{"model":"m","max_tokens":1,"system":"x","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"list":[${"1,".repeat(MEGABYTES / 2)}"${end}"]}}]}]}`,
+          `{"model":"m","max_tokens":1,"system":"x","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"list":[${"1,".repeat(MEGABYTE / 2)}"${end}"]}}]}]}`,
       ),
   ],
   [
@@ -149,7 +148,7 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
     () =>
       pairOf(
         (end) =>
-          `{"model":"m","max_tokens":1,"system":"x","messages":[{"role":"user","content":[{"type":"odd",${Array.from({ length: 300_000 }, (_, index) => `"k${index}":1`).join(",")},"z":"${end}"}]}]}`,
+          `{"model":"m","max_tokens":1,"system":"x","messages":[{"role":"user","content":[{"type":"odd",${Array.from({ length: 60_000 }, (_, index) => `"k${index}":1`).join(",")},"z":"${end}"}]}]}`,
       ),
   ],
   [
@@ -161,7 +160,7 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
           max_tokens: 1,
           messages: [
             user(
-              ...Array.from({ length: 30_000 }, (_, index) => ({
+              ...Array.from({ length: 8_000 }, (_, index) => ({
                 type: "tool_result",
                 tool_use_id: `t${index}`,
                 content: "y",
@@ -181,7 +180,7 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
           model: "claude-sonnet-5",
           max_tokens: 1,
           tools: [
-            ...Array.from({ length: 20_000 }, (_, index) => ({ name: `t${index}`, input_schema: {} })),
+            ...Array.from({ length: 6_000 }, (_, index) => ({ name: `t${index}`, input_schema: {} })),
             tool(`z${end}`),
           ],
           messages: [],
@@ -193,7 +192,7 @@ const large: readonly (readonly [string, () => readonly [string, string]])[] = [
 const pairOf = (make: (end: string) => string): readonly [string, string] => [make("1"), make("2")];
 
 function nested(open: string, close: string, type = "tool_use"): readonly [string, string] {
-  const depth = Math.floor(MEGABYTES / (open.length + close.length));
+  const depth = Math.floor((2 * MEGABYTE) / (open.length + close.length));
   const block = (end: string): string =>
     `{"type":"${type}","id":"t","name":"n","input":${open.repeat(depth)}"${end}"${close.repeat(depth)}}`;
   return pairOf(
@@ -202,7 +201,7 @@ function nested(open: string, close: string, type = "tool_use"): readonly [strin
 }
 
 for (const [name, make] of large)
-  test(`five megabytes: ${name}`, { timeout: 60_000 }, () => {
+  test(`megabytes: ${name}`, { timeout: 60_000 }, () => {
     const [one, other] = make();
     const { divergence } = diffRequests(one, other);
     assert.ok(divergence, "the difference is found");
@@ -249,7 +248,7 @@ test("any JSON is taken or refused in one line, never anything else", () => {
         assert.ok(error instanceof InputError && !error.message.includes("\n"), String(error));
       }
     }),
-    { numRuns: 500, seed: 9 },
+    { numRuns: 300, seed: 9 },
   );
 });
 

@@ -22,7 +22,7 @@ const pointedAt = (body: string, { offset, length }: XrayPlace): string =>
 
 test("one letter put in somewhere is found: its path, its bytes in both bodies, and the letter itself", () => {
   fc.assert(
-    fc.property(anyRequest, anyTurn, fc.nat(), fc.nat(), (request, turn, which, where) => {
+    fc.property(anyRequest, anyTurn, fc.tuple(fc.nat(), fc.nat()), (request, turn, [which, where]) => {
       const change = edited(request, which, where);
       fc.pre(change !== undefined);
       const [a, b] = [JSON.stringify(request), JSON.stringify(grown(change?.request ?? request, turn), null, 1)];
@@ -41,7 +41,7 @@ test("one letter put in somewhere is found: its path, its bytes in both bodies, 
 
 test("of two edits the one that is rendered first is named", () => {
   fc.assert(
-    fc.property(anyRequest, fc.nat(), fc.nat(), fc.nat(), (request, one, other, where) => {
+    fc.property(anyRequest, fc.tuple(fc.nat(), fc.nat()), fc.nat(), (request, [one, other], where) => {
       const first = edited(request, Math.min(one, other), where);
       const both = first && edited(first.request, Math.max(one, other), where);
       const alone = edited(request, Math.max(one, other), where);

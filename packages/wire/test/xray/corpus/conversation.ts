@@ -107,7 +107,11 @@ export const withMessage = (request: Request, index: number, ...instead: readonl
 });
 
 /** The request with one block of a message replaced, left out or joined by others. */
-export const withBlock = (request: Request, message: number, block: number, ...instead: readonly Block[]): Request => {
+export const withBlock = (
+  request: Request,
+  [message, block]: readonly [number, number],
+  ...instead: readonly Block[]
+): Request => {
   const there = request.messages[message];
   if (there === undefined || typeof there.content === "string") throw new Error(`message ${message} has no blocks`);
   return withMessage(request, message, { ...there, content: there.content.toSpliced(block, 1, ...instead) });

@@ -57,7 +57,7 @@ export const messages: readonly Pair[] = [
   { name: "near miss: the same request again", b: a, ...none },
   {
     name: "the first prompt was written anew",
-    b: withBlock(b, 0, 0, prose(400, 33)),
+    b: withBlock(b, [0, 0], prose(400, 33)),
     cause: edited(0, "user"),
     path: "messages[0].content[0].text",
     read: HEAD,
@@ -65,23 +65,23 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "a time in the first prompt",
-    a: withBlock(a, 0, 0, dates[0] ?? {}),
-    b: withBlock(b, 0, 0, dates[1] ?? {}),
+    a: withBlock(a, [0, 0], dates[0] ?? {}),
+    b: withBlock(b, [0, 0], dates[1] ?? {}),
     cause: edited(0, "user", { volatile: "date" }),
     path: "messages[0].content[0].text",
     ...messagesLost,
   },
   {
     name: "a working folder in the first prompt",
-    a: withBlock(a, 0, 0, paths[0] ?? {}),
-    b: withBlock(b, 0, 0, paths[1] ?? {}),
+    a: withBlock(a, [0, 0], paths[0] ?? {}),
+    b: withBlock(b, [0, 0], paths[1] ?? {}),
     cause: edited(0, "user", { volatile: "path" }),
     path: "messages[0].content[0].text",
     ...messagesLost,
   },
   {
     name: "new ids for every call",
-    b: withBlock(withBlock(b, 1, 1, call("toolu_9")), 2, 0, { ...blockOf(b, 2, 0), tool_use_id: "toolu_9" }),
+    b: withBlock(withBlock(b, [1, 1], call("toolu_9")), [2, 0], { ...blockOf(b, 2, 0), tool_use_id: "toolu_9" }),
     cause: edited(1, "assistant"),
     path: "messages[1].content[1].id",
     read: HEAD,
@@ -89,7 +89,7 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "the input of a call with its members in another order",
-    b: withBlock(b, 1, 1, call("toolu_1", { limit: 40, path: "src/server.ts" })),
+    b: withBlock(b, [1, 1], call("toolu_1", { limit: 40, path: "src/server.ts" })),
     cause: edited(1, "assistant"),
     path: "messages[1].content[1].input.limit",
     read: HEAD,
@@ -97,7 +97,7 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "a result cleared after its turn",
-    b: withBlock(b, 2, 0, { ...blockOf(b, 2, 0), content: "[cleared]" }),
+    b: withBlock(b, [2, 0], { ...blockOf(b, 2, 0), content: "[cleared]" }),
     cause: edited(2, "user"),
     path: "messages[2].content[0].content",
     read: HEAD,
@@ -105,14 +105,14 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "a result said to be an error",
-    b: withBlock(b, 2, 0, { ...blockOf(b, 2, 0), is_error: true }),
+    b: withBlock(b, [2, 0], { ...blockOf(b, 2, 0), is_error: true }),
     cause: edited(2, "user"),
     path: "messages[2].content[0].is_error",
     ...messagesLost,
   },
   {
     name: "white space at the end of an answer",
-    b: withBlock(b, 3, 0, text(`${words(100, 5)}\n`)),
+    b: withBlock(b, [3, 0], text(`${words(100, 5)}\n`)),
     cause: edited(3, "assistant"),
     path: "messages[3].content[0].text",
     ...messagesLost,
@@ -142,7 +142,7 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "a note put into an earlier message",
-    b: withBlock(b, 4, 0, prose(20, 44), prose(200, 6)),
+    b: withBlock(b, [4, 0], prose(20, 44), prose(200, 6)),
     cause: { kind: "message-edited", message: 4, role: "user", change: "block-added" },
     path: "messages[4].content[0]",
     ...messagesLost,
@@ -167,8 +167,7 @@ export const messages: readonly Pair[] = [
     name: "a block of a type nobody knows changed",
     a: withBlock(
       a,
-      1,
-      0,
+      [1, 0],
       { type: "server_tool_use", id: "s_1", name: "probe", input: { q: "one" } },
       {
         type: "probe_tool_result",
@@ -178,8 +177,7 @@ export const messages: readonly Pair[] = [
     ),
     b: withBlock(
       b,
-      1,
-      0,
+      [1, 0],
       { type: "server_tool_use", id: "s_1", name: "probe", input: { q: "one" } },
       {
         type: "probe_tool_result",
@@ -241,7 +239,7 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "near miss: the members of a block in another order, and one that is null",
-    b: withBlock(b, 1, 1, {
+    b: withBlock(b, [1, 1], {
       input: { path: "src/server.ts", limit: 40 },
       name: "Read",
       id: "toolu_1",
@@ -252,7 +250,7 @@ export const messages: readonly Pair[] = [
   },
   {
     name: "near miss: a call said to come from the model itself, a result said to be no error",
-    b: withBlock(withBlock(b, 1, 1, { ...call("toolu_1"), caller: { type: "direct" } }), 2, 0, {
+    b: withBlock(withBlock(b, [1, 1], { ...call("toolu_1"), caller: { type: "direct" } }), [2, 0], {
       ...blockOf(b, 2, 0),
       is_error: false,
     }),

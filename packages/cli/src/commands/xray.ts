@@ -1,0 +1,102 @@
+/** `prefork xray`: why did this request not read what that one wrote?
+ *  Invariant: nothing is sent and nothing is written; text and JSON state the same figures; the exit code says whether
+ *  anything was lost.
+ *  Elsewhere: finding it (@prefork/wire), its layout (xray-report.ts, xray-place.ts). */
+
+import { readFile } from "node:fs/promises";
+import {
+  diffRequests,
+  InputError,
+  type RecordedBody,
+  readRequests,
+  readStated,
+  type SentFacts,
+  type XrayOptions,
+  xrayChain,
+} from "@prefork/wire";
+import type { Command } from "commander";
+import { type Io, newCommand, UsageError } from "../io.ts";
+import { jsonLine } from "../lines.ts";
+import { priceTable } from "../price-file.ts";
+import { chainAsText, pairAsText } from "./xray-report.ts";
+
+type XrayCommandOptions = {
+  readonly usage?: string;
+  readonly model?: string;
+  readonly prices?: string;
+  readonly singly?: true;
+  readonly json?: true;
+};
+
+const READ_FAILURES: Readonly<Record<string, string>> = {
+  ENOENT: "no such file",
+  EISDIR: "is a directory",
+  EACCES: "may not be read",
+  ERR_FS_FILE_TOO_LARGE: "is too large to be read",
+};
+
+const bytesOf = async (path: string): Promise<Buffer> => {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "cannot be read";
+    throw new UsageError(`${path}: ${READ_FAILURES[code] ?? code}`, { cause: error });
+  }
+};
+
+/** Errors of the library speak of the first and the second request; here these have names. */
+const named = <T>(names: readonly string[], act: () => T): T => {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    const message = error.message
+      .replaceAll(/the (first|second) request/g, (_, which) => names[which === "first" ? 0 : 1] ?? "")
+      .replaceAll(/\brequest (\d+)\b/g, (whole, number) => names[Number(number) - 1] ?? whole);
+    throw new UsageError(message, { cause: error });
+  }
+};
+
+/** What the files say, with what `--usage` states over it. */
+const requestsIn = async (files: readonly string[], usage: string | undefined): Promise<readonly RecordedBody[]> => {
+  const found: RecordedBody[] = [];
+  for (const file of files) found.push(...readRequests(await bytesOf(file), file));
+  const stated: readonly SentFacts[] = usage === undefined ? [] : readStated(await bytesOf(usage), usage);
+  if (found.length < 2) throw new UsageError("two requests are needed: two files, or one with a request on each line");
+  if (stated.length > found.length)
+    throw new UsageError(`${usage} has ${stated.length} entries for ${found.length} requests`);
+  return found.map((request, index) => ({ ...request, ...stated[index] }));
+};
+
+export const xrayCommand = (io: Io): Command =>
+  newCommand("xray", io)
+    .description("why a recorded request did not read what an earlier one wrote, down to the letter")
+    .argument("<files...>", "recorded bodies in the order they were sent: JSON, or one JSON object a line")
+    .option("--usage <file>", "what the provider counted of each request, in their order: JSON list, or one a line")
+    .option("--model <id>", "whose rules and prices, where the recorded model is in no table")
+    .option("--prices <file>", "JSON file with your own prices")
+    .option("--singly", "count every call and result as a block of its own, as some platforms may")
+    .option("--json", "as one JSON object")
+    .addHelpText("after", "\nExit codes: 0 all was read, 1 something was lost, 2 called wrongly.")
+    .action(async (files: readonly string[], options: XrayCommandOptions) => {
+      const requests = await requestsIn(files, options.usage);
+      const settings: XrayOptions = {
+        models: await priceTable(options.prices),
+        ...(options.model === undefined ? {} : { model: options.model }),
+        ...(options.singly ? { reading: "singly" as const } : {}),
+      };
+      const names = requests.map(({ name }) => name);
+      const [a, b, ...more] = requests;
+      if (a === undefined || b === undefined) return;
+      if (more.length === 0) {
+        const xray = named(names, () => diffRequests(a.body, b.body, { ...settings, a, b }));
+        io.out(
+          options.json ? jsonLine({ a: a.name, b: b.name, ...xray }) : pairAsText(xray, [a.name, b.name], io.colour),
+        );
+        io.exitWith(xray.lost.tokens > 0 ? 1 : 0);
+        return;
+      }
+      const chain = named(names, () => xrayChain(requests, settings));
+      io.out(options.json ? jsonLine({ requests: names, ...chain }) : chainAsText(chain, names, io.colour));
+      io.exitWith(chain.lost.tokens > 0 ? 1 : 0);
+    });

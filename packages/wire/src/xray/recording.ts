@@ -1,0 +1,134 @@
+/** Files of recorded requests: one body, or one a line, each alone or with what was recorded beside it.
+ *  Invariant: a body is the very bytes that stand in the file; what is no recording is refused in one line that names the
+ *  place.
+ *  Elsewhere: what a body says (body.ts), reading the file (the command line). */
+
+import { InputError } from "../errors.ts";
+import { endOfValue, isArray, isObject, parseJson, skipSpace } from "../json.ts";
+import type { Json, JsonObject } from "../request.ts";
+import { type At, isObjectHere, isStringHere, memberAt, membersAt, stringAt } from "./places.ts";
+import { readUsage, type SentFacts } from "./sent.ts";
+
+export type RecordedBody = SentFacts & {
+  /** The file, and the line in it where there are several. */
+  readonly name: string;
+  readonly body: Buffer;
+};
+
+/** The requests of a file. A line may be a body, or an object with a `body` (or a `request`) and beside it `headers`,
+ *  `usage` (or a `response` that has one), `startedAt` and `firstEventAt`. */
+export const readRequests = (file: Uint8Array, name: string): readonly RecordedBody[] =>
+  valuesIn(file, name).map(({ at, value, name: place }) => ({
+    name: place,
+    ...sentFacts(value),
+    body: bodyIn(at),
+  }));
+
+/** What was stated of requests, in their order: usages, or objects as above without a body; null says nothing. */
+export const readStated = (file: Uint8Array, name: string): readonly SentFacts[] =>
+  valuesIn(file, name)
+    .flatMap(({ value, name: place }) =>
+      isArray(value)
+        ? value.map((item, index) => ({ value: item, name: `${place}[${index}]` }))
+        : [{ value, name: place }],
+    )
+    .map(({ value, name: place }) => {
+      if (value === null) return {};
+      const usage = readUsage(value);
+      const facts = usage ? { usage } : isObject(value) ? sentFacts(value) : {};
+      if (Object.keys(facts).length === 0) throw new InputError(`${place} states no usage and no time`);
+      return facts;
+    });
+
+type Value = { readonly at: At; readonly value: Json; readonly name: string };
+
+const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const LINE_FEED = 0x0a;
+
+/** One value, or one a line. */
+const valuesIn = (file: Uint8Array, name: string): readonly Value[] => {
+  const given = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const bytes = given.subarray(0, 3).equals(MARK) ? given.subarray(3) : given;
+  if (skipSpace(bytes, 0) === bytes.length) throw new InputError(`${name} is empty`);
+  const lines = linesOf(bytes);
+  const [first] = lines;
+  if (first === undefined || lines.length === 1 || !isJson(first.bytes)) return [readValue(bytes, name)];
+  return lines.map(({ bytes: line, number }) => readValue(line, `${name}:${number}`));
+};
+
+/** The lines that say something. */
+const linesOf = (bytes: Buffer): readonly { readonly bytes: Buffer; readonly number: number }[] => {
+  const lines: { bytes: Buffer; number: number }[] = [];
+  for (let from = 0, number = 1; from < bytes.length; number += 1) {
+    const end = bytes.indexOf(LINE_FEED, from);
+    const line = bytes.subarray(from, end === -1 ? bytes.length : end);
+    if (skipSpace(line, 0) < line.length) lines.push({ bytes: line, number });
+    from = end === -1 ? bytes.length : end + 1;
+  }
+  return lines;
+};
+
+const isJson = (bytes: Buffer): boolean => {
+  try {
+    JSON.parse(bytes.toString("utf8"));
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const readValue = (bytes: Buffer, name: string): Value => {
+  const value = parseJson(bytes.toString("utf8"), name);
+  const start = skipSpace(bytes, 0);
+  return { at: { bytes, start, end: endOfValue(bytes, start), path: "" }, value, name };
+};
+
+/** The body itself, or what holds it, at most three objects deep. */
+const bodyIn = (at: At): Buffer => {
+  let here = at;
+  for (let depth = 0; depth < 3; depth += 1) {
+    const members = membersAt(here);
+    const isBody = ["messages", "input", "contents", "instructions"].some((key) => memberAt(members, key));
+    const inner = isBody ? undefined : (memberAt(members, "body") ?? memberAt(members, "request"));
+    if (inner === undefined) break;
+    if (isStringHere(inner)) return Buffer.from(stringAt(inner) ?? "");
+    if (!isObjectHere(inner)) break;
+    here = inner;
+  }
+  return here.bytes.subarray(here.start, here.end);
+};
+
+const objectIn = (object: JsonObject, key: string): JsonObject => {
+  const value = object[key];
+  return isObject(value) ? value : {};
+};
+
+const sentFacts = (value: Json): SentFacts => {
+  if (!isObject(value)) return {};
+  const [request, response] = [objectIn(value, "request"), objectIn(value, "response")];
+  const usage = [value.usage, response.usage, objectIn(response, "body").usage].map(readUsage).find((found) => found);
+  const betas = betasIn(value.betas, isObject(value.headers) ? value.headers : request.headers);
+  const startedAt = timeOf(value.startedAt);
+  const firstEventAt = timeOf(value.firstEventAt);
+  return {
+    ...(usage ? { usage } : {}),
+    ...(betas ? { betas } : {}),
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(firstEventAt === undefined ? {} : { firstEventAt }),
+  };
+};
+
+/** Milliseconds, or a time as ISO 8601 spells it. */
+const timeOf = (value: Json | undefined): number | undefined => {
+  const time = typeof value === "string" ? Date.parse(value) : value;
+  return typeof time === "number" && Number.isFinite(time) ? time : undefined;
+};
+
+/** Headers without betas say that there were none. */
+const betasIn = (listed: Json | undefined, headers: Json | undefined): readonly string[] | undefined => {
+  if (isArray(listed)) return listed.filter((beta) => typeof beta === "string");
+  if (!isObject(headers)) return undefined;
+  const [, header] = Object.entries(headers).find(([name]) => name.toLowerCase() === "anthropic-beta") ?? [];
+  const stated = isArray(header) ? header.join(",") : typeof header === "string" ? header : "";
+  return stated.split(",").flatMap((beta) => beta.trim() || []);
+};
