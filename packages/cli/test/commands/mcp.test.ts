@@ -1,7 +1,7 @@
 /** `prefork mcp`, and the servers it configures in a headless session. */
 
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
@@ -38,6 +38,7 @@ test("a server is added to the user's own settings with its secrets by name, lis
   const script = ground.put("server.mjs", SERVER);
   const file = join(ground.home, ".prefork/settings.json");
   const TOKEN = "secret-of-mine";
+  rmSync(file, { force: true });
   assert.deepEqual(
     await here(ground, ["mcp", "add", "teller", "--env", "TOKEN", "--", process.execPath, script]),
     done(

@@ -193,8 +193,9 @@ const enterFamily = async (run: Run, results: readonly ToolResultBlock[], family
   const held = insideLastResult ? results.at(-1) : undefined;
   const shared = held ? results.slice(0, -1) : results;
   if (shared.length > 0) line.enterOpen({ role: "user", content: shared });
-  const words = text(await family.launch(line, held));
+  // Before they start: one that ends at once is told at the next boundary, as every other.
   const { blocks, also, entered } = run.tail();
+  const words = text(await family.launch(line, held));
   const own = held ? [{ ...held, content: [...held.content, words, ...blocks] }] : [words, ...blocks];
   if (shared.length > 0) line.extend(own, { also });
   else line.enter({ role: "user", content: own }, { also });

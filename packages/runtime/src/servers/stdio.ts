@@ -79,9 +79,15 @@ class ServerProcess {
 
   send(message: JsonObject): Promise<"sent"> {
     return new Promise((resolve, reject) => {
-      if (!this.#input?.writable) return reject(new Error("its input is closed"));
-      this.#input.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve("sent")));
+      if (!this.#input?.writable) return void this.#orOver().then(() => reject(new Error("its input is closed")));
+      // A program that has ended says more by its exit than by its broken pipe, so that is waited for first.
+      const failed = (error: Error): void => void this.#orOver().then(() => reject(error));
+      this.#input.write(`${JSON.stringify(message)}\n`, (error) => (error ? failed(error) : resolve("sent")));
     });
+  }
+
+  async #orOver(): Promise<void> {
+    await Promise.race([this.#over, after(GOODBYE_MS, undefined, { ref: false })]);
   }
 
   async close(): Promise<void> {
