@@ -39,6 +39,8 @@ export const stopCommand = (io: Io): Command =>
     .argument("<task>", "its id, or the first letters of it")
     .action((given: string) =>
       said(async () => {
+        if (io.env.PREFORK_LINEAGE?.startsWith("fork:"))
+          throw new UsageError("this was started by a fork, which ends nobody's work but its own");
         const store = storeFor(io);
         const found = await showTask(store, given, { cwd: process.cwd() });
         const { task, session, state, owner } = found;

@@ -95,3 +95,15 @@ test("a task that has reported goes on only with a message, and an unknown one i
   assert.equal(unknown.code, 2);
   assert.match(unknown.err, /task-ffffffffff/);
 });
+
+test("a fork's shell ends nobody", async () => {
+  await using ground = await openForking();
+  await looked(ground);
+  const id = idOf(await tasksOf(ground), "look at schema");
+  const refused = await ground.prefork(["tasks", "stop", id], { env: { PREFORK_LINEAGE: "fork:task-1" } });
+  assert.deepEqual(refused, {
+    code: 2,
+    out: "",
+    err: "prefork: this was started by a fork, which ends nobody's work but its own\n",
+  });
+});
