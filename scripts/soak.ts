@@ -24,9 +24,9 @@ const soaks: Readonly<Record<string, Soak>> = {
   /** Sessions with hundreds of tasks, killed at random moments, and a small family cut off at every moment. */
   tasks: async () => {
     const { tasksSoak } = await import(at("packages/runtime/test/tasks/tasks-soak.ts"));
-    const { wild, moments } = await tasksSoak();
-    const held = wild.broken.length === 0 && moments.broken.length === 0;
-    return { held, summary: JSON.stringify({ wild, moments }) };
+    const result = await tasksSoak();
+    const held = result.wild.broken.length === 0 && result.moments.broken.length === 0;
+    return { held, summary: JSON.stringify(result) };
   },
   /** Families of forks in every constellation: their bytes, their reads and their bill. */
   matrix: async () => {

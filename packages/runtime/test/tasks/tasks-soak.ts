@@ -1,6 +1,7 @@
 /** The long form of the tests of durability: wild sessions that are killed, and a small family cut off at every moment.
  *  Elsewhere: wild sessions (wild-lives.ts, wild-laws.ts), the family (crashed.ts, crash-laws.ts). */
 
+import { type Moved, moveCalls, moveForks } from "../fork/backgrounding.ts";
 import { scratch } from "../scratch.ts";
 import { broken as brokenAt, casesOf as casesAt } from "./crash-laws.ts";
 import { firstLife, openTheatre, resumeAt, WAYS, type Way } from "./crashed.ts";
@@ -84,7 +85,15 @@ export const testRuns: readonly WildOptions[] = [
   { seed: SEED + 101, rounds: 2, kills: 1, interrupted: "resume" },
 ];
 
-export const tasksSoak = async (): Promise<{ readonly wild: SoakResult; readonly moments: MomentSoak }> => ({
+export type TasksSoak = {
+  readonly wild: SoakResult;
+  readonly moments: MomentSoak;
+  /** Throws where a task that is moved does other work than one that is not. */
+  readonly moved: readonly Moved[];
+};
+
+export const tasksSoak = async (): Promise<TasksSoak> => ({
   wild: await wildSoak(soakRuns),
   moments: await momentSoak(WAYS, 1),
+  moved: [await moveForks(1), await moveCalls(1)],
 });
