@@ -65,6 +65,7 @@ export { LaunchGate, type LaunchOrder, type Ticket } from "./launch-gate.ts";
 export {
   type FamilyMarkerOptions,
   familyMarkers,
+  LOOK_BACK,
   type Marker,
   type MarkerOptions,
   type MarkerPlace,
@@ -110,6 +111,7 @@ export {
   type Json,
   type JsonObject,
   type KeySettings,
+  LIFETIME_MS,
   type MediaSource,
   type Message,
   type ProviderBlock,

@@ -11,6 +11,14 @@ export type JsonObject = { readonly [key: string]: Json };
 
 /** How long a cache entry lives. Each provider offers some of these. */
 export type Ttl = "5m" | "30m" | "1h" | "12h";
+
+/** How long an entry lives after its last use. */
+export const LIFETIME_MS: Readonly<Record<Ttl, number>> = {
+  "5m": 5 * 60_000,
+  "30m": 30 * 60_000,
+  "1h": 60 * 60_000,
+  "12h": 12 * 60 * 60_000,
+};
 export const SHORTEST_FIRST: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
 
 export type MediaSource =

@@ -90,7 +90,7 @@ test("a task that has reported goes on only with a message, and an unknown one i
   assert.match(bare.err, /it has reported; send it a message that says what else to do/);
   const more = await ground.prefork(["tasks", "resume", id, "--permission-mode", "default", "and", "the", "rest"]);
   assert.equal(more.code, 0);
-  assert.match(JSON.stringify(ground.bodies().at(-1)), /Message of the main agent to you.*and the rest/);
+  assert.match(JSON.stringify(ground.bodies().at(-1)), /Message of the user to you:.*and the rest/);
   const unknown = await ground.prefork(["tasks", "stop", "task-ffffffffff"]);
   assert.equal(unknown.code, 2);
   assert.match(unknown.err, /task-ffffffffff/);

@@ -14,6 +14,7 @@ import {
   type LaunchDecision,
   LaunchGate,
   type LaunchQuestion,
+  LIFETIME_MS,
   type Marker,
   type Message,
   type ModelFacts,
@@ -66,13 +67,6 @@ export type GrownFamily = {
   readonly expectations: readonly Expectation[];
 };
 
-const MINUTE_MS = 60_000;
-const LIVES_MS: Readonly<Record<Ttl, number>> = {
-  "5m": 5 * MINUTE_MS,
-  "30m": 30 * MINUTE_MS,
-  "1h": 60 * MINUTE_MS,
-  "12h": 720 * MINUTE_MS,
-};
 /** What a request takes to arrive. */
 const ON_THE_WAY_MS = 10_000;
 
@@ -84,7 +78,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const prefix = shared?.prefix ?? base;
   const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
   const sizes = sizesOf(parent, { prefix, children });
-  const left = parent.askedAt === undefined ? 0 : LIVES_MS[ttl] - (now - parent.askedAt);
+  const left = parent.askedAt === undefined ? 0 : LIFETIME_MS[ttl] - (now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
   const question: LaunchQuestion = {
     ...sizes,

@@ -41,7 +41,9 @@ export type ForkStart = {
 };
 
 export type AgentStart = { readonly plan: ForkPlan; readonly account: Account; readonly told: ChildTold };
-export type WakeStart = AgentStart & { readonly task: Task; readonly message?: string } & Pick<ForkOptions, "filter">;
+/** `by`: whose words the message is. Default: the main agent's. */
+export type WakeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
+export type WakeStart = AgentStart & WakeOptions & { readonly task: Task };
 
 export type ForkHostOptions = {
   readonly settings: ForkSettings;
@@ -170,10 +172,7 @@ export class ForkHost {
   };
 
   /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
-  async wake(
-    id: string,
-    how: { readonly message?: string } & Pick<ForkOptions, "filter"> = {},
-  ): Promise<string | undefined> {
+  async wake(id: string, how: WakeOptions = {}): Promise<string | undefined> {
     const { table, runs } = this.#options;
     const gate = this.#options.gate();
     if (!gate.allowed && gate.isFinal) return gate.reason;

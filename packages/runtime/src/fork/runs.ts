@@ -333,5 +333,3 @@ const endOf = (end: ExchangeEnd): TaskEnd => {
 
 const unfinishedText = (said: string, { end, reason }: { readonly end: TaskEnd; readonly reason: string }): string =>
   [`Ended as ${end}: ${reason}`, ...(said === "" ? [] : [`What it had said:\n${said}`])].join("\n");
-
-export type { TaskResult };

@@ -3,7 +3,7 @@
  *  everybody else reads.
  *  Elsewhere: growing from one (family.ts), the line itself (../loop). */
 
-import { FrozenPrefix, type Head, type JsonObject, type Segment } from "@prefork/wire";
+import { FrozenPrefix, type JsonObject, type Segment } from "@prefork/wire";
 import type { LineageState } from "../loop/index.ts";
 
 /** Named as the literature does: the parameters that a child must share with its parent to read its cache. */
@@ -45,8 +45,6 @@ const withoutTemperature = (bytes: Buffer): string => {
   const { temperature: _temperature, ...others } = JSON.parse(`${bytes.toString("utf8")}}`) as JsonObject;
   return JSON.stringify(others).slice(0, -1);
 };
-
-export type { Head };
 
 const WRITERS: readonly string[] = ["main", "sdk"];
 

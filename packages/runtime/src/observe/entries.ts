@@ -6,6 +6,7 @@
 
 import {
   type FrozenPrefix,
+  LIFETIME_MS,
   type ModelFacts,
   modelFacts,
   type Segment,
@@ -35,14 +36,6 @@ export type Entries = {
   readonly lengthAt: (prefix: FrozenPrefix, segment: Segment) => Length;
   /** The entries on a request's own bytes, longest first, as those left by `counts` made them. */
   readonly on: (request: SentRequest, counts: (writer: SentRequest) => boolean) => Generator<Entry>;
-};
-
-const MINUTE_MS = 60_000;
-export const LIVES_MS: Readonly<Record<Ttl, number>> = {
-  "5m": 5 * MINUTE_MS,
-  "30m": 30 * MINUTE_MS,
-  "1h": 60 * MINUTE_MS,
-  "12h": 720 * MINUTE_MS,
 };
 
 /** Tokens up to the last marker: what was in the cache once this was answered. */
@@ -185,7 +178,7 @@ const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry |
   const writer = first?.by.point.prefix;
   if (!first || !prefix || !writer) return undefined;
   const ttl = writes.reduce<Ttl>((longest, use) => longer(longest, use.ttl ?? longest), first.ttl ?? "5m");
-  const lives = (use: Use): number => Math.min(LIVES_MS[ttl], LIVES_MS[use.ttl ?? ttl]);
+  const lives = (use: Use): number => Math.min(LIFETIME_MS[ttl], LIFETIME_MS[use.ttl ?? ttl]);
   return {
     ...lengths.at(writer, segment),
     segment,
@@ -196,4 +189,4 @@ const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry |
   };
 };
 
-const longer = (a: Ttl, b: Ttl): Ttl => (LIVES_MS[b] > LIVES_MS[a] ? b : a);
+const longer = (a: Ttl, b: Ttl): Ttl => (LIFETIME_MS[b] > LIFETIME_MS[a] ? b : a);

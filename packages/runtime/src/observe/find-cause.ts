@@ -3,9 +3,9 @@
  *  journal shows of bytes, times and markers, in that order; nothing is blamed that the journal does not show.
  *  Elsewhere: what was expected (ledger.ts), the reasons in words (cause.ts). */
 
-import { promptTokens } from "@prefork/wire";
+import { LIFETIME_MS, LOOK_BACK, promptTokens } from "@prefork/wire";
 import type { ShortfallCause } from "./cause.ts";
-import { type Entry, factsOf, keptTokens, LIVES_MS } from "./entries.ts";
+import { type Entry, factsOf, keptTokens } from "./entries.ts";
 import type { FamilyRole } from "./families.ts";
 import type { ChangedBytes } from "./line.ts";
 import type { SentAnswer, SentRequest } from "./requests.ts";
@@ -66,7 +66,7 @@ const foreseen = ({ request, answer, written, expected, best }: Answered): Short
 
 /** It was asked while the entry lived, and may have reached the provider after that. */
 const expiredOnTheWay = ({ live, answer }: Answered): ShortfallCause | undefined =>
-  live && answer.at - live.usedAt >= LIVES_MS[live.ttl]
+  live && answer.at - live.usedAt >= LIFETIME_MS[live.ttl]
     ? { kind: "expired", ttl: live.ttl, unusedMs: answer.at - live.usedAt }
     : undefined;
 
@@ -78,9 +78,7 @@ const raced = ({ live, role, request }: Answered): ShortfallCause | undefined =>
   return role?.role === "follower" && leader && !wasThere ? { kind: "raced", leader: leader.agent } : undefined;
 };
 
-/** A marker looks at this many places, its own the first. Counted block by block: the dearer reading. */
-const LOOK_BACK = 20;
-
+/** Counted block by block: the dearer reading. */
 const outOfReach = ({ live, request }: Answered): ShortfallCause | undefined => {
   const next = live && request.markers?.find(({ segment }) => segment >= live.segment.index);
   const positions = live && next ? next.segment - live.segment.index : 0;

@@ -3,9 +3,9 @@
  *  reported for earlier requests, and where a part of it had to be estimated the row says so.
  *  Elsewhere: requests and bytes (requests.ts), what the cache held (entries.ts), totals (explain.ts). */
 
-import { noUsage, type Protocol, type Usage } from "@prefork/wire";
+import { LIFETIME_MS, noUsage, type Protocol, type Usage } from "@prefork/wire";
 import type { ShortfallCause } from "./cause.ts";
-import { type Entries, type Entry, entriesOf, keptTokens, LIVES_MS } from "./entries.ts";
+import { type Entries, type Entry, entriesOf, keptTokens } from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
 import { type Found, findCause } from "./find-cause.ts";
 import { type AgentJournal, linesOf } from "./line.ts";
@@ -100,5 +100,5 @@ const lostBy = ({ goesOnFrom, askedAt }: SentRequest): Pick<Found, "written" | "
   if (!goesOnFrom?.answer) return { written: 0, expected: 0 };
   const written = keptTokens(goesOnFrom.answer.usage);
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  return { written, expected: askedAt - goesOnFrom.askedAt < LIVES_MS[ttl] ? written : 0 };
+  return { written, expected: askedAt - goesOnFrom.askedAt < LIFETIME_MS[ttl] ? written : 0 };
 };

@@ -128,7 +128,8 @@ export class Children {
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const child = await this.#child(start, { journal, line, replayed, state, filter });
-      const words = message === undefined ? noteText({ kind: "resumed", text: RESUMED }) : messageText(message);
+      const words =
+        message === undefined ? noteText({ kind: "resumed", text: RESUMED }) : messageText(message, start.by);
       await child.agent.takeUp([text(words)], NEVER);
       return child;
     });
@@ -282,8 +283,8 @@ const closingOnFailure = async <T>(journal: Journal, open: () => Promise<T>): Pr
 const RESUMED =
   "You were interrupted and go on here. Calls that were under way are answered above; look at the present state where their effect is unknown, finish your part and report as you were told.";
 
-const messageText = (message: string): string =>
-  `Message of the main agent to you (no human wrote it):\n${escapeTags(message)}\nTake it into account, finish your part and report in the same form as before.`;
+const messageText = (message: string, by?: "user"): string =>
+  `${by === "user" ? "Message of the user to you:" : "Message of the main agent to you (no human wrote it):"}\n${escapeTags(message)}\nTake it into account, finish your part and report in the same form as before.`;
 
 /** What the parent had read when the fork was made: the fork knows it too. */
 const readsOf = (inherited: Replayed | undefined): readonly (readonly [string, Json])[] =>

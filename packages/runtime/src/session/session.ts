@@ -136,7 +136,7 @@ export class Session implements AsyncDisposable {
     this.#mustBeOpen();
     const { host, runs } = this.#parts;
     this.#mustHave(taskId);
-    const problem = await host.wake(taskId, how);
+    const problem = await host.wake(taskId, { ...how, by: "user" });
     if (problem !== undefined) throw new InputError(`${taskId} cannot go on: ${problem}`);
     await runs.ended([taskId], "all");
     return this.#mustHave(taskId);

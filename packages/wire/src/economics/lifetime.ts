@@ -5,17 +5,10 @@
 
 import type { ModelFacts } from "../models.ts";
 import { multipliersOf, withoutNoise, writeMultiplier } from "../prices.ts";
-import type { Ttl } from "../request.ts";
+import { LIFETIME_MS, type Ttl } from "../request.ts";
 import { figure } from "./fan-out.ts";
 
 const MINUTE_MS = 60_000;
-
-const LIFETIME_MS: Readonly<Record<Ttl, number>> = {
-  "5m": 5 * MINUTE_MS,
-  "30m": 30 * MINUTE_MS,
-  "1h": 60 * MINUTE_MS,
-  "12h": 720 * MINUTE_MS,
-};
 
 export type HeldEntry = {
   readonly tokens: number;

@@ -4,12 +4,12 @@
  *  Elsewhere: two requests (diff.ts). */
 
 import type { Recording } from "../recorded.ts";
+import { LIFETIME_MS } from "../request.ts";
 import { promptTokens } from "../usage.ts";
 import { readBody } from "./body.ts";
 import { compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
 import { type Entry, entriesOf, isExpired } from "./footing.ts";
 import { agreement, type Prompt, type PromptPiece } from "./piece.ts";
-import { LIVES_MS } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 
 /** `starts`: shares no message with any earlier one. `extends`: begins with all of it. `changes`: goes on from it with
@@ -194,7 +194,7 @@ export class XrayHistory {
 /** Written once more: an entry that still lived is there already, and lives as long as anyone paid for. */
 const renewed = (there: Entry | undefined, entry: Entry): Entry => {
   if (there === undefined || isExpired(there, entry.usedAt)) return entry;
-  const lives = ({ ttl }: Entry): number => (ttl === undefined ? 0 : LIVES_MS[ttl]);
+  const lives = ({ ttl }: Entry): number => (ttl === undefined ? 0 : LIFETIME_MS[ttl]);
   const readableAt = there.readableAt ?? entry.readableAt;
   return {
     ...entry,

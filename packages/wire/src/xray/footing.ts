@@ -4,10 +4,10 @@
  *  Elsewhere: why it is not more (verdict.ts), the rules themselves (entries.ts). */
 
 import type { Ttl } from "../request.ts";
+import { LIFETIME_MS } from "../request.ts";
 import { promptTokens, writtenTokens } from "../usage.ts";
 import { breakpointsOf, placesOf, type Reading } from "./entries.ts";
 import { agreement, fieldText, type Prompt, type PromptPiece } from "./piece.ts";
-import { LIVES_MS } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 import { commonStart } from "./spot.ts";
 
@@ -135,7 +135,7 @@ export const isLive = (entry: Entry, { startedAt }: SentFacts): boolean =>
   !isExpired(entry, startedAt) && !isRaced(entry, startedAt);
 
 export const isExpired = ({ ttl, usedAt }: Entry, at: number | undefined): boolean =>
-  ttl !== undefined && usedAt !== undefined && at !== undefined && at - usedAt >= LIVES_MS[ttl];
+  ttl !== undefined && usedAt !== undefined && at !== undefined && at - usedAt >= LIFETIME_MS[ttl];
 
 export const isRaced = ({ usedAt, readableAt }: Entry, at: number | undefined): boolean => {
   const from = readableAt ?? (usedAt === undefined ? undefined : usedAt + SOONEST_ANSWER_MS);

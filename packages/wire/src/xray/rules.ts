@@ -164,11 +164,3 @@ export const rulesFor = ({ protocol, model }: Pick<Body, "protocol" | "model">, 
     ...(protocol === "anthropic-messages" ? anthropicRules(facts) : openaiRules(named, options, facts)),
   };
 };
-
-/** How long an entry lives after its last use. */
-export const LIVES_MS: Readonly<Record<Ttl, number>> = {
-  "5m": 5 * 60_000,
-  "30m": 30 * 60_000,
-  "1h": 60 * 60_000,
-  "12h": 12 * 60 * 60_000,
-};
