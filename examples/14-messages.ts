@@ -17,7 +17,7 @@ const corrected = Promise.withResolvers<void>();
 
 // The scripted fork reports what it was told last. Its first answer takes until it has been corrected.
 const fork = (words: string) => {
-  const message = /Message of the main agent.*\n(.*)/.exec(words)?.[1];
+  const message = /Message of the (?:main agent|user) to you.*\n(.*)/.exec(words)?.[1];
   if (message !== undefined) return say(`Scope: survey\nResult: ${message}`);
   return { ...say("Scope: survey\nResult: everything"), hold: corrected.promise };
 };
