@@ -72,6 +72,7 @@ export {
   type MarkerRole,
   markerPlaces,
   markersAt,
+  type NextMarkerOptions,
   nextMarkers,
 } from "./markers.ts";
 export { DEFAULT_MODEL, knownModels, type ModelFacts, modelFacts, type Prices, type PriceTier } from "./models.ts";

@@ -25,21 +25,30 @@ export type MarkerOptions = {
   readonly tail?: boolean;
 };
 
+export type NextMarkerOptions = MarkerOptions & {
+  /** Nobody answered the last request: what it marked may not be written. Default: false. */
+  readonly unanswered?: boolean;
+};
+
 /** Markers of the next request of a line, after those of its `last` one: end of system and its last block. A fork also
- *  keeps the two it shares with its family. Where one turn is out of reach of the last tail, that one is kept too. */
+ *  keeps the two it shares with its family. Where one turn is out of reach of the last tail, that one is kept too; where
+ *  nobody answered the last request, so is what the one before it had written. */
 export const nextMarkers = (
   prefix: FrozenPrefix,
   last: readonly Marker[] = [],
-  { ttl = "5m", tail = true }: MarkerOptions = {},
+  { ttl = "5m", tail = true, unanswered = false }: NextMarkerOptions = {},
 ): readonly Marker[] => {
   const system = roleOf(last, "system") ?? marker(prefix.tip?.headEnd, "system", ttl);
   const inherited = roleOf(last, "inherited");
-  const shared = inherited && roleOf(last, "shared");
+  const written = unanswered ? roleOf(last, "previous") : undefined;
+  const shared = (inherited ?? written) && roleOf(last, "shared");
   const lastTail = roleOf(last, "tail");
   const end = tail ? lastMarkable(prefix.tip) : undefined;
   const reached = !lastTail || (end && distance(lastTail.at, end) < LOOK_BACK);
   // The entry at S contains P: when a fork is short of markers, the one at P is the one to give up.
-  const kept = reached ? [inherited, shared] : [shared ?? inherited, { ...lastTail, role: "previous" as const }];
+  const family = inherited && (shared ?? inherited);
+  const near = written ? [family ?? shared, written] : [inherited, shared];
+  const kept = reached ? near : [family ?? written, { ...lastTail, role: "previous" as const }];
   return ordered([system, ...kept, marker(end, "tail", ttl)]);
 };
 

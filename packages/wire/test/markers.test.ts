@@ -6,6 +6,7 @@ import {
   bytesOf,
   type FrozenPrefix,
   familyMarkers,
+  LOOK_BACK,
   type Marker,
   markerPlaces,
   markersAt,
@@ -112,6 +113,30 @@ test("the parent goes on with two markers after its fan-out", () => {
   });
   assert.deepEqual(roles(markers), ["system@3", "previous@4", "shared@8", "tail@9"]);
   assert.deepEqual(roles(nextMarkers(grown(readTurn(1, 10), next), markers)), ["system@3", "tail@11"]);
+});
+
+test("where nobody answered a request, what the one before it wrote is marked again", () => {
+  const first = grown([userText("start")]);
+  const far = grown(readTurn(LOOK_BACK), first);
+  const unanswered = nextMarkers(far, nextMarkers(first));
+  const again = far.extend([text("once more")]);
+  const tail = `tail@${again.tip?.index}`;
+  assert.deepEqual(roles(unanswered), ["system@3", "previous@4", `tail@${far.tip?.index}`]);
+  assert.deepEqual(roles(nextMarkers(again, unanswered, { unanswered: true })), ["system@3", "previous@4", tail]);
+  assert.deepEqual(roles(nextMarkers(again, unanswered)), ["system@3", tail], "it was written with the tail");
+});
+
+test("of a parent whose first request after a fan-out nobody answered, what its family shares stays marked", () => {
+  const parent = grown([userText("start")]);
+  const shared = grown(readTurn(2), parent);
+  const next = shared.extend([text("launched")]);
+  const markers = familyMarkers(next, nextMarkers(parent), {
+    line: "parent",
+    ...(shared.tip ? { sharedEnd: shared.tip } : {}),
+  });
+  const again = next.extend([text("once more")]);
+  const expected = ["system@3", "previous@4", "shared@8", "tail@10"];
+  assert.deepEqual(roles(nextMarkers(again, markers, { unanswered: true })), expected);
 });
 
 test("a warm fork keeps its parent's hour and writes five minutes; a cold one writes nothing but five", () => {

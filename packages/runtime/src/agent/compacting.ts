@@ -107,8 +107,8 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const { line, client, account, facts, journal, now, focus } = compacting;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
   const promptLength = estimateTokens(prefix.byteLength, line.state.measured);
-  const { protocol, markers: last } = line.state;
-  const markers = nextMarkers(prefix, last, { tail: false });
+  const { protocol, markers: last, unanswered = false } = line.state;
+  const markers = nextMarkers(prefix, last, { tail: false, unanswered });
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls });
   if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };

@@ -68,7 +68,7 @@ export type GrownFamily = {
 };
 
 /** What a request takes to arrive. */
-const ON_THE_WAY_MS = 10_000;
+export const ON_THE_WAY_MS = 10_000;
 
 export const growFamily = (start: FamilyStart): GrownFamily => {
   const { parent, plans, tail, parentFollows, facts, ttl, now } = start;

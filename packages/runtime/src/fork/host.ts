@@ -3,7 +3,7 @@
  *  that a crash forgets nothing; siblings start from the same bytes; limits hold for all ways.
  *  Elsewhere: what runs (runs.ts), bytes and order (family.ts), composing a child (../session). */
 
-import { FORK_PLACEHOLDER_RESULT, InputError, type JsonObject, type ToolResultBlock, text } from "@prefork/wire";
+import { FORK_PLACEHOLDER_RESULT, type FrozenPrefix, InputError, type ToolResultBlock } from "@prefork/wire";
 import { escapeTags, noteText, oneLine } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import {
@@ -11,20 +11,21 @@ import {
   type Beside,
   type Lineage,
   type LineageState,
-  type Moved,
   type NextRequest,
   type StartedFamily,
 } from "../loop/index.ts";
 import type { Clock, Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
+import { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
 import { type Entering, type FamilyStart, growFamily } from "./family.ts";
 import { FamilyAccounts } from "./family-accounts.ts";
 import type { ForkGate } from "./gate.ts";
 import { eventsOf, ForkHandle } from "./handle.ts";
+import { MovedCalls } from "./moved-calls.ts";
 import { checkMessages, type ForkPlan, planJson, planOf } from "./plan.ts";
 import { askedFor, type ForkOptions, type ForkSettings, planFor } from "./request.ts";
 import type { Child, ChildTold, RunStart } from "./running.ts";
-import { notRun, type Runs, reasonOf } from "./runs.ts";
+import { notRun, type Runs } from "./runs.ts";
 import type { CacheSafeParams } from "./snapshot.ts";
 
 /** What a fork is opened with. */
@@ -43,7 +44,12 @@ export type ForkStart = {
 export type AgentStart = { readonly plan: ForkPlan; readonly account: Account; readonly told: ChildTold };
 /** `by`: whose words the message is. Default: the main agent's. */
 export type WakeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
-export type WakeStart = AgentStart & WakeOptions & { readonly task: Task };
+export type WakeStart = AgentStart & {
+  readonly filter: ForkOptions["filter"] | undefined;
+  readonly task: Task;
+  /** How its first request is sent, where none of it was answered yet. */
+  readonly again: (left: LeftFamily) => NextRequest;
+};
 
 export type ForkHostOptions = {
   readonly settings: ForkSettings;
@@ -64,7 +70,7 @@ export type ForkHostOptions = {
   readonly emit: (event: EventBody, agent?: string) => void;
 };
 
-const refused = (words: string): Delegated => ({ text: words, isError: true });
+export const refused = (words: string): Delegated => ({ text: words, isError: true });
 
 export class ForkHost {
   readonly #options: ForkHostOptions;
@@ -75,11 +81,14 @@ export class ForkHost {
   /** Why something else than a fork was started, by task. */
   readonly #instead = new Map<string, string>();
   readonly #accounts: FamilyAccounts;
+  readonly #again = new FamiliesAgain();
+  readonly #movedCalls: MovedCalls;
   #started = 0;
 
   constructor(options: ForkHostOptions) {
     this.#options = options;
     const { table, settings, account } = options;
+    this.#movedCalls = new MovedCalls(options);
     this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
     this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
   }
@@ -132,43 +141,7 @@ export class ForkHost {
   readonly beside = (calls: readonly { readonly name: string }[]): Beside | undefined => {
     const { settings } = this.#options;
     if (settings.waits || !calls.some(({ name }) => name === "Agent")) return undefined;
-    return { ms: settings.otherToolsMs, move: (moved) => this.#move(moved) };
-  };
-
-  readonly taskOutput: DelegatedCall = async (args, { signal }) => {
-    const { table, inbox } = this.#options;
-    const ids = Array.isArray(args.task_ids) ? args.task_ids.filter((id) => typeof id === "string") : [];
-    const unknown = ids.filter((id) => !table.find(id));
-    if (unknown.length > 0) return refused(`There is no task ${unknown.join(", ")}.`);
-    await this.#join(ids, args, signal);
-    const tasks = ids.flatMap((id) => table.find(id) ?? []);
-    for (const task of tasks) if (isEnded(task)) inbox.seen(task.id);
-    return { text: tasks.map(taskText).join("\n\n") };
-  };
-
-  readonly taskStop: DelegatedCall = async ({ task_id: id }) => {
-    const task = typeof id === "string" ? this.#options.table.find(id) : undefined;
-    if (!task) return refused(`There is no task ${String(id)}.`);
-    if (isEnded(task)) return { text: `${task.id} had ended before: ${stateWords(task)}.` };
-    this.stop(task.id);
-    await this.#options.runs.ended([task.id], "all");
-    return { text: `${task.id} was ended.` };
-  };
-
-  /** Words for a task: it reads them at its next boundary, or is woken by them. */
-  readonly sendMessage: DelegatedCall = async ({ to, message }) => {
-    const { table, runs } = this.#options;
-    const addressed = typeof to === "string" ? table.find(to) : undefined;
-    if (!addressed || typeof message !== "string") return refused(`There is no task ${String(to)}.`);
-    const running = runs.find(addressed.id);
-    if (running?.steer(message)) return { text: `${addressed.id} reads it when its present turn ends.` };
-    await running?.ended.promise; // its report is being checked, and then it can be woken
-    const task = table.find(addressed.id) ?? addressed;
-    if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${stateWords(task)}.`);
-    const woken = await this.wake(task.id, { message });
-    return woken === undefined
-      ? { text: `${task.id} had ended (${stateWords(task)}) and goes on with your message; it reports again.` }
-      : refused(`${task.id} could not be woken: ${woken}`);
+    return { ms: settings.otherToolsMs, move: (moved) => this.#movedCalls.move(moved) };
   };
 
   /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
@@ -186,16 +159,30 @@ export class ForkHost {
     if (how.message === undefined && task.state.kind === "ended" && task.state.end === "reported")
       return "it has reported; send it a message that says what else to do";
     const again = { ...plan, runId: this.#options.ids.next("run") };
-    if (!table.step(id, { type: "woken" })) return `it is ${stateWords(task)}`;
+    const { message, by } = how;
+    const mail =
+      message === undefined ? {} : { mail: { id: this.#options.ids.next("notice"), message, ...(by ? { by } : {}) } };
+    if (!table.step(id, { type: "woken", ...mail })) return `it is ${stateWords(task)}`;
     const above = this.#accounts.of(task.family);
     const account = new Account(plan.limits, { above, ...(task.spent ? { spent: task.spent } : {}) });
     const start: RunStart = {
       plan: again,
       notifies: true,
-      open: (told) => this.#options.wake({ plan: again, account, told, task, ...how }),
+      open: (told) =>
+        this.#options.wake({
+          ...{ plan: again, account, told, filter: how.filter, task: table.find(id) ?? task },
+          again: (left) => this.#firstAgain(task, left, plan),
+        }),
     };
     const [problem] = await runs.start([start]);
     return problem;
+  }
+
+  /** Of a session that goes on: where it ended between a fan-out and its own next request, nobody writes again what that
+   *  family shares. `session`: of one of them. */
+  rejoin(line: Lineage, { shared, session }: { readonly shared: FrozenPrefix; readonly session: string }): void {
+    const family = this.#options.table.all.find((task) => task.session === session)?.family ?? session;
+    this.#again.ofParent(family, line, { shared, around: this.#around(line.prefix.model) });
   }
 
   /** A fork for a program: from the conversation as it was after its last answer. */
@@ -267,6 +254,15 @@ export class ForkHost {
       if (task.state.kind === "ended" && task.state.end !== "reported") return true;
       return table.isOver(task.family);
     });
+  }
+
+  #firstAgain({ family }: Task, left: LeftFamily, { limits }: ForkPlan): NextRequest {
+    return this.#again.ofFork(family, left, { ...this.#around(left.shared.model), tail: limits.turns !== 1 });
+  }
+
+  #around(model: string): Around {
+    const { around, clock } = this.#options;
+    return { ...around(model), now: clock.now() };
   }
 
   /** Why nothing more may be started, if so. */
@@ -393,49 +389,6 @@ export class ForkHost {
       background: () => this.background(plan.task),
     });
   }
-
-  async #join(ids: readonly string[], { wait, timeout_ms: ms }: JsonObject, signal: AbortSignal): Promise<void> {
-    if (wait !== "any" && wait !== "all") return;
-    const over = AbortSignal.any([signal, AbortSignal.timeout(typeof ms === "number" ? ms : 60_000)]);
-    const timed = new Promise<void>((resolve) => over.addEventListener("abort", () => resolve(), { once: true }));
-    if (over.aborted) return;
-    await Promise.race([this.#options.runs.ended(ids, wait), timed]);
-  }
-
-  /** A call of the turn that takes too long goes on as a task of its own. */
-  #move({ callId, tool, result }: Moved): readonly [ReturnType<typeof text>] {
-    const { table, ids, clock, runs, emit } = this.#options;
-    const id = ids.next("task");
-    const startedAt = clock.now();
-    const label = oneLine(`${tool} (${callId})`);
-    const row = { id, kind: "call", label, agentType: tool, querySource: "main", family: id } as const;
-    table.add({ ...row, state: { kind: "running" }, startedAt });
-    const ended = result.then(
-      ({ content, fault }) => {
-        const words = content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
-        this.#moved(id, { words, end: fault === undefined ? "reported" : "failed", ms: clock.now() - startedAt });
-      },
-      (error: unknown) => this.#moved(id, { words: reasonOf(error), end: "failed", ms: clock.now() - startedAt }),
-    );
-    runs.accompany(id, ended);
-    emit({ type: "task_backgrounded", taskId: id });
-    return [text(FORK_PLACEHOLDER_RESULT)];
-  }
-
-  #moved(
-    id: string,
-    { words, end, ms }: { readonly words: string; readonly end: "reported" | "failed"; readonly ms: number },
-  ): void {
-    const { table, clock, emit } = this.#options;
-    const spent = notRun(end, "").result;
-    const result = { ...spent, summary: oneLine(words, 80), text: words, toolUses: 1, ms };
-    try {
-      table.step(id, { type: "ended", end, at: clock.now(), result });
-    } catch (error) {
-      emit({ type: "journal_troubled", problem: reasonOf(error) });
-    }
-    emit({ type: "task_ended", taskId: id, end, turns: 0, usage: result.usage, usd: 0 }, id);
-  }
 }
 
 type Turn = { readonly family: string; readonly count: number };
@@ -461,11 +414,6 @@ type Forking = {
   readonly options: readonly ForkOptions[];
   /** What all of them take from. */
   readonly family: Account;
-};
-
-const taskText = (task: Task): string => {
-  const head = `${task.id} (${task.label}): ${stateWords(task)}`;
-  return task.result ? `${head}\n${task.result.text}` : head;
 };
 
 type Starting = {

@@ -7,7 +7,7 @@ import type { Message } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import type { Lineage, Run, TurnLimits } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
-import { Denials, type TaskEnd, type TaskResult } from "../tasks/index.ts";
+import { Denials, type Mail, type TaskEnd, type TaskResult } from "../tasks/index.ts";
 import type { ForkPlan } from "./plan.ts";
 import type { Report } from "./report.ts";
 import type { Expectation } from "./verify.ts";
@@ -19,7 +19,7 @@ export type Child = AsyncDisposable & {
   readonly line: Lineage;
   readonly run: (limits: TurnLimits, signal: AbortSignal) => Run;
   /** Words of its parent, for its next boundary. In its journal when this returns. */
-  readonly steer: (message: string) => void;
+  readonly steer: (mail: Mail) => void;
   /** Enters what came after its last turn. False: nothing did. */
   readonly goOn: () => boolean;
   /** From now on every call is refused, with this reason. */
@@ -69,7 +69,6 @@ export class Running {
   readonly #denials = new Denials();
   readonly #proposed = new Map<string, string>();
   readonly #timer: Timer | undefined;
-  readonly #mail: string[] = [];
   #leave: (() => void) | undefined;
   child: Child | undefined;
   notifies: boolean;
@@ -113,17 +112,15 @@ export class Running {
 
   begin(child: Child): void {
     this.child = child;
-    for (const message of this.#mail.splice(0)) child.steer(message);
     this.#timer?.resume();
   }
 
-  /** Words of the parent: for its next boundary, or for when it has begun. False: it has said its last, and reads nothing
-   *  more. */
-  steer(message: string): boolean {
-    if (this.#isOver) return false;
-    if (this.child) this.child.steer(message);
-    else this.#mail.push(message);
-    return true;
+  /** Words of the parent, for its next boundary. "too late": it has said its last, and reads nothing more. */
+  steer(mail: Mail): "given" | "not begun" | "too late" {
+    if (this.#isOver) return "too late";
+    if (!this.child) return "not begun";
+    this.child.steer(mail);
+    return "given";
   }
 
   stop(): void {

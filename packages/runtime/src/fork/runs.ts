@@ -176,6 +176,8 @@ export class Runs {
     let result: ExchangeResult;
     try {
       const session = child.session === undefined ? {} : { session: child.session };
+      // Kept with the task until they are in its own journal, which knows what it was given before.
+      for (const mail of table.find(plan.task)?.mail ?? []) child.steer(mail);
       if (!plan.skipTranscript) table.step(plan.task, { type: "started", ...session });
       const { task: taskId, runId, label, querySource, mode, skipTranscript } = plan;
       const hash = cacheKeyHash({

@@ -54,14 +54,22 @@ export type Replayed = {
   readonly exact: boolean;
   /** Of the last request of this epoch. */
   readonly markers: readonly Marker[];
+  /** Was that one answered? True where none was sent. */
+  readonly isAnswered: boolean;
   /** What entered since the epoch began. */
   readonly messages: readonly Message[];
   /** Has it ever been told what to do as a fork is, by words of ours? */
   readonly directed: boolean;
+  /** Of a fork, what it shares with its siblings: all before the first words of its own. */
+  readonly shared: FrozenPrefix | undefined;
+  /** What stood there when a fork last branched off: the end of what its family shares. Of this epoch. */
+  readonly forkedFrom: FrozenPrefix | undefined;
   readonly openCalls: readonly OpenCall[];
   readonly state: ReadonlyMap<string, Json>;
   /** Not delivered yet, oldest first. */
   readonly notices: readonly NoticeEntry[];
+  /** The ids of all, delivered or not. */
+  readonly noticed: ReadonlySet<string>;
   readonly usage: Usage;
   readonly usd: number;
   /** Requests that were answered. */
@@ -100,6 +108,8 @@ export const replay = (entries: readonly StoredEntry[], options: ReplayOptions =
   return replaying.result();
 };
 
+type Grew = Pick<StoredEntry, "line" | "seq"> & { readonly sent: SentBytes };
+
 type CallFacts =
   | { readonly status: "started"; readonly readOnly: boolean }
   | (Omit<CallEndedEntry, "kind" | "callId"> & { readonly status: "ended" });
@@ -115,6 +125,11 @@ class Replaying {
   #opened: OpenedEntry | undefined;
   #grown: Grown = nothingGrown;
   #directed = false;
+  #shared: FrozenPrefix | undefined;
+  #forkedFrom: FrozenPrefix | undefined;
+  /** Number of the entry that the prefix last grew by. */
+  #grownAt = 0;
+  #isAnswered = true;
   #places: readonly MarkerPlace[] | undefined;
   #usage = noUsage;
   #usd = 0;
@@ -154,8 +169,8 @@ class Replaying {
       case "epoch":
       case "message":
       case "blocks":
-        if (entry.kind !== "epoch" && entry.source === "directive") this.#directed = true;
-        if (stored.sent) this.#grow(entry, stored.sent, stored.line);
+        if (entry.kind !== "epoch" && entry.source === "directive") this.#direct();
+        if (stored.sent) this.#grow(entry, { ...stored, sent: stored.sent });
         return;
       case "request":
         if (this.#grown.exact && entry.prefixHash !== this.#grown.prefix?.hash) {
@@ -164,6 +179,7 @@ class Replaying {
         }
         this.#places = entry.markers;
         this.#unanswered = entry;
+        this.#isAnswered = false;
         this.#lastTurn = entry.turn;
         this.#asking = this.#grown.prefix;
         return;
@@ -176,6 +192,7 @@ class Replaying {
           this.#measured = { bytes: this.#asking.byteLength, tokens: promptTokens(entry.usage) };
           this.#asked = this.#asking;
           this.#askedAt = stored.at - entry.ms;
+          this.#isAnswered = true;
         }
         this.#unanswered = undefined;
         return;
@@ -200,6 +217,7 @@ class Replaying {
         return;
       case "fork":
         this.#forks.set(entry.session, entry);
+        if (entry.after >= this.#grownAt) this.#forkedFrom = this.#grown.prefix;
         return;
       case "unfork":
         this.#forks.delete(entry.session);
@@ -220,11 +238,15 @@ class Replaying {
       prefix,
       exact,
       markers: this.#markers(),
+      isAnswered: this.#isAnswered,
       messages,
       directed: this.#directed,
+      shared: this.#shared,
+      forkedFrom: this.#forkedFrom,
       openCalls: (prefix?.pending ?? []).flatMap((id) => this.#openCall(id)),
       state: this.#state,
       notices: [...this.#notices.values()],
+      noticed: this.#noticed,
       usage: this.#usage,
       usd: this.#usd,
       turns: this.#turns,
@@ -241,15 +263,23 @@ class Replaying {
     };
   }
 
-  #grow(entry: WireEntry, sent: SentBytes, line: number): void {
+  #direct(): void {
+    if (!this.#directed) this.#shared = this.#grown.prefix;
+    this.#directed = true;
+  }
+
+  #grow(entry: WireEntry, { sent, line, seq }: Grew): void {
     const [grown, problem] = regrow(this.#grown, { entry, sent }, this.#options.protocols ?? [anthropic]);
     this.#grown = grown;
+    this.#grownAt = seq;
     if (problem) this.#problems.push({ line, ...problem });
     if (entry.kind === "epoch") {
       this.#places = [];
       this.#measured = undefined;
       this.#asked = undefined;
       this.#askedAt = undefined;
+      this.#forkedFrom = undefined;
+      this.#shared = undefined;
     }
     // A provider may give the same id again in a later turn.
     if (entry.kind === "message" && entry.message.role === "assistant") this.#calls.clear();

@@ -37,6 +37,8 @@ export type LineageState = {
   readonly prefix: FrozenPrefix;
   /** Of the last request. */
   readonly markers: readonly Marker[];
+  /** Was that one answered? */
+  readonly unanswered?: boolean;
   readonly head: Head;
   readonly epoch: number;
   readonly measured: Measured | undefined;
@@ -148,7 +150,7 @@ export class Lineage {
     this.#journal.appendAll([
       { entry: { kind: "request", turn: turns, markers: places, prefixHash, maxTokens, ...reserved } },
     ]);
-    this.#state = { ...this.#state, markers, turns };
+    this.#state = { ...this.#state, markers, turns, unanswered: true };
     return turns;
   }
 
@@ -174,7 +176,7 @@ export class Lineage {
     if (message) this.enter(message, { also: [took, ...ended] });
     else this.#journal.appendAll([{ entry: took }]);
     const last = { asked, answered: this.prefix, askedAt: facts.askedAt, responseId: id };
-    this.#state = { ...this.#state, ...last, measured };
+    this.#state = { ...this.#state, ...last, measured, unanswered: false };
     await this.#journal.flush();
   }
 }
@@ -227,6 +229,7 @@ export const resumeLineage = (
   entered?: (message: Message) => void,
 ): Lineage | undefined => {
   const { began, protocol, prefix, markers, lastTurn, exact, measured, asked, askedAt, lastResponse } = replayed;
+  const { isAnswered } = replayed;
   if (!began || !protocol || !prefix) return undefined;
   const state: LineageState = {
     protocol,
@@ -236,6 +239,7 @@ export const resumeLineage = (
     epoch: began.epoch,
     measured: exact ? measured : undefined,
     turns: lastTurn,
+    unanswered: !isAnswered,
     ...(exact && asked && askedAt !== undefined ? { asked, askedAt } : {}),
     ...(exact && lastResponse ? { responseId: lastResponse.id } : {}),
   };

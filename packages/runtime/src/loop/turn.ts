@@ -50,8 +50,9 @@ export type TurnResult =
 export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
   const { line, account, facts, emit, now } = around;
   const planned = line.takePlan();
+  const { markers: last, unanswered: isOpen = false } = line.state;
   const markers =
-    planned?.markers(line.prefix) ?? nextMarkers(line.prefix, line.state.markers, { ttl: around.ttl ?? "5m" });
+    planned?.markers(line.prefix) ?? nextMarkers(line.prefix, last, { ttl: around.ttl ?? "5m", unanswered: isOpen });
   const promptTokens = estimateTokens(line.prefix.byteLength, line.state.measured);
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts, ttls }, signal);

@@ -14,6 +14,7 @@ import {
   KeepAlive,
   Runs,
   SnapshotSlot,
+  TaskTools,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
 import { type Account, estimateTokens, type Lineage } from "../loop/index.ts";
@@ -42,6 +43,7 @@ export type BesideParts = {
 
 export type Beside = {
   readonly host: ForkHost;
+  readonly taskTools: TaskTools;
   readonly runs: Runs;
   readonly table: TaskTable;
   readonly inbox: Inbox;
@@ -63,7 +65,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
   const { options, registry, journal, client, hub, settings, questions, line, parent, replayed, extensions } = parts;
   const { clock, ids } = options;
   const state = replayed?.state ?? new Map();
-  const inbox = new Inbox(journal, replayed?.notices);
+  const inbox = new Inbox(journal, replayed);
   const table = new TaskTable({ journal, inbox, state, newNoticeId: () => ids.next("notice") });
   const slot = new SnapshotSlot();
   const runs = new Runs({
@@ -97,6 +99,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     listen: () => hub.read(),
     emit: (event, agent) => hub.emit(event, agent),
   });
+  const taskTools = new TaskTools({ table, inbox, runs, ids, host });
   const keepAlive =
     options.forking?.keepAlive === false
       ? undefined
@@ -115,8 +118,21 @@ export const composeBeside = (parts: BesideParts): Beside => {
       const problem = await host.wake(task.id);
       if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
     }
+    const last = replayed?.forks.at(-1);
+    if (replayed?.forkedFrom && last)
+      host.rejoin(parent().line, { shared: replayed.forkedFrom, session: last.session });
   };
-  return { host, runs, table, inbox, slot, keepAlive, shells: shellRows({ table, inbox, options }), takeOver };
+  return {
+    host,
+    taskTools,
+    runs,
+    table,
+    inbox,
+    slot,
+    keepAlive,
+    shells: shellRows({ table, inbox, options }),
+    takeOver,
+  };
 };
 
 /** Before the first answer there is only what was entered so far. */

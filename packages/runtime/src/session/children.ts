@@ -32,7 +32,7 @@ import {
 } from "../journal/index.ts";
 import { beginLineage, Lineage, resumeLineage } from "../loop/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
-import { Inbox, type Questions, type TaskResult } from "../tasks/index.ts";
+import { Inbox, type Mail, type Questions, type TaskResult } from "../tasks/index.ts";
 import type { Registry } from "../tools/index.ts";
 import type { Extensions } from "./extensions.ts";
 import { type Making, makeAgent, PRODUCT } from "./make-agent.ts";
@@ -121,16 +121,18 @@ export class Children {
 
   /** A child that has ended, from its journal. */
   readonly wake = async (start: WakeStart): Promise<Child> => {
-    const { task, told, message, filter } = start;
+    const { task, told, filter } = start;
     const { journal, replayed } = await openJournal(this.#of.store, task.session ?? "");
     return closingOnFailure(journal, async () => {
       const line = resumeLineage(journal, replayed, told.entered);
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const child = await this.#child(start, { journal, line, replayed, state, filter });
-      const words =
-        message === undefined ? noteText({ kind: "resumed", text: RESUMED }) : messageText(message, start.by);
-      await child.agent.takeUp([text(words)], NEVER);
+      const { shared, inherited, turns } = replayed;
+      if (turns === 0 && shared && inherited) line.plan(start.again({ ...inherited, shared }));
+      const { mail = [] } = task;
+      for (const words of mail) child.steer(words);
+      await child.agent.takeUp(mail.length > 0 ? [] : [text(noteText({ kind: "resumed", text: RESUMED }))], NEVER);
       return child;
     });
   };
@@ -164,7 +166,7 @@ export class Children {
     const parent = this.#of.parent();
     const { policy, mode } = parent.guarding;
     const ask = this.#askFor(told);
-    const inbox = new Inbox(journal, replayed?.notices);
+    const inbox = new Inbox(journal, replayed);
     const edits = new Edits();
     const earlier = replayed ? editedIn(await this.#entriesOf(journal.id)) : [];
     const { model } = line.state.head;
@@ -200,7 +202,7 @@ export class Children {
       ...(plan.skipTranscript ? {} : { session: journal.id }),
       line,
       run: (limits, signal) => agent.run(limits, signal),
-      steer: (message) => inbox.add({ id: options.ids.next("notice"), task: "parent", text: messageText(message) }),
+      steer: (mail) => inbox.add({ id: mail.id, task: "parent", text: messageText(mail) }),
       goOn: () => inbox.notices.length > 0 && agent.enterNotices(),
       shut: (reason) => agent.guarding.shut(reason),
       check: (report, said) =>
@@ -283,7 +285,7 @@ const closingOnFailure = async <T>(journal: Journal, open: () => Promise<T>): Pr
 const RESUMED =
   "You were interrupted and go on here. Calls that were under way are answered above; look at the present state where their effect is unknown, finish your part and report as you were told.";
 
-const messageText = (message: string, by?: "user"): string =>
+const messageText = ({ message, by }: Mail): string =>
   `${by === "user" ? "Message of the user to you:" : "Message of the main agent to you (no human wrote it):"}\n${escapeTags(message)}\nTake it into account, finish your part and report in the same form as before.`;
 
 /** What the parent had read when the fork was made: the fork knows it too. */

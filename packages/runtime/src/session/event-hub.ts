@@ -76,19 +76,28 @@ class Reader implements EndingReader {
 
 export class EventHub {
   readonly #readers = new Set<Reader>();
+  /** What happened before anybody could listen: whoever comes before the first exchange hears of it. */
+  #early: RuntimeEvent[] | undefined = [];
   #seq = 0;
   #isClosed = false;
 
   emit(body: EventBody, agent = "main"): void {
     this.#seq += 1;
     const event: RuntimeEvent = { ...body, seq: this.#seq, level: levelOf(body), agent };
+    if (this.#early && this.#early.length < MOST_WAITING) this.#early.push(event);
     for (const reader of this.#readers) reader.give(event);
+  }
+
+  /** Whoever wanted to could listen: nothing is kept for those who come later. */
+  began(): void {
+    this.#early = undefined;
   }
 
   /** From now on, until the hub closes, the reader leaves, or it has been given the event that `isLast`. */
   read(isLast: (event: RuntimeEvent) => boolean = () => false): EndingReader {
     const reader = new Reader((left) => this.#readers.delete(left), isLast);
     this.#readers.add(reader);
+    for (const event of this.#early ?? []) reader.give(event);
     if (this.#isClosed) reader.end();
     return reader;
   }

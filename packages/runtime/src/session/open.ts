@@ -145,7 +145,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
-  const { host, inbox, table, slot, shells } = beside;
+  const { host, taskTools, inbox, table, slot, shells } = beside;
   const making = makeAgent({
     ...{ options, registry, client, journal, line, settings, extensions },
     rights: { policy, mode, asks: ask ? "person" : "nobody" },
@@ -153,9 +153,9 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     delegation: {
       ...extensions.delegation(host.agent),
       agent: host.agent,
-      taskOutput: host.taskOutput,
-      taskStop: host.taskStop,
-      sendMessage: host.sendMessage,
+      taskOutput: taskTools.taskOutput,
+      taskStop: taskTools.taskStop,
+      sendMessage: taskTools.sendMessage,
     },
     account: new Account(limits, replayed ? { spent: spentIn(replayed) } : {}),
     family: host.family,
@@ -177,12 +177,10 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     throw error;
   });
   if (replayed) slot.save(snapshotOf(agent, options), "main");
+  for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
+  for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
-  const before = [
-    ...eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) }),
-    ...extensions.follow((event) => hub.emit(event)),
-  ];
-  return new Session({ ...{ options, agent, journal, client, hub, before, extensions }, ...beside });
+  return new Session({ ...{ options, agent, journal, client, hub, extensions }, ...beside });
 };
 
 /** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported

@@ -6,7 +6,7 @@
 import { type Client, InputError, noUsage } from "@prefork/wire";
 import type { Agent, Compacted } from "../agent/index.ts";
 import type { Prompt } from "../context/index.ts";
-import type { EventBody, Todo } from "../events.ts";
+import type { Todo } from "../events.ts";
 import type { CacheSafeParams, ForkHandle, ForkOptions } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
@@ -26,8 +26,6 @@ export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "ke
   readonly client: Client;
   readonly hub: EventHub;
   readonly extensions: Extensions;
-  /** What happened before anybody could listen. */
-  readonly before: readonly EventBody[];
 };
 
 export type PromptOptions = {
@@ -43,7 +41,6 @@ export class Session implements AsyncDisposable {
   readonly model: string;
   readonly engine: string;
   readonly #parts: SessionParts;
-  #before: readonly EventBody[];
   #running: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
@@ -55,7 +52,6 @@ export class Session implements AsyncDisposable {
     this.id = parts.journal.id;
     this.model = parts.agent.line.state.head.model;
     this.engine = parts.options.engine.name;
-    this.#before = parts.before;
   }
 
   get mode(): Mode {
@@ -205,8 +201,7 @@ export class Session implements AsyncDisposable {
   ): Promise<ExchangeResult> {
     const { options, hub, journal, host } = this.#parts;
     await Promise.resolve(); // so that whoever prompts can listen first
-    for (const event of this.#before) hub.emit(event);
-    this.#before = [];
+    hub.began();
     const bounds = { ...options.limits, ...limits };
     const { ms } = bounds;
     const timer = ms === undefined ? undefined : AbortSignal.timeout(ms);

@@ -8,14 +8,18 @@ import type { Tail } from "../loop/index.ts";
 
 export type PendingNotice = { readonly id: string; readonly task: string; readonly text: string };
 
+export type LeftNotices = { readonly notices: readonly NoticeEntry[]; readonly noticed: ReadonlySet<string> };
+
 export class Inbox {
   readonly #journal: Pick<Journal, "appendAll">;
   readonly #notices: PendingNotice[];
+  readonly #known: Set<string>;
 
-  /** `notices`: what an earlier life of the session left undelivered. */
-  constructor(journal: Pick<Journal, "appendAll">, notices: readonly NoticeEntry[] = []) {
+  /** `left`: what an earlier life of the session left undelivered, and the ids of all that it ever had. */
+  constructor(journal: Pick<Journal, "appendAll">, left?: LeftNotices) {
     this.#journal = journal;
-    this.#notices = notices.map(({ id, text, source = "" }) => ({ id, task: source, text }));
+    this.#notices = (left?.notices ?? []).map(({ id, text, source = "" }) => ({ id, task: source, text }));
+    this.#known = new Set(left?.noticed);
   }
 
   /** Not delivered yet, oldest first. */
@@ -23,10 +27,12 @@ export class Inbox {
     return this.#notices;
   }
 
-  /** `also`: what is true from the same moment on. */
+  /** `also`: what is true from the same moment on. What it has had, in this life or an earlier one, is not taken again. */
   add({ id, task, text }: PendingNotice, also: readonly PlainEntry[] = []): void {
+    if (this.#known.has(id)) return;
     const entry: PlainEntry = { kind: "notice", id, text, source: task };
     this.#journal.appendAll([...also, entry].map((each) => ({ entry: each })));
+    this.#known.add(id);
     this.#notices.push({ id, task, text });
   }
 

@@ -14,6 +14,7 @@ export { Questions, type QuestionsOptions } from "./questions.ts";
 export { type StepOptions, TaskTable, type TaskTableOptions, tasksIn } from "./table.ts";
 export {
   isEnded,
+  type Mail,
   stateWords,
   TASK_ENDS,
   type Task,

@@ -38,9 +38,14 @@ export type Task = {
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly result?: TaskResult;
+  /** Words for it that its own journal may not hold yet. */
+  readonly mail?: readonly Mail[];
   /** By all its runs: one that is woken has had several. */
   readonly spent?: { readonly usage: Usage; readonly usd: number };
 };
+
+/** Words for a task, under an id that they are delivered once by. `by`: whose; default: the main agent's. */
+export type Mail = { readonly id: string; readonly message: string; readonly by?: "user" };
 
 export type TaskResult = {
   /** One line. */
@@ -58,24 +63,29 @@ export type TaskStep =
   | { readonly type: "started"; readonly session?: string }
   | { readonly type: "waits"; readonly reason: "permission" | "join" }
   | { readonly type: "resumed" }
-  | { readonly type: "woken" }
+  | { readonly type: "mailed"; readonly mail: Mail }
+  | { readonly type: "woken"; readonly mail?: Mail }
   | { readonly type: "ended"; readonly end: TaskEnd; readonly result: TaskResult; readonly at: number };
 
 /** The task after a step, or undefined where that step cannot follow. */
 export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
   const { kind } = task.state;
   switch (step.type) {
-    case "started":
+    case "started": {
       if (kind !== "queued") return undefined;
-      return { ...task, ...(step.session === undefined ? {} : { session: step.session }), state: { kind: "running" } };
+      const { mail: _mail, ...begun } = task; // in its journal by now
+      return { ...begun, ...(step.session === undefined ? {} : { session: step.session }), state: { kind: "running" } };
+    }
     case "waits":
       return kind === "running" ? { ...task, state: { kind: "waiting", reason: step.reason } } : undefined;
     case "resumed":
       return kind === "waiting" ? { ...task, state: { kind: "running" } } : undefined;
+    case "mailed":
+      return kind === "ended" ? undefined : withMail(task, step.mail);
     case "woken": {
       if (kind !== "ended") return undefined;
       const { endedAt: _endedAt, result: _result, ...again } = task;
-      return { ...again, state: { kind: "queued" } };
+      return withMail({ ...again, state: { kind: "queued" } }, step.mail);
     }
     case "ended":
       if (kind === "ended") return undefined;
@@ -91,6 +101,9 @@ export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
       };
   }
 };
+
+const withMail = (task: Task, mail: Mail | undefined): Task =>
+  mail ? { ...task, mail: [...(task.mail ?? []), mail] } : task;
 
 export const isEnded = ({ state }: Task): boolean => state.kind === "ended";
 

@@ -45,11 +45,18 @@ const standingAfter = (shown: readonly RuntimeEvent[]): Standing => ({
   mode: (shown.findLast((event) => event.type === "mode_changed")?.to ?? "default") as Mode,
 });
 
-/** Killed when every fork of the last family has made its first turn: after the compaction, in the middle of their work. */
-const run = async (simulator: Simulator, place: Place, base: string) => {
+/** Killed when every fork of the last family has come to this: after the compaction. */
+type Moment = "fork_started" | "turn_ended";
+const MOMENTS: Readonly<Record<Moment, string>> = {
+  fork_started: "when the last family begins",
+  turn_ended: "in the middle of the last family's work",
+};
+
+const run = async (simulator: Simulator, { place, base, moment }: Running) => {
   const begun = new Set<string>();
-  const first = await live([base, simulator.url], ({ type, agent }) => {
-    if (type === "turn_ended" && agent !== "main") begun.add(agent);
+  const first = await live([base, simulator.url], (event) => {
+    const agent = event.type === "fork_started" ? event.taskId : event.agent;
+    if (event.type === moment && agent !== "main") begun.add(agent);
     return begun.size === FORKS;
   });
   const opened = first.shown.find((event) => event.type === "session_opened");
@@ -58,6 +65,8 @@ const run = async (simulator: Simulator, place: Place, base: string) => {
   const { reading, replayed } = await readSession(storeOf(place), id);
   return { first, second, entries: reading.entries.map(({ entry }) => entry), tasks: tasksIn(replayed.state) };
 };
+
+type Running = { readonly place: Place; readonly base: string; readonly moment: Moment };
 
 /** The same requests in the same order, for a provider that counts positions in another way. */
 const sendAgain = async (requests: readonly KeptRequest[], simulator: Simulator): Promise<void> => {
@@ -73,41 +82,42 @@ const sendAgain = async (requests: readonly KeptRequest[], simulator: Simulator)
   }
 };
 
-test("fifty turns with eight forks, a compaction and a crash write every token once, however positions are counted", async (context) => {
-  using base = scratch();
-  const place = makePlace(base.at("run"));
-  const clock = new ManualClock();
-  await using simulator = await startSimulator({
-    ...{ script: forkingModel(place.project), lookback: "singly", clock, keepBodies: true },
+for (const [moment, when] of Object.entries(MOMENTS) as [Moment, string][])
+  test(`fifty turns with eight forks, a compaction and a crash ${when} write every token once, however positions are counted`, async (context) => {
+    using base = scratch();
+    const place = makePlace(base.at("run"));
+    const clock = new ManualClock();
+    await using simulator = await startSimulator({
+      ...{ script: forkingModel(place.project), lookback: "singly", clock, keepBodies: true },
+    });
+    const { first, second, entries, tasks } = await run(simulator, { place, base: base.at("run"), moment });
+    const blocks = entries.flatMap((entry) => {
+      if (entry.kind === "message") return entry.message.content;
+      return entry.kind === "blocks" ? entry.blocks : [];
+    });
+    const texts = blocks.flatMap((block) => (block.type === "text" ? [block.text] : []));
+    assert.deepEqual(
+      {
+        signals: [first.signal, second.signal],
+        hasFiftyTurns: entries.filter((entry) => entry.kind === "response" && entry.turn > 0).length >= TURNS,
+        epochs: entries.filter(({ kind }) => kind === "epoch").length,
+        ends: tasks.map(({ kind, state }) => `${kind} ${state.kind === "ended" && state.end}`),
+        told: texts.flatMap(notificationsIn).map(({ status }) => status),
+        last: texts.at(-1),
+      },
+      {
+        signals: ["SIGKILL", null],
+        hasFiftyTurns: true,
+        epochs: 2,
+        ends: Array.from({ length: FORKS }, () => "fork reported"),
+        told: Array.from({ length: FORKS }, () => "reported"),
+        last: doneWith(taskList.length),
+      },
+    ); // else the figures below would show nothing
+    const singly = await rewritingOf(simulator, sentTo(simulator));
+    await using other = await startSimulator({ script: () => say("again"), lookback: "runs", clock, keepBodies: true });
+    await sendAgain(simulator.requests(), other);
+    const runs = await rewritingOf(other, sentTo(other));
+    context.diagnostic(`positions counted singly: ${JSON.stringify(singly)}, as runs: ${JSON.stringify(runs)}`);
+    assert.ok(singly.factor <= 1.02 && runs.factor <= 1.02);
   });
-  const { first, second, entries, tasks } = await run(simulator, place, base.at("run"));
-  const blocks = entries.flatMap((entry) => {
-    if (entry.kind === "message") return entry.message.content;
-    return entry.kind === "blocks" ? entry.blocks : [];
-  });
-  const texts = blocks.flatMap((block) => (block.type === "text" ? [block.text] : []));
-  assert.deepEqual(
-    {
-      signals: [first.signal, second.signal],
-      hasFiftyTurns: entries.filter((entry) => entry.kind === "response" && entry.turn > 0).length >= TURNS,
-      epochs: entries.filter(({ kind }) => kind === "epoch").length,
-      ends: tasks.map(({ kind, state }) => `${kind} ${state.kind === "ended" && state.end}`),
-      told: texts.flatMap(notificationsIn).map(({ status }) => status),
-      last: texts.at(-1),
-    },
-    {
-      signals: ["SIGKILL", null],
-      hasFiftyTurns: true,
-      epochs: 2,
-      ends: Array.from({ length: FORKS }, () => "fork reported"),
-      told: Array.from({ length: FORKS }, () => "reported"),
-      last: doneWith(taskList.length),
-    },
-  ); // else the figures below would show nothing
-  const singly = await rewritingOf(simulator, sentTo(simulator));
-  await using other = await startSimulator({ script: () => say("again"), lookback: "runs", clock, keepBodies: true });
-  await sendAgain(simulator.requests(), other);
-  const runs = await rewritingOf(other, sentTo(other));
-  context.diagnostic(`positions counted singly: ${JSON.stringify(singly)}, as runs: ${JSON.stringify(runs)}`);
-  assert.ok(singly.factor <= 1.02 && runs.factor <= 1.02);
-});

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { callTools, say } from "@prefork/wire/simulator";
 import { createSession, readOnly, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { seenIn } from "./seen.ts";
@@ -66,4 +67,79 @@ test("a slow command that the process took with it is told as one whose effect i
     "interrupted: Interrupted: the session ended while this task was running. What it has done until then is unknown; look at the present state before you go on.",
     "reported: Scope: helper\nResult: done",
   ]);
+});
+
+const PARTS = ["north", "south", "west"];
+const agents = PARTS.map((part) => ({ name: "Agent", input: { description: part, prompt: part } }));
+/** Long enough that nobody is sent beside a leader who has yet to write it. */
+const PLAN = "I have each part looked at by a fork of mine, which reports what it found there. ".repeat(200);
+
+for (const interrupted of ["resume", "report"] as const)
+  test(`a family that was cut off before its leader was answered writes what it shares once (${interrupted})`, async () => {
+    const held = Promise.withResolvers<void>();
+    let isHeld = true;
+    await using stage = await openStage(async (request) => {
+      const { directive, calls } = seenIn(request);
+      if (directive === undefined) return calls.length === 0 ? callTools(agents, PLAN) : say("I wait.");
+      // Before the first event: nothing of it can be read. In the next life, those that do not wait come too early.
+      await (isHeld ? held.promise : sleep(50));
+      return say(`Scope: ${directive}\nResult: done`);
+    });
+    await using session = await createSession(stage.options());
+    const exchange = session.prompt("go");
+    const sent = new Set<string>();
+    for await (const event of exchange) {
+      if (event.type === "fork_started") sent.add(event.taskId);
+      if (sent.size === PARTS.length) break;
+    }
+    const state = cutOff(stage);
+    isHeld = false;
+    const before = stage.simulator.ledger().filter(({ outcome }) => outcome === "complete");
+    await using again = await resumeSession(session.id, stage.options({ state, forking: { interrupted } }));
+    await again.prompt("and now?").result();
+    if (interrupted === "report")
+      await Promise.all(again.tasks.map(({ id }) => again.resumeTask(id, { message: "go on" })));
+    const rows = stage.simulator
+      .ledger()
+      .filter(({ outcome }) => outcome === "complete")
+      .slice(before.length);
+    const [first, ...others] = rows.slice(0, PARTS.length + 1).map(({ read }) => read);
+    assert.deepEqual(before.length, 1);
+    assert.ok(first !== undefined && first > 0, "the parent's entry was read");
+    assert.deepEqual(new Set(others).size, 1, "all others read the same");
+    assert.ok((others[0] ?? 0) - first > PLAN.length / 8, "and what the first one wrote with it");
+    held.resolve();
+  });
+
+test("words that wake a task are delivered once, also where the process dies before it has a place", async () => {
+  const held = Promise.withResolvers<void>();
+  await using stage = await openStage((request) => {
+    const { directive, calls, told, notifications } = seenIn(request);
+    if (directive === "hold") return { ...say("Scope: hold\nResult: held"), hold: held.promise };
+    if (directive !== undefined)
+      return say(`Scope: ${directive}\nResult: heard ${told.filter((text) => text.includes("and the tests")).length}`);
+    if (calls.length === 0) return callTools([{ name: "Agent", input: { description: "look", prompt: "look" } }]);
+    const [first] = notifications;
+    if (!first) return say("I wait.");
+    if (calls.length === 1) return callTools([{ name: "Agent", input: { description: "hold", prompt: "hold" } }]);
+    if (calls.length === 2)
+      return callTools([{ name: "SendMessage", input: { to: first.task, message: "and the tests" } }]);
+    return say("I wait.");
+  });
+  await using session = await createSession(stage.options({ mostTasks: 1 }));
+  const exchange = session.prompt("go");
+  for await (const event of exchange) if (event.type === "call_ended" && event.tool === "SendMessage") break;
+  const state = cutOff(stage);
+  held.resolve();
+  const options = stage.options({ state, mostTasks: 1, forking: { interrupted: "resume" } });
+  await using again = await resumeSession(session.id, options);
+  const seen: string[] = [];
+  const next = again.prompt("and now?");
+  for await (const event of next)
+    if (event.type === "session_opened" || event.type === "fork_started") seen.push(event.type);
+  await next.result();
+  const look = again.tasks.find(({ label }) => label === "look");
+  assert.equal(look?.result?.text, "Scope: look\nResult: heard 1");
+  assert.equal(look?.mail, undefined);
+  assert.deepEqual(seen, ["session_opened", "fork_started", "fork_started"], "whoever resumes it hears of its tasks");
 });

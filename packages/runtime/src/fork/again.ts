@@ -1,0 +1,87 @@
+/** How are forks sent that an earlier life of the session left before their first answer?
+ *  Invariant: what a family shares may never have been written, so whoever is sent first marks its end and all others
+ *  wait for that; so does the parent's next request, where it has not been sent since.
+ *  Elsewhere: forks that are started (family.ts), what is woken and why (host.ts). */
+
+import {
+  childTtl,
+  type FrozenPrefix,
+  familyMarkers,
+  LaunchGate,
+  LIFETIME_MS,
+  type Marker,
+  type ModelFacts,
+  nextMarkers,
+  type Ttl,
+} from "@prefork/wire";
+import type { Lineage, NextRequest } from "../loop/index.ts";
+import { ON_THE_WAY_MS } from "./family.ts";
+
+/** What an earlier life left to go on from. */
+export type LeftFamily = {
+  /** What all of the family share. */
+  readonly shared: FrozenPrefix;
+  /** Of the parent's last request before the fan-out, and when that was sent. */
+  readonly markers: readonly Marker[];
+  readonly askedAt: number | undefined;
+};
+
+export type Around = { readonly facts: ModelFacts | undefined; readonly ttl: Ttl; readonly now: number };
+
+/** As long as cold followers wait: what the leader has to write again may be the whole prefix. */
+const WAIT_MS = 60_000;
+
+export class FamiliesAgain {
+  readonly #gates = new Map<string, LaunchGate>();
+
+  /** The first request of a fork that was never answered. */
+  ofFork(
+    family: string,
+    left: LeftFamily,
+    { facts, tail, ...around }: Around & { readonly tail: boolean },
+  ): NextRequest {
+    return this.#request(family, left, { line: "fork", tail, ttl: childTtl(facts), cold: isCold(left, around) });
+  }
+
+  /** The parent's own next one, where it was to follow the family. */
+  ofParent(family: string, line: Lineage, { shared, around }: Joining): void {
+    const { asked, askedAt, markers, prefix } = line.state;
+    const isSent = asked !== undefined && asked.byteLength >= shared.byteLength;
+    // Of a request that was sent and not answered, the markers are there already.
+    const isMarked = markers.some(({ role }) => role === "shared");
+    if (isSent || prefix.byteLength < shared.byteLength) return;
+    const left = { shared, markers, askedAt };
+    const next = this.#request(family, left, {
+      line: "parent",
+      tail: true,
+      ttl: around.ttl,
+      cold: isCold(left, around),
+    });
+    line.plan(
+      isMarked
+        ? { ...next, markers: (grown) => nextMarkers(grown, markers, { ttl: around.ttl, unanswered: true }) }
+        : next,
+    );
+  }
+
+  #request(family: string, { shared, markers }: LeftFamily, marking: Marking): NextRequest {
+    const gate = this.#gateOf(family);
+    const sharedEnd = shared.tip;
+    return {
+      markers: (grown) => familyMarkers(grown, markers, { ...marking, ...(sharedEnd ? { sharedEnd } : {}) }),
+      admit: (signal) => gate.admit(signal),
+    };
+  }
+
+  #gateOf(family: string): LaunchGate {
+    const gate = this.#gates.get(family) ?? new LaunchGate({ launch: "leader-first", waitCapMs: WAIT_MS });
+    this.#gates.set(family, gate);
+    return gate;
+  }
+}
+
+type Joining = { readonly shared: FrozenPrefix; readonly around: Around };
+type Marking = { readonly line: "fork" | "parent"; readonly tail: boolean; readonly ttl: Ttl; readonly cold: boolean };
+
+const isCold = ({ askedAt }: LeftFamily, { ttl, now }: Pick<Around, "ttl" | "now">): boolean =>
+  askedAt === undefined || LIFETIME_MS[ttl] - (now - askedAt) < ON_THE_WAY_MS;

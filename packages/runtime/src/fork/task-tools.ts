@@ -1,0 +1,80 @@
+/** What the main agent's model can do with tasks that it has started: look, wait, end, say something.
+ *  Invariant: a result that was looked at is not announced again; words for a task are kept before the call is answered.
+ *  Elsewhere: starting and waking (host.ts), what runs (runs.ts), states (../tasks). */
+
+import type { JsonObject } from "@prefork/wire";
+import type { DelegatedCall, Ids } from "../ports.ts";
+import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
+import { type ForkHost, refused } from "./host.ts";
+import type { Runs } from "./runs.ts";
+
+export type TaskToolsOptions = {
+  readonly table: TaskTable;
+  readonly inbox: Inbox;
+  readonly runs: Runs;
+  readonly ids: Ids;
+  readonly host: Pick<ForkHost, "wake">;
+};
+
+const USUAL_WAIT_MS = 60_000;
+
+export class TaskTools {
+  readonly #options: TaskToolsOptions;
+
+  constructor(options: TaskToolsOptions) {
+    this.#options = options;
+  }
+
+  readonly taskOutput: DelegatedCall = async (args, { signal }) => {
+    const { table, inbox } = this.#options;
+    const ids = Array.isArray(args.task_ids) ? args.task_ids.filter((id) => typeof id === "string") : [];
+    const unknown = ids.filter((id) => !table.find(id));
+    if (unknown.length > 0) return refused(`There is no task ${unknown.join(", ")}.`);
+    await this.#join(ids, args, signal);
+    const tasks = ids.flatMap((id) => table.find(id) ?? []);
+    for (const task of tasks) if (isEnded(task)) inbox.seen(task.id);
+    return { text: tasks.map(taskText).join("\n\n") };
+  };
+
+  readonly taskStop: DelegatedCall = async ({ task_id: id }) => {
+    const { table, runs } = this.#options;
+    const task = typeof id === "string" ? table.find(id) : undefined;
+    if (!task) return refused(`There is no task ${String(id)}.`);
+    if (isEnded(task)) return { text: `${task.id} had ended before: ${stateWords(task)}.` };
+    runs.find(task.id)?.stop();
+    await runs.ended([task.id], "all");
+    return { text: `${task.id} was ended.` };
+  };
+
+  /** Words for a task: it reads them at its next boundary, or is woken by them. */
+  readonly sendMessage: DelegatedCall = async ({ to, message }) => {
+    const { table, runs, ids, host } = this.#options;
+    const addressed = typeof to === "string" ? table.find(to) : undefined;
+    if (!addressed || typeof message !== "string") return refused(`There is no task ${String(to)}.`);
+    const running = runs.find(addressed.id);
+    const mail = { id: ids.next("notice"), message };
+    const steered = running?.steer(mail) ?? "too late";
+    if (steered === "not begun") table.step(addressed.id, { type: "mailed", mail });
+    if (steered !== "too late") return { text: `${addressed.id} reads it when its present turn ends.` };
+    await running?.ended.promise; // its report is being checked, and then it can be woken
+    const task = table.find(addressed.id) ?? addressed;
+    if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${stateWords(task)}.`);
+    const woken = await host.wake(task.id, { message });
+    return woken === undefined
+      ? { text: `${task.id} had ended (${stateWords(task)}) and goes on with your message; it reports again.` }
+      : refused(`${task.id} could not be woken: ${woken}`);
+  };
+
+  async #join(ids: readonly string[], { wait, timeout_ms: ms }: JsonObject, signal: AbortSignal): Promise<void> {
+    if (wait !== "any" && wait !== "all") return;
+    const over = AbortSignal.any([signal, AbortSignal.timeout(typeof ms === "number" ? ms : USUAL_WAIT_MS)]);
+    const timed = new Promise<void>((resolve) => over.addEventListener("abort", () => resolve(), { once: true }));
+    if (over.aborted) return;
+    await Promise.race([this.#options.runs.ended(ids, wait), timed]);
+  }
+}
+
+const taskText = (task: Task): string => {
+  const head = `${task.id} (${task.label}): ${stateWords(task)}`;
+  return task.result ? `${head}\n${task.result.text}` : head;
+};
