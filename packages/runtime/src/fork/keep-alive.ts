@@ -16,7 +16,7 @@ import {
   type Ttl,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
-import type { Journal } from "../journal/index.ts";
+import { type Journal, JournalError } from "../journal/index.ts";
 import { type Account, fit, type Spent } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import type { CacheSafeParams } from "./snapshot.ts";
@@ -94,8 +94,9 @@ export class KeepAlive {
       emit({ type: "keep_alive_sent", read: usage.read, reason, ...usd });
       return usage.read * 2 > promptTokens(usage);
     } catch (error) {
-      if (error instanceof ModelError || error instanceof InputError) return false;
-      throw error;
+      if (error instanceof JournalError) emit({ type: "journal_troubled", problem: error.message });
+      else if (!(error instanceof ModelError || error instanceof InputError)) throw error;
+      return false;
     } finally {
       account().settle(fitted.held, used);
     }
