@@ -18,6 +18,8 @@ type TestResult = { readonly name: string; readonly ms: number; readonly outcome
 export type FileResult = {
   readonly path: string;
   readonly tests: readonly TestResult[];
+  /** From the start of its process to its end. */
+  readonly ms: number;
   /** What the file printed, shown only beside a failure. */
   readonly printed: string;
 };
@@ -45,6 +47,7 @@ export async function collect(
   const tests: TestResult[] = [];
   const names: string[] = [];
   let printed = "";
+  const begun = performance.now();
   for await (const event of events) {
     if (event.type === "test:stdout" || event.type === "test:stderr") printed += event.data.message;
     if (event.type === "test:start") names.splice(event.data.nesting, names.length, event.data.name);
@@ -55,7 +58,7 @@ export async function collect(
     const name = isWholeFile ? "runs to its end" : [...names.slice(0, finished.nesting), finished.name].join(" › ");
     if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, outcome });
   }
-  return { path: file.path, tests, printed };
+  return { path: file.path, tests, ms: performance.now() - begun, printed };
 }
 
 function outcomeOf({ skip, todo, details }: Finished, shouldHaveTests: boolean): Outcome | undefined {
@@ -110,12 +113,22 @@ export function showClosing(files: readonly FileResult[]): boolean {
     .filter((file) => file.printed.trim() !== "" && file.tests.some(({ outcome }) => outcome.kind === "failed"))
     .map((file) => `${file.path} printed:\n${indent(lastLines(file.printed))}`);
   if (skipped.length > 0) console.log(`\nskipped:\n${skipped.join("\n")}`);
+  console.log(`\nlongest: ${longest(files).join(", ")}`);
   for (const block of [...failed, ...printed]) console.log(`\n${block}`);
   const passed = results.length - skipped.length - failed.length;
   const count = `${passed} passed, ${failed.length} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ""}`;
   console.log(`\n${count}`);
   return failed.length === 0 && passed > 0;
 }
+
+const LONGEST = 5;
+
+/** Where to look when a run takes too long. */
+const longest = (files: readonly FileResult[]): readonly string[] =>
+  files
+    .toSorted((one, other) => other.ms - one.ms)
+    .slice(0, LONGEST)
+    .map(({ path, ms }) => `${path} ${Math.round(ms / 1_000)} s`);
 
 const indent = (text: string): string => text.trimEnd().replace(/^/gm, "    ");
 
