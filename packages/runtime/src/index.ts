@@ -145,12 +145,13 @@ export {
 } from "./servers/index.ts";
 export {
   ANTHROPIC_URL,
-  type AnthropicOptions,
   anthropicEngine,
   createSession,
   type Engine,
+  type EngineOptions,
   type EventReader,
   type Exchange,
+  engineFor,
   type ForkingOptions,
   type Permissions,
   type PromptOptions,

@@ -101,6 +101,7 @@ export {
   type Protocol,
   profileAt,
   profiles,
+  protocols,
 } from "./protocols/index.ts";
 export { type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
 export {

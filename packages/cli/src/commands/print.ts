@@ -66,7 +66,8 @@ export const printCommand = (io: Io): Command =>
     .addHelpText(
       "after",
       `
-Keys: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, and ANTHROPIC_BASE_URL; without one the embedded rehearsal engine answers.
+Keys: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, OPENAI_API_KEY, GEMINI_API_KEY, or the provider's own with --provider;
+addresses: ANTHROPIC_BASE_URL, OPENAI_BASE_URL. Without any of them the embedded rehearsal engine answers.
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 130 interrupted.`,
     )
     .action(async (words: readonly string[], flags: PrintFlags) => {
@@ -89,7 +90,7 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   });
   await using session = await openSession(id, options);
   for (const notice of plan.notices) io.err(`prefork: ${notice}\n`);
-  if (choice.provider === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
+  if (choice.kind === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
   if (id !== undefined && plan.appendSystemPrompt !== undefined) io.err(`prefork: ${KEEPS_ITS_PROMPT}\n`);
   const printer = createPrinter(flags.outputFormat, io);
   let code = 0;

@@ -1,25 +1,25 @@
 /** Which engine runs the requests? Plain data out of flags and environment.
- *  Invariant: pure; a key is taken from the environment alone and never shown; without one the embedded engine is offered
- *  and named, never passed off as a model.
- *  Elsewhere: opening it (open-engine.ts). */
+ *  Invariant: pure; a key is taken from the environment alone, never shown, and given only to the provider it was set for
+ *  or to the address it was set beside; without one the embedded engine is offered and named, never passed off as a model.
+ *  Elsewhere: opening it (open-engine.ts), what is known of a provider (@prefork/wire). */
 
-import { type Credential, DEFAULT_MODEL } from "@prefork/wire";
+import { type Credential, DEFAULT_MODEL, type Profile, profileAt, profiles } from "@prefork/wire";
 import { UsageError } from "../io.ts";
 
-export type Provider = "anthropic" | "rehearsal";
-export const PROVIDERS: readonly Provider[] = ["anthropic", "rehearsal"];
+export const PROVIDERS: readonly string[] = [...profiles.keys(), "rehearsal"];
 
 export type EngineFlags = { readonly provider?: string; readonly model?: string; readonly baseUrl?: string };
 
 export type EngineChoice =
   | {
-      readonly provider: "anthropic";
+      readonly kind: "provider";
+      readonly profile: Profile;
       readonly model: string;
       readonly baseUrl?: string;
       readonly credential?: Credential;
     }
   | {
-      readonly provider: "rehearsal";
+      readonly kind: "rehearsal";
       readonly model: string;
       /** Set where nobody asked for it. */
       readonly because?: string;
@@ -28,32 +28,81 @@ export type EngineChoice =
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const NO_KEY =
-  "no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it";
+  "no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it";
 
-export const chooseEngine = (
-  { provider, model = DEFAULT_MODEL, baseUrl }: EngineFlags,
-  env: Environment,
-): EngineChoice => {
-  if (provider !== undefined && !isProvider(provider))
-    throw new UsageError(`--provider ${provider} is not known; use ${PROVIDERS.join(" or ")}`);
-  const url = checked("--base-url", given(baseUrl)) ?? checked("ANTHROPIC_BASE_URL", given(env.ANTHROPIC_BASE_URL));
-  const credential = credentialOf(env);
-  if (provider === "rehearsal") return { provider, model };
-  if (provider === undefined && url === undefined && credential === undefined)
-    return { provider: "rehearsal", model, because: NO_KEY };
-  if (url === undefined && credential === undefined)
-    throw new UsageError(
-      "--provider anthropic needs ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or --base-url of an endpoint without a key",
-    );
+export const chooseEngine = (flags: EngineFlags, env: Environment): EngineChoice => {
+  const { provider, model } = flags;
+  if (provider !== undefined && !PROVIDERS.includes(provider))
+    throw new UsageError(`--provider ${provider} is not known; there is ${PROVIDERS.join(", ")}`);
+  if (provider === "rehearsal") return { kind: "rehearsal", model: model ?? DEFAULT_MODEL };
+  const found = whoAnswers(flags, env);
+  if (!found) return { kind: "rehearsal", model: model ?? DEFAULT_MODEL, because: NO_KEY };
+  const { profile, baseUrl, credential } = found;
+  const { name, keys } = profile;
+  if (baseUrl === undefined && credential === undefined && keys.length > 0)
+    throw new UsageError(`--provider ${name} needs ${keyWords(profile)}, or --base-url of an endpoint without a key`);
+  const asked = model ?? profile.model;
+  if (asked === undefined) throw new UsageError(`--provider ${name} has no usual model; say which one with --model`);
   return {
-    provider: "anthropic",
-    model,
-    ...(url === undefined ? {} : { baseUrl: url }),
+    ...{ kind: "provider", profile, model: asked },
+    ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(credential === undefined ? {} : { credential }),
   };
 };
 
-const isProvider = (name: string): name is Provider => PROVIDERS.some((provider) => provider === name);
+type Found = {
+  readonly profile: Profile;
+  readonly baseUrl: string | undefined;
+  readonly credential: Credential | undefined;
+};
+
+/** By name, by address, or by whose key is there, in this order. */
+const whoAnswers = ({ provider, baseUrl }: EngineFlags, env: Environment): Found | undefined => {
+  const url = checked("--base-url", given(baseUrl));
+  if (provider !== undefined) {
+    const profile = profileNamed(provider);
+    return { profile, baseUrl: url ?? addressFor(profile, env), credential: keyFor(profile, env) };
+  }
+  if (url !== undefined) {
+    const profile = profileAt(url) ?? (hasOnlyOpenAiKey(env) ? profileNamed("openai-chat") : profileNamed("anthropic"));
+    return { profile, baseUrl: url, credential: keyFor(profile, env) };
+  }
+  return USUAL.flatMap((name): readonly Found[] => {
+    const usual = profileNamed(name);
+    const address = addressFor(usual, env);
+    const profile = address === undefined ? usual : (profileAt(address) ?? speaking(usual));
+    // A key that stands beside an address is meant for it, whoever is there.
+    const credential = keyFor(profile, env) ?? (address === undefined ? undefined : keyFor(usual, env));
+    return address === undefined && credential === undefined ? [] : [{ profile, baseUrl: address, credential }];
+  })[0];
+};
+
+const USUAL: readonly string[] = ["anthropic", "openai", "gemini"].filter((name) => profiles.has(name));
+
+/** Where people who use a provider's own tools say that it is somewhere else. */
+const ADDRESSES: Readonly<Record<string, string>> = {
+  anthropic: "ANTHROPIC_BASE_URL",
+  openai: "OPENAI_BASE_URL",
+  "openai-chat": "OPENAI_BASE_URL",
+  gemini: "GEMINI_BASE_URL",
+};
+
+const addressFor = ({ name }: Profile, env: Environment): string | undefined => {
+  const variable = ADDRESSES[name];
+  return variable === undefined ? undefined : checked(variable, given(env[variable]));
+};
+
+/** Whoever takes OpenAI's place speaks its older format. */
+const speaking = (profile: Profile): Profile => (profile.name === "openai" ? profileNamed("openai-chat") : profile);
+
+const profileNamed = (name: string): Profile => {
+  const profile = profiles.get(name);
+  if (!profile) throw new UsageError(`--provider ${name} is not known; there is ${PROVIDERS.join(", ")}`);
+  return profile;
+};
+
+const hasOnlyOpenAiKey = (env: Environment): boolean =>
+  given(env.OPENAI_API_KEY) !== undefined && keyFor(profileNamed("anthropic"), env) === undefined;
 
 /** Set but empty counts as not set: that is how shells switch a variable off. */
 const given = (value: string | undefined): string | undefined =>
@@ -64,9 +113,14 @@ const checked = (name: string, url: string | undefined): string | undefined => {
   throw new UsageError(`${name} must start with http:// or https://, not ${JSON.stringify(url)}`);
 };
 
-const credentialOf = (env: Environment): Credential | undefined => {
-  const key = given(env.ANTHROPIC_API_KEY);
-  const token = given(env.ANTHROPIC_AUTH_TOKEN);
+const AUTH_TOKEN = "ANTHROPIC_AUTH_TOKEN";
+
+const keyFor = ({ name, keys }: Profile, env: Environment): Credential | undefined => {
+  const key = keys.map((variable) => given(env[variable])).find((value) => value !== undefined);
+  const token = name === "anthropic" ? given(env[AUTH_TOKEN]) : undefined;
   if (key !== undefined) return { kind: "api-key", value: key };
   return token === undefined ? undefined : { kind: "bearer", value: token };
 };
+
+const keyWords = ({ name, keys }: Profile): string =>
+  [...keys, ...(name === "anthropic" ? [AUTH_TOKEN] : [])].join(" or ");

@@ -1,6 +1,6 @@
 /** Headless runs: what is asked, who answers, and what is printed. */
 
-export { chooseEngine, type EngineChoice, type EngineFlags, PROVIDERS, type Provider } from "./engine-choice.ts";
+export { chooseEngine, type EngineChoice, type EngineFlags, PROVIDERS } from "./engine-choice.ts";
 export { promptOf, readPiped } from "./given-prompt.ts";
 export { type OpenedEngine, openEngine } from "./open-engine.ts";
 export {

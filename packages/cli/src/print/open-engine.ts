@@ -2,15 +2,15 @@
  *  Invariant: what is started here is ended by disposing of it; the embedded engine is loaded only when it is used.
  *  Elsewhere: choosing (engine-choice.ts). */
 
-import { anthropicEngine, type Engine } from "@prefork/runtime";
+import { anthropicEngine, type Engine, engineFor } from "@prefork/runtime";
 import type { EngineChoice } from "./engine-choice.ts";
 
 export type OpenedEngine = AsyncDisposable & { readonly engine: Engine };
 
 export const openEngine = async (choice: EngineChoice): Promise<OpenedEngine> => {
-  if (choice.provider === "anthropic") {
-    const { provider: _provider, ...options } = choice;
-    return { engine: anthropicEngine(options), [Symbol.asyncDispose]: async () => undefined };
+  if (choice.kind === "provider") {
+    const { kind: _kind, profile, ...options } = choice;
+    return { engine: engineFor(profile, options), [Symbol.asyncDispose]: async () => undefined };
   }
   const { startEmbedded } = await import("../rehearsal/index.ts");
   const { model } = choice;

@@ -4,11 +4,13 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { profiles } from "@prefork/wire";
 import { say, startSimulator } from "@prefork/wire/simulator";
+import { chooseEngine, type EngineFlags } from "../../src/print/index.ts";
 import { openGround, parsedLines, resultIn } from "./ground.ts";
 
 const NO_KEY =
-  "prefork: no ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it\n";
+  "prefork: no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it\n";
 const keyless = { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" };
 
 test("--model is what is asked for and what is billed", async () => {
@@ -74,14 +76,61 @@ test("what cannot answer is refused in one line", async () => {
     ],
     [
       ["--provider", "oracle"],
-      "option '--provider <name>' argument 'oracle' is invalid. Allowed choices are anthropic, rehearsal.",
+      `option '--provider <name>' argument 'oracle' is invalid. Allowed choices are ${[...profiles.keys()].join(", ")}, rehearsal.`,
     ],
+    [
+      ["--provider", "deepseek"],
+      "--provider deepseek needs DEEPSEEK_API_KEY, or --base-url of an endpoint without a key",
+    ],
+    [["--provider", "vllm"], "--provider vllm has no usual model; say which one with --model"],
     [["--base-url", "localhost:1"], '--base-url must start with http:// or https://, not "localhost:1"'],
   ];
   for (const [flags, complaint] of wrong)
     assert.deepEqual(await ground.prefork(["-p", ...flags, "speak"], { env: keyless }), {
       ...{ code: 2, out: "", err: `prefork: ${complaint}\n` },
     });
+});
+
+test("who answers is found by name, by address, and by whose key is there", () => {
+  const found = (flags: EngineFlags, env: Readonly<Record<string, string>> = {}): string => {
+    const choice = chooseEngine({ model: "m", ...flags }, env);
+    if (choice.kind === "rehearsal") return "rehearsal";
+    const { profile, baseUrl = "", credential } = choice;
+    return [profile.name, baseUrl, credential?.value ?? ""].join(" ").trim();
+  };
+  const all = { ANTHROPIC_API_KEY: "a", OPENAI_API_KEY: "o", DEEPSEEK_API_KEY: "d" };
+  assert.deepEqual(
+    [
+      found({}, all),
+      found({}, { OPENAI_API_KEY: "o" }),
+      found({}, { OPENAI_API_KEY: "o", OPENAI_BASE_URL: "http://127.0.0.1:8000/v1" }),
+      found({}, { OPENAI_API_KEY: "o", OPENAI_BASE_URL: "https://openrouter.ai/api/v1" }),
+      found({}, { OPENAI_API_KEY: "o", OPENAI_BASE_URL: "https://api.openai.com/v1" }),
+      found({ provider: "deepseek" }, all),
+      found({ provider: "openai" }, all),
+      found({ provider: "vllm" }, all),
+      found({ baseUrl: "https://api.deepseek.com" }, all),
+      found({ baseUrl: "https://api.deepseek.com/anthropic" }, all),
+      found({ baseUrl: "http://127.0.0.1:1" }, all),
+      found({ baseUrl: "http://127.0.0.1:1" }, { OPENAI_API_KEY: "o" }),
+      found({}, { OPENAI_API_KEY: " " }),
+    ],
+    [
+      "anthropic  a",
+      "openai  o",
+      "openai-chat http://127.0.0.1:8000/v1 o",
+      "openrouter https://openrouter.ai/api/v1 o",
+      "openai https://api.openai.com/v1 o",
+      "deepseek  d",
+      "openai  o",
+      "vllm",
+      "deepseek https://api.deepseek.com d",
+      "anthropic https://api.deepseek.com/anthropic a",
+      "anthropic http://127.0.0.1:1 a",
+      "openai-chat http://127.0.0.1:1 o",
+      "rehearsal",
+    ],
+  );
 });
 
 /** An endpoint that takes no key, and remembers which it was given. */

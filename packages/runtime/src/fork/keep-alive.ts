@@ -106,7 +106,8 @@ export class KeepAlive {
 type Sending = { readonly reason: string; readonly signal: AbortSignal };
 
 /** Where `max_tokens: 0` is not taken. */
-const refusal = ({ head: { settings } }: CacheSafeParams): { readonly refused?: string } => {
+const refusal = ({ protocol, head: { settings } }: CacheSafeParams): { readonly refused?: string } => {
+  if (!protocol.emptyAnswers) return { refused: "the provider takes no request without an answer" };
   if (settings.thinking?.type === "enabled")
     return { refused: "the provider takes no empty answer with a thinking budget" };
   if (settings.outputFormat) return { refused: "the provider takes no empty answer with an output format" };

@@ -31,7 +31,7 @@ export type SessionStore = {
   readonly state: string;
   readonly now: () => number;
   readonly newId: () => string;
-  /** Default: anthropic. */
+  /** Default: all that the wire knows. */
   readonly protocols?: readonly Protocol[];
 };
 

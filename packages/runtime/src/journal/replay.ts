@@ -5,9 +5,9 @@
 
 import {
   addUsage,
-  anthropic,
   type FrozenPrefix,
   type Json,
+  protocols as knownProtocols,
   type Marker,
   type MarkerPlace,
   type Message,
@@ -92,7 +92,7 @@ export type Replayed = {
 };
 
 export type ReplayOptions = {
-  /** By the name in the epoch. Default: anthropic. */
+  /** By the name in the epoch. Default: all that the wire knows. */
   readonly protocols?: readonly Protocol[];
   readonly inherited?: Replayed;
   /** Entries after this one are left out. */
@@ -269,7 +269,7 @@ class Replaying {
   }
 
   #grow(entry: WireEntry, { sent, line, seq }: Grew): void {
-    const [grown, problem] = regrow(this.#grown, { entry, sent }, this.#options.protocols ?? [anthropic]);
+    const [grown, problem] = regrow(this.#grown, { entry, sent }, this.#options.protocols ?? knownProtocols);
     this.#grown = grown;
     this.#grownAt = seq;
     if (problem) this.#problems.push({ line, ...problem });

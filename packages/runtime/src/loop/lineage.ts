@@ -64,6 +64,9 @@ export type NextRequest = {
 /** What a context begins with. */
 export type Beginning = { readonly head: Head; readonly messages?: readonly Message[]; readonly source?: string };
 
+/** `protocol`: where it is another one from here on. */
+type NewEpoch = Beginning & { readonly protocol?: Protocol };
+
 export class Lineage {
   readonly #journal: LineageJournal;
   readonly #entered: ((message: Message) => void) | undefined;
@@ -133,8 +136,9 @@ export class Lineage {
   }
 
   /** A deliberate rewrite: from here on the context begins with this. `also`: what is true from the same moment on. */
-  startEpoch(reason: EpochReason, beginning: Beginning, also: readonly PlainEntry[] = []): void {
-    const { protocol, turns } = this.#state;
+  startEpoch(reason: EpochReason, beginning: NewEpoch, also: readonly PlainEntry[] = []): void {
+    const { turns } = this.#state;
+    const { protocol = this.#state.protocol } = beginning;
     const epoch = this.#state.epoch + 1;
     const [prefix, drafts] = grown(protocol, { ...beginning, epoch, reason });
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);

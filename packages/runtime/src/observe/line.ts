@@ -3,7 +3,14 @@
  *  the first hash that does not, a point says how far its bytes can be trusted and where the change stands.
  *  Elsewhere: what replaces lost bytes (replay of ../journal), who sent what from here (requests.ts). */
 
-import { anthropic, type Block, type Divergence, FrozenPrefix, InputError, type Protocol } from "@prefork/wire";
+import {
+  type Block,
+  type Divergence,
+  FrozenPrefix,
+  InputError,
+  protocols as knownProtocols,
+  type Protocol,
+} from "@prefork/wire";
 import {
   type EpochEntry,
   type JournalEntry,
@@ -52,7 +59,7 @@ export type Line = {
 /** Of all agents of a family; a parent stands before its children. */
 export const linesOf = (
   journals: readonly AgentJournal[],
-  protocols: readonly Protocol[] = [anthropic],
+  protocols: readonly Protocol[] = knownProtocols,
 ): ReadonlyMap<string, Line> => {
   const lines = new Map<string, Line>();
   for (const journal of journals) lines.set(journal.session, lineOf(journal, { lines, protocols }));

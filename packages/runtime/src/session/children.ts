@@ -35,7 +35,7 @@ import type { Ask, Delegation } from "../ports.ts";
 import { Inbox, type Mail, type Questions, type TaskResult } from "../tasks/index.ts";
 import type { Registry } from "../tools/index.ts";
 import type { Extensions } from "./extensions.ts";
-import { type Making, makeAgent, PRODUCT } from "./make-agent.ts";
+import { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
 
 export type ChildrenOf = {
@@ -110,7 +110,8 @@ export class Children {
       }),
     );
     return closingOnFailure(journal, async () => {
-      const head = { model, tools: registry.specs, system: agentPrompt(), settings: options.settings };
+      const settings = routed(options.settings, protocol, journal.id);
+      const head = { model, tools: registry.specs, system: agentPrompt(), settings };
       const line = beginLineage(journal, protocol, { head });
       const child = await this.#child(start, { journal, line });
       await child.agent.enterPrompt(plan.directive, NEVER);

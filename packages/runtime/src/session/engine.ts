@@ -3,14 +3,15 @@
  *  Elsewhere: sending (@prefork/wire), which engine a user chose (the command line). */
 
 import {
-  anthropic,
   type Client,
   type ClientOptions,
   type Credential,
   createClient,
-  DEFAULT_MODEL,
+  InputError,
   type ModelError,
+  type Profile,
   type Protocol,
+  profiles,
 } from "@prefork/wire";
 
 export type Engine = {
@@ -23,26 +24,33 @@ export type Engine = {
   readonly connect: (told: { readonly onRetry: (error: ModelError, attempt: number) => void }) => Client;
 };
 
-export type AnthropicOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
+export type EngineOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
   readonly baseUrl?: string; // default: the provider's own
   readonly credential?: Credential;
-  readonly model?: string;
-  readonly name?: string; // default: anthropic
-  /** Whether the endpoint takes `diagnostics`. Default: only the provider's own does. */
+  readonly model?: string; // default: the profile's; must be said where that has none
+  readonly name?: string; // default: the profile's
+  /** Whether the endpoint takes `diagnostics`. Default: only Anthropic's own does. */
   readonly diagnoses?: boolean;
+};
+
+/** An endpoint by its profile, or by the name of one: `openai`, `gemini`, `deepseek`, `vllm`. */
+export const engineFor = (provider: Profile | string, options: EngineOptions = {}): Engine => {
+  const profile = typeof provider === "string" ? profiles.get(provider) : provider;
+  if (!profile)
+    throw new InputError(
+      `the provider ${JSON.stringify(provider)} is not known; there is ${[...profiles.keys()].join(", ")}`,
+    );
+  const { protocol } = profile;
+  const { baseUrl = profile.baseUrl, model = profile.model, name = profile.name, ...rest } = options;
+  if (model === undefined) throw new InputError(`${profile.name} has no usual model; say which one to ask`);
+  const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
+  return {
+    ...{ name, diagnoses, protocol, model },
+    connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),
+  };
 };
 
 export const ANTHROPIC_URL = "https://api.anthropic.com";
 
 /** Anthropic's API, or any endpoint that speaks its Messages format. */
-export const anthropicEngine = (options: AnthropicOptions = {}): Engine => {
-  const { baseUrl = ANTHROPIC_URL, model = DEFAULT_MODEL, name = "anthropic", ...rest } = options;
-  const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
-  return {
-    name,
-    diagnoses,
-    protocol: anthropic,
-    model,
-    connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),
-  };
-};
+export const anthropicEngine = (options: EngineOptions = {}): Engine => engineFor("anthropic", options);

@@ -1,6 +1,6 @@
 /** A session: everything composed. */
 
-export { ANTHROPIC_URL, type AnthropicOptions, anthropicEngine, type Engine } from "./engine.ts";
+export { ANTHROPIC_URL, anthropicEngine, type Engine, type EngineOptions, engineFor } from "./engine.ts";
 export type { EventReader } from "./event-hub.ts";
 export type { Exchange } from "./exchange.ts";
 export type { ForkingOptions } from "./forking.ts";

@@ -3,7 +3,7 @@
  *  here and nowhere else.
  *  Elsewhere: the main agent (open.ts), forks and others (children.ts). */
 
-import { type Client, type Json, modelFacts } from "@prefork/wire";
+import { type Client, type Json, type KeySettings, modelFacts, type Protocol } from "@prefork/wire";
 import {
   Agent,
   type AgentParts,
@@ -23,6 +23,10 @@ import type { Delegation } from "../ports.ts";
 import type { ReadState, Registry, ShellsOptions, ToolFiles } from "../tools/index.ts";
 import type { Extensions } from "./extensions.ts";
 import type { FilledOptions } from "./options.ts";
+
+/** A conversation, and all that forks from it, stays where its entries are: providers that route by a key are given one. */
+export const routed = (settings: KeySettings, { routes }: Protocol, key: string): KeySettings =>
+  routes && settings.cacheKey === undefined ? { ...settings, cacheKey: key } : settings;
 
 export const PRODUCT = "prefork";
 

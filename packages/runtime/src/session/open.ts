@@ -6,11 +6,13 @@
 import { realpath } from "node:fs/promises";
 import {
   addUsage,
+  type Block,
   type Head,
   InputError,
   type Json,
   type Message,
   modelFacts,
+  type Protocol,
   type ToolResultBlock,
   text,
 } from "@prefork/wire";
@@ -25,7 +27,7 @@ import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
 import { type Extensions, openExtensions } from "./extensions.ts";
-import { makeAgent, PRODUCT } from "./make-agent.ts";
+import { makeAgent, PRODUCT, routed } from "./make-agent.ts";
 import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
 
@@ -41,7 +43,7 @@ export const createSession = async (given: SessionOptions): Promise<Session> => 
       protocol: engine.protocol.name,
     });
     return closingOnFailure(journal, async () => {
-      const line = beginLineage(journal, engine.protocol, { head: headOf(options, registry) });
+      const line = beginLineage(journal, engine.protocol, { head: headOf(options, registry, journal) });
       return compose({ options, registry, journal, line, extensions });
     });
   });
@@ -56,9 +58,11 @@ export const resumeSession = async (id: string, given: SessionOptions): Promise<
     return closingOnFailure(extensions, async () => {
       const resumed = resumeLineage(journal, replayed);
       const registry = createRegistry([...options.tools, ...extensions.freeze(resumed?.state.head.tools)]);
-      const line = resumed ?? beginLineage(journal, options.engine.protocol, { head: headOf(options, registry) });
-      if (given.model !== undefined && given.model !== line.state.head.model)
-        switchModel(line, given.model, replayed.messages);
+      const { engine, model } = options;
+      const line = resumed ?? beginLineage(journal, engine.protocol, { head: headOf(options, registry, journal) });
+      const isOtherModel = given.model !== undefined && given.model !== line.state.head.model;
+      if (isOtherModel || engine.protocol.name !== line.state.protocol.name)
+        switchModel(line, { model, protocol: engine.protocol, cacheKey: journal.id }, replayed.messages);
       return compose({ options, registry, journal, line, replayed, extensions });
     });
   });
@@ -85,24 +89,30 @@ const closingOnFailure = async (opened: Closing, open: () => Promise<Session>): 
 };
 
 /** Rendered once: what stands here is sent with every request of the epoch. */
-const headOf = (options: FilledOptions, { specs }: Registry): Head => {
-  const { model, settings, appendSystemPrompt: append } = options;
+const headOf = (options: FilledOptions, { specs }: Registry, { id }: Pick<JournalWriter, "id">): Head => {
+  const { model, engine, appendSystemPrompt: append } = options;
   const forks = options.forks !== "off";
   return {
     model,
     tools: specs,
     system: systemPrompt({ forks, ...(append === undefined ? {} : { append }) }),
-    settings,
+    settings: routed(options.settings, engine.protocol, id),
   };
 };
 
-/** Another model reads nothing of this one's cache, and takes back none of its thinking. */
-const switchModel = (line: Lineage, model: string, messages: readonly Message[]): void => {
+type Switch = { readonly model: string; readonly protocol: Protocol; readonly cacheKey: string };
+
+const ITS_OWN: readonly Block["type"][] = ["thinking", "redacted_thinking", "provider"];
+
+/** Another model reads nothing of this one's cache, and takes back none of its thinking nor what only it understands. */
+const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messages: readonly Message[]): void => {
   const kept = messages.flatMap((message): readonly Message[] => {
-    const content = message.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
+    const content = message.content.filter(({ type }) => !ITS_OWN.includes(type));
     return content.length === 0 ? [] : [{ ...message, content }];
   });
-  line.startEpoch("model", { head: { ...line.state.head, model }, messages: kept });
+  const { head } = line.state;
+  const settings = routed(head.settings, protocol, cacheKey);
+  line.startEpoch("model", { head: { ...head, model, settings }, protocol, messages: kept });
 };
 
 /** Asked before anything is made or opened. */

@@ -20,9 +20,9 @@ import {
 } from "@prefork/wire/simulator";
 import { mergeLayers } from "../../src/guard/index.ts";
 import {
-  type AnthropicOptions,
   anthropicEngine,
   createSession,
+  type EngineOptions,
   type ExchangeResult,
   type ForkHandle,
   type ForkOutcome,
@@ -41,8 +41,8 @@ export type FamilyGround = AsyncDisposable & {
   /** The folder that sessions work in. */
   readonly work: string;
   readonly simulator: Simulator;
-  readonly options: (more?: Partial<SessionOptions>, client?: AnthropicOptions) => SessionOptions;
-  readonly open: (more?: Partial<SessionOptions>, client?: AnthropicOptions) => Promise<Session>;
+  readonly options: (more?: Partial<SessionOptions>, client?: EngineOptions) => SessionOptions;
+  readonly open: (more?: Partial<SessionOptions>, client?: EngineOptions) => Promise<Session>;
   readonly resume: (id: string, more?: Partial<SessionOptions>) => Promise<Session>;
   /** Ids of all sessions that are kept, forks included. */
   readonly kept: (folder?: string) => readonly string[];
@@ -66,7 +66,7 @@ export const openFamily = async (
   for (const name of ["work", "home"]) mkdirSync(folder.at(name));
   if (conventions > 0) folder.put("work/AGENTS.md", textOfTokens(conventions));
   const simulator = await startSimulator({ keepBodies: true, ...rest, script });
-  const options = (more: Partial<SessionOptions> = {}, client: AnthropicOptions = {}): SessionOptions => ({
+  const options = (more: Partial<SessionOptions> = {}, client: EngineOptions = {}): SessionOptions => ({
     engine: anthropicEngine({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" }, ...client }),
     ...{ cwd: folder.at("work"), home: folder.at("home"), state: folder.at("state") },
     environment: { PATH: "/usr/bin:/bin" },

@@ -16,9 +16,9 @@ import {
 } from "@prefork/wire/simulator";
 import { mergeLayers } from "../../src/guard/index.ts";
 import {
-  type AnthropicOptions,
   anthropicEngine,
   createSession,
+  type EngineOptions,
   type Exchange,
   type ExchangeResult,
   type Permissions,
@@ -40,8 +40,8 @@ export type Ground = AsyncDisposable & {
   readonly work: string;
   readonly simulator: Simulator;
   readonly proxy: TwistingProxy;
-  readonly options: (more?: Partial<SessionOptions>, client?: AnthropicOptions) => SessionOptions;
-  readonly open: (more?: Partial<SessionOptions>, client?: AnthropicOptions) => Promise<Session>;
+  readonly options: (more?: Partial<SessionOptions>, client?: EngineOptions) => SessionOptions;
+  readonly open: (more?: Partial<SessionOptions>, client?: EngineOptions) => Promise<Session>;
 };
 
 export const openGround = async (answers: Answers | SimScript = {}): Promise<Ground> => {
@@ -50,7 +50,7 @@ export const openGround = async (answers: Answers | SimScript = {}): Promise<Gro
   const script: SimScript = typeof answers === "function" ? answers : (request) => answerTo(request, answers);
   const simulator = await startSimulator({ keepBodies: true, script });
   const proxy = await startProxy(simulator.url);
-  const options = (more: Partial<SessionOptions> = {}, client: AnthropicOptions = {}): SessionOptions => ({
+  const options = (more: Partial<SessionOptions> = {}, client: EngineOptions = {}): SessionOptions => ({
     engine: anthropicEngine({
       baseUrl: proxy.url,
       credential: { kind: "api-key", value: KEY },

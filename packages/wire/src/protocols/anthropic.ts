@@ -21,6 +21,8 @@ const headers: Protocol["headers"] = (credential, betas) => ({
 export const anthropic: Protocol = {
   name: "anthropic",
   readable: "first-event",
+  emptyAnswers: true,
+  routes: false,
   path: "/v1/messages",
   encoder: anthropicEncoder,
   closing: encodeClosing,

@@ -2,5 +2,5 @@ export { anthropic } from "./anthropic.ts";
 export { readBlock } from "./anthropic-step.ts";
 export { openaiChat } from "./openai-chat.ts";
 export { openaiResponses } from "./openai-responses.ts";
-export { type Profile, profileAt, profiles } from "./profiles.ts";
+export { type Profile, profileAt, profiles, protocols } from "./profiles.ts";
 export type { Credential, FailedResponse, ParserState, Protocol, ReadableMoment, Step } from "./protocol.ts";

@@ -13,6 +13,8 @@ import { initial } from "./reading.ts";
 export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   name: dialect.name,
   readable: dialect.readable,
+  emptyAnswers: dialect.fewestTokens === 0,
+  routes: dialect.cacheKey !== "none",
   path: "/chat/completions",
   encoder: chatEncoder(dialect),
   closing: (closing, model) => encodeChatClosing(dialect, closing, model),

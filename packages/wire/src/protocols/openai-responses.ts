@@ -18,6 +18,8 @@ export const openaiResponses: Protocol = {
   name: "openai-responses",
   // Not documented: taken to be as with others who write at breakpoints.
   readable: "first-event",
+  emptyAnswers: false,
+  routes: true,
   path: "/responses",
   encoder: responsesEncoder,
   closing: encodeClosing,

@@ -2,6 +2,7 @@
  *  Invariant: data only; what no vendor documents is left at the more careful value and said so beside it.
  *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts), prices and minima (../models.ts). */
 
+import { DEFAULT_MODEL } from "../models.ts";
 import { anthropic } from "./anthropic.ts";
 import { chatProtocol, openaiChat, openaiDialect } from "./openai-chat.ts";
 import type { ChatDialect } from "./openai-chat-dialect.ts";
@@ -16,6 +17,10 @@ export type Profile = {
   readonly baseUrl: string;
   /** Host names that are its own; a local engine has none. */
   readonly hosts: readonly string[];
+  /** Variables that its users keep a key in, the first that is set counts. A local engine needs none. */
+  readonly keys: readonly string[];
+  /** What it is asked for unless its user says otherwise; absent where only its user can know. */
+  readonly model?: string;
 };
 
 // --- how usage reads -------------------------------------------------------------------------------------------------
@@ -156,41 +161,86 @@ const ollama: ChatDialect = {
 const minimax: Protocol = {
   ...anthropic,
   name: "minimax",
+  emptyAnswers: false,
   marker: (_ttl, model) => (/^minimax-m2/i.test(model) ? anthropic.marker("5m", model) : ""),
   closing: ({ diagnoseAgainst: _none, ...closing }, model) => anthropic.closing(closing, model),
 };
 
-const chat = (dialect: ChatDialect, baseUrl: string, hosts: readonly string[] = []): Profile => ({
+type Endpoint = Partial<Pick<Profile, "hosts" | "keys" | "model">> & Pick<Profile, "baseUrl">;
+
+const chat = (dialect: ChatDialect, { hosts = [], keys = [], ...endpoint }: Endpoint): Profile => ({
   name: dialect.name,
   protocol: chatProtocol(dialect),
-  baseUrl,
   hosts,
+  keys,
+  ...endpoint,
 });
 
 const known: readonly Profile[] = [
-  { name: "anthropic", protocol: anthropic, baseUrl: "https://api.anthropic.com", hosts: ["api.anthropic.com"] },
-  { name: "openai", protocol: openaiResponses, baseUrl: "https://api.openai.com/v1", hosts: ["api.openai.com"] },
-  { name: "openai-chat", protocol: openaiChat, baseUrl: "https://api.openai.com/v1", hosts: [] },
+  {
+    name: "anthropic",
+    protocol: anthropic,
+    baseUrl: "https://api.anthropic.com",
+    hosts: ["api.anthropic.com"],
+    keys: ["ANTHROPIC_API_KEY"],
+    model: DEFAULT_MODEL,
+  },
+  {
+    name: "openai",
+    protocol: openaiResponses,
+    baseUrl: "https://api.openai.com/v1",
+    hosts: ["api.openai.com"],
+    keys: ["OPENAI_API_KEY"],
+    model: "gpt-6.1-sol",
+  },
+  {
+    name: "openai-chat",
+    protocol: openaiChat,
+    baseUrl: "https://api.openai.com/v1",
+    hosts: [],
+    keys: ["OPENAI_API_KEY"],
+    model: "gpt-6.1-sol",
+  },
   {
     name: "minimax",
     protocol: minimax,
     baseUrl: "https://api.minimax.io/anthropic",
     hosts: ["api.minimax.io", "api.minimaxi.com"],
+    keys: ["MINIMAX_API_KEY"],
   },
-  chat(deepseek, "https://api.deepseek.com", ["api.deepseek.com"]),
-  chat(dashscope, "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", [
-    "dashscope.aliyuncs.com",
-    "dashscope-intl.aliyuncs.com",
-    "dashscope-us.aliyuncs.com",
-  ]),
-  chat(openrouter, "https://openrouter.ai/api/v1", ["openrouter.ai"]),
-  chat(kimi, "https://api.moonshot.ai/v1", ["api.moonshot.ai", "api.moonshot.cn"]),
-  chat(glm, "https://api.z.ai/api/paas/v4", ["api.z.ai", "open.bigmodel.cn"]),
-  chat(vllm, "http://localhost:8000/v1"),
-  chat(sglang, "http://localhost:30000/v1"),
-  chat(llamaCpp, "http://localhost:8080/v1"),
-  chat(ollama, "http://localhost:11434/v1"),
+  chat(deepseek, {
+    baseUrl: "https://api.deepseek.com",
+    hosts: ["api.deepseek.com"],
+    keys: ["DEEPSEEK_API_KEY"],
+  }),
+  chat(dashscope, {
+    baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    hosts: ["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"],
+    keys: ["DASHSCOPE_API_KEY"],
+  }),
+  chat(openrouter, {
+    baseUrl: "https://openrouter.ai/api/v1",
+    hosts: ["openrouter.ai"],
+    keys: ["OPENROUTER_API_KEY"],
+  }),
+  chat(kimi, {
+    baseUrl: "https://api.moonshot.ai/v1",
+    hosts: ["api.moonshot.ai", "api.moonshot.cn"],
+    keys: ["MOONSHOT_API_KEY"],
+  }),
+  chat(glm, {
+    baseUrl: "https://api.z.ai/api/paas/v4",
+    hosts: ["api.z.ai", "open.bigmodel.cn"],
+    keys: ["ZAI_API_KEY", "ZHIPUAI_API_KEY"],
+  }),
+  chat(vllm, { baseUrl: "http://localhost:8000/v1" }),
+  chat(sglang, { baseUrl: "http://localhost:30000/v1" }),
+  chat(llamaCpp, { baseUrl: "http://localhost:8080/v1" }),
+  chat(ollama, { baseUrl: "http://localhost:11434/v1" }),
 ];
+
+/** Every format that a journal may name. */
+export const protocols: readonly Protocol[] = known.map(({ protocol }) => protocol);
 
 export const profiles: ReadonlyMap<string, Profile> = new Map(known.map((profile) => [profile.name, profile]));
 

@@ -52,6 +52,10 @@ export type Protocol = {
   /** By which a journal finds the encoder again: another spelling needs another name. */
   readonly name: string;
   readonly readable: ReadableMoment;
+  /** Does it take a request for no answer at all (`maxTokens: 0`), which only fills or holds the cache? */
+  readonly emptyAnswers: boolean;
+  /** Does it send `cacheKey`, by which requests of one conversation come to the same machine? */
+  readonly routes: boolean;
   readonly path: string;
   readonly encoder: SegmentEncoder;
   /** Everything after the last message. */
