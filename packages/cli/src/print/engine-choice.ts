@@ -65,16 +65,24 @@ const whoAnswers = ({ provider, baseUrl }: EngineFlags, env: Environment): Found
   }
   if (url !== undefined) {
     const profile = profileAt(url) ?? (hasOnlyOpenAiKey(env) ? profileNamed("openai-chat") : profileNamed("anthropic"));
-    return { profile, baseUrl: url, credential: keyFor(profile, env) };
+    return { profile, baseUrl: url, credential: hostKey(url, env) ?? keyFor(profile, env) };
   }
   return USUAL.flatMap((name): readonly Found[] => {
     const usual = profileNamed(name);
     const address = addressFor(usual, env);
     const profile = address === undefined ? usual : (profileAt(address) ?? speaking(usual));
     // A key that stands beside an address is meant for it, whoever is there.
-    const credential = keyFor(profile, env) ?? (address === undefined ? undefined : keyFor(usual, env));
-    return address === undefined && credential === undefined ? [] : [{ profile, baseUrl: address, credential }];
+    const beside = address === undefined ? undefined : keyFor(usual, env);
+    const credential = hostKey(address, env) ?? keyFor(profile, env) ?? beside;
+    return address === undefined && !credential ? [] : [{ profile, baseUrl: address, credential }];
   })[0];
+};
+
+/** Whoever is at an address is known by its key first, whatever format is spoken there. */
+const hostKey = (url: string | undefined, env: Environment): Credential | undefined => {
+  const host = url === undefined ? undefined : URL.parse(url)?.hostname;
+  const profile = [...profiles.values()].find(({ hosts }) => host !== undefined && hosts.includes(host));
+  return profile && keyFor(profile, env);
 };
 
 const USUAL: readonly string[] = ["anthropic", "openai", "gemini"].filter((name) => profiles.has(name));

@@ -125,7 +125,7 @@ test("who answers is found by name, by address, and by whose key is there", () =
       "openai  o",
       "vllm",
       "deepseek https://api.deepseek.com d",
-      "anthropic https://api.deepseek.com/anthropic a",
+      "anthropic https://api.deepseek.com/anthropic d",
       "anthropic http://127.0.0.1:1 a",
       "openai-chat http://127.0.0.1:1 o",
       "rehearsal",
