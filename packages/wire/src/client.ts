@@ -63,7 +63,7 @@ export const createClient = (options: ClientOptions): Client => {
       let content = false;
       try {
         const answer = await attempt(prepared, signal);
-        for await (const events of readEvents(prepared, answer, options.credential)) {
+        for await (const events of await readEvents(prepared, answer, options.credential)) {
           backoff.succeeded();
           folded = events.reduce(foldEvent, folded);
           content ||= events.some(isContent);
@@ -132,15 +132,15 @@ const under = (base: URL, path: string): URL => {
 };
 
 /** Those events together that arrived together: a step between two of them would cost more than reading them. */
-const readEvents = async function* (
+const readEvents = async (
   { protocol }: Prepared,
   answer: Answer,
   credential: Credential | undefined,
-): AsyncGenerator<readonly ModelEvent[], void> {
+): Promise<AsyncIterable<readonly ModelEvent[]> | Iterable<readonly ModelEvent[]>> => {
   const { status, headers } = answer;
-  if (status !== 200) throw protocol.failure({ status, headers, body: without(credential, await answer.text()) });
-  if (headers["content-type"]?.includes("text/event-stream")) yield* readStream(protocol, answer);
-  else yield protocol.whole(await answer.text());
+  if (status !== 200)
+    throw protocol.failure({ status, headers: headers(), body: without(credential, await answer.text()) });
+  return answer.isEventStream ? readStream(protocol, answer) : [protocol.whole(await answer.text())];
 };
 
 /** A provider that repeats the key in its complaint must not put it into ours. */
@@ -182,7 +182,7 @@ const readFrames = (protocol: Protocol, { state: before, frames, answer }: Readi
   try {
     for (const frame of frames) {
       if (state.stopped) break;
-      if (frame.event === "error") throw protocol.failure({ status, headers, body: frame.data });
+      if (frame.event === "error") throw protocol.failure({ status, headers: headers(), body: frame.data });
       const [next, said] = protocol.step(state, frame);
       state = next;
       events.push(...said);

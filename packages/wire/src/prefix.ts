@@ -287,17 +287,17 @@ export class FrozenPrefix {
     const seed = this.betas.join(",");
     for (const encoded of segments) {
       const [grown, written] = rope.append(encoded.bytes);
-      tip = link(tip, encoded, { start: rope.length, written, seed });
+      tip = link(tip, encoded, { start: rope.length, length: written.length, seed });
       rope = grown;
     }
     return new FrozenPrefix({ origin: this.#state.origin, rope, tip, ...tail });
   }
 }
 
-type Written = { readonly start: number; readonly written: Buffer; readonly seed: string };
+type Written = { readonly start: number; readonly length: number; readonly seed: string };
 
-const link = (before: Segment | undefined, encoded: EncodedSegment, { start, written, seed }: Written): Segment => {
-  const { kind, lead, site, opens, beginsItem = false, within } = encoded;
+const link = (before: Segment | undefined, encoded: EncodedSegment, { start, length, seed }: Written): Segment => {
+  const { kind, bytes, lead, site, opens, beginsItem = false, within } = encoded;
   const continues = before?.kind === kind && opens === undefined;
   return {
     before,
@@ -308,8 +308,8 @@ const link = (before: Segment | undefined, encoded: EncodedSegment, { start, wri
     block: continues ? before.block + 1 : 0,
     start,
     lead,
-    end: start + written.length,
-    hash: chainHash(before?.hash ?? seed, written),
+    end: start + length,
+    hash: chainHash(before?.hash ?? seed, bytes),
     site,
     item: (before?.item ?? -1) + (beginsItem ? 1 : 0),
     part: beginsItem ? 0 : (before?.part ?? -1) + 1,
@@ -324,9 +324,9 @@ const headEndAfter = (before: Segment | undefined): Segment | undefined => {
   return before.kind === "tool" && before.headEnd?.kind === "system" ? before.headEnd : before;
 };
 
-const chainHash = (before: string, bytes: Buffer): string =>
+const chainHash = (before: string, bytes: string | Buffer): string =>
   // In one call: the object for many costs more than the hash of a block, and more than copying one.
-  hash("sha256", Buffer.concat([Buffer.from(before, "latin1"), bytes]), "base64url");
+  hash("sha256", typeof bytes === "string" ? before + bytes : Buffer.concat([Buffer.from(before), bytes]), "base64url");
 
 const level = (a: Segment | undefined, b: Segment | undefined): [Segment | undefined, Segment | undefined] => {
   let [ours, theirs] = [a, b];

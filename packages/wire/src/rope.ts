@@ -7,8 +7,9 @@ type Room = { readonly start: number; readonly buffer: Buffer; used: number; vie
 
 /** Of a branch: most forks say little. */
 const FIRST_ROOM = 1024;
-/** Of a conversation, which begins with tools and a system prompt and grows for long. */
-const FIRST_ROOM_OF_ALL = 32 * 1024;
+/** Of a conversation, which begins with tools and a system prompt and grows for long: each room is a piece of every later
+ *  request, and one that is not written to yet takes no memory. */
+const FIRST_ROOM_OF_ALL = 256 * 1024;
 /** Shorter pieces are copied: each that is sent by itself costs more than its bytes. */
 const SHORT = 128;
 /** Each abandoned branch leaves one more piece; past this many they are copied into one, so a request stays short. */

@@ -23,10 +23,16 @@ export const defaultTimeouts: Timeouts = {
   totalMs: 1_800_000,
 };
 
-/** Where requests go: a URL, taken apart once. */
-export type Target = { readonly isSecure: boolean; readonly place: ReturnType<typeof urlToHttpOptions> };
+/** Where requests go: a URL, taken apart once, and no more of it than a request needs. */
+export type Target = {
+  readonly isSecure: boolean;
+  readonly place: Pick<ReturnType<typeof urlToHttpOptions>, "protocol" | "hostname" | "port" | "path">;
+};
 
-export const targetOf = (url: URL): Target => ({ isSecure: url.protocol === "https:", place: urlToHttpOptions(url) });
+export const targetOf = (url: URL): Target => {
+  const { protocol, hostname, port, path } = urlToHttpOptions(url);
+  return { isSecure: url.protocol === "https:", place: { protocol, hostname, port, path } };
+};
 
 export type Attempt = {
   readonly target: Target;
@@ -39,7 +45,9 @@ export type Attempt = {
 
 export type Answer = {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly isEventStream: boolean;
+  /** Made when they are asked for: most answers are read without them. */
+  readonly headers: () => Readonly<Record<string, string | undefined>>;
   /** The whole body. */
   readonly text: () => Promise<string>;
   /** The body as server-sent events, those together that arrived together. Leaving the loop closes the connection. */
@@ -84,9 +92,10 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
     const response = await watch.response;
     return {
       status: response.statusCode ?? 0,
-      headers: flatHeaders(response),
+      isEventStream: response.headers["content-type"]?.includes("text/event-stream") ?? false,
+      headers: () => flatHeaders(response),
       text: () => readText(response, watch),
-      frames: () => readFrames(response, watch),
+      frames: () => readBody(response, watch, frameReader()),
       check: watch.check,
       finishing: watch.finishing,
     };
@@ -98,11 +107,10 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
 
 const open = ({ target, headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
   const { isSecure, place } = target;
-  const options = { ...place, method: "POST", headers: { ...headers, "content-length": String(byteLength) } };
+  const agent = isSecure ? agents.https : agents.http;
+  const options = { ...place, agent, method: "POST", headers: { ...headers, "content-length": String(byteLength) } };
   try {
-    return isSecure
-      ? httpsRequest({ ...options, agent: agents.https })
-      : httpRequest({ ...options, agent: agents.http });
+    return isSecure ? httpsRequest(options) : httpRequest(options);
   } catch (cause) {
     // Headers come from the caller: a key with a line break in it is refused here, before anything is sent.
     throw new InputError(`the request cannot be sent: ${(cause as Error).message}`, { cause });
@@ -253,18 +261,31 @@ const connectionError = (cause: unknown): ModelError =>
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
-const flatHeaders = ({ headers }: IncomingMessage): Answer["headers"] => {
+const flatHeaders = ({ headers }: IncomingMessage): ReturnType<Answer["headers"]> => {
   const flat: Record<string, string | undefined> = {};
   for (const [name, value] of Object.entries(headers)) flat[name] = Array.isArray(value) ? value.join(", ") : value;
   return flat;
 };
 
-/** All that has arrived, each time something has. Read by hand: the stream's own iterator costs more than the answer. */
-async function* readChunks(response: IncomingMessage, watch: Watch): AsyncGenerator<Buffer, void> {
+/** Chunks that wait for a slow reader; with more of them the server is held up. */
+const MOST_WAITING = 64;
+
+/** What `read` makes of all that has arrived, each time something has. Heard by hand: the stream's own iterator costs
+ *  more than the answer. */
+async function* readBody<T>(
+  response: IncomingMessage,
+  watch: Watch,
+  read: (bytes: Buffer) => T,
+): AsyncGenerator<T, void> {
+  let waiting: Buffer[] = [];
   let wake = (): void => {};
   let failure: Error | undefined;
   const changed = (): void => wake();
-  response.on("readable", changed).on("end", changed).on("close", changed);
+  response.on("data", (chunk: Buffer) => {
+    if (waiting.push(chunk) === MOST_WAITING) response.pause();
+    wake();
+  });
+  response.on("end", changed).on("close", changed);
   // Stays for the whole life of the response, like the request's.
   response.on("error", (error) => {
     failure ??= error;
@@ -272,10 +293,12 @@ async function* readChunks(response: IncomingMessage, watch: Watch): AsyncGenera
   });
   try {
     for (;;) {
-      const chunk: Buffer | null = response.read();
-      if (chunk) {
+      const [first, ...more] = waiting;
+      if (first) {
+        waiting = [];
+        if (response.isPaused()) response.resume();
         watch.arrived();
-        yield chunk;
+        yield read(more.length === 0 ? first : Buffer.concat([first, ...more]));
         watch.check();
         watch.awaiting();
       } else if (failure) throw failure;
@@ -296,14 +319,9 @@ async function* readChunks(response: IncomingMessage, watch: Watch): AsyncGenera
 
 const readText = async (response: IncomingMessage, watch: Watch): Promise<string> => {
   const chunks: Buffer[] = [];
-  for await (const chunk of readChunks(response, watch)) chunks.push(chunk);
+  for await (const chunk of readBody(response, watch, (bytes) => bytes)) chunks.push(chunk);
   return Buffer.concat(chunks).toString("utf8");
 };
-
-async function* readFrames(response: IncomingMessage, watch: Watch): AsyncGenerator<readonly Frame[], void> {
-  const read = frameReader();
-  for await (const chunk of readChunks(response, watch)) yield read(chunk);
-}
 
 /** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
 export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => {

@@ -20,7 +20,7 @@ import {
 } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import type { Registry } from "../tools/index.ts";
-import { type Compacted, type CompactionCause, compact } from "./compacting.ts";
+import { type Compacted, type CompactionCause, compact, reasonToLeave } from "./compacting.ts";
 import type { Guarding } from "./guarding.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
@@ -173,10 +173,11 @@ export class Agent implements AsyncDisposable {
   async compact(why: CompactionCause, asking: Compacting): Promise<Compacted> {
     const { line, client, account, facts, journal, world, watch, guarding, settings, clock, emit } = this.#parts;
     const { window, compactAt, maxTokens, directive } = settings;
+    const needless = reasonToLeave(why, { line, window, compactAt, maxTokens, left: this.#left });
+    if (needless !== undefined) return { kind: "left", reason: needless };
     const made = await compact(why, {
       ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
       tasks: this.#parts.tasks?.() ?? [],
-      left: this.#left,
       ...(directive === undefined ? {} : { directive }),
       mode: guarding.mode,
       lastPrompt: this.#lastPrompt,
@@ -203,13 +204,17 @@ export class Agent implements AsyncDisposable {
       shorten: (callId, tool, content) => world.shorten(callId, tool, content),
       shortenBatch: (results, toolOf) => world.shortenBatch(results, toolOf),
       record: {
-        started: (callId, name, readOnly) => void journal.append({ kind: "call_started", callId, name, readOnly }),
+        started: (callId, name, readOnly) => {
+          // Where there is no effect, a crash leaves nothing to ask about: the call is made again.
+          if (!readOnly) journal.append({ kind: "call_started", callId, name, readOnly });
+        },
         ended: (callId, result, ms) => {
           // What the tool has learned counts with its result: a crash before the batch ends must not take one of them.
-          const entries: readonly PlainEntry[] = [{ kind: "call_ended", callId, result, ms }, ...world.learned()];
-          journal.appendAll(entries.map((entry) => ({ entry })));
+          const learned = world.learned().map((entry) => ({ entry }));
+          journal.appendAll([{ entry: { kind: "call_ended", callId, result, ms } }, ...learned]);
           openCalls.ended(result);
         },
+        read: (result) => openCalls.ended(result),
       },
       emit,
       now: clock.now,

@@ -50,8 +50,6 @@ export type Compacting = {
   readonly directive?: string;
   /** What runs beside it now. */
   readonly tasks: readonly OpenTask[];
-  /** Tokens right after the last time room was made; 0 before. */
-  readonly left: number;
   readonly follows: "go-on" | "wait";
   readonly focus?: string;
   readonly emit: (event: EventBody) => void;
@@ -71,19 +69,31 @@ const REGROWN = 1.5;
 
 export type CompactionCause = "threshold" | "context-full" | "asked";
 
-export const compact = async (why: CompactionCause, compacting: Compacting): Promise<Compacted> => {
-  const { line, window, compactAt, maxTokens, emit, signal } = compacting;
-  if (line.prefix.messages === 0) return { kind: "left", reason: "nothing has been said yet" };
-  const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+type Fullness = Pick<Compacting, "line" | "window" | "compactAt" | "maxTokens"> & {
+  /** Tokens right after the last time room was made; 0 before. */
+  readonly left: number;
+};
+
+/** Asked before every turn. Undefined: it is to be summed up. */
+export const reasonToLeave = (why: CompactionCause, fullness: Fullness): string | undefined => {
+  const { line, window, compactAt, maxTokens, left } = fullness;
+  const { messages } = line.prefix;
+  if (messages === 0) return "nothing has been said yet";
   if (why === "threshold") {
-    if (compactAt >= 1) return { kind: "left", reason: "switched off" };
-    if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt }))
-      return { kind: "left", reason: "there is room" };
+    if (compactAt >= 1) return "switched off";
+    const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+    if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt })) return "there is room";
     // Where a summary did not bring it below the point, the next one would not either: it would only lose words.
-    if (tokens < compacting.left * REGROWN) return { kind: "left", reason: "there would be nothing to gain" };
+    if (tokens < left * REGROWN) return "there would be nothing to gain";
   }
   // One summary right after another would only lose words.
-  if (line.prefix.messages <= 2 && why !== "asked") return { kind: "left", reason: "the conversation has just begun" };
+  return messages <= 2 && why !== "asked" ? "the conversation has just begun" : undefined;
+};
+
+/** Where there is no reason to leave it. */
+export const compact = async (why: CompactionCause, compacting: Compacting): Promise<Compacted> => {
+  const { line, emit, signal } = compacting;
+  const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);
   emit({ type: "compaction_started", tokens, why });
   const summed = await sumUp(compacting, signal);
   if (!summed.ok) {

@@ -34,7 +34,7 @@ export class OpenCalls {
     this.#left = { ...left, under: line.prefix.hash };
   }
 
-  /** A call has its result, and the journal has it. */
+  /** A call has its result: the journal has it, or it only read and enters next. */
   ended(result: ToolResultBlock): void {
     const { hash } = this.#line.prefix;
     if (this.#endedUnder !== hash) this.#ended.clear();

@@ -10,6 +10,7 @@ import { checkEntry } from "./schema.ts";
 
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
+const COMMA = 0x2c;
 const WIRE = Buffer.from(`,"wire":`);
 
 export type LineStart = {
@@ -27,26 +28,30 @@ export type Unspelled = LineStart & { readonly entry: LineEntry; readonly sent?:
 
 /** The line, its newline included. */
 export const encodeLine = ({ seq, at, more, entry, sent }: Unspelled): Buffer => {
-  const { kind, ...fields } = entry;
   const batch = more > 0 ? `,"more":${more}` : "";
-  const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},"kind":"${kind}"`;
-  const rest = JSON.stringify(fields).slice(1, -1);
-  if (sent === undefined) return joined([start, rest && ",", rest, "}\n"]);
+  const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},`;
+  if (sent === undefined) return Buffer.from(`${start}${JSON.stringify(entry).slice(1)}\n`);
+  const { kind, ...fields } = entry;
   const { hash, pieces } = sent;
   const sizes = pieces.map(({ length }) => length).join(",");
-  const before = [`${start},"sizes":[${sizes}],"hash":"${hash}",`, rest, `,"wire":`];
-  const wire =
-    kind === "epoch" ? pieces : ["[", ...pieces.flatMap((piece, at) => (at === 0 ? [piece] : [",", piece])), "]"];
-  if (!pieces.some((piece) => piece.includes(NEWLINE))) return joined([...before, ...wire, "}\n"]);
-  return joined([...before, JSON.stringify(joined(wire).toString("utf8")), "}\n"]);
+  const rest = JSON.stringify(fields).slice(1, -1);
+  const before = `${start}"kind":"${kind}","sizes":[${sizes}],"hash":"${hash}",${rest},"wire":`;
+  const [opening, closing] = kind === "epoch" ? ["", ""] : ["[", "]"];
+  if (!pieces.some((piece) => piece.includes(NEWLINE))) return around(pieces, before + opening, `${closing}}\n`);
+  return Buffer.from(`${before}${JSON.stringify(around(pieces, opening, closing).toString("utf8"))}}\n`);
 };
 
-/** Each part is written to its place at once: texts put together first would be copied once more. */
-const joined = (parts: readonly (string | Buffer)[]): Buffer => {
-  const size = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+/** The pieces, commas between them, and what stands before and after: each is written to its place at once. */
+const around = (pieces: readonly Buffer[], before: string, after: string): Buffer => {
+  let size = Buffer.byteLength(before) + Math.max(0, pieces.length - 1) + after.length;
+  for (const { length } of pieces) size += length;
   const bytes = Buffer.allocUnsafe(size);
-  let at = 0;
-  for (const part of parts) at += typeof part === "string" ? bytes.write(part, at) : part.copy(bytes, at);
+  let at = bytes.write(before);
+  for (const [index, piece] of pieces.entries()) {
+    if (index > 0) bytes[at++] = COMMA;
+    at += piece.copy(bytes, at);
+  }
+  bytes.write(after, at);
   return bytes;
 };
 

@@ -166,11 +166,10 @@ export const fit = (account: Account, asked: Asked): Fitted => {
 /** The same, but where only requests in flight stand in the way it waits for them: what they hold is mostly given back.
  *  A shorter answer is asked for only where waiting would not help. */
 export const fitInTime = async (account: Account, asked: Asked, signal: AbortSignal): Promise<Fitted> => {
-  const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
   const unpriced = unpricedIn(account, asked);
   if (unpriced) return unpriced;
+  const whole = worstCase(asked);
   for (;;) {
-    const whole = worstCase(asked);
     const short = account.hold(whole);
     if (!short) return { ok: true, maxTokens: asked.maxTokens, held: whole };
     const { unspent, left } = account;
@@ -178,6 +177,7 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
     if (signal.aborted) return { ok: false, shortage: short };
     if (nobodyHolds || !isWithin(whole, unspent)) {
       const fitted = fit(account, asked);
+      const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
       if (fitted.ok || nobodyHolds || !isWithin(shortest, unspent)) return fitted;
     }
     await account.freed(signal);

@@ -1,7 +1,7 @@
 /** One tool batch: every call of a complete message, answered once.
  *  Invariant: results stand in the order of the calls; calls that only read run beside each other, all others alone and
- *  in order; a call that was started has an entry before its effect and one after it; after an abort every call still
- *  gets a result, so that the next request is legal.
+ *  in order; a call that may have an effect has an entry before it and one after it, and whoever is told of an end can
+ *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
  *  Elsewhere: may it run (../guard), what it does (../tools), who asked (turn.ts). */
 
 import type { ImageBlock, JsonObject, TextBlock, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
@@ -14,6 +14,8 @@ import { untilAborted } from "./until-aborted.ts";
 export type CallRecord = {
   readonly started: (callId: string, name: string, readOnly: boolean) => void;
   readonly ended: (callId: string, result: ToolResultBlock, ms: number) => void;
+  /** A call that only read has a result, and the message that it enters with is its record. */
+  readonly read: (result: ToolResultBlock) => void;
 };
 
 export type Dispatch = {
@@ -70,6 +72,8 @@ export type Batch = {
   readonly results: readonly ToolResultBlock[];
   /** Somebody answered a question with "no, and stop". */
   readonly stopped: boolean;
+  /** Tells of what was not told yet, once the results stand in the context. */
+  readonly entered: () => void;
 };
 
 /** What is known of a call before it runs. */
@@ -83,23 +87,29 @@ type Ready = {
   readonly reason: string;
 };
 
-/** `known`: results that an earlier life of the session has recorded; those calls are not run again. */
+type BatchOptions = {
+  readonly signal: AbortSignal;
+  /** Results that an earlier life of the session has recorded; those calls are not run again. */
+  readonly known?: ReadonlyMap<string, ToolResultBlock>;
+  /** The results are entered as soon as they are there, and `entered` is called then: the end of a call that only read,
+   *  and that nobody else's end is waited for with, needs no entry beside the message. */
+  readonly enters?: boolean; // default: false
+};
+
 export const runBatch = async (
   calls: readonly ToolUseBlock[],
   dispatch: Dispatch,
-  {
-    signal,
-    known = new Map(),
-  }: { readonly signal: AbortSignal; readonly known?: ReadonlyMap<string, ToolResultBlock> },
+  { signal, known = new Map(), enters = false }: BatchOptions,
 ): Promise<Batch> => {
   const answers: Promise<ToolResultBlock>[] = [];
   const beside = dispatch.beside?.(calls);
   const patience = beside && { beside, leftMs: beside.ms };
+  const later: Later | undefined = enters && calls.length === 1 && !patience ? { tell: () => {} } : undefined;
   try {
-    const stopped = await answerEach(calls, dispatch, { signal, known, answers, patience });
+    const stopped = await answerEach(calls, dispatch, { signal, known, answers, patience, later });
     const names = new Map(calls.map(({ id, name }) => [id, name]));
     const results = await dispatch.shortenBatch(await Promise.all(answers), (callId) => names.get(callId) ?? "");
-    return { results, stopped };
+    return { results, stopped, entered: () => later?.tell() };
   } catch (error) {
     // What runs beside the one that failed is not left behind.
     await Promise.allSettled(answers);
@@ -114,7 +124,11 @@ type Answering = {
   readonly known: ReadonlyMap<string, ToolResultBlock>;
   readonly answers: Promise<ToolResultBlock>[];
   readonly patience: Patience | undefined;
+  readonly later: Later | undefined;
 };
+
+/** What is told of a call when its result stands in the context. */
+type Later = { tell: () => void };
 
 /** Calls that run one after another share it; each gets a little, whatever the ones before it took. */
 type Patience = { readonly beside: Beside; leftMs: number };
@@ -124,7 +138,7 @@ const LEAST_PATIENCE_MS = 500;
 const answerEach = async (
   calls: readonly ToolUseBlock[],
   dispatch: Dispatch,
-  { signal, known, answers, patience }: Answering,
+  { signal, known, answers, patience, later }: Answering,
 ): Promise<boolean> => {
   let stopped = false;
   /** Answers from here on may still be under way: a call that ran alone was waited for, and all before it. */
@@ -147,7 +161,7 @@ const answerEach = async (
     if ("refused" in ready) {
       stopped ||= ready.stop === true;
       answers.push(ready.refused);
-    } else if (ready.readOnly) answers.push(runCall(ready, dispatch, { signal, patience }));
+    } else if (ready.readOnly) answers.push(runCall(ready, dispatch, { signal, patience, later }));
     else {
       await settle();
       const begun = dispatch.now();
@@ -240,16 +254,25 @@ const answerOf = async (
 
 const UNANSWERED = "the user interrupted before the question was answered";
 
-type Running = { readonly signal: AbortSignal; readonly patience: Patience | undefined };
+type Running = Pick<Answering, "signal" | "patience"> & { readonly later?: Later | undefined };
 
-const runCall = async (ready: Ready, dispatch: Dispatch, { signal, patience }: Running): Promise<ToolResultBlock> => {
+const runCall = async (
+  ready: Ready,
+  dispatch: Dispatch,
+  { signal, patience, later }: Running,
+): Promise<ToolResultBlock> => {
   const { call, readOnly, reason } = ready;
   const begun = dispatch.now();
   dispatch.record.started(call.id, call.name, readOnly);
   dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason });
   const running = resultOf(ready, dispatch, signal);
   const given = patience ? await orMoved(running, { call, patience, signal }) : await running;
-  return enter(call, dispatch, { ...given, ms: dispatch.now() - begun });
+  const ended = { ...given, ms: dispatch.now() - begun };
+  if (!later) return enter(call, dispatch, ended);
+  const result = resultWith(call, ended);
+  dispatch.record.read(result);
+  later.tell = () => tell(call, dispatch, ended);
+  return result;
 };
 
 type Given = { readonly content: Content; readonly fault?: CallFault };
@@ -307,17 +330,23 @@ const contentOf = ({ content }: ToolOutput): Content => {
 
 type Ended = { readonly content: Content; readonly ms: number; readonly fault?: CallFault };
 
-const enter = (call: ToolUseBlock, { record, emit }: Dispatch, { content, ms, fault }: Ended): ToolResultBlock => {
-  const result: ToolResultBlock = {
-    type: "tool_result",
-    toolUseId: call.id,
-    content,
-    ...(fault === undefined ? {} : { isError: true }),
-  };
-  record.ended(call.id, result, ms);
+const enter = (call: ToolUseBlock, dispatch: Dispatch, ended: Ended): ToolResultBlock => {
+  const result = resultWith(call, ended);
+  dispatch.record.ended(call.id, result, ended.ms);
+  tell(call, dispatch, ended);
+  return result;
+};
+
+const resultWith = ({ id: toolUseId }: ToolUseBlock, { content, fault }: Ended): ToolResultBlock => ({
+  type: "tool_result",
+  toolUseId,
+  content,
+  ...(fault === undefined ? {} : { isError: true }),
+});
+
+const tell = (call: ToolUseBlock, { emit }: Dispatch, { content, ms, fault }: Ended): void => {
   const text = content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
   emit({ type: "call_ended", callId: call.id, tool: call.name, text, ms, ...(fault === undefined ? {} : { fault }) });
-  return result;
 };
 
 const refuse = async (

@@ -8,7 +8,7 @@ import type { ExchangeEnd } from "../events.ts";
 import { JournalError, type PlainEntry } from "../journal/index.ts";
 import type { Shortage, Spent } from "./account.ts";
 import type { Answered } from "./answer.ts";
-import { type Dispatch, runBatch } from "./dispatch.ts";
+import { type Batch, type Dispatch, runBatch } from "./dispatch.ts";
 import type { Lineage } from "./lineage.ts";
 import { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
 import { runTurn, type TurnAround, type TurnResult } from "./turn.ts";
@@ -180,16 +180,17 @@ const refused = ({ stopDetail }: ModelResponse): Stop => ({
 
 const answerCalls = async (run: Run, answer: Answered, signal: AbortSignal): Promise<boolean> => {
   const known = new Map(answer.refused.map((result) => [result.toolUseId, result]));
-  const { results, stopped } = await runBatch(answer.calls, run.dispatch, { signal, known });
+  const batch = await runBatch(answer.calls, run.dispatch, { signal, known, enters: true });
   const family = run.family?.();
-  if (family) await enterFamily(run, results, family);
-  else enterResults(run, results, run.tail());
-  return stopped;
+  if (family) await enterFamily(run, batch, family);
+  else enterResults(run, batch, run.tail());
+  return batch.stopped;
 };
 
 /** What all share is entered first, then the children start from there, then the parent goes on with its own words. */
-const enterFamily = async (run: Run, results: readonly ToolResultBlock[], family: StartedFamily): Promise<void> => {
+const enterFamily = async (run: Run, batch: Batch, family: StartedFamily): Promise<void> => {
   const { line, insideLastResult } = run;
+  const { results } = batch;
   const held = insideLastResult ? results.at(-1) : undefined;
   const shared = held ? results.slice(0, -1) : results;
   if (shared.length > 0) line.enterOpen({ role: "user", content: shared });
@@ -199,21 +200,20 @@ const enterFamily = async (run: Run, results: readonly ToolResultBlock[], family
   const own = held ? [{ ...held, content: [...held.content, words, ...blocks] }] : [words, ...blocks];
   if (shared.length > 0) line.extend(own, { also });
   else line.enter({ role: "user", content: own }, { also });
+  batch.entered();
   entered();
 };
 
 /** Results, then what is told beside them. */
-const enterResults = (
-  { line, insideLastResult }: Run,
-  results: readonly ToolResultBlock[],
-  { blocks, also, entered }: Tail,
-): void => {
+const enterResults = ({ line, insideLastResult }: Run, batch: Batch, { blocks, also, entered }: Tail): void => {
+  const { results } = batch;
   const last = results.at(-1);
   const inside = insideLastResult && last !== undefined && blocks.length > 0;
   const content = inside
     ? [...results.slice(0, -1), { ...last, content: [...last.content, ...blocks] }]
     : [...results, ...blocks];
   line.enter({ role: "user", content }, { also });
+  batch.entered();
   entered();
 };
 

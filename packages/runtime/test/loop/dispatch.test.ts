@@ -41,6 +41,7 @@ type Staging = {
   readonly known?: ReadonlyMap<string, ToolResultBlock>;
   readonly shorten?: Dispatch["shorten"];
   readonly record?: Dispatch["record"];
+  readonly enters?: boolean;
   readonly graceMs?: number;
 };
 
@@ -63,12 +64,14 @@ const staged = async (calls: readonly ToolUseBlock[], staging: Staging): Promise
     record: staging.record ?? {
       started: (callId) => void log.push(`started ${callId}`),
       ended: (callId) => void log.push(`ended ${callId}`),
+      read: ({ toolUseId }) => void log.push(`read ${toolUseId}`),
     },
     emit: (event) => void events.push(event),
     now: () => 0,
     ...(staging.graceMs === undefined ? {} : { graceMs: staging.graceMs }),
   };
-  const batch = await runBatch(calls, dispatch, { signal, ...(known ? { known } : {}) });
+  const { enters = false } = staging;
+  const batch = await runBatch(calls, dispatch, { signal, enters, ...(known ? { known } : {}) });
   return { ...batch, log, events };
 };
 
@@ -123,7 +126,7 @@ test("a call is recorded before its effect and after it, and told of after that"
       order.push("effect");
       return { content: "done" };
     },
-    record: { started: () => void order.push("started"), ended: () => void order.push("ended") },
+    record: { started: () => void order.push("started"), ended: () => void order.push("ended"), read: () => {} },
   });
   assert.deepEqual(order, ["started", "effect", "ended"]);
   assert.deepEqual(events, [
@@ -131,6 +134,34 @@ test("a call is recorded before its effect and after it, and told of after that"
     { type: "call_started", callId: "id-a", tool: "Change", reason: "bypass mode" },
     { type: "call_ended", callId: "id-a", tool: "Change", text: "done", ms: 0 },
   ]);
+});
+
+test("one call that only reads is told of when its result is entered, which is its record", async () => {
+  const { results, log, events, entered } = await staged([call("Look", "a")], { body: saying, enters: true });
+  assert.deepEqual(textsOf(results), ["id-a: did a"]);
+  assert.deepEqual(log, ["started id-a", "read id-a"]);
+  const types = (): readonly string[] => events.map(({ type }) => type);
+  assert.deepEqual(types(), ["call_proposed", "call_started"]);
+  entered();
+  assert.deepEqual(events.at(-1), { type: "call_ended", callId: "id-a", tool: "Look", text: "did a", ms: 0 });
+});
+
+test("calls that wait for others, change something or are refused are recorded when they end, and told of then", async () => {
+  const batches: readonly (readonly ToolUseBlock[])[] = [
+    [call("Look", "a"), call("Look", "b")],
+    [call("Change", "a")],
+    [call("Lok", "a")],
+  ];
+  for (const calls of batches) {
+    const { log, events, entered } = await staged(calls, { body: saying, enters: true });
+    assert.deepEqual(
+      log.filter((line) => !line.startsWith("started")),
+      calls.map(({ id }) => `ended ${id}`),
+    );
+    const told = events.length;
+    entered();
+    assert.equal(events.length, told);
+  }
 });
 
 test("an abort in the middle leaves every call with a result, and starts nothing more", async () => {
@@ -290,7 +321,7 @@ test("an output that is too long is shortened before it is recorded, told and en
   const { results, events } = await staged([call("Look", "a")], {
     body: async () => ({ content: "x".repeat(20_000_000) }),
     shorten: async () => short,
-    record: { started: () => {}, ended: (_id, result) => void kept.push(result) },
+    record: { started: () => {}, ended: (_id, result) => void kept.push(result), read: () => {} },
   });
   assert.deepEqual(results, [{ type: "tool_result", toolUseId: "id-a", content: short }]);
   assert.deepEqual(kept, results);
@@ -326,6 +357,7 @@ test("a record that cannot be written ends the batch, but not before what runs b
         if (callId === "id-b") throw full;
       },
       ended: () => {},
+      read: () => {},
     },
   });
   await assert.rejects(batch, full);

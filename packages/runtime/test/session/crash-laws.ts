@@ -36,18 +36,25 @@ const shownFacts = (shown: readonly RuntimeEvent[]): readonly Fact[] =>
     }
   });
 
+const resultsIn = (content: readonly Block[]): readonly ToolResultBlock[] =>
+  content.filter((block) => block.type === "tool_result");
+
+/** A call that only reads has its message for a record. */
+const answerOf = ({ toolUseId: callId, content, isError }: ToolResultBlock): Fact => ({
+  ...{ kind: "call", callId, text: textOf(content), failed: isError === true },
+});
+
 const keptFacts = ({ reading }: SessionReading): readonly Fact[] =>
   reading.entries.flatMap(({ entry }): readonly Fact[] => {
     switch (entry.kind) {
       case "response":
         return entry.turn === 0 ? [] : [{ kind: "turn", turn: entry.turn, stop: entry.stop, usage: entry.usage }];
-      case "call_ended": {
-        const { callId, result } = entry;
-        return [{ kind: "call", callId, text: textOf(result.content), failed: result.isError === true }];
-      }
+      case "call_ended":
+        return [answerOf(entry.result)];
       case "message": {
-        const said = entry.message.content.filter(({ type }) => type === "text");
-        return entry.message.role === "assistant" ? [{ kind: "text", text: textOf(said) }] : [];
+        const { role, content } = entry.message;
+        if (role !== "assistant") return resultsIn(content).map(answerOf);
+        return [{ kind: "text", text: textOf(content.filter(({ type }) => type === "text")) }];
       }
       case "exchange_ended":
         return [{ kind: "exchange", end: entry.reason }];
