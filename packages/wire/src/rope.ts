@@ -39,6 +39,11 @@ class Tape {
     return this.#take(room, bytes.length);
   }
 
+  /** Looked for from the end: what is asked for has mostly just been written. */
+  roomAt(offset: number): Room | undefined {
+    return this.rooms.findLast(({ start }) => start <= offset);
+  }
+
   #take(room: Room, size: number): Buffer {
     const written = room.buffer.subarray(room.used, room.used + size);
     room.used += size;
@@ -93,6 +98,8 @@ export class Rope {
   }
 
   slice(start: number, end: number): Buffer {
+    const room = this.#tape.roomAt(start);
+    if (room && end <= room.start + room.used) return room.buffer.subarray(start - room.start, end - room.start);
     const parts: Buffer[] = [];
     let at = 0;
     for (const piece of this.pieces()) {

@@ -4,6 +4,7 @@
 
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { StringDecoder } from "node:string_decoder";
 import { urlToHttpOptions } from "node:url";
 import { createParser } from "eventsource-parser";
 import { InputError, ModelError } from "./errors.ts";
@@ -293,12 +294,13 @@ async function* readBody<T>(
   });
   try {
     for (;;) {
-      const [first, ...more] = waiting;
+      const [first] = waiting;
       if (first) {
+        const bytes = waiting.length === 1 ? first : Buffer.concat(waiting);
         waiting = [];
         if (response.isPaused()) response.resume();
         watch.arrived();
-        yield read(more.length === 0 ? first : Buffer.concat([first, ...more]));
+        yield read(bytes);
         watch.check();
         watch.awaiting();
       } else if (failure) throw failure;
@@ -327,9 +329,9 @@ const readText = async (response: IncomingMessage, watch: Watch): Promise<string
 export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => {
   const ready: Frame[] = [];
   const parser = createParser({ onEvent: ({ event, data }) => ready.push({ event: event ?? "message", data }) });
-  const decoder = new TextDecoder();
+  const decoder = new StringDecoder("utf8");
   return (chunk) => {
-    parser.feed(decoder.decode(chunk, { stream: true }));
+    parser.feed(decoder.write(chunk));
     return ready.splice(0);
   };
 };

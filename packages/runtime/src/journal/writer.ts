@@ -63,6 +63,8 @@ export class JournalWriter implements AsyncDisposable {
   readonly #parts: WriterParts;
   #lastSeq: number;
   #isClosed = false;
+  /** Its folders are on the disk, or on their way there with `#placed`. */
+  #isPlaced: boolean;
   #placed: Promise<unknown> | undefined;
 
   /** Use `createJournal` or `openJournal`. */
@@ -72,6 +74,7 @@ export class JournalWriter implements AsyncDisposable {
     this.isFork = parts.isFork;
     this.#parts = parts;
     this.#lastSeq = parts.lastSeq;
+    this.#isPlaced = !parts.isNew;
   }
 
   /** Number of the last entry. */
@@ -107,9 +110,11 @@ export class JournalWriter implements AsyncDisposable {
 
   /** Everything so far is on the disk, and can be found there. */
   async flush(): Promise<void> {
-    const { appender, folder, sessions, isNew } = this.#parts;
-    if (isNew) this.#placed ??= Promise.all([folder.handle.sync().catch(() => undefined), sessions.sync()]);
+    const { appender, folder, sessions } = this.#parts;
+    if (this.#isPlaced) return appender.flush();
+    this.#placed ??= Promise.all([folder.handle.sync().catch(() => undefined), sessions.sync()]);
     await Promise.all([appender.flush(), this.#placed]);
+    this.#isPlaced = true;
   }
 
   async close(): Promise<void> {
