@@ -24,12 +24,17 @@ export type Client = {
   /** Events as they arrive, then the whole answer. A second `response_started` means that the answer begins anew: the
    *  first attempt failed before it had said anything. */
   readonly stream: (prepared: Prepared, signal?: AbortSignal) => AsyncGenerator<ModelEvent, ModelResponse>;
-  /** The whole answer. `told` hears the same events, those that arrived together without a pause between them. */
-  readonly send: (prepared: Prepared, signal?: AbortSignal, told?: Told) => Promise<ModelResponse>;
+  /** The whole answer. */
+  readonly send: (prepared: Prepared, signal?: AbortSignal, hearing?: Hearing) => Promise<ModelResponse>;
   readonly close: () => void;
 };
 
-type Told = (event: ModelEvent) => void;
+export type Hearing = {
+  /** Hears the events, those that arrived together without a pause between them. */
+  readonly told?: (event: ModelEvent) => void;
+  /** May it be asked again? Asked where the provider had begun to answer, and so bills it. Default: yes. */
+  readonly again?: (error: ModelError) => boolean;
+};
 
 /** Events that arrived together. `check` throws when the request was ended meanwhile: nobody is told more of it then. */
 type Arrival = { readonly events: readonly ModelEvent[]; readonly check: () => void };
@@ -56,15 +61,20 @@ export const createClient = (options: ClientOptions): Client => {
       signal,
     });
 
-  async function* arrivals(prepared: Prepared, signal?: AbortSignal): AsyncGenerator<Arrival, ModelResponse> {
+  async function* arrivals(
+    prepared: Prepared,
+    signal?: AbortSignal,
+    again?: Hearing["again"],
+  ): AsyncGenerator<Arrival, ModelResponse> {
     for (let count = 1; ; count += 1) {
       await backoff.pass(signal);
       let folded = nothingFolded;
-      let content = false;
+      let [begun, content] = [false, false];
       try {
         const answer = await attempt(prepared, signal);
         for await (const events of await readEvents(prepared, answer, options.credential)) {
           backoff.succeeded();
+          begun = true;
           folded = events.reduce(foldEvent, folded);
           content ||= events.some(isContent);
           yield { events, check: answer.check };
@@ -73,6 +83,7 @@ export const createClient = (options: ClientOptions): Client => {
       } catch (caught) {
         const error = placed(caught, content);
         if (!backoff.failed(error, count)) throw error;
+        if (begun && again?.(error) === false) throw error;
         options.onRetry?.(error, count);
       }
     }
@@ -95,8 +106,9 @@ export const createClient = (options: ClientOptions): Client => {
     }
   }
 
-  const send = async (prepared: Prepared, signal?: AbortSignal, told?: Told): Promise<ModelResponse> => {
-    const arriving = arrivals(prepared, signal);
+  const send = async (prepared: Prepared, signal?: AbortSignal, hearing: Hearing = {}): Promise<ModelResponse> => {
+    const { told, again } = hearing;
+    const arriving = arrivals(prepared, signal, again);
     try {
       for (;;) {
         const next = await arriving.next();

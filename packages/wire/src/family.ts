@@ -94,9 +94,11 @@ const sendMember = async (client: Client, prepared: Prepared, sending: Sending):
     ticket = await gate.admit(signal);
     const { readable } = prepared.protocol;
     if (readable === "at-once") ticket.readable();
-    const response = await client.send(prepared, signal, (event) => {
-      if (readable === "first-event") ticket?.readable();
-      onEvent(event);
+    const response = await client.send(prepared, signal, {
+      told: (event) => {
+        if (readable === "first-event") ticket?.readable();
+        onEvent(event);
+      },
     });
     ticket.readable();
     return { status: "answered", response };

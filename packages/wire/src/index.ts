@@ -1,6 +1,6 @@
 /** @prefork/wire: what goes over the wire. Exact bytes, cache markers, bills and forks of model requests. */
 
-export { type Client, type ClientOptions, createClient } from "./client.ts";
+export { type Client, type ClientOptions, createClient, type Hearing } from "./client.ts";
 export {
   type Bill,
   type BreakEven,
@@ -134,7 +134,7 @@ export {
 } from "./request.ts";
 export { Backoff, defaultRetry, type RetryEdge, type RetryPolicy } from "./retry.ts";
 export { defaultTimeouts, type Timeouts } from "./transport.ts";
-export { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "./usage.ts";
+export { addUsage, lessUsage, noUsage, promptTokens, type Usage, writtenTokens } from "./usage.ts";
 export {
   type ChainRequest,
   diffRequests,

@@ -23,6 +23,19 @@ export const writtenTokens = (usage: Usage): number =>
 
 export const promptTokens = (usage: Usage): number => usage.plain + usage.read + writtenTokens(usage);
 
+/** What `a` has beyond `b`, a part of it. */
+export const lessUsage = (a: Usage, b: Usage): Usage => {
+  const less = (had: number, taken: number): number => Math.max(0, had - taken);
+  const ttls = Object.entries(a.written) as [Ttl, number][];
+  return {
+    plain: less(a.plain, b.plain),
+    read: less(a.read, b.read),
+    written: Object.fromEntries(ttls.map(([ttl, tokens]) => [ttl, less(tokens, b.written[ttl] ?? 0)])),
+    output: less(a.output, b.output),
+    ...(a.thinking === undefined ? {} : { thinking: less(a.thinking, b.thinking ?? 0) }),
+  };
+};
+
 export const addUsage = (a: Usage, b: Usage): Usage => {
   const written: Partial<Record<Ttl, number>> = { ...a.written };
   for (const [ttl, tokens] of Object.entries(b.written) as [Ttl, number][]) written[ttl] = (written[ttl] ?? 0) + tokens;

@@ -4,7 +4,7 @@
  *  Elsewhere: the figures (@prefork/runtime), which session is meant (explain.ts). */
 
 import { causeWords, type Explanation, type LedgerRow, type ObservedFamily, type Task } from "@prefork/runtime";
-import { writtenTokens } from "@prefork/wire";
+import { promptTokens, writtenTokens } from "@prefork/wire";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
@@ -59,16 +59,17 @@ export const requestTable = (rows: readonly LedgerRow[], colour: boolean): strin
     rows: rows.map((row): Row => {
       const { agent, kind, turn, at, expected, estimated, usage, usd, cause, isAnswered } = row;
       const figures = [usage.read, writtenTokens(usage), usage.plain, usage.output].map(formatTokens);
+      const isBilled = isAnswered || promptTokens(usage) > 0;
       const isShort = expected > usage.read && !["none", "first-request", "new-epoch"].includes(cause.kind);
       return {
         cells: [
           shortId(agent),
-          kind === "aside" ? "aside" : String(turn),
+          kind === "turn" ? String(turn) : kind,
           clockTime(at - begun),
           `${estimated > 0 ? "~" : ""}${formatTokens(expected)}`,
-          ...(isAnswered ? figures : figures.map(() => "–")),
+          ...(isBilled ? figures : figures.map(() => "–")),
           usd === undefined ? "–" : formatMoney(usd, decimals),
-          isAnswered ? causeWords(cause) : "no answer",
+          isAnswered ? causeWords(cause) : isBilled ? "broken off" : "no answer",
         ],
         ...(isAnswered ? (isShort ? { style: "bad" } : {}) : { style: "faint" }),
       };

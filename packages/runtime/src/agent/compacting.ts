@@ -7,6 +7,7 @@ import {
   type Client,
   costOf,
   type FrozenPrefix,
+  type Hearing,
   ModelError,
   type ModelFacts,
   nextMarkers,
@@ -29,7 +30,16 @@ import {
 import type { EventBody } from "../events.ts";
 import type { Mode } from "../guard/index.ts";
 import type { Journal } from "../journal/index.ts";
-import { type Account, type Beginning, estimateTokens, fit, type Lineage, type Spent, textOf } from "../loop/index.ts";
+import {
+  type Account,
+  type Beginning,
+  estimatePrompt,
+  estimateTokens,
+  fit,
+  type Lineage,
+  type Spent,
+  textOf,
+} from "../loop/index.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
 
@@ -81,7 +91,7 @@ export const reasonToLeave = (why: CompactionCause, fullness: Fullness): string 
   if (messages === 0) return "nothing has been said yet";
   if (why === "threshold") {
     if (compactAt >= 1) return "switched off";
-    const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+    const tokens = estimatePrompt(line.prefix.byteLength, line.state);
     if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt })) return "there is room";
     // Where a summary did not bring it below the point, the next one would not either: it would only lose words.
     if (tokens < left * REGROWN) return "there would be nothing to gain";
@@ -93,7 +103,7 @@ export const reasonToLeave = (why: CompactionCause, fullness: Fullness): string 
 /** Where there is no reason to leave it. */
 export const compact = async (why: CompactionCause, compacting: Compacting): Promise<Compacted> => {
   const { line, emit, signal } = compacting;
-  const tokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+  const tokens = estimatePrompt(line.prefix.byteLength, line.state);
   emit({ type: "compaction_started", tokens, why });
   const summed = await sumUp(compacting, signal);
   if (!summed.ok) {
@@ -112,11 +122,14 @@ type Summed =
   | { readonly ok: true; readonly summary: string; readonly usage: Usage }
   | { readonly ok: false; readonly reason: string };
 
+/** Only one attempt is held back for. */
+const ONCE: Hearing = { again: () => false };
+
 /** A request on the old prefix, so that all of it is read from the cache; its tail nobody reads again. */
 const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summed> => {
   const { line, client, account, facts, journal, now, focus } = compacting;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
-  const promptLength = estimateTokens(prefix.byteLength, line.state.measured);
+  const promptLength = estimatePrompt(prefix.byteLength, line.state);
   const { protocol, markers: last, unanswered = false } = line.state;
   const markers = nextMarkers(prefix, last, { tail: false, unanswered });
   const ttls = markers.map(({ ttl }) => ttl);
@@ -131,7 +144,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const begun = now();
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
-    const { id, model, stop, usage, message } = await client.send(prepared, signal);
+    const { id, model, stop, usage, message } = await client.send(prepared, signal, ONCE);
     const usd = costOf(usage, facts)?.total;
     used = { usage, usd: usd ?? 0 };
     const spent = usd === undefined ? {} : { usd };

@@ -86,7 +86,7 @@ export class KeepAlive {
         markers: markers.filter(({ at }) => asked.segmentAt(at.index) === at),
         closing,
       });
-      const { id, model, stop, usage } = await client.send(prepared, signal);
+      const { id, model, stop, usage } = await client.send(prepared, signal, { again: () => false });
       const cost = costOf(usage, facts)?.total;
       used = { usage, usd: cost ?? 0 };
       const usd = cost === undefined ? {} : { usd: cost };

@@ -24,7 +24,7 @@ export type RunsOptions = {
   /** The agent that starts them. */
   readonly parent: string;
   /** What a run took that leaves no journal of its own. */
-  readonly spent: (runId: string, result: TaskResult) => void;
+  readonly spent: (result: TaskResult) => void;
   /** Told when the first begins and when the last has ended. */
   readonly busy?: (isBusy: boolean) => void;
 };
@@ -236,7 +236,7 @@ export class Runs {
       if (!plan.skipTranscript) {
         const step = { type: "ended", end, at: clock.now(), result } as const;
         table.step(plan.task, step, { isTold: running.notifies });
-      } else this.#options.spent(plan.runId, result);
+      } else this.#options.spent(result);
     } catch (error) {
       // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.
       emit({ type: "journal_troubled", problem: reasonOf(error) });

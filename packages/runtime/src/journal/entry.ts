@@ -65,6 +65,15 @@ export type ResponseEntry = {
   readonly ms: number;
 };
 
+/** What was billed and is in no answer here: of a turn whose answer had begun and was not finished, or (turn 0) of a fork
+ *  that keeps no entries of its own. */
+export type BilledEntry = {
+  readonly kind: "billed";
+  readonly turn: number;
+  readonly usage: Usage;
+  readonly usd?: number;
+};
+
 /** Written before a tool may have any effect. */
 export type CallStartedEntry = {
   readonly kind: "call_started";
@@ -106,6 +115,7 @@ export type PlainEntry =
   | OpenedEntry
   | RequestEntry
   | ResponseEntry
+  | BilledEntry
   | CallStartedEntry
   | CallEndedEntry
   | StateEntry

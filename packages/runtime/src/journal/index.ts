@@ -48,6 +48,7 @@ export {
   type SessionReading,
   type SessionStore,
 } from "./open.ts";
+export { noPictures, type Pictures, withPictures } from "./pictures.ts";
 export { isSessionId } from "./place.ts";
 export { type JournalReading, readEntries } from "./read.ts";
 export { type OpenCall, type Replayed, type ReplayOptions, replay } from "./replay.ts";

@@ -33,6 +33,7 @@ import type {
   StoredEntry,
   WireEntry,
 } from "./entry.ts";
+import { noPictures, type Pictures, withPictures } from "./pictures.ts";
 import { type Grown, nothingGrown, regrow } from "./regrow.ts";
 
 /** A call of the last assistant message that no result in the prefix answers, and how far it came. */
@@ -78,6 +79,8 @@ export type Replayed = {
   readonly lastTurn: number;
   /** What the provider last counted in this epoch: the tokens of that many bytes. */
   readonly measured: { readonly bytes: number; readonly tokens: number } | undefined;
+  /** That came since then. */
+  readonly pictures: Pictures;
   readonly lastResponse: ResponseEntry | undefined;
   /** When the last request of this epoch that was answered had been sent. */
   readonly askedAt: number | undefined;
@@ -140,6 +143,7 @@ class Replaying {
   #asked: FrozenPrefix | undefined;
   #askedAt: number | undefined;
   #measured: Replayed["measured"];
+  #pictures = noPictures;
   #lastResponse: ResponseEntry | undefined;
   #unanswered: RequestEntry | undefined;
   #lastSeq = 0;
@@ -148,9 +152,10 @@ class Replaying {
   constructor(options: ReplayOptions) {
     this.#options = options;
     if (!options.inherited) return;
-    const { began, protocol, prefix, exact, messages, measured, asked, askedAt } = options.inherited;
+    const { began, protocol, prefix, exact, messages, measured, pictures, asked, askedAt } = options.inherited;
     this.#grown = { epoch: began, protocol, prefix, exact, messages };
     this.#measured = measured;
+    this.#pictures = pictures;
     this.#asked = asked;
     this.#askedAt = askedAt;
   }
@@ -190,11 +195,16 @@ class Replaying {
         this.#lastResponse = entry;
         if (this.#unanswered?.turn === entry.turn && this.#asking !== undefined) {
           this.#measured = { bytes: this.#asking.byteLength, tokens: promptTokens(entry.usage) };
+          this.#pictures = noPictures;
           this.#asked = this.#asking;
           this.#askedAt = stored.at - entry.ms;
           this.#isAnswered = true;
         }
         this.#unanswered = undefined;
+        return;
+      case "billed":
+        this.#usage = addUsage(this.#usage, entry.usage);
+        this.#usd += entry.usd ?? 0;
         return;
       case "call_started":
         this.#calls.set(entry.callId, { status: "started", readOnly: entry.readOnly });
@@ -252,6 +262,7 @@ class Replaying {
       turns: this.#turns,
       lastTurn: this.#lastTurn,
       measured: this.#measured,
+      pictures: this.#pictures,
       lastResponse: this.#lastResponse,
       askedAt: this.#askedAt,
       asked: this.#asked,
@@ -273,8 +284,11 @@ class Replaying {
     this.#grown = grown;
     this.#grownAt = seq;
     if (problem) this.#problems.push({ line, ...problem });
-    if (entry.kind === "epoch") {
+    if (entry.kind !== "epoch")
+      this.#pictures = withPictures(this.#pictures, entry.kind === "message" ? entry.message.content : entry.blocks);
+    else {
       this.#places = [];
+      this.#pictures = noPictures;
       this.#measured = undefined;
       this.#asked = undefined;
       this.#askedAt = undefined;

@@ -166,6 +166,7 @@ const shapes = {
     usd: z.number().exactOptional(),
     ms: z.number(),
   }),
+  billed: z.object({ kind: z.literal("billed"), turn: count, usage, usd: z.number().exactOptional() }),
   call_started: z.object({
     kind: z.literal("call_started"),
     callId: z.string(),

@@ -15,6 +15,7 @@ import {
   type Usage,
   writeMultiplier,
 } from "@prefork/wire";
+import type { Pictures } from "../journal/index.ts";
 
 export type SpendLimits = {
   readonly usd?: number;
@@ -197,6 +198,15 @@ export type Measured = { readonly bytes: number; readonly tokens: number };
 
 /** On the high side: JSON takes about three and a half bytes a token, prose more. */
 const BYTES_PER_TOKEN = 3;
+
+/** Larger ones are scaled down to about this. */
+const PICTURE_TOKENS = 1_600;
+
+type Counted = { readonly measured: Measured | undefined; readonly pictures: Pictures };
+
+/** What a prompt of these bytes takes, of which pictures have a length of their own. */
+export const estimatePrompt = (bytes: number, { measured, pictures }: Counted): number =>
+  estimateTokens(bytes - pictures.bytes, measured) + pictures.count * PICTURE_TOKENS;
 
 export const estimateTokens = (bytes: number, measured?: Measured): number =>
   measured && bytes >= measured.bytes

@@ -2,6 +2,7 @@
 
 export {
   Account,
+  estimatePrompt,
   estimateTokens,
   fit,
   fitInTime,

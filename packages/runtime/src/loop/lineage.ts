@@ -15,6 +15,7 @@ import {
   promptTokens,
   type Ticket,
   type ToolResultBlock,
+  type Usage,
 } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
 import {
@@ -24,8 +25,11 @@ import {
   growEpoch,
   growMessage,
   type Journal,
+  noPictures,
+  type Pictures,
   type PlainEntry,
   type Replayed,
+  withPictures,
 } from "../journal/index.ts";
 import type { Hold, Measured } from "./account.ts";
 
@@ -42,6 +46,8 @@ export type LineageState = {
   readonly head: Head;
   readonly epoch: number;
   readonly measured: Measured | undefined;
+  /** That came since then. */
+  readonly pictures: Pictures;
   /** Requests sent so far. */
   readonly turns: number;
   /** Of this epoch, the last request that was answered: what it sent, that with its answer, when it was sent (an entry's
@@ -54,7 +60,7 @@ export type LineageState = {
 
 /** How the next request is sent, where it is not sent like any other: the first ones of a family. */
 export type NextRequest = {
-  readonly markers: (prefix: FrozenPrefix) => readonly Marker[];
+  readonly markers?: (prefix: FrozenPrefix) => readonly Marker[]; // default: as of any other
   /** Resolves when it may be sent. */
   readonly admit: (signal: AbortSignal) => Promise<Ticket>;
   /** The answer that the provider compares a cache miss with, where it does that. */
@@ -95,7 +101,7 @@ export class Lineage {
   ): void {
     const { prefix, drafts } = growMessage(this.prefix, message, source === undefined ? {} : { source });
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
-    this.#state = { ...this.#state, prefix };
+    this.#state = { ...this.#state, prefix, pictures: withPictures(this.#state.pictures, message.content) };
     this.#entered?.(message);
   }
 
@@ -103,7 +109,7 @@ export class Lineage {
   enterOpen(message: Message): void {
     const { prefix, drafts } = growMessage(this.prefix, message, { open: true });
     this.#journal.appendAll(drafts);
-    this.#state = { ...this.#state, prefix };
+    this.#state = { ...this.#state, prefix, pictures: withPictures(this.#state.pictures, message.content) };
   }
 
   /** Puts more blocks into the user message that is still open. */
@@ -113,7 +119,7 @@ export class Lineage {
   ): void {
     const { prefix, drafts } = growBlocks(this.prefix, blocks, source);
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
-    this.#state = { ...this.#state, prefix };
+    this.#state = { ...this.#state, prefix, pictures: withPictures(this.#state.pictures, blocks) };
     this.#entered?.({ role: "user", content: blocks });
   }
 
@@ -128,6 +134,10 @@ export class Lineage {
     this.#next = next;
   }
 
+  get isPlanned(): boolean {
+    return this.#next !== undefined;
+  }
+
   /** Once: only the first request after a fan-out is sent in the family's order. */
   takePlan(): NextRequest | undefined {
     const next = this.#next;
@@ -137,12 +147,14 @@ export class Lineage {
 
   /** A deliberate rewrite: from here on the context begins with this. `also`: what is true from the same moment on. */
   startEpoch(reason: EpochReason, beginning: NewEpoch, also: readonly PlainEntry[] = []): void {
+    this.#next = undefined; // of bytes that are gone
     const { turns } = this.#state;
     const { protocol = this.#state.protocol } = beginning;
     const epoch = this.#state.epoch + 1;
     const [prefix, drafts] = grown(protocol, { ...beginning, epoch, reason });
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
-    this.#state = { protocol, prefix, markers: [], head: beginning.head, epoch, measured: undefined, turns };
+    const pictures = picturesIn(beginning);
+    this.#state = { protocol, prefix, markers: [], head: beginning.head, epoch, measured: undefined, pictures, turns };
   }
 
   /** A request is about to be sent. Gives its number. */
@@ -158,10 +170,17 @@ export class Lineage {
     return turns;
   }
 
+  /** A request broke off after its answer had begun: what that took. */
+  broke({ usage, usd }: Took): void {
+    this.#journal.appendAll([
+      { entry: brokenEntry(this.#state.turns, { usage, ...(usd === undefined ? {} : { usd }) }) },
+    ]);
+  }
+
   /** A request was answered: what it said and what it took. */
   async answered(response: ModelResponse, facts: Answering): Promise<void> {
     const { id, model, stop, usage } = response;
-    const { message, usd, ms, refused } = facts;
+    const { message, usd, ms, refused, broken } = facts;
     const { turns, prefix: asked } = this.#state;
     const measured = { bytes: asked.byteLength, tokens: promptTokens(usage) };
     const took: PlainEntry = {
@@ -177,15 +196,22 @@ export class Lineage {
     const ended = refused.map(
       (result): PlainEntry => ({ kind: "call_ended", callId: result.toolUseId, result, ms: 0 }),
     );
-    if (message) this.enter(message, { also: [took, ...ended] });
-    else this.#journal.appendAll([{ entry: took }]);
+    const lost = broken ? [brokenEntry(turns, broken)] : [];
+    if (message) this.enter(message, { also: [...lost, took, ...ended] });
+    else this.#journal.appendAll([...lost, took].map((entry) => ({ entry })));
     const last = { asked, answered: this.prefix, askedAt: facts.askedAt, responseId: id };
-    this.#state = { ...this.#state, ...last, measured, unanswered: false };
+    this.#state = { ...this.#state, ...last, measured, pictures: noPictures, unanswered: false };
     await this.#journal.flush();
   }
 }
 
+type Took = { readonly usage: Usage; readonly usd?: number };
+
+const brokenEntry = (turn: number, took: Took): PlainEntry => ({ kind: "billed", turn, ...took });
+
 type Answering = {
+  /** What answers to it that broke off had taken before. */
+  readonly broken?: Took;
   readonly message?: Message;
   /** Answers to calls of the message that may not run: entered with it, so that no later life of the session runs them. */
   readonly refused: readonly ToolResultBlock[];
@@ -193,6 +219,9 @@ type Answering = {
   readonly ms: number;
   readonly askedAt: number;
 };
+
+const picturesIn = ({ messages = [] }: Beginning): Pictures =>
+  messages.reduce((sum, { content }) => withPictures(sum, content), noPictures);
 
 type Epoch = Beginning & { readonly epoch: number; readonly reason: EpochReason };
 
@@ -222,6 +251,7 @@ export const beginLineage = (journal: LineageJournal, protocol: Protocol, beginn
     head: beginning.head,
     epoch: 1,
     measured: undefined,
+    pictures: picturesIn(beginning),
     turns: 0,
   });
 };
@@ -242,6 +272,7 @@ export const resumeLineage = (
     head: began.head,
     epoch: began.epoch,
     measured: exact ? measured : undefined,
+    pictures: replayed.pictures,
     turns: lastTurn,
     unanswered: !isAnswered,
     ...(exact && asked && askedAt !== undefined ? { asked, askedAt } : {}),

@@ -20,10 +20,20 @@ import {
   prepare,
   type Ticket,
   type Ttl,
+  promptTokens as tokensOf,
   type Usage,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
-import { type Account, estimateTokens, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
+import { JournalError } from "../journal/index.ts";
+import {
+  type Account,
+  estimatePrompt,
+  estimateTokens,
+  fitInTime,
+  type Hold,
+  type Shortage,
+  type Spent,
+} from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
 import type { Lineage, NextRequest } from "./lineage.ts";
 
@@ -52,8 +62,8 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   const planned = line.takePlan();
   const { markers: last, unanswered: isOpen = false } = line.state;
   const markers =
-    planned?.markers(line.prefix) ?? nextMarkers(line.prefix, last, { ttl: around.ttl ?? "5m", unanswered: isOpen });
-  const promptTokens = estimateTokens(line.prefix.byteLength, line.state.measured);
+    planned?.markers?.(line.prefix) ?? nextMarkers(line.prefix, last, { ttl: around.ttl ?? "5m", unanswered: isOpen });
+  const promptTokens = estimatePrompt(line.prefix.byteLength, line.state);
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts, ttls }, signal);
   if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
@@ -90,12 +100,15 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
-    await line.answered(response, { ms, askedAt, ...usd, refused, ...(message ? { message } : {}) });
+    const broken = isSomething(shown.lost) ? { broken: priced(shown.lost, facts) } : {};
+    await line.answered(response, { ms, askedAt, ...usd, ...broken, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
     const missed = response.diagnosis?.status === "missed" ? { missed: response.diagnosis.cause } : {};
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
+    const lost = addUsage(shown.lost, begunIn(shown));
+    if (!used && isSomething(lost) && !(caught instanceof JournalError)) line.broke(priced(lost, facts));
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Once, however it ended. An answer that had begun is paid for as far as it came.
@@ -160,6 +173,13 @@ type Shown = {
   holds: number;
 };
 
+const isSomething = (usage: Usage): boolean => tokensOf(usage) + usage.output > 0;
+
+const priced = (usage: Usage, facts: ModelFacts | undefined): { readonly usage: Usage; readonly usd?: number } => {
+  const usd = costOf(usage, facts)?.total;
+  return { usage, ...(usd === undefined ? {} : { usd }) };
+};
+
 const begunIn = ({ begun, letters }: Shown): Usage => ({
   ...begun,
   output: Math.max(begun.output, estimateTokens(letters)),
@@ -193,14 +213,21 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
 
 const receiveOnce = async (
   prepared: Prepared,
-  { client, turn, shown, emit, ticket }: Receiving,
+  { client, turn, shown, held, account, emit, ticket }: Receiving,
   signal: AbortSignal,
 ): Promise<ModelResponse> => {
   const { readable } = prepared.protocol;
   if (readable === "at-once") ticket?.readable();
-  return client.send(prepared, signal, (event) => {
-    if (readable === "first-event") ticket?.readable();
-    show(event, { turn, shown, emit });
+  return client.send(prepared, signal, {
+    told: (event) => {
+      if (readable === "first-event") ticket?.readable();
+      show(event, { turn, shown, emit });
+    },
+    again: () => {
+      if (account.hold(held)) return false;
+      shown.holds += 1;
+      return true;
+    },
   });
 };
 

@@ -9,12 +9,13 @@ import {
   LIFETIME_MS,
   type ModelFacts,
   modelFacts,
+  noUsage,
   type Segment,
   type Ttl,
   type Usage,
   writtenTokens,
 } from "@prefork/wire";
-import { type SentRequest, segmentsAt } from "./requests.ts";
+import { reportOf, type SentRequest, segmentsAt } from "./requests.ts";
 
 /** Tokens of a prompt up to the end of a segment, and how many of them no provider has counted. */
 export type Length = { readonly tokens: number; readonly estimated: number };
@@ -44,7 +45,7 @@ export const keptTokens = (usage: Usage): number => usage.read + writtenTokens(u
 export const factsOf = ({ model }: Pick<SentRequest, "model">): ModelFacts | undefined => modelFacts(model);
 
 export const entriesOf = (requests: readonly SentRequest[]): Entries => {
-  const kept = requests.filter(({ answer }) => answer && keptTokens(answer.usage) > 0);
+  const kept = requests.filter((request) => keptTokens(reportOf(request)?.usage ?? noUsage) > 0);
   const lengths = new Lengths();
   for (const request of kept) lengths.learnEnd(request);
   for (const request of kept) lengths.learnRead(request);
@@ -82,12 +83,13 @@ class Lengths {
     for (const { hash } of segments) this.#marked.add(hash);
     const last = segments.at(-1);
     const isLast = last && last.index === Math.max(...(request.markers ?? []).map(({ segment }) => segment));
-    if (last && isLast && request.answer) this.#known.set(last.hash, keptTokens(request.answer.usage));
+    const report = reportOf(request);
+    if (last && isLast && report) this.#known.set(last.hash, keptTokens(report.usage));
   }
 
   /** A read ends at a marker of an earlier request: where only one can be meant, its length is told. */
   learnRead(request: SentRequest): void {
-    const read = request.answer?.usage.read ?? 0;
+    const read = reportOf(request)?.usage.read ?? 0;
     let between: Segment[] = [];
     for (let at = trusted(request); at && read > 0; at = at.before) {
       const known = this.#known.get(at.hash);
@@ -152,12 +154,13 @@ const usesOf = (kept: readonly SentRequest[], lengths: Lengths): ReadonlyMap<str
   };
   for (const by of kept) {
     const { prefix } = by.point;
-    const { answer, markers = [] } = by;
-    if (!prefix || !answer) continue;
-    const { read } = answer.usage;
+    const { markers = [] } = by;
+    const report = reportOf(by);
+    if (!prefix || !report) continue;
+    const { read } = report.usage;
     const least = factsOf(by)?.minimumPrefix ?? 0;
     // An aside marks nothing of its own, and writes again what has expired.
-    const end = by.markers ? undefined : lengths.endingAt(by, keptTokens(answer.usage));
+    const end = by.markers ? undefined : lengths.endingAt(by, keptTokens(report.usage));
     for (const segment of end ? [end] : segmentsAt(by)) {
       const { tokens } = lengths.at(prefix, segment);
       const ttl = markers.find((marker) => marker.segment === segment.index)?.ttl;

@@ -3,7 +3,7 @@
  *  every part of a sum has a price.
  *  Elsewhere: the rows (ledger.ts), other ways to do the same (instead.ts), reading journals (read-family.ts). */
 
-import { addUsage, costOf, inputUnits, modelFacts, noUsage, type Ttl, type Usage } from "@prefork/wire";
+import { addUsage, costOf, inputUnits, modelFacts, noUsage, promptTokens, type Ttl, type Usage } from "@prefork/wire";
 import { adviceFor, causeSentence, type ShortfallCause } from "./cause.ts";
 import { type InsteadId, insteadOf } from "./instead.ts";
 import type { LedgerRow } from "./ledger.ts";
@@ -71,7 +71,8 @@ export const explain = (rows: readonly LedgerRow[], unread: readonly UnreadTask[
 type Billed = Pick<LedgerRow, "usage" | "model" | "usd"> & Partial<Pick<LedgerRow, "isAnswered">>;
 
 const sumOf = (billed: readonly Billed[]): BilledSum => {
-  const answered = billed.filter(({ isAnswered }) => isAnswered !== false);
+  // One that broke off before its answer began was not billed, as far as anybody can know.
+  const answered = billed.filter(({ isAnswered, usage }) => isAnswered !== false || promptTokens(usage) > 0);
   const usd = answered.reduce<number | undefined>(
     (sum, each) => (sum === undefined || each.usd === undefined ? undefined : sum + each.usd),
     0,

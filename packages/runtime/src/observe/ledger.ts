@@ -8,20 +8,21 @@ import type { ShortfallCause } from "./cause.ts";
 import { type Entries, type Entry, entriesOf, keptTokens } from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
 import { type Found, findCause } from "./find-cause.ts";
-import { type AgentJournal, linesOf } from "./line.ts";
-import { changeBefore, requestsOf, type SentRequest } from "./requests.ts";
+import { type AgentJournal, type Line, linesOf } from "./line.ts";
+import { type Billed, changeBefore, reportOf, requestsOf, type SentRequest, unkeptIn } from "./requests.ts";
 
 export type LedgerRow = {
   /** `main`, or the id of a task. */
   readonly agent: string;
   readonly session: string;
-  /** `aside`: a summary or a keep-alive, sent beside the conversation. */
-  readonly kind: SentRequest["kind"];
+  /** `aside`: a summary or a keep-alive, sent beside the conversation. `unkept`: all requests of a fork that keeps no
+   *  entries. */
+  readonly kind: SentRequest["kind"] | "unkept";
   readonly turn: number;
   readonly at: number;
   readonly model: string;
   readonly epoch: number;
-  /** False: broken off or still under way. What it cost is not known, and counted as nothing. */
+  /** False: broken off or still under way. Where its answer had begun, the usage is what that took; else it is none. */
   readonly isAnswered: boolean;
   /** The provider's name for the answer. */
   readonly answer?: string;
@@ -43,17 +44,41 @@ export type LedgerRow = {
 };
 
 export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly Protocol[]): readonly LedgerRow[] => {
-  const requests = requestsOf(linesOf(journals, protocols));
+  const lines = linesOf(journals, protocols);
+  const requests = requestsOf(lines);
   const entries = entriesOf(requests);
   const families = familiesOf(requests, entries);
-  return requests.map((request) => rowOf(request, { entries, families }));
+  const rows = requests.flatMap((request) => {
+    const row = rowOf(request, { entries, families });
+    return request.answer && request.broken ? [brokenRow(row, request.broken), row] : [row];
+  });
+  const unkept = [...lines.values()].flatMap(unkeptRows);
+  return unkept.length === 0 ? rows : [...rows, ...unkept].toSorted((one, other) => one.at - other.at);
 };
 
 type Around = { readonly entries: Entries; readonly families: Families };
 
+const unkeptRows = (line: Line): readonly LedgerRow[] =>
+  unkeptIn(line).map(({ usage, usd, at, seq }) => {
+    const { epoch } = line.at(seq) ?? {};
+    const { agent, session } = line.journal;
+    return {
+      ...{ agent, session, kind: "unkept", turn: 0, at, model: epoch?.head.model ?? "", epoch: epoch?.epoch ?? 0 },
+      ...{ isAnswered: true, expected: usage.read, estimated: 0, writtenBefore: usage.read, usage },
+      ...(usd === undefined ? {} : { usd }),
+      cause: { kind: "none" },
+    };
+  });
+
+/** Of attempts at a request that was answered in the end: what they took is on the bill too. */
+const brokenRow = (row: LedgerRow, { usage, usd }: Billed): LedgerRow => {
+  const { answer: _answer, family: _family, usd: _usd, ...rest } = row;
+  return { ...rest, isAnswered: false, usage, ...(usd === undefined ? {} : { usd }), cause: { kind: "none" } };
+};
+
 const rowOf = (request: SentRequest, around: Around): LedgerRow => {
   const { agent, session, kind, turn, askedAt: at, model, answer, point } = request;
-  const usage = answer?.usage ?? noUsage;
+  const { usage, usd } = reportOf(request) ?? { usage: noUsage };
   const found = lookUp(request, around);
   const role = around.families.roleOf(request);
   const before = request.goesOnFrom?.answer;
@@ -67,7 +92,7 @@ const rowOf = (request: SentRequest, around: Around): LedgerRow => {
     ...(answer ? { answer: answer.id } : {}),
     ...{ expected: found.expected, estimated: found.estimated, writtenBefore: found.written },
     usage,
-    ...(answer?.usd === undefined ? {} : { usd: answer.usd }),
+    ...(usd === undefined ? {} : { usd }),
     cause: answer ? findCause({ ...found, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
     ...(family ? { family } : {}),
   };

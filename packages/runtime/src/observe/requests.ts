@@ -18,6 +18,12 @@ export type SentAnswer = {
   readonly id: string;
 };
 
+export type Billed = { readonly usage: Usage; readonly usd?: number };
+
+/** What the provider said of a request, whether its answer came to its end or not. */
+export const reportOf = ({ answer, broken }: Pick<SentRequest, "answer" | "broken">): Billed | undefined =>
+  answer ?? broken;
+
 export type SentRequest = {
   readonly agent: string;
   readonly session: string;
@@ -34,6 +40,8 @@ export type SentRequest = {
   /** Undefined where only the answer is journalled. */
   readonly markers: readonly MarkerPlace[] | undefined;
   readonly answer?: SentAnswer;
+  /** What answers to it that had begun and were not finished took. */
+  readonly broken?: Billed;
   /** The request of the same context that was answered last before this one: its own line's, or its parent's. */
   readonly goesOnFrom: SentRequest | undefined;
   /** Nothing of this epoch was answered before, and why it began. */
@@ -74,6 +82,13 @@ export const isParentsNext = ({ markers = [], forkedFrom }: SentRequest): boolea
   markers.some(({ role }) => role === "shared") &&
   !markers.some(({ role }) => role === "inherited");
 
+/** Of forks that keep no entries: several requests in one sum, so nothing can be learned from it but what it cost. */
+export const unkeptIn = ({ journal }: Line): readonly (Billed & { readonly at: number; readonly seq: number })[] =>
+  journal.entries.flatMap(({ entry, at, seq }) => {
+    if (entry.kind !== "billed" || entry.turn > 0) return [];
+    return [{ usage: entry.usage, ...(entry.usd === undefined ? {} : { usd: entry.usd }), at, seq }];
+  });
+
 const requestsIn = (line: Line, above: readonly SentRequest[] | undefined): readonly SentRequest[] => {
   const found: SentRequest[] = [];
   const { entries } = line.journal;
@@ -102,7 +117,7 @@ const requestsIn = (line: Line, above: readonly SentRequest[] | undefined): read
 };
 
 type Asked = {
-  readonly request: Pick<SentRequest, "kind" | "turn" | "seq" | "askedAt" | "markers" | "answer">;
+  readonly request: Pick<SentRequest, "kind" | "turn" | "seq" | "askedAt" | "markers" | "answer" | "broken">;
   /** Of what was sent, where the journal says it. */
   readonly prefixHash?: string;
 };
@@ -116,10 +131,12 @@ type AroundRequest = {
 const asRequest = (entry: RequestEntry, { stored, entries, place }: AroundRequest): Asked => {
   const { turn, markers, prefixHash } = entry;
   const answer = answerTo(turn, entries, place);
+  const broken = brokenAt(entries, place);
   return {
     request: {
       ...{ kind: "turn", turn, seq: stored.seq, askedAt: stored.at, markers },
       ...(answer ? { answer } : {}),
+      ...(broken ? { broken } : {}),
     },
     prefixHash,
   };
@@ -140,6 +157,16 @@ const answerTo = (turn: number, entries: readonly StoredEntry[], place: number):
     const stored = entries[at];
     if (!stored || stored.entry.kind === "request") return undefined;
     if (stored.entry.kind === "response" && stored.entry.turn === turn) return answerOf(stored.entry, stored);
+  }
+  return undefined;
+};
+
+const brokenAt = (entries: readonly StoredEntry[], place: number): Billed | undefined => {
+  for (let at = place + 1; at < entries.length; at += 1) {
+    const entry = entries[at]?.entry;
+    if (!entry || entry.kind === "request") return undefined;
+    if (entry.kind === "billed" && entry.turn > 0)
+      return { usage: entry.usage, ...(entry.usd === undefined ? {} : { usd: entry.usd }) };
   }
   return undefined;
 };

@@ -148,9 +148,11 @@ const spentBy = async (
 ): Promise<Pick<TaskRow, "turns" | "usage" | "usd">> => {
   const { turns, usage, usd } = result ?? { turns: 0, usage: noUsage, usd: 0 };
   if (session === undefined) return { turns, usage, usd };
-  const answers = (await entriesOf(store, session)).flatMap(({ entry }) => (entry.kind === "response" ? [entry] : []));
+  const answers = (await entriesOf(store, session)).flatMap(({ entry }) =>
+    entry.kind === "response" || entry.kind === "billed" ? [entry] : [],
+  );
   return {
-    turns: answers.length,
+    turns: answers.filter(({ kind }) => kind === "response").length,
     usage: answers.reduce((sum, answer) => addUsage(sum, answer.usage), noUsage),
     usd: answers.reduce((sum, answer) => sum + (answer.usd ?? 0), 0),
   };

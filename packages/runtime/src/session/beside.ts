@@ -4,7 +4,7 @@
  *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
 
 import { dirname } from "node:path";
-import { type Client, modelFacts, noUsage } from "@prefork/wire";
+import { type Client, lessUsage, modelFacts, noUsage } from "@prefork/wire";
 import type { Agent, AgentSettings } from "../agent/index.ts";
 import {
   type CacheSafeParams,
@@ -17,7 +17,7 @@ import {
   TaskTools,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
-import { type Account, estimateTokens, type Lineage } from "../loop/index.ts";
+import { type Account, estimatePrompt, type Lineage } from "../loop/index.ts";
 import { Inbox, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import { Children, type LeftBehind } from "./children.ts";
@@ -73,8 +73,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     emit: (event, agent) => hub.emit(event, agent),
     busy: (isBusy) => requests.watch(isBusy),
     // The bill of a session is all that it was billed for, also where nothing else is kept of it.
-    spent: (id, { usage, usd, ms }) =>
-      void journal.append({ kind: "response", turn: 0, id, model: line.state.head.model, stop: "end", usage, usd, ms }),
+    spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
   const requests = new Requests(dirname(journal.outputs.path), (task) => runs.find(task)?.stop());
   const children = new Children({
@@ -147,7 +146,7 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): 
     interactive: permissions.ask !== undefined,
     policyStated: permissions.stated,
     insideFork: isInsideFork(environment, replayed) || journal.isFork,
-    headroom: settings.window - estimateTokens(line.prefix.byteLength, line.state.measured) - settings.maxTokens,
+    headroom: settings.window - estimatePrompt(line.prefix.byteLength, line.state) - settings.maxTokens,
   });
 };
 
@@ -180,8 +179,8 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
           .catch(() => ({ ...nothing, text: `Its session ${task.session} cannot be read.` }));
   const { turns } = left;
   // Of a task that was woken, what its earlier runs took is counted already.
-  const usage = task.spent ? noUsage : left.usage;
-  const usd = task.spent ? 0 : left.usd;
+  const usage = task.spent ? lessUsage(left.usage, task.spent.usage) : left.usage;
+  const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
   const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}`;
   const result = { summary: "interrupted", text, usage, usd, turns, toolUses: 0, ms: 0 };
   table.step(task.id, { type: "ended", end: "interrupted", at: now, result });

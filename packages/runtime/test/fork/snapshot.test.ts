@@ -28,7 +28,17 @@ const tool = (name: string): ToolSpec => ({
 const paramsOf = (settings: KeySettings = {}, tools: readonly ToolSpec[] = [tool("Look")]): CacheSafeParams => {
   const head: Head = { model: "claude-sonnet-4-6", tools, system: [{ type: "text", text: "You look." }], settings };
   const prefix = FrozenPrefix.open(anthropic.encoder, head).append(userText("Look around."));
-  return { protocol: anthropic, prefix, markers: [], head, epoch: 1, measured: undefined, turns: 1, maxTokens: 500 };
+  return {
+    protocol: anthropic,
+    prefix,
+    markers: [],
+    head,
+    epoch: 1,
+    measured: undefined,
+    pictures: { count: 0, bytes: 0 },
+    turns: 1,
+    maxTokens: 500,
+  };
 };
 
 const marked = (params: CacheSafeParams, marker: Marker): CacheSafeParams => ({ ...params, markers: [marker] });
