@@ -157,7 +157,7 @@ const minimax: Protocol = {
   ...anthropic,
   name: "minimax",
   marker: (_ttl, model) => (/^minimax-m2/i.test(model) ? anthropic.marker("5m", model) : ""),
-  closing: ({ diagnoseAgainst: _none, ...closing }, model) => anthropic.closing(closing, model),
+  closing: ({ diagnoseAgainst: _none, ...closing }, ...about) => anthropic.closing(closing, ...about),
 };
 
 const chat = (dialect: ChatDialect, baseUrl: string, hosts: readonly string[] = []): Profile => ({
