@@ -94,6 +94,7 @@ export {
 export {
   anthropic,
   type Credential,
+  gemini,
   openaiChat,
   openaiResponses,
   type Profile,

@@ -1,5 +1,6 @@
 export { anthropic } from "./anthropic.ts";
 export { readBlock } from "./anthropic-step.ts";
+export { gemini } from "./gemini.ts";
 export { openaiChat } from "./openai-chat.ts";
 export { openaiResponses } from "./openai-responses.ts";
 export { type Profile, profileAt, profiles } from "./profiles.ts";

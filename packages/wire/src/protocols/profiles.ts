@@ -1,8 +1,9 @@
 /** Which endpoint speaks what: the wire format, what is sent and left out, how usage reads, when a sibling can read.
  *  Invariant: data only; what no vendor documents is left at the more careful value and said so beside it.
- *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts), prices and minima (../models.ts). */
+ *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts, gemini.ts), prices and minima (../models.ts). */
 
 import { anthropic } from "./anthropic.ts";
+import { gemini } from "./gemini.ts";
 import { chatProtocol, openaiChat, openaiDialect } from "./openai-chat.ts";
 import type { ChatDialect } from "./openai-chat-dialect.ts";
 import { openaiResponses } from "./openai-responses.ts";
@@ -172,6 +173,12 @@ const known: readonly Profile[] = [
   { name: "openai", protocol: openaiResponses, baseUrl: "https://api.openai.com/v1", hosts: ["api.openai.com"] },
   { name: "openai-chat", protocol: openaiChat, baseUrl: "https://api.openai.com/v1", hosts: [] },
   {
+    name: "gemini",
+    protocol: gemini,
+    baseUrl: "https://generativelanguage.googleapis.com/v1beta",
+    hosts: ["generativelanguage.googleapis.com"],
+  },
+  {
     name: "minimax",
     protocol: minimax,
     baseUrl: "https://api.minimax.io/anthropic",
@@ -195,10 +202,12 @@ const known: readonly Profile[] = [
 export const profiles: ReadonlyMap<string, Profile> = new Map(known.map((profile) => [profile.name, profile]));
 
 /** Whose address this is. Many also speak Anthropic's format, under a path that says so: then nothing else of their
- *  profile holds. */
+ *  profile holds. Who speaks OpenAI's under such a path is not known by its own: there signatures of calls would be lost. */
 export const profileAt = (baseUrl: string): Profile | undefined => {
   const url = URL.parse(baseUrl);
   const found = url ? known.find(({ hosts }) => hosts.includes(url.hostname)) : undefined;
-  if (!url?.pathname.split("/").includes("anthropic") || found?.protocol.path === anthropic.path) return found;
+  const way = url?.pathname.split("/") ?? [];
+  if (way.includes("openai") && found?.protocol === gemini) return undefined;
+  if (!way.includes("anthropic") || found?.protocol.path === anthropic.path) return found;
   return profiles.get("anthropic");
 };
