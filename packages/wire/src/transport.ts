@@ -30,6 +30,7 @@ export const targetOf = (url: URL): Target => ({ isSecure: url.protocol === "htt
 
 export type Attempt = {
   readonly target: Target;
+  readonly method?: "POST" | "PATCH" | "DELETE"; // default: POST
   readonly headers: Readonly<Record<string, string>>;
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
@@ -96,9 +97,9 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
   }
 };
 
-const open = ({ target, headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
+const open = ({ target, method = "POST", headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
   const { isSecure, place } = target;
-  const options = { ...place, method: "POST", headers: { ...headers, "content-length": String(byteLength) } };
+  const options = { ...place, method, headers: { ...headers, "content-length": String(byteLength) } };
   try {
     return isSecure
       ? httpsRequest({ ...options, agent: agents.https })
