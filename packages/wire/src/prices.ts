@@ -133,6 +133,7 @@ export type PriceOverride = {
   readonly tiers?: readonly PriceTier[];
   readonly fast?: { readonly input: number; readonly output: number };
   readonly minimumPrefix?: number;
+  readonly storage?: number;
   readonly earlierThinking?: ModelFacts["earlierThinking"];
 };
 

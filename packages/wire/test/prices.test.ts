@@ -213,6 +213,7 @@ test("overrides change what they name and leave the table alone", () => {
     ["claude-sonnet-5-5", { prices: { read: 0.2, write: { "5m": 3 } } }],
     ["my-model", { prices: { input: 1, write: { "5m": 1 }, read: 0, output: 4 }, minimumPrefix: 16 }],
     ["my-other-model", { prices: { input: 1, write: {}, read: 0, output: 4 } }],
+    ["gemini-4-argon", { storage: 1 }],
   ]);
   const table = withPrices(knownModels, overrides);
   assert.deepEqual(table.get("claude-sonnet-5-5"), {
@@ -228,6 +229,7 @@ test("overrides change what they name and leave the table alone", () => {
     earlierThinking: "keep-all",
   });
   assert.equal(table.get("my-other-model")?.minimumPrefix, 4_096);
+  assert.deepEqual(table.get("gemini-4-argon"), { ...factsOf("gemini-4-argon"), storage: 1 });
   assert.equal(knownModels.get("claude-sonnet-5-5")?.prices.read, 0.1);
   assert.equal(knownModels.has("my-model"), false);
   assert.equal(modelFacts("anthropic.claude-sonnet-5-5-20261001-v1:0", table)?.prices.read, 0.2);
