@@ -176,6 +176,16 @@ test("what an entry cannot serve is refused in one line", () => {
     () => withCachedContent(foreign, { plan, name: "cachedContents/x1" }),
     /does not begin with what the entry holds/,
   );
+  // It begins with the same bytes, but goes on inside the content that the entry ends with.
+  const open = parentOf().prefix;
+  const short = planCachedContent([open.append(userText("one"))]);
+  const longer = prepare({
+    protocol: gemini,
+    prefix: open.extend([text("and more")]),
+    markers: [],
+    closing: { maxTokens: 64, stream: false },
+  });
+  refused(() => withCachedContent(longer, { plan: short, name: "cachedContents/x1" }), /does not begin with/);
   refused(() => withCachedContent(one, { plan, name: "cachedContents/../models/x" }), /an entry's name/);
   refused(() => planCachedContent([one.prefix, foreign.prefix]), /no entry can serve them all/);
   refused(() => planCachedContent([]), /at least one/);

@@ -84,6 +84,16 @@ test("gemini: thoughts that an endpoint counts in the answer too are not counted
   assert.deepEqual(usage("{}"), { plain: 0, read: 0, written: {}, output: 0 });
 });
 
+test("gemini: what one report leaves out stands as an earlier one told it", () => {
+  const first = wholeBody([`{"text":"x"}`], {
+    usage: `{"promptTokenCount":100,"cachedContentTokenCount":90,"candidatesTokenCount":1}`,
+  });
+  const { usage } = fold(
+    read([frame(first), ended({ usage: `{"promptTokenCount":100,"candidatesTokenCount":5}` })]),
+  ).response;
+  assert.deepEqual(usage, { plain: 10, read: 90, written: {}, output: 5 });
+});
+
 test("gemini: an error inside a stream is thrown as what it is", () => {
   const error = frame(`{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}`);
   assert.throws(
