@@ -21,6 +21,7 @@ const rest = {
   tiers: z.array(z.strictObject({ above: tokens, ...prices })).exactOptional(),
   fast: z.strictObject({ input: dollars, output: dollars }).exactOptional(),
   minimumPrefix: tokens.exactOptional(),
+  storage: dollars.exactOptional(), // an hour
   earlierThinking: z.enum(["keep-all", "last-turn"]).exactOptional(),
 };
 

@@ -198,12 +198,23 @@ test("bad arguments are one line that names the option", async () => {
   );
 });
 
+test("other providers' models are counted by what they charge for a write", async () => {
+  const leaderFirst = async (model: string) => (await childrenOf(`${THREE} --model ${model}`))["leader-first"];
+  assert.equal(await leaderFirst("gpt-6-sol"), 31_390);
+  assert.equal(await leaderFirst("gemini-3.8-flash"), 31_140);
+  assert.equal(
+    await refusal(`${THREE} --model gpt-6-sol --ttl 1h`),
+    "option '--ttl 1h': gpt-6-sol has no price for writing to a 1h cache",
+  );
+});
+
 test("a price file changes known models in part and adds new ones whole", async () => {
   const folder = await mkdtemp(join(tmpdir(), "prefork-prices-"));
   try {
     const path = join(folder, "prices.json");
     const models = {
       "claude-sonnet-5-5": { read: 0.2 },
+      "gemini-4-argon": { storage: 1 },
       house: {
         input: 1,
         write: { "5m": 1 },

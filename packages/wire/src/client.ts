@@ -2,12 +2,13 @@
  *  Invariant: every attempt sends the same bytes; an answer that already showed content is never asked for again.
  *  Elsewhere: making the bytes (prepare.ts), one attempt (transport.ts), waiting (retry.ts). */
 
-import { InputError, ModelError } from "./errors.ts";
+import { parseBase, targetUnder, without } from "./endpoint.ts";
+import { ModelError } from "./errors.ts";
 import { type Frame, foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "./events.ts";
 import type { Prepared } from "./prepare.ts";
 import type { Credential, ParserState, Protocol } from "./protocols/index.ts";
 import { Backoff, defaultRetry, type RetryEdge, type RetryPolicy, realEdge } from "./retry.ts";
-import { type Answer, createTransport, defaultTimeouts, type Target, type Timeouts, targetOf } from "./transport.ts";
+import { type Answer, createTransport, defaultTimeouts, type Target, type Timeouts } from "./transport.ts";
 
 export type ClientOptions = {
   readonly baseUrl: string;
@@ -46,14 +47,14 @@ export const createClient = (options: ClientOptions): Client => {
   const base = parseBase(options.baseUrl);
   const targets = new Map<string, Target>();
   const targetFor = (path: string): Target => {
-    const target = targets.get(path) ?? targetOf(under(base, path));
+    const target = targets.get(path) ?? targetUnder(base, path);
     targets.set(path, target);
     return target;
   };
 
   const attempt = (prepared: Prepared, signal: AbortSignal | undefined): Promise<Answer> =>
     transport.send({
-      target: targetFor(prepared.protocol.path),
+      target: targetFor(pathOf(prepared)),
       headers: { ...prepared.protocol.headers(options.credential, prepared.prefix.betas), ...options.headers },
       chunks: prepared.chunks,
       byteLength: prepared.byteLength,
@@ -127,21 +128,8 @@ export const createClient = (options: ClientOptions): Client => {
   return { stream, send, close: transport.close };
 };
 
-const parseBase = (baseUrl: string): URL => {
-  const url = URL.parse(baseUrl);
-  // The text is not repeated: people put keys into it by mistake.
-  if (!url || !/^https?:$/.test(url.protocol)) throw new InputError("the base URL must start with http:// or https://");
-  if (url.username !== "" || url.password !== "")
-    throw new InputError("the base URL must not hold a user or a password");
-  return url;
-};
-
-/** Set as a path, never resolved as a reference: `https://host//` must not make a host of what follows it. */
-const under = (base: URL, path: string): URL => {
-  const url = new URL(base);
-  url.pathname = base.pathname.replace(/\/+$/, "") + path;
-  return url;
-};
+const pathOf = ({ protocol: { path }, prefix, stream }: Prepared): string =>
+  typeof path === "string" ? path : path(prefix.model, stream);
 
 /** Those events together that arrived together: a step between two of them would cost more than reading them. */
 const readEvents = async (
@@ -154,10 +142,6 @@ const readEvents = async (
     throw protocol.failure({ status, headers: headers(), body: without(credential, await answer.text()) });
   return answer.isEventStream ? readStream(protocol, answer) : [protocol.whole(await answer.text())];
 };
-
-/** A provider that repeats the key in its complaint must not put it into ours. */
-const without = (credential: Credential | undefined, text: string): string =>
-  credential && credential.value !== "" ? text.replaceAll(credential.value, "[key]") : text;
 
 async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<readonly ModelEvent[], void> {
   let state = protocol.initial;
@@ -175,6 +159,10 @@ async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<r
     if (!state.stopped) throw error;
   }
   if (state.stopped) return;
+  if (protocol.end) {
+    const [, events] = protocol.end(state);
+    return yield events;
+  }
   throw new ModelError("the stream ended before the answer did", { kind: "connection" });
 }
 

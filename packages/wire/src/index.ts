@@ -1,5 +1,6 @@
 /** @prefork/wire: what goes over the wire. Exact bytes, cache markers, bills and forks of model requests. */
 
+export { type CachedContents, createCachedContents, type StoredContent, withCachedContent } from "./cached-contents.ts";
 export { type Client, type ClientOptions, createClient, type Hearing } from "./client.ts";
 export {
   type Bill,
@@ -9,6 +10,7 @@ export {
   childTtl,
   decideKeepAlive,
   decideLaunch,
+  decideStored,
   decideTtl,
   type FanOut,
   type ForkPlans,
@@ -26,6 +28,11 @@ export {
   type PlanId,
   type Sender,
   type Sent,
+  type StoredBills,
+  type StoredDecision,
+  type StoredQuestion,
+  storedBills,
+  storedBreakEven,
   type TtlDecision,
   type TtlQuestion,
 } from "./economics/index.ts";
@@ -94,11 +101,15 @@ export {
 } from "./prices.ts";
 export {
   anthropic,
+  type CachedContentOptions,
+  type CachedContentPlan,
   type Credential,
+  gemini,
   openaiChat,
   openaiResponses,
   type Profile,
   type Protocol,
+  planCachedContent,
   profileAt,
   profiles,
   protocols,

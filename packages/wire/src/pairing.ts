@@ -3,7 +3,7 @@
  *  same in every sibling and no earlier turn is ever touched.
  *  Elsewhere: the tail of a fork, where placeholders are meant (fork-messages.ts). */
 
-import { type Message, type ToolResultBlock, toolResult } from "./request.ts";
+import { type Message, type ToolResultBlock, type ToolUseBlock, toolResult } from "./request.ts";
 
 /** Stands where a call has no result of its own. One constant, so that siblings stay byte-identical. */
 export const FORK_PLACEHOLDER_RESULT = "No result stands here: this call is handled in the background.";
@@ -11,8 +11,8 @@ export const FORK_PLACEHOLDER_RESULT = "No result stands here: this call is hand
 export const placeholderFor = (toolUseId: string): ToolResultBlock => toolResult(toolUseId, FORK_PLACEHOLDER_RESULT);
 
 /** The calls a message leaves open for the next one. */
-export const callsIn = (message: Message): readonly string[] =>
-  message.role === "assistant" ? message.content.flatMap((block) => (block.type === "tool_use" ? [block.id] : [])) : [];
+export const callsIn = (message: Message): readonly ToolUseBlock[] =>
+  message.role === "assistant" ? message.content.filter((block) => block.type === "tool_use") : [];
 
 /** `message` as it may follow calls that are still `pending`: all answered, results first. */
 export const answerPending = (pending: readonly string[], message: Message): readonly Message[] => {

@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import { InputError } from "./errors.ts";
 import { placeOf } from "./json.ts";
 import { answerPending, callsIn, placeholderFor, stillPending } from "./pairing.ts";
-import type { Block, Head, Message, Role, Ttl } from "./request.ts";
+import type { Block, Head, KeySettings, Message, Role, ToolUseBlock, Ttl } from "./request.ts";
 import { type Insertion, Rope } from "./rope.ts";
 
 export type SegmentKind = "head" | "tool" | "system" | "block";
@@ -46,6 +46,8 @@ export type Place = {
   /** What closes the open message. */
   readonly close: string;
   readonly model: string;
+  /** Calls of the last answer: where a result must say which tool it is of, it is found here. */
+  readonly calls: readonly ToolUseBlock[];
 };
 
 /** The blocks of a message as they were encoded once before: the JSON of each that was not empty, in their order. */
@@ -65,7 +67,11 @@ export type SegmentEncoder = {
   readonly close: string;
   /** Where a segment stands in the request's JSON. */
   readonly pathOf: (segment: Segment) => string;
+  /** What is in the provider's key and in no segment, by name. Default: the betas. */
+  readonly unwritten?: (origin: PrefixOrigin) => readonly Unwritten[];
 };
+
+export type Unwritten = { readonly name: string; readonly value: string };
 
 export type Segment = {
   readonly before: Segment | undefined;
@@ -103,6 +109,8 @@ export type PrefixOrigin = {
   readonly model: string;
   readonly betas: readonly string[];
   readonly encoder: SegmentEncoder;
+  /** Where the format spells them after the messages. Default: none. */
+  readonly settings?: KeySettings;
 };
 
 type PrefixState = {
@@ -110,8 +118,12 @@ type PrefixState = {
   readonly rope: Rope;
   readonly tip: Segment | undefined;
   readonly pending: readonly string[];
+  readonly calls: readonly ToolUseBlock[];
   readonly close: string;
 };
+
+/** What an open last message still waits for. */
+type OpenTail = Pick<PrefixState, "pending" | "close">;
 
 export class FrozenPrefix {
   readonly #state: PrefixState;
@@ -121,24 +133,23 @@ export class FrozenPrefix {
   }
 
   static open(encoder: SegmentEncoder, head: Head): FrozenPrefix {
-    const origin = { model: head.model, betas: head.settings.betas ?? [], encoder };
-    return FrozenPrefix.of(origin, encoder.head(head));
+    return FrozenPrefix.of(originOf(encoder, head), encoder.head(head));
   }
 
   /** The prefix of a head that was encoded before, from what `sentHead` gave: the same bytes, however `head` would be
    *  spelled today. */
   static reopen(encoder: SegmentEncoder, head: Head, sent: Buffer): FrozenPrefix {
-    const origin = { model: head.model, betas: head.settings.betas ?? [], encoder };
-    return FrozenPrefix.of(origin, encoder.sentHead(sent));
+    return FrozenPrefix.of(originOf(encoder, head), encoder.sentHead(sent));
   }
 
   /** A prefix of segments that were encoded before. `tail` says what an open last message still waits for. */
   static of(
     origin: PrefixOrigin,
     segments: readonly EncodedSegment[],
-    tail: { readonly pending: readonly string[]; readonly close: string } = { pending: [], close: "" },
+    tail: OpenTail = { pending: [], close: "" },
   ): FrozenPrefix {
-    return new FrozenPrefix({ origin, rope: Rope.empty(), tip: undefined, ...tail }).#grow(segments, tail);
+    const empty = { origin, rope: Rope.empty(), tip: undefined, calls: [], ...tail };
+    return new FrozenPrefix(empty).#grow(segments, tail);
   }
 
   get model(): string {
@@ -146,6 +157,9 @@ export class FrozenPrefix {
   }
   get betas(): readonly string[] {
     return this.#state.origin.betas;
+  }
+  get settings(): KeySettings {
+    return this.#state.origin.settings ?? {};
   }
   get byteLength(): number {
     return this.#state.rope.length;
@@ -244,7 +258,7 @@ export class FrozenPrefix {
     if (!ours || !theirs) return { segment, path: pathOf(named), offset: named.start };
     const [a, b] = [this.segmentBytes(ours), other.segmentBytes(theirs)];
     const within = firstDifference(a, b);
-    const inner = a.equals(b) ? ".betas" : innerPath([a, b], ours.lead, within);
+    const inner = a.equals(b) ? `.${this.#firstUnwritten(other)}` : innerPath([a, b], ours.lead, within);
     const path = pathOf(ours) + inner;
     return { segment, path: path.replace(/^\./, ""), offset: ours.start + within };
   }
@@ -255,12 +269,18 @@ export class FrozenPrefix {
     return segment?.index === index ? segment : undefined;
   }
 
-  segmentBytes(segment: Segment): Buffer {
-    return this.#state.rope.slice(segment.start, segment.end);
+  segmentBytes({ start, end }: Pick<Segment, "start" | "end">): Buffer {
+    return this.#state.rope.slice(start, end);
+  }
+
+  /** The name of what differs although every byte is the same. */
+  #firstUnwritten(other: FrozenPrefix): string {
+    const theirs = unwrittenIn(other.#state.origin);
+    return unwrittenIn(this.#state.origin).find(({ value }, at) => value !== theirs[at]?.value)?.name ?? "betas";
   }
 
   get #place(): Place {
-    const { tip, close } = this.#state;
+    const { tip, close, calls } = this.#state;
     const inMessages = tip?.kind === "block";
     return {
       after: tip?.kind ?? "head",
@@ -268,6 +288,7 @@ export class FrozenPrefix {
       messages: inMessages ? tip.message + 1 : 0,
       close,
       model: this.model,
+      calls,
     };
   }
 
@@ -276,23 +297,37 @@ export class FrozenPrefix {
     const segments = encoder.message(message, this.#place, sent);
     if (segments.length === 0) throw new InputError(`a ${message.role} message needs a block that is not empty`);
     const close = segments.at(-1)?.close ?? encoder.close;
-    return this.#grow(segments, { pending: [...left, ...callsIn(message)], close });
+    const asked = callsIn(message);
+    const calls = message.role === "assistant" ? asked : this.#state.calls;
+    return this.#grow(segments, { pending: [...left, ...asked.map(({ id }) => id)], close }, calls);
   }
 
-  #grow(
-    segments: readonly EncodedSegment[],
-    tail: { readonly pending: readonly string[]; readonly close: string },
-  ): FrozenPrefix {
+  #grow(segments: readonly EncodedSegment[], tail: OpenTail, calls = this.#state.calls): FrozenPrefix {
     let { rope, tip } = this.#state;
-    const seed = this.betas.join(",");
+    const { origin } = this.#state;
+    const seed = tip
+      ? ""
+      : unwrittenIn(origin)
+          .map(({ value }) => value)
+          .join("\n");
     for (const encoded of segments) {
       const [grown, written] = rope.append(encoded.bytes);
       tip = link(tip, encoded, { start: rope.length, length: written.length, seed });
       rope = grown;
     }
-    return new FrozenPrefix({ origin: this.#state.origin, rope, tip, ...tail });
+    return new FrozenPrefix({ origin, rope, tip, calls, ...tail });
   }
 }
+
+const originOf = (encoder: SegmentEncoder, { model, settings }: Head): PrefixOrigin => ({
+  model,
+  betas: settings.betas ?? [],
+  encoder,
+  settings,
+});
+
+const unwrittenIn = (origin: PrefixOrigin): readonly Unwritten[] =>
+  origin.encoder.unwritten?.(origin) ?? [{ name: "betas", value: origin.betas.join(",") }];
 
 type Written = { readonly start: number; readonly length: number; readonly seed: string };
 

@@ -38,7 +38,7 @@ export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): P
     protocol,
     prefix: prefix.settled(),
     markers,
-    closing: protocol.closing(closing, prefix.model),
+    closing: protocol.closing(closing, prefix.model, prefix.settings),
     stream: closing.stream,
   });
 };

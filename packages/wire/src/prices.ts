@@ -5,7 +5,7 @@
 
 import type { ModelFacts, Prices, PriceTier } from "./models.ts";
 import { modelFacts } from "./models.ts";
-import type { Ttl } from "./request.ts";
+import { SHORTEST_FIRST, type Ttl } from "./request.ts";
 import { promptTokens, type Usage } from "./usage.ts";
 
 /** How the request is served, where that changes its price. The factors stack. */
@@ -63,9 +63,13 @@ const entriesByTtl = (parts: Readonly<Partial<Record<Ttl, number>>>): readonly (
 const scaled = (parts: Readonly<Partial<Record<Ttl, number>>>, factor: number): Partial<Record<Ttl, number>> =>
   Object.fromEntries(entriesByTtl(parts).map(([ttl, value]) => [ttl, value * factor]));
 
-/** A table without any write price means a provider without a write fee: what is written is billed as input. */
-const writePrice = (prices: Prices, ttl: Ttl): number | undefined =>
-  Object.keys(prices.write).length === 0 ? prices.input : prices.write[ttl];
+/** A table without any write price means a provider without a write fee: what is written is billed as input. A lifetime
+ *  that is not sold is the next longer one that is: that one is written when the other is asked for. */
+const writePrice = (prices: Prices, ttl: Ttl): number | undefined => {
+  if (Object.keys(prices.write).length === 0) return prices.input;
+  const sold = SHORTEST_FIRST.slice(SHORTEST_FIRST.indexOf(ttl)).find((longer) => prices.write[longer] !== undefined);
+  return sold && prices.write[sold];
+};
 
 export const costOf = (usage: Usage, facts: ModelFacts | undefined, service: Service = {}): Cost | undefined => {
   if (facts === undefined) return undefined;
@@ -129,6 +133,7 @@ export type PriceOverride = {
   readonly tiers?: readonly PriceTier[];
   readonly fast?: { readonly input: number; readonly output: number };
   readonly minimumPrefix?: number;
+  readonly storage?: number;
   readonly earlierThinking?: ModelFacts["earlierThinking"];
 };
 

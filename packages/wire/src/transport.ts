@@ -37,6 +37,7 @@ export const targetOf = (url: URL): Target => {
 
 export type Attempt = {
   readonly target: Target;
+  readonly method?: "POST" | "PATCH" | "DELETE"; // default: POST
   readonly headers: Readonly<Record<string, string>>;
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
@@ -106,10 +107,10 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
   }
 };
 
-const open = ({ target, headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
+const open = ({ target, method = "POST", headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
   const { isSecure, place } = target;
   const agent = isSecure ? agents.https : agents.http;
-  const options = { ...place, agent, method: "POST", headers: { ...headers, "content-length": String(byteLength) } };
+  const options = { ...place, agent, method, headers: { ...headers, "content-length": String(byteLength) } };
   try {
     return isSecure ? httpsRequest(options) : httpRequest(options);
   } catch (cause) {

@@ -1,4 +1,4 @@
-/** Families of forks on OpenAI's formats: what siblings share, and where their markers stand. */
+/** Families of forks on formats whose items are not our messages: what siblings share, and where their markers stand. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,6 +6,7 @@ import {
   bytesOf,
   FrozenPrefix,
   forkFamily,
+  gemini,
   type Head,
   type Json,
   type Message,
@@ -58,6 +59,8 @@ const wires: readonly (readonly [Protocol | undefined, string, string])[] = [
   [openaiResponses, "gpt-6-sol", "input"],
   [openaiResponses, "gpt-5.5", "input"],
   [openaiChat, "gpt-6-sol", "messages"],
+  [gemini, "gemini-3.8-flash", "contents"],
+  [gemini, "gemini-2.5-pro", "contents"],
   [profiles.get("deepseek")?.protocol, "deepseek-flash", "messages"],
   [profiles.get("dashscope")?.protocol, "qwen3.7-max", "messages"],
 ];
@@ -117,4 +120,11 @@ test("openai-chat: the place of a difference is named in the provider's own list
   const [one, two] = familyOf(parentOf(openaiChat, "gpt-6-sol")).members;
   assert.ok(one && two);
   assert.equal(one.prefix.firstDivergence(two.prefix)?.path, "messages[6].content[0].text");
+});
+
+test("gemini: siblings part at a content of their own, and nothing is marked", () => {
+  const [one, two] = familyOf(parentOf(gemini, "gemini-3.8-flash")).members;
+  assert.ok(one && two);
+  assert.deepEqual(one.markers, []);
+  assert.equal(one.prefix.firstDivergence(two.prefix)?.path, "contents[3].parts[0].text");
 });

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { knownModels, type ModelFacts, modelFacts } from "../src/models.ts";
 import { costOf, inputUnits, multipliersOf, type PriceOverride, pricesFor, withPrices } from "../src/prices.ts";
-import type { Usage } from "../src/usage.ts";
+import type { Ttl } from "../src/request.ts";
+import { promptTokens, type Usage } from "../src/usage.ts";
 
 const factsOf = (model: string): ModelFacts => {
   const facts = modelFacts(model);
@@ -42,6 +43,108 @@ test("a million tokens of each kind cost the published prices", () => {
     near(cost?.output, output);
     near(cost?.total, plain + fiveMinutes + hour + read + output);
   }
+});
+
+test("prices are the published ones where entries live 30 minutes, and above 272K tokens too", () => {
+  const published: Readonly<Record<string, readonly [number, number, number, number]>> = {
+    "gpt-6-astra": [10, 12.5, 1, 50],
+    "gpt-6-sol": [2, 2.5, 0.2, 10],
+    "gpt-6-luna": [0.1, 0.125, 0.01, 0.5],
+    "gpt-6.1-sol": [2, 2.5, 0.1, 10],
+    "gpt-6.1-terra": [1, 1.25, 0.05, 5],
+    "gpt-5.6-sol": [4, 5, 0.4, 20],
+    "gpt-5.6-terra": [2, 2.5, 0.2, 12],
+    "gpt-5.6-luna": [0.2, 0.25, 0.02, 1.2],
+  };
+  for (const [model, [plain, halfHour, read, output]] of Object.entries(published)) {
+    const facts = factsOf(model);
+    assert.deepEqual(facts.prices, { input: plain, write: { "30m": halfHour }, read, output }, model);
+    assert.deepEqual(
+      facts.tiers?.map(({ above, prices }) => [above, prices.input, prices.write["30m"], prices.read, prices.output]),
+      [[272_000, plain * 2, halfHour * 2, read * 2, output * 1.5].map((price) => Math.round(price * 1e5) / 1e5)],
+      model,
+    );
+  }
+});
+
+test("prices are the published ones where writing has no fee", () => {
+  const published: Readonly<Record<string, readonly [number, number, number]>> = {
+    "gpt-5.5": [5, 0.5, 30],
+    "gpt-5.4": [2.5, 0.25, 15],
+    "gpt-5.2": [1.75, 0.175, 14],
+    "gpt-5.1": [1.25, 0.125, 10],
+    "gpt-5": [1.25, 0.125, 10],
+    "gpt-4.1": [2, 0.5, 8],
+    "gpt-4o": [2.5, 1.25, 10],
+    "gemini-4-argon": [2, 0.1, 10],
+    "gemini-3.8-flash": [0.75, 0.075, 3.75],
+    "gemini-3.7-flash": [0.75, 0.075, 3.75],
+    "gemini-3.6-flash": [0.75, 0.075, 3.75],
+    "gemini-3.5-flash": [1.5, 0.15, 9],
+    "gemini-3.1-pro": [2, 0.2, 12],
+    "gemini-2.5-pro": [1.25, 0.125, 10],
+    "gemini-2.5-flash": [0.3, 0.03, 2.5],
+  };
+  for (const [model, [input, read, output]] of Object.entries(published))
+    assert.deepEqual(factsOf(model).prices, { input, write: {}, read, output }, model);
+});
+
+test("bills of other providers' requests, to the cent", () => {
+  const sol = factsOf("gpt-6-sol");
+  near(costOf({ plain: 15, read: 46_700, written: { "30m": 950 }, output: 40 }, sol)?.total, 0.012145);
+  // One token over 272K: the whole request at the second price.
+  near(costOf({ plain: 1, read: 272_000, written: {}, output: 1_000 }, sol)?.total, 0.123804);
+  near(costOf({ plain: 0, read: 272_000, written: {}, output: 1_000 }, sol)?.total, 0.0644);
+  near(costOf({ plain: 965, read: 46_700, written: {}, output: 62 }, factsOf("gemini-3.8-flash"))?.total, 0.00445875);
+  const pro = factsOf("gemini-3.1-pro");
+  near(costOf({ plain: 100, read: 199_900, written: {}, output: 1_000 }, pro)?.total, 0.05218);
+  near(costOf({ plain: 101, read: 199_900, written: {}, output: 1_000 }, pro)?.total, 0.098364);
+  near(costOf({ plain: 2_128, read: 98_304, written: {}, output: 500 }, factsOf("gpt-5.5"))?.total, 0.074792);
+});
+
+test("a lifetime that is not sold is billed as the next longer one, and as none where none is priced", () => {
+  const sol = factsOf("gpt-6-sol");
+  const written = (ttl: "5m" | "1h" | "12h") =>
+    costOf({ plain: 0, read: 0, written: { [ttl]: 200_000 }, output: 0 }, sol)?.total;
+  assert.deepEqual([written("5m"), written("1h"), written("12h")], [0.5, undefined, undefined]);
+});
+
+test("a model is known by the names that providers and gateways give it", () => {
+  const named = (name: string): string | undefined => modelFacts(name)?.id;
+  assert.deepEqual(
+    [
+      "openai/gpt-6.1-sol",
+      "gpt-6-sol-2026-08-01",
+      "gpt-4.1-2025-04-14",
+      "gpt-4o-2024-11-20",
+      "gpt-4o-2024-05-13",
+      "models/gemini-3.1-pro-preview",
+      "gemini-3.1-pro-preview-customtools",
+      "google/gemini-2.5-flash-preview-09-2025",
+      "gemini-2.5-flash-001",
+      "claude-opus-4.8",
+      "us.anthropic.claude-opus-4-8-20260301-v1:0",
+      "gpt-4o-mini",
+      "gemini-2.5-flash-lite",
+      "gpt-5-pro",
+    ].map(named),
+    [
+      "gpt-6.1-sol",
+      "gpt-6-sol",
+      "gpt-4.1",
+      "gpt-4o",
+      "gpt-4o-2024-05-13",
+      "gemini-3.1-pro",
+      "gemini-3.1-pro",
+      "gemini-2.5-flash",
+      "gemini-2.5-flash",
+      "claude-opus-4-8",
+      "claude-opus-4-8",
+      undefined,
+      undefined,
+      undefined,
+    ],
+  );
 });
 
 test("a tier is chosen by the whole prompt and prices the whole request", () => {
@@ -93,9 +196,14 @@ test("multipliers are the ratios of the facts, without binary noise", () => {
   assert.equal(read("claude-sonnet-4-6"), 0.1);
   assert.equal(read("claude-opus-5-5"), 0.05);
   assert.equal(read("claude-fable-5-1"), 0.025);
+  assert.equal(read("gpt-6.1-terra"), 0.05);
+  assert.equal(read("gemini-2.5-flash"), 0.1);
   for (const facts of knownModels.values()) {
-    assert.deepEqual(multipliersOf(facts).write, { "5m": 1.25, "1h": 2 }, facts.id);
-    assert.equal(multipliersOf(facts).output, 5, facts.id);
+    if (facts.id.startsWith("claude-")) {
+      assert.deepEqual(multipliersOf(facts).write, { "5m": 1.25, "1h": 2 }, facts.id);
+      assert.equal(multipliersOf(facts).output, 5, facts.id);
+    } else if (Object.keys(facts.prices.write).length > 0)
+      assert.deepEqual(multipliersOf(facts).write, { "30m": 1.25 }, facts.id);
   }
   assert.deepEqual(multipliersOf(undefined), { write: { "5m": 1.25, "1h": 2 }, read: 0.1, output: 5 });
 });
@@ -105,6 +213,7 @@ test("overrides change what they name and leave the table alone", () => {
     ["claude-sonnet-5-5", { prices: { read: 0.2, write: { "5m": 3 } } }],
     ["my-model", { prices: { input: 1, write: { "5m": 1 }, read: 0, output: 4 }, minimumPrefix: 16 }],
     ["my-other-model", { prices: { input: 1, write: {}, read: 0, output: 4 } }],
+    ["gemini-4-argon", { storage: 1 }],
   ]);
   const table = withPrices(knownModels, overrides);
   assert.deepEqual(table.get("claude-sonnet-5-5"), {
@@ -120,6 +229,7 @@ test("overrides change what they name and leave the table alone", () => {
     earlierThinking: "keep-all",
   });
   assert.equal(table.get("my-other-model")?.minimumPrefix, 4_096);
+  assert.deepEqual(table.get("gemini-4-argon"), { ...factsOf("gemini-4-argon"), storage: 1 });
   assert.equal(knownModels.get("claude-sonnet-5-5")?.prices.read, 0.1);
   assert.equal(knownModels.has("my-model"), false);
   assert.equal(modelFacts("anthropic.claude-sonnet-5-5-20261001-v1:0", table)?.prices.read, 0.2);
@@ -132,21 +242,27 @@ test("an unknown model with half a price list is refused", () => {
 
 test("parts sum to the total, for any usage of any model", () => {
   const tokens = fc.nat(2_000_000);
-  const usages = fc.record({
-    plain: tokens,
-    read: tokens,
-    written: fc.record({ "5m": tokens, "1h": tokens }),
-    output: tokens,
-  });
+  // Of each model the lifetimes it sells; where writing has no fee a lifetime is only a name.
+  const written = (facts: ModelFacts) => {
+    const sold = Object.keys(facts.prices.write) as Ttl[];
+    return fc.record(Object.fromEntries((sold.length > 0 ? sold : ["5m" as const]).map((ttl) => [ttl, tokens])));
+  };
+  const billed = fc
+    .constantFrom(...knownModels.values())
+    .chain((facts) =>
+      fc
+        .record({ plain: tokens, read: tokens, written: written(facts), output: tokens })
+        .map((usage) => ({ usage, facts })),
+    );
   fc.assert(
-    fc.property(usages, fc.constantFrom(...knownModels.values()), (usage, facts) => {
+    fc.property(billed, ({ usage, facts }) => {
       const cost = costOf(usage, facts);
       assert.ok(cost);
-      near(cost.total, cost.plain + cost.read + (cost.written["5m"] ?? 0) + (cost.written["1h"] ?? 0) + cost.output);
+      const parts = Object.values(cost.written).reduce((sum, part) => sum + part, 0);
+      near(cost.total, cost.plain + cost.read + parts + cost.output);
       // Money and tokens must rank requests alike: units × the price of input is the input's cost.
-      const prompt = usage.plain + usage.read + usage.written["5m"] + usage.written["1h"];
-      near(inputUnits(usage, facts) * (pricesFor(facts, prompt).input / 1e6), cost.total - cost.output);
+      near(inputUnits(usage, facts) * (pricesFor(facts, promptTokens(usage)).input / 1e6), cost.total - cost.output);
     }),
-    { numRuns: 200, seed: 11 },
+    { numRuns: 300, seed: 11 },
   );
 });

@@ -37,13 +37,14 @@ const untempered = (prefix: FrozenPrefix, { head, protocol: { encoder } }: Omit<
     const { kind, lead } = segment;
     return { kind, lead, bytes: kind === "head" ? withoutTemperature(bytes) : bytes };
   });
-  return FrozenPrefix.of({ model: head.model, betas: head.settings.betas ?? [], encoder }, spelled);
+  const { model, settings } = head;
+  return FrozenPrefix.of({ model, betas: settings.betas ?? [], encoder, settings }, spelled);
 };
 
-/** The head is an object that is not closed yet. */
-const withoutTemperature = (bytes: Buffer): string => {
-  const { temperature: _temperature, ...others } = JSON.parse(`${bytes.toString("utf8")}}`) as JsonObject;
-  return JSON.stringify(others).slice(0, -1);
+/** The head is an object that is not closed yet. Some formats have no temperature in it. */
+const withoutTemperature = (bytes: Buffer): string | Buffer => {
+  const { temperature, ...others } = JSON.parse(`${bytes.toString("utf8")}}`) as JsonObject;
+  return temperature === undefined ? bytes : JSON.stringify(others).slice(0, -1);
 };
 
 const WRITERS: readonly string[] = ["main", "sdk"];

@@ -16,3 +16,11 @@ export {
   type TtlQuestion,
 } from "./lifetime.ts";
 export { type ForkPlans, forkPlans, type LaunchPlan, type PlanId } from "./plans.ts";
+export {
+  decideStored,
+  type StoredBills,
+  type StoredDecision,
+  type StoredQuestion,
+  storedBills,
+  storedBreakEven,
+} from "./stored.ts";

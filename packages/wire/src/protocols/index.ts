@@ -1,5 +1,16 @@
 export { anthropic } from "./anthropic.ts";
 export { readBlock } from "./anthropic-step.ts";
+export { gemini } from "./gemini.ts";
+export {
+  type CachedContentOptions,
+  type CachedContentPlan,
+  checkedName,
+  checkTtl,
+  creationBody,
+  namingBody,
+  planCachedContent,
+  readStored,
+} from "./gemini-caches.ts";
 export { openaiChat } from "./openai-chat.ts";
 export { openaiResponses } from "./openai-responses.ts";
 export { type Profile, profileAt, profiles, protocols } from "./profiles.ts";

@@ -1,7 +1,7 @@
 /** How a list of items grows, where a provider's items are not our messages: one of ours may be several of theirs.
  *  Invariant: separators stand before a value, never after it; the same blocks are always cut into the same pieces, so
  *  that pieces sent before can take the place of those that would be spelled today.
- *  Elsewhere: what the items say (openai-responses-encode.ts, openai-chat-encode.ts). */
+ *  Elsewhere: what the items say (openai-responses-encode.ts, openai-chat-encode.ts, gemini-encode.ts). */
 
 import { InputError } from "../errors.ts";
 import { isArrayAt, isObject, isObjectAt, itemsOf, type Member, membersOf, parseJson, type Span } from "../json.ts";
@@ -42,7 +42,7 @@ export const itemEncoder = (spelling: ItemSpelling): SegmentEncoder => {
     return `${after === "tool" ? "]" : ""},"${list}":[`;
   };
   const grow = (pieces: readonly Piece[], place: Pick<Place, "after" | "close">, growth: Growth) =>
-    segments(pieces, opening(place), growth);
+    pieceSegments(pieces, opening(place), growth);
   return {
     head: (head) => [
       { kind: "head", bytes: `{${spelling.settings(head)}`, lead: 0 },
@@ -69,7 +69,7 @@ export const itemEncoder = (spelling: ItemSpelling): SegmentEncoder => {
 
 type Growth = { readonly kind: SegmentKind; readonly sent?: SentBlocks | undefined; readonly opens?: Role };
 
-const segments = (
+export const pieceSegments = (
   pieces: readonly Piece[],
   opening: string,
   { kind, sent, opens }: Growth,

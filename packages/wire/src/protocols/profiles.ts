@@ -1,9 +1,10 @@
 /** Which endpoint speaks what: the wire format, what is sent and left out, how usage reads, when a sibling can read.
  *  Invariant: data only; what no vendor documents is left at the more careful value and said so beside it.
- *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts), prices and minima (../models.ts). */
+ *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts, gemini.ts), prices and minima (../models.ts). */
 
 import { DEFAULT_MODEL } from "../models.ts";
 import { anthropic } from "./anthropic.ts";
+import { gemini } from "./gemini.ts";
 import { chatProtocol, openaiChat, openaiDialect } from "./openai-chat.ts";
 import type { ChatDialect } from "./openai-chat-dialect.ts";
 import { openaiResponses } from "./openai-responses.ts";
@@ -163,7 +164,7 @@ const minimax: Protocol = {
   name: "minimax",
   emptyAnswers: false,
   marker: (_ttl, model) => (/^minimax-m2/i.test(model) ? anthropic.marker("5m", model) : ""),
-  closing: ({ diagnoseAgainst: _none, ...closing }, model) => anthropic.closing(closing, model),
+  closing: ({ diagnoseAgainst: _none, ...closing }, ...about) => anthropic.closing(closing, ...about),
 };
 
 type Endpoint = Partial<Pick<Profile, "hosts" | "keys" | "model">> & Pick<Profile, "baseUrl">;
@@ -200,6 +201,14 @@ const known: readonly Profile[] = [
     hosts: [],
     keys: ["OPENAI_API_KEY"],
     model: "gpt-6.1-sol",
+  },
+  {
+    name: "gemini",
+    protocol: gemini,
+    baseUrl: "https://generativelanguage.googleapis.com/v1beta",
+    hosts: ["generativelanguage.googleapis.com"],
+    keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    model: "gemini-3.8-flash",
   },
   {
     name: "minimax",
@@ -245,10 +254,12 @@ export const protocols: readonly Protocol[] = known.map(({ protocol }) => protoc
 export const profiles: ReadonlyMap<string, Profile> = new Map(known.map((profile) => [profile.name, profile]));
 
 /** Whose address this is. Many also speak Anthropic's format, under a path that says so: then nothing else of their
- *  profile holds. */
+ *  profile holds. Who speaks OpenAI's under such a path is not known by its own: there signatures of calls would be lost. */
 export const profileAt = (baseUrl: string): Profile | undefined => {
   const url = URL.parse(baseUrl);
   const found = url ? known.find(({ hosts }) => hosts.includes(url.hostname)) : undefined;
-  if (!url?.pathname.split("/").includes("anthropic") || found?.protocol.path === anthropic.path) return found;
+  const way = url?.pathname.split("/") ?? [];
+  if (way.includes("openai") && found?.protocol === gemini) return undefined;
+  if (!way.includes("anthropic") || found?.protocol.path === anthropic.path) return found;
   return profiles.get("anthropic");
 };

@@ -5,7 +5,7 @@
 import type { ModelError } from "../errors.ts";
 import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts";
 import type { SegmentEncoder } from "../prefix.ts";
-import type { Block, Closing, JsonObject, RawJson, Ttl } from "../request.ts";
+import type { Block, Closing, JsonObject, KeySettings, RawJson, Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
 
 /** A block that is still arriving: what has come of it, verbatim. */
@@ -31,6 +31,12 @@ export type ParserState = {
   readonly stopped: boolean;
   /** The answer's start was told; only where no frame of its own says it. */
   readonly begun?: boolean;
+  /** How many blocks have begun; only where frames do not number them. */
+  readonly blocks?: number;
+  /** A tool was called; only where the reason to stop does not tell. */
+  readonly called?: boolean;
+  /** What was reported of usage so far; only where several frames report it. */
+  readonly reported?: JsonObject;
 };
 
 export type Step = readonly [ParserState, readonly ModelEvent[]];
@@ -56,14 +62,17 @@ export type Protocol = {
   readonly emptyAnswers: boolean;
   /** Does it send `cacheKey`, by which requests of one conversation come to the same machine? */
   readonly routes: boolean;
-  readonly path: string;
+  /** Where requests go; a function where the address names the model or says how the answer shall come. */
+  readonly path: string | ((model: string, stream: boolean) => string);
   readonly encoder: SegmentEncoder;
-  /** Everything after the last message. */
-  readonly closing: (closing: Closing, model: string) => string;
+  /** Everything after the last message; of the settings those that this format spells there. */
+  readonly closing: (closing: Closing, model: string, settings: KeySettings) => string;
   readonly marker: (ttl: Ttl, model: string) => string;
   readonly headers: (credential: Credential | undefined, betas: readonly string[]) => Readonly<Record<string, string>>;
   readonly initial: ParserState;
   readonly step: (state: ParserState, frame: Frame) => Step;
+  /** The stream has ended as it should; only where no frame says that it is the last. */
+  readonly end?: (state: ParserState) => Step;
   /** A response that came in one piece, as the events a stream would have given. */
   readonly whole: (body: string) => readonly ModelEvent[];
   readonly failure: (response: FailedResponse) => ModelError;

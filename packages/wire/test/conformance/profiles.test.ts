@@ -304,11 +304,13 @@ test("an endpoint is known by its address, and by the path where it speaks Anthr
       "https://api.deepseek.com/anthropic",
       "https://api.minimax.io/anthropic",
       "https://open.bigmodel.cn/api/paas/v4",
+      "https://generativelanguage.googleapis.com/v1beta",
+      "https://generativelanguage.googleapis.com/v1beta/openai/",
       "http://localhost:8000/v1",
       "https://api.openai.com.example.com/v1",
       "no address",
     ].map(named),
-    ["openai", "deepseek", "anthropic", "minimax", "glm", undefined, undefined, undefined],
+    ["openai", "deepseek", "anthropic", "minimax", "glm", "gemini", undefined, undefined, undefined, undefined],
   );
 });
 

@@ -120,13 +120,14 @@ export const conformanceSuite = (conformance: Conformance): void => {
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
-const streamed = ({ initial, step }: Protocol, frames: readonly SentFrame[]): readonly ModelEvent[] => {
+const streamed = ({ initial, step, end }: Protocol, frames: readonly SentFrame[]): readonly ModelEvent[] => {
   let state = initial;
-  return frames.flatMap((frame) => {
-    const [next, events] = step(state, frame);
+  const events = frames.flatMap((frame) => {
+    const [next, told] = step(state, frame);
     state = next;
-    return events;
+    return told;
   });
+  return end ? [...events, ...end(state)[1]] : events;
 };
 
 const responseOf = (events: readonly ModelEvent[]): ModelResponse => {

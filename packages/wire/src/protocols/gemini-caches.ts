@@ -1,0 +1,118 @@
+/** Entries that Gemini stores by name, for requests that begin alike: what stands in one, and what is left for each
+ *  request to say.
+ *  Invariant: an entry ends with a whole content, and takes the tools, their choice and the system prompt with it, which a
+ *  request that names it must not send; both are slices of the same bytes, so that together they say what the request
+ *  would have said alone.
+ *  Elsewhere: the calls (../cached-contents.ts), whether it pays (../economics), bytes (gemini-encode.ts). */
+
+import { InputError } from "../errors.ts";
+import { quote } from "../json.ts";
+import type { FrozenPrefix, Segment } from "../prefix.ts";
+import { HEAD_START } from "./gemini-encode.ts";
+import { resourceOf } from "./gemini-settings.ts";
+import { asCount, asObject, asString, malformed, parse } from "./reading.ts";
+
+/** Data, as everything that is planned: the prefix is known again by the hash of its last segment inside. */
+export type CachedContentPlan = {
+  readonly model: string;
+  /** How many segments stand in the entry, and the chain hash of the last: the end of S. */
+  readonly segments: number;
+  readonly hash: string;
+  readonly contents: number;
+  readonly ttlSeconds: number;
+  readonly displayName?: string;
+};
+
+export type CachedContentOptions = {
+  /** From its creation, or its last extension. Default: ten minutes, which most fan-outs need less than. */
+  readonly ttlSeconds?: number;
+  readonly displayName?: string;
+};
+
+const USUAL_TTL_SECONDS = 600;
+
+/** The longest entry that all of these can name: every content that they share, and that leaves each one to say. */
+export const planCachedContent = (
+  lines: readonly FrozenPrefix[],
+  options: CachedContentOptions = {},
+): CachedContentPlan => {
+  const { ttlSeconds = USUAL_TTL_SECONDS, displayName } = options;
+  const [first] = lines;
+  if (!first) throw new InputError("an entry needs at least one request that will name it");
+  checkTtl(ttlSeconds);
+  const shared = Math.min(...lines.map((line) => Math.min(first.agreement(line), line.tip?.index ?? 0)));
+  let end = shared;
+  while (end > 0 && !lines.every((line) => beginsContent(line.segmentAt(end)))) end -= 1;
+  const [inside, next] = [first.segmentAt(end - 1), first.segmentAt(end)];
+  if (!inside || !next)
+    throw new InputError("these requests differ in model, settings, tools or system: no entry can serve them all");
+  return {
+    model: first.model,
+    segments: end,
+    hash: inside.hash,
+    contents: next.item,
+    ttlSeconds,
+    ...(displayName === undefined ? {} : { displayName }),
+  };
+};
+
+const beginsContent = (segment: Segment | undefined): boolean => segment?.kind === "block" && segment.part === 0;
+
+export const checkTtl = (seconds: number): void => {
+  if (!Number.isSafeInteger(seconds) || seconds < 1)
+    throw new InputError(`an entry lives for whole seconds, at least one: ${seconds}`);
+};
+
+/** Where the first content after the entry begins, and what closes the one before it. */
+type Boundary = { readonly start: number; readonly offset: number; readonly close: string };
+
+const LIST = `,"contents":[`;
+
+const boundaryIn = (line: FrozenPrefix, { segments, hash, model }: CachedContentPlan): Boundary => {
+  const next = line.segmentAt(segments);
+  if (line.model !== model || !next || line.segmentAt(segments - 1)?.hash !== hash || !beginsContent(next))
+    throw new InputError("the request does not begin with what the entry holds");
+  const lead = line.segmentBytes(next).toString("latin1", 0, next.lead);
+  const at = lead.lastIndexOf("{");
+  const before = lead.slice(0, at);
+  const close = before.endsWith(LIST) ? `${before.slice(0, -LIST.length)}}` : `${before.slice(0, -1)}]}`;
+  return { start: next.start, offset: next.start + at, close };
+};
+
+/** What creates the entry. */
+export const creationBody = (plan: CachedContentPlan, line: FrozenPrefix): readonly Buffer[] => {
+  const { start, close } = boundaryIn(line, plan);
+  const { model, ttlSeconds, displayName } = plan;
+  const named = displayName === undefined ? "" : `,"displayName":${quote(displayName)}`;
+  const opening = `{"model":${quote(resourceOf(model))},"ttl":"${ttlSeconds}s"${named}`;
+  const held = line.segmentBytes({ start: HEAD_START.length, end: start });
+  return [Buffer.from(opening), held, Buffer.from(close)];
+};
+
+/** The request with the entry's name in place of what stands in it. */
+export const namingBody = (
+  { plan, name }: { readonly plan: CachedContentPlan; readonly name: string },
+  line: FrozenPrefix,
+  closing: string,
+): readonly Buffer[] => {
+  const { offset } = boundaryIn(line, plan);
+  const opening = `{"cachedContent":${quote(checkedName(name))},"contents":[`;
+  const own = line.segmentBytes({ start: offset, end: line.byteLength });
+  return [Buffer.concat([Buffer.from(opening), own, Buffer.from(line.close + closing)])];
+};
+
+/** As the provider gives them: nothing in one may lead to another address. */
+const isName = (name: string): boolean => /^cachedContents\/[\w-]+$/.test(name);
+
+export const checkedName = (name: string): string => {
+  if (!isName(name)) throw new InputError("an entry's name is cachedContents/ and its id");
+  return name;
+};
+
+/** What the provider says of an entry that it holds. */
+export const readStored = (body: string): { name: string; expireTime: string; tokens: number } => {
+  const { name, expireTime, usageMetadata } = parse(body);
+  const tokens = asCount(asObject(usageMetadata).totalTokenCount) ?? 0;
+  if (!isName(asString(name))) throw malformed("an entry without a name");
+  return { name: asString(name), expireTime: asString(expireTime), tokens };
+};
