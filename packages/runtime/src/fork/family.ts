@@ -46,6 +46,10 @@ export type FamilyStart = {
   readonly now: number;
   /** Whether the provider explains cache misses when it is asked to. */
   readonly diagnoses: boolean;
+  /** More of them may be asked for from the same bytes, one by one: the first one leads as if they were there. */
+  readonly mayGrow?: boolean; // default: false
+  /** Of those that were asked for before, from the same bytes. */
+  readonly gate?: LaunchGate;
 };
 
 /** Something that only one child is given. */
@@ -61,6 +65,7 @@ export type GrownFamily = {
   readonly children: readonly (readonly Entering[])[];
   readonly requests: readonly NextRequest[];
   readonly parent: NextRequest | undefined;
+  readonly gate: LaunchGate;
   readonly reason: string;
   /** What would be cheaper, or costs more than it seems. */
   readonly advice: readonly string[];
@@ -91,8 +96,9 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     ...(cold ? {} : { expiresInMs: left }),
   };
   const decision = decideLaunch(question);
-  const { launch, waitCapMs, reason } = decision;
-  const gate = new LaunchGate({ launch, waitCapMs });
+  const { reason } = decision;
+  const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
+  const gate = start.gate ?? new LaunchGate({ launch, waitCapMs });
   // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
   const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
@@ -107,8 +113,9 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const lives = childTtl(facts);
   const requests = plans.map(({ limits }) => request("fork", { ttl: lives, tail: limits.turns !== 1 }));
   const foreseen = foreseenFor(parent, { prefix, cold });
+  const isLed = (place: number): boolean => launch === "at-once" || (place === 0 && !start.gate);
   const expectations = plans.map((_, place) =>
-    expectationFor({ ...sizes, facts, foreseen, leads: launch === "at-once" || place === 0, parent, base }),
+    expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base }),
   );
   // It has the tail of its children, or it waits with them: an entry that is about to end may be gone for it too.
   const joins = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
@@ -117,6 +124,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     shared,
     children,
     requests,
+    gate,
     parent: joins ? request("parent", { ttl, tail: true }) : undefined,
     reason,
     advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],

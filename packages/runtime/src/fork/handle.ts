@@ -82,6 +82,9 @@ const outcomeOf = (taskId: string, { end, result, report }: Ended): ForkOutcome 
   ...(report ? { report } : {}),
 });
 
+/** Of a fork that has ended. */
+export async function* noEvents(): AsyncGenerator<RuntimeEvent, void> {}
+
 /** Of all that a session tells, what belongs to one fork, until it has ended or was moved to the background. */
 export async function* eventsOf(
   reader: AsyncIterableIterator<RuntimeEvent>,

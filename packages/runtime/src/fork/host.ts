@@ -20,13 +20,14 @@ import { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
 import { type Entering, type FamilyStart, growFamily } from "./family.ts";
 import { FamilyAccounts } from "./family-accounts.ts";
 import type { ForkGate } from "./gate.ts";
-import { eventsOf, ForkHandle } from "./handle.ts";
+import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
 import { MovedCalls } from "./moved-calls.ts";
 import { checkMessages, type ForkPlan, planJson, planOf } from "./plan.ts";
 import { askedFor, type ForkOptions, type ForkSettings, planFor } from "./request.ts";
 import type { Child, ChildTold, RunStart } from "./running.ts";
 import { notRun, type Runs } from "./runs.ts";
 import type { CacheSafeParams } from "./snapshot.ts";
+import { SnapshotGates } from "./snapshot-gates.ts";
 
 /** What a fork is opened with. */
 export type ForkStart = {
@@ -66,6 +67,10 @@ export type ForkHostOptions = {
   readonly openFork: (start: ForkStart) => Promise<Child>;
   readonly openAgent: (start: AgentStart) => Promise<Child>;
   readonly wake: (start: WakeStart) => Promise<Child>;
+  /** Ends a background shell of this name, where there is one. */
+  readonly stopShell: (id: string) => Promise<unknown>;
+  /** The main line: its next request is not sent beside a leader that is not answered. */
+  readonly line: () => Lineage;
   readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
   readonly emit: (event: EventBody, agent?: string) => void;
 };
@@ -83,6 +88,7 @@ export class ForkHost {
   readonly #accounts: FamilyAccounts;
   readonly #again = new FamiliesAgain();
   readonly #movedCalls: MovedCalls;
+  readonly #gates = new SnapshotGates();
   #started = 0;
 
   constructor(options: ForkHostOptions) {
@@ -147,6 +153,7 @@ export class ForkHost {
   /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
   async wake(id: string, how: WakeOptions = {}): Promise<string | undefined> {
     const { table, runs } = this.#options;
+    const { message, by } = how;
     const gate = this.#options.gate();
     if (!gate.allowed && gate.isFinal) return gate.reason;
     const task = table.find(id);
@@ -159,7 +166,6 @@ export class ForkHost {
     if (how.message === undefined && task.state.kind === "ended" && task.state.end === "reported")
       return "it has reported; send it a message that says what else to do";
     const again = { ...plan, runId: this.#options.ids.next("run") };
-    const { message, by } = how;
     const mail =
       message === undefined ? {} : { mail: { id: this.#options.ids.next("notice"), message, ...(by ? { by } : {}) } };
     if (!table.step(id, { type: "woken", ...mail })) return `it is ${stateWords(task)}`;
@@ -168,6 +174,7 @@ export class ForkHost {
     const start: RunStart = {
       plan: again,
       notifies: true,
+      isPrograms: by === "user",
       open: (told) =>
         this.#options.wake({
           ...{ plan: again, account, told, filter: how.filter, task: table.find(id) ?? task },
@@ -212,10 +219,10 @@ export class ForkHost {
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family };
-    const { starts } = this.#forkStarts(plans, forking);
+    const { starts } = this.#forkStarts(plans, { ...forking, gates: this.#gates });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
-    const begun = runs.start(starts.map((start) => ({ ...start, notifies: false })));
+    const begun = runs.start(starts.map((start) => ({ ...start, notifies: false, isPrograms: true })));
     return plans.map((plan) => this.#handle(plan, begun));
   }
 
@@ -224,14 +231,22 @@ export class ForkHost {
     const { runs, emit } = this.#options;
     for (const running of id === undefined ? runs.ids.map((each) => runs.find(each)) : [runs.find(id)]) {
       if (!running || running.notifies) continue;
+      if (running.start.plan.skipTranscript) {
+        if (id === undefined) continue;
+        throw new InputError("a fork without a transcript cannot go to the background: nobody would hear of its end");
+      }
       running.notifies = true;
       running.detached.resolve();
       emit({ type: "task_backgrounded", taskId: running.id });
     }
   }
 
-  stop(id: string): void {
-    this.#options.runs.find(id)?.stop();
+  /** Whatever it is; what it has done until then is kept. */
+  async stop(id: string): Promise<void> {
+    const { runs, stopShell } = this.#options;
+    runs.find(id)?.stop();
+    this.#movedCalls.stop(id);
+    await Promise.all([stopShell(id), runs.ended([id], "all")]);
   }
 
   /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
@@ -291,16 +306,22 @@ export class ForkHost {
 
   #forkStarts(
     plans: readonly ForkPlan[],
-    { parent, held, parentFollows, options, family: above }: Forking,
+    { parent, held, parentFollows, options, family: above, gates }: Forking,
   ): ForkStarts {
-    const { clock, around, emit, openFork } = this.#options;
+    const { clock, around, emit, openFork, line } = this.#options;
     const [first] = plans;
     if (!first) return NO_FORKS;
     const { tail } = first;
+    const now = clock.now();
+    const known = around(parent.head.model);
+    const gate = gates?.of(parent, tail, { now, ttl: known.ttl });
     const grown = growFamily({
-      ...{ parent, held, plans, tail, parentFollows, now: clock.now() },
-      ...around(parent.head.model),
+      ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
+      ...(gate ? { gate } : {}),
     });
+    gates?.keep(parent, tail, { now, gate: grown.gate });
+    // The conversation may go on at any moment: not beside a leader that is not answered.
+    if (gates && !line().isPlanned) line().plan({ admit: (signal) => grown.gate.admit(signal) });
     const { reason, advice } = grown;
     emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
     const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
@@ -380,11 +401,12 @@ export class ForkHost {
     const { runs, listen } = this.#options;
     const running = runs.find(plan.task);
     if (!running) throw new Error(`${plan.task} was not started`);
+    const isOver = (): boolean => runs.find(plan.task) !== running;
     return new ForkHandle({
       id: plan.task,
       label: plan.label,
       running: begun.then(() => running),
-      events: () => eventsOf(listen(), { task: plan.task, agent: plan.agentId ?? plan.task }),
+      events: () => (isOver() ? noEvents() : eventsOf(listen(), { task: plan.task, agent: plan.agentId ?? plan.task })),
       abort: () => running.stop(),
       background: () => this.background(plan.task),
     });
@@ -414,6 +436,8 @@ type Forking = {
   readonly options: readonly ForkOptions[];
   /** What all of them take from. */
   readonly family: Account;
+  /** Where others may have been asked for before them, from the same bytes. */
+  readonly gates?: SnapshotGates;
 };
 
 type Starting = {

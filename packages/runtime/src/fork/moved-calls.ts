@@ -18,16 +18,23 @@ export type MovedCallsOptions = {
   readonly emit: (event: EventBody, agent?: string) => void;
 };
 
-type Over = { readonly words: string; readonly end: "reported" | "failed"; readonly ms: number };
+type Over = { readonly words: string; readonly end: "reported" | "failed" | "aborted"; readonly ms: number };
 
 export class MovedCalls {
   readonly #options: MovedCallsOptions;
+  readonly #stops = new Map<string, () => void>();
+  readonly #stopped = new Set<string>();
 
   constructor(options: MovedCallsOptions) {
     this.#options = options;
   }
 
-  move({ callId, tool, result }: Moved): readonly [ReturnType<typeof text>] {
+  /** Interrupts one; nothing happens where there is none of this name. */
+  stop(id: string): void {
+    this.#stops.get(id)?.();
+  }
+
+  move({ callId, tool, result, stop }: Moved): readonly [ReturnType<typeof text>] {
     const { table, ids, clock, runs, emit } = this.#options;
     const id = ids.next("task");
     const startedAt = clock.now();
@@ -41,13 +48,19 @@ export class MovedCalls {
       },
       (error: unknown) => this.#ended(id, { words: reasonOf(error), end: "failed", ms: clock.now() - startedAt }),
     );
+    this.#stops.set(id, () => {
+      this.#stopped.add(id);
+      stop();
+    });
     runs.accompany(id, ended);
     emit({ type: "task_backgrounded", taskId: id });
     return [text(FORK_PLACEHOLDER_RESULT)];
   }
 
-  #ended(id: string, { words, end, ms }: Over): void {
+  #ended(id: string, { words, ms, ...over }: Over): void {
     const { table, clock, emit } = this.#options;
+    const end = this.#stopped.delete(id) ? "aborted" : over.end;
+    this.#stops.delete(id);
     const spent = notRun(end, "").result;
     const result = { ...spent, summary: oneLine(words, 80), text: words, toolUses: 1, ms };
     try {

@@ -63,7 +63,11 @@ export const labelOf = (words: string): string => oneLine(words, LABEL_CHARACTER
 export const checkMessages = (messages: readonly Message[]): void => {
   if (messages.at(-1)?.role !== "user")
     throw new InputError("the messages of a fork must end with one of the user: the model answers it");
-  if (messages.some(({ content }) => content.length === 0)) throw new InputError("a message of the fork is empty");
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) throw new InputError("the content of a fork's message must be a list of blocks");
+    if (content.every((block) => block.type === "text" && block.text === ""))
+      throw new InputError("a message of the fork is empty");
+  }
 };
 
 /** As it is kept with its task. */

@@ -5,7 +5,7 @@
 
 import { type ChildProtocol, InputError, type JsonObject, type Message } from "@prefork/wire";
 import type { ToolFilter } from "../guard/index.ts";
-import type { SpendLimits } from "../loop/index.ts";
+import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits } from "../loop/index.ts";
 import type { ForkGate } from "./gate.ts";
 import { type DelegateMode, FORK_SOURCE, type ForkLimits, type ForkPlan, labelOf, type TailChoice } from "./plan.ts";
 import type { Observer } from "./running.ts";
@@ -58,7 +58,7 @@ export type ForkOptions = TailChoice & {
   };
 };
 
-type Wanted = Pick<ForkOptions, "prompt" | "label"> & { readonly agentType?: string };
+type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode"> & { readonly agentType?: string };
 
 export type Asked =
   /** `waits`: the call is answered when the agent has ended. `instead`: why it is no fork, where one was meant. */
@@ -79,7 +79,7 @@ export const askedFor = (
   if (isolation !== undefined) return no("Worktrees are not available here; start the agent without isolation.");
   if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
   const waits = settings.waits && beside !== true;
-  const wanted = { prompt, label: description };
+  const wanted = { prompt, label: description, mode: waits ? "sync" : "fire-and-forget" } as const;
   switch (type) {
     case "fork":
       return gate.allowed ? { ok: true, wanted, waits: false } : no(`No fork was started: ${gate.reason}.`);
@@ -109,8 +109,9 @@ export const planFor = (
   const { prompt = "", messages, overrides, agentType = "fork", timeoutMs, maxTurns, mode = "sync" } = options;
   if (prompt.trim() === "" && (messages ?? []).length === 0) throw new InputError("a fork needs a prompt or messages");
   if (prompt !== "" && messages) throw new InputError("a fork has a prompt or messages of its own, not both");
-  mustBeCount("timeoutMs", timeoutMs);
-  mustBeCount("maxTurns", maxTurns);
+  mustBeCounts({ maxTurns, timeoutMs });
+  mustBeTimes({ timeoutMs });
+  mustBeAmounts({ "limits.usd": options.limits?.usd, "limits.tokens": options.limits?.tokens });
   const { agentId, criticalSystemReminder: reminder } = overrides ?? {};
   const { inFlight = settings.tail.inFlight, placeholders = settings.tail.placeholders } = options;
   const isFork = agentType === "fork";
@@ -135,11 +136,6 @@ export const planFor = (
     skipTranscript: options.skipTranscript ?? false,
     isFiltered: options.filter !== undefined,
   };
-};
-
-const mustBeCount = (name: string, value: number | undefined): void => {
-  if (value !== undefined && (!Number.isSafeInteger(value) || value < 0))
-    throw new InputError(`${name} must be a whole number, got ${value}`);
 };
 
 const wordsOf = (messages: readonly Message[]): string =>

@@ -24,8 +24,8 @@ export type Child = AsyncDisposable & {
   readonly goOn: () => boolean;
   /** From now on every call is refused, with this reason. */
   readonly shut: (reason: string) => void;
-  /** What its report should not have said, and what it should have. */
-  readonly check: (report: Report, text: string) => Promise<readonly string[]>;
+  /** What its report should not have said, and what it should have. Without a report: of what was given as it is. */
+  readonly check: (report: Report | undefined, text: string) => Promise<readonly string[]>;
 };
 
 /** What a child tells while it runs. */
@@ -37,13 +37,15 @@ export type ChildTold = {
   readonly entered: (message: Message) => void;
 };
 
-export type Observer = (message: Message) => void;
+export type Observer = (message: Message) => unknown;
 
 export type RunStart = {
   readonly plan: ForkPlan;
   readonly open: (told: ChildTold) => Promise<Child>;
   /** Is the parent's model told how it ended? */
   readonly notifies: boolean;
+  /** A program started it: it belongs to the session, and ends with no exchange of it. Default: false. */
+  readonly isPrograms?: boolean;
   readonly expectation?: Expectation;
   readonly signal?: AbortSignal;
   readonly observers?: readonly Observer[];

@@ -5,7 +5,7 @@
 
 import { addUsage, noUsage } from "@prefork/wire";
 import type { EventBody, ExchangeEnd } from "../events.ts";
-import { type ExchangeResult, type Run, runExchange } from "../loop/index.ts";
+import { CUT_AGAIN, type ExchangeResult, type Run, runExchange } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { summaryOf, type TaskEnd, type TaskResult, type TaskTable } from "../tasks/index.ts";
 import { MOST_TURNS } from "./plan.ts";
@@ -27,6 +27,8 @@ export type RunsOptions = {
   readonly spent: (result: TaskResult) => void;
   /** Told when the first begins and when the last has ended. */
   readonly busy?: (isBusy: boolean) => void;
+  /** Aborting this ends all, whoever started them. */
+  readonly lasting?: AbortSignal;
 };
 
 export class Runs {
@@ -87,7 +89,8 @@ export class Runs {
    *  not. */
   async start(starts: readonly RunStart[]): Promise<readonly (string | undefined)[]> {
     const { clock } = this.#options;
-    const added = starts.map((start) => new Running(start, { clock, above: this.#above }));
+    const { lasting } = this.#options;
+    const added = starts.map((start) => new Running(start, { clock, above: start.isPrograms ? lasting : this.#above }));
     if (added.length > 0 && this.#all.size === 0) this.#options.busy?.(true);
     for (const running of added) {
       this.#all.set(running.id, running);
@@ -151,11 +154,14 @@ export class Runs {
           if (also) emit(also, agent);
         },
         entered: (message) => {
+          const failed = (error: unknown): void =>
+            emit({ type: "observer_failed", taskId: plan.task, reason: reasonOf(error) }, agent);
           for (const observe of running.start.observers ?? [])
             try {
-              observe(message);
+              // It may be an async function: what it rejects with is nobody else's to catch.
+              Promise.resolve(observe(message)).catch(failed);
             } catch (error) {
-              emit({ type: "observer_failed", taskId: plan.task, reason: reasonOf(error) }, agent);
+              failed(error);
             }
         },
         waits: (isWaiting) => {
@@ -205,13 +211,15 @@ export class Runs {
     const reason = (result.end === "aborted" ? running.ending?.reason : undefined) ?? result.reason;
     const spent = { usage, usd, turns, toolUses: running.toolUses, ms };
     const summary = summaryOf(result.text, end);
+    const cut = result.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
     if (end !== "reported")
       return { end, result: { summary, text: unfinishedText(result.text, { end, reason }), ...spent } };
     if (running.start.plan.protocol === "none" || running.start.plan.agentType !== "fork")
-      return { end, result: { summary, text: result.text, ...spent } };
+      return { end, result: { summary, text: withNotes(result.text, cut), ...spent } };
     const read = readReport(result.text);
-    const notes = read.kind === "text" ? [read.note] : await child.check(read.report, read.text);
-    const text = [result.text, ...notes.map((note) => `[${note}]`)].join("\n\n");
+    const form = read.kind === "text" ? [read.note] : [];
+    const claims = await child.check(read.kind === "report" ? read.report : undefined, read.text);
+    const text = withNotes(result.text, [...cut, ...form, ...claims]);
     return { end, result: { summary, text, ...spent }, ...(read.kind === "report" ? { report: read.report } : {}) };
   }
 
@@ -278,6 +286,9 @@ const untilDone = async (running: Running, child: Child): Promise<ExchangeResult
   }
   return result;
 };
+
+const withNotes = (text: string, notes: readonly string[]): string =>
+  [text, ...notes.map((note) => `[${note}]`)].join("\n\n");
 
 type Beginning = { readonly problems: Map<string, string>; readonly before: Promise<void> };
 type Worked = { readonly result: ExchangeResult; readonly ms: number };

@@ -13,7 +13,7 @@ export type TaskToolsOptions = {
   readonly inbox: Inbox;
   readonly runs: Runs;
   readonly ids: Ids;
-  readonly host: Pick<ForkHost, "wake">;
+  readonly host: Pick<ForkHost, "wake" | "stop">;
 };
 
 const USUAL_WAIT_MS = 60_000;
@@ -37,12 +37,11 @@ export class TaskTools {
   };
 
   readonly taskStop: DelegatedCall = async ({ task_id: id }) => {
-    const { table, runs } = this.#options;
+    const { table, host } = this.#options;
     const task = typeof id === "string" ? table.find(id) : undefined;
     if (!task) return refused(`There is no task ${String(id)}.`);
     if (isEnded(task)) return { text: `${task.id} had ended before: ${stateWords(task)}.` };
-    runs.find(task.id)?.stop();
-    await runs.ended([task.id], "all");
+    await host.stop(task.id);
     return { text: `${task.id} was ended.` };
   };
 

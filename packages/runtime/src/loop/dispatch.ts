@@ -55,6 +55,7 @@ export type Moved = {
   readonly tool: string;
   /** What it will have given, shortened as any result is. */
   readonly result: Promise<{ readonly content: Content; readonly fault?: CallFault }>;
+  readonly stop: () => void;
 };
 
 export type ApprovedCall = {
@@ -265,8 +266,9 @@ const runCall = async (
   const begun = dispatch.now();
   dispatch.record.started(call.id, call.name, readOnly);
   dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason });
-  const running = resultOf(ready, dispatch, signal);
-  const given = patience ? await orMoved(running, { call, patience, signal }) : await running;
+  const given = patience
+    ? await orMoved(ready, dispatch, { patience, signal })
+    : await resultOf(ready, dispatch, signal);
   const ended = { ...given, ms: dispatch.now() - begun };
   if (!later) return enter(call, dispatch, ended);
   const result = resultWith(call, ended);
@@ -284,17 +286,20 @@ const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): 
   return { content, ...(output.fault ? { fault: output.fault } : {}) };
 };
 
-type Moving = { readonly call: ToolUseBlock; readonly patience: Patience; readonly signal: AbortSignal };
+type Moving = { readonly patience: Patience; readonly signal: AbortSignal };
 
 /** After an abort it is waited for as always: nothing is to go on behind the user's back. */
-const orMoved = async (running: Promise<Given>, { call, patience, signal }: Moving): Promise<Given> => {
+const orMoved = async (ready: Ready, dispatch: Dispatch, { patience, signal }: Moving): Promise<Given> => {
   const { beside, leftMs } = patience;
+  const { call } = ready;
+  const own = new AbortController();
+  const running = resultOf(ready, dispatch, AbortSignal.any([signal, own.signal]));
   const over = Promise.withResolvers<"over">();
   const timer = setTimeout(() => over.resolve("over"), leftMs);
   const first = await Promise.race([running, over.promise]).finally(() => clearTimeout(timer));
   if (first !== "over") return first;
   if (signal.aborted) return running;
-  return { content: beside.move({ callId: call.id, tool: call.name, result: running }) };
+  return { content: beside.move({ callId: call.id, tool: call.name, result: running, stop: () => own.abort() }) };
 };
 
 const outputOf = async (

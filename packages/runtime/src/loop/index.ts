@@ -23,6 +23,7 @@ export {
   type Moved,
   runBatch,
 } from "./dispatch.ts";
+export { mustBeAmounts, mustBeCounts, mustBeTimes } from "./limits.ts";
 export {
   type Beginning,
   beginLineage,
@@ -32,6 +33,14 @@ export {
   type NextRequest,
   resumeLineage,
 } from "./lineage.ts";
-export { type ExchangeResult, type Run, runExchange, type StartedFamily, spentSince, type Tail } from "./run.ts";
+export {
+  CUT_AGAIN,
+  type ExchangeResult,
+  type Run,
+  runExchange,
+  type StartedFamily,
+  spentSince,
+  type Tail,
+} from "./run.ts";
 export { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
 export { runTurn, type TurnAround, type TurnResult } from "./turn.ts";

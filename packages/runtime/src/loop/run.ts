@@ -53,7 +53,7 @@ export type ExchangeResult = {
 
 /** How often an answer that reached its length limit is continued. */
 const CONTINUATIONS = 3;
-const CUT_AGAIN: Stop = { end: "done", reason: "the answer reached its length limit again and again" };
+export const CUT_AGAIN: Stop = { end: "done", reason: "the answer reached its length limit again and again" };
 const INTERRUPTED: Stop = { end: "aborted", reason: "interrupted" };
 const GO_ON = "Your answer was cut at its length limit. Go on exactly where it stopped.";
 

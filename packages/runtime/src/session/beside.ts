@@ -71,11 +71,12 @@ export const composeBeside = (parts: BesideParts): Beside => {
   const runs = new Runs({
     ...{ table, clock, atOnce: options.mostTasks ?? 50, parent: "main" },
     emit: (event, agent) => hub.emit(event, agent),
-    busy: (isBusy) => requests.watch(isBusy),
+    busy: (isBusy) => requests.watch("runs", isBusy),
+    ...(options.signal ? { lasting: options.signal } : {}),
     // The bill of a session is all that it was billed for, also where nothing else is kept of it.
     spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
-  const requests = new Requests(dirname(journal.outputs.path), (task) => runs.find(task)?.stop());
+  const requests = new Requests(dirname(journal.outputs.path), (task) => void host.stop(task));
   const children = new Children({
     ...{ options, store: storeOf(options), journal, client, registry, settings, questions, parent, extensions },
     protocol: line.state.protocol,
@@ -95,6 +96,8 @@ export const composeBeside = (parts: BesideParts): Beside => {
     openFork: children.openFork,
     openAgent: children.openAgent,
     wake: children.wake,
+    stopShell: (id) => parent().world.shells.stop(id),
+    line: () => parent().line,
     listen: () => hub.read(),
     emit: (event, agent) => hub.emit(event, agent),
   });
@@ -129,7 +132,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     inbox,
     slot,
     keepAlive,
-    shells: shellRows({ table, inbox, options }),
+    shells: shellRows({ table, inbox, options, requests }),
     takeOver,
   };
 };
@@ -187,18 +190,25 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });
 };
 
-type ShellRows = { readonly table: TaskTable; readonly inbox: Inbox; readonly options: FilledOptions };
+type ShellRows = {
+  readonly table: TaskTable;
+  readonly inbox: Inbox;
+  readonly options: FilledOptions;
+  readonly requests: Requests;
+};
 
 /** Background shells of the main agent are tasks like any other. */
-const shellRows = ({ table, inbox, options }: ShellRows): Beside["shells"] => {
+const shellRows = ({ table, inbox, options, requests }: ShellRows): Beside["shells"] => {
   const { clock } = options;
   return {
     clock,
     started: ({ id, command }: ShellStarted) => {
       const row = { id, kind: "shell", label: command.slice(0, 120), agentType: "shell", querySource: "main" } as const;
       table.add({ ...row, family: id, state: { kind: "running" }, startedAt: clock.now() });
+      requests.watch(id, true);
     },
     ended: ({ id, exit, by, output, seen, ms }: ShellEnded) => {
+      requests.watch(id, false);
       const end = by === "itself" ? (exit === 0 ? "reported" : "failed") : "aborted";
       const text = `${typeof exit === "number" ? `exit code ${exit}` : `ended by ${exit}`}\n${output}`.trimEnd();
       const result = { summary: text.split("\n")[0] ?? "", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms };

@@ -3,6 +3,7 @@
  *  are the parent's at the time of the start, and every way to start another agent is closed.
  *  Elsewhere: bytes and runs (../fork), what an agent is (make-agent.ts). */
 
+import { basename } from "node:path";
 import { type Client, childTtl, directiveText, type Json, modelFacts, type Protocol, text } from "@prefork/wire";
 import { type Agent, type AgentSettings, type Guarding, toolEnvironment } from "../agent/index.ts";
 import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
@@ -15,6 +16,7 @@ import {
   editedIn,
   type ForkPlan,
   type ForkStart,
+  type Report,
   type WakeStart,
 } from "../fork/index.ts";
 import {
@@ -206,8 +208,12 @@ export class Children {
       steer: (mail) => inbox.add({ id: mail.id, task: "parent", text: messageText(mail) }),
       goOn: () => inbox.notices.length > 0 && agent.enterNotices(),
       shut: (reason) => agent.guarding.shut(reason),
-      check: (report, said) =>
-        checkClaims({ report, text: said, edited: [...earlier, ...edits.files], cwd: options.cwd }),
+      check: (report, said) => {
+        const edited = [...earlier, ...edits.files];
+        // Words without a form may name a file anywhere.
+        const unnamed = report ? edited : edited.filter((path) => !said.includes(basename(path)));
+        return checkClaims({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd: options.cwd });
+      },
       [Symbol.asyncDispose]: async () => {
         this.#guardings.delete(agent.guarding);
         try {
@@ -265,6 +271,8 @@ class Edits {
 }
 
 export type LeftBehind = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
+
+const NO_REPORT: Report = { scope: "", result: "", keyFiles: [], filesChanged: [], issues: "" };
 
 type JournalFacts = { readonly cwd: string; readonly product: string };
 

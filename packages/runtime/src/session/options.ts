@@ -5,9 +5,9 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
-import { InputError, type KeySettings, type Ttl } from "@prefork/wire";
+import { childTtl, InputError, type KeySettings, modelFacts, type Ttl } from "@prefork/wire";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
-import type { SpendLimits, TurnLimits } from "../loop/index.ts";
+import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits, type TurnLimits } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import type { ServerEntry, ServersOptions } from "../servers/index.ts";
 import type { Skill } from "../skills/index.ts";
@@ -97,6 +97,7 @@ export type FilledPermissions = Permissions & {
 };
 
 export const withDefaults = (options: SessionOptions): FilledOptions => {
+  checkLimits(options);
   const home = options.home ?? homedir();
   const environment = options.environment ?? process.env;
   const cwd = options.cwd ?? process.cwd();
@@ -119,7 +120,7 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     limits: options.limits ?? {},
     maxTokens: options.maxTokens ?? 16_000,
     settings: options.settings ?? {},
-    ttl: options.ttl ?? "5m",
+    ttl: options.ttl ?? childTtl(modelFacts(options.model ?? options.engine.model)),
     window: options.window ?? 200_000,
     compactAt: options.compactAt ?? 0.8,
     state: options.state ?? stateFolder(environment, home),
@@ -128,6 +129,25 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
       next: (kind) => (kind === "run" ? randomUUID() : `${kind}-${randomBytes(5).toString("hex")}`),
     },
   };
+};
+
+const checkLimits = ({ limits = {}, forking = {}, mostTasks }: SessionOptions): void => {
+  checkExchangeLimits(limits);
+  const { fork = {}, family = {}, mostPerFamily, mostPerSession, otherToolsMs, autoBackgroundMs } = forking;
+  mustBeAmounts({
+    "fork.usd": fork.usd,
+    "fork.tokens": fork.tokens,
+    "family.usd": family.usd,
+    "family.tokens": family.tokens,
+  });
+  mustBeCounts({ "fork.turns": fork.turns, mostPerFamily, mostPerSession, mostTasks });
+  mustBeTimes({ "fork.ms": fork.ms, otherToolsMs, autoBackgroundMs });
+};
+
+export const checkExchangeLimits = ({ usd, tokens, maxTurns, ms }: SessionLimits): void => {
+  mustBeAmounts({ "limits.usd": usd, "limits.tokens": tokens });
+  mustBeCounts({ "limits.maxTurns": maxTurns });
+  mustBeTimes({ "limits.ms": ms });
 };
 
 type Place = { readonly home: string; readonly cwd: string; readonly tools: readonly Tool[] };

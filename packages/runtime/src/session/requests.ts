@@ -27,7 +27,7 @@ export class Requests {
   readonly #folder: string;
   readonly #stop: (task: string) => void;
   #watcher: FSWatcher | undefined;
-  #isWatched = false;
+  readonly #watching = new Set<string>();
 
   /** `session`: its folder. */
   constructor(session: string, stop: (task: string) => void) {
@@ -35,20 +35,25 @@ export class Requests {
     this.#stop = stop;
   }
 
-  watch(isBusy: boolean): void {
-    this.#isWatched = isBusy;
-    if (!isBusy) {
-      this.#watcher?.close();
-      this.#watcher = undefined;
-    } else if (!this.#watcher) void this.#begin();
+  /** `by`: what runs, or no longer does. */
+  watch(by: string, isBusy: boolean): void {
+    if (isBusy) this.#watching.add(by);
+    else this.#watching.delete(by);
+    if (this.#watching.size === 0) this.#end();
+    else if (!this.#watcher) void this.#begin();
+  }
+
+  #end(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
   }
 
   async #begin(): Promise<void> {
     try {
       await mkdir(this.#folder, { mode: 0o700, recursive: true });
-      if (!this.#isWatched || this.#watcher) return;
+      if (this.#watching.size === 0 || this.#watcher) return;
       this.#watcher = watch(this.#folder, { persistent: false }, () => void this.#take());
-      this.#watcher.on("error", () => this.watch(false));
+      this.#watcher.on("error", () => this.#end());
       await this.#take(); // what came before
     } catch {
       // Without it tasks run all the same; only nobody from outside can stop them.

@@ -16,7 +16,7 @@ import type { Beside } from "./beside.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./exchange.ts";
 import type { Extensions } from "./extensions.ts";
-import type { FilledOptions, SessionLimits } from "./options.ts";
+import { checkExchangeLimits, type FilledOptions, type SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
 export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "keepAlive"> & {
@@ -45,6 +45,8 @@ export class Session implements AsyncDisposable {
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
   #isWatching = false;
+  /** The exchange under way was begun by what its tasks had to tell. */
+  #isAwake = false;
 
   /** Use `createSession` or `resumeSession`. */
   constructor(parts: SessionParts) {
@@ -84,11 +86,20 @@ export class Session implements AsyncDisposable {
   }
 
   prompt(prompt: Prompt, options: PromptOptions = {}): Exchange {
-    this.#mustBeFree();
+    const before = this.#isAwake ? this.#running : undefined; // it woke by itself, and nobody can know of it
+    if (!before) this.#mustBeFree();
     if (typeof prompt === "string" && prompt.trim() === "") throw new InputError("the prompt is empty");
-    const events = this.#parts.hub.read(endsExchange);
+    checkExchangeLimits(options.limits ?? {});
+    let ends = before ? 2 : 1;
+    const events = this.#parts.hub.read((event) => {
+      if (endsExchange(event)) ends -= 1;
+      return ends === 0;
+    });
     const stop = new AbortController();
-    const result = this.#alone(() => this.#exchange(prompt, { ...options, stop: stop.signal }));
+    const result = this.#alone(async () => {
+      await before;
+      return this.#exchange(prompt, { ...options, stop: stop.signal });
+    });
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
 
@@ -117,10 +128,8 @@ export class Session implements AsyncDisposable {
 
   /** Ends a task; what it has done until then is kept. */
   async stopTask(taskId: string): Promise<Task> {
-    const { host, runs } = this.#parts;
     this.#mustHave(taskId);
-    host.stop(taskId);
-    await runs.ended([taskId], "all");
+    await this.#parts.host.stop(taskId);
     return this.#mustHave(taskId);
   }
 
@@ -221,7 +230,10 @@ export class Session implements AsyncDisposable {
     }
     this.#running = undefined; // nothing is left to do, and a reader of the event may go on at once
     hub.emit({ type: "exchange_ended", end, reason, turns, usage, usd });
-    if (tasks === "leave") void this.#watchTasks();
+    if (tasks === "leave")
+      this.#watchTasks().catch((error: unknown) =>
+        hub.emit({ type: "journal_troubled", problem: error instanceof Error ? error.message : String(error) }),
+      );
     return result;
   }
 
@@ -291,9 +303,12 @@ export class Session implements AsyncDisposable {
         if (this.#running !== undefined)
           await this.#running; // it hears of them at its own boundaries
         else {
+          this.#isAwake = true;
           const { end } = await this.#alone(() =>
             this.#exchange(undefined, { stop: this.#closing.signal, tasks: "leave" }),
-          );
+          ).finally(() => {
+            this.#isAwake = false;
+          });
           if (end !== "done") return; // what it could not hear now, the next prompt tells
         }
       }

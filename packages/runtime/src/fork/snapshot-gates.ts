@@ -1,0 +1,34 @@
+/** Forks that a program asks for one by one from the same bytes are one family: who leads it?
+ *  Invariant: from the same bytes and for as long as their entry lives, all pass the same gate; nobody writes again what the
+ *  first one is writing.
+ *  Elsewhere: the gate (@prefork/wire), families of one turn (family.ts). */
+
+import { type LaunchGate, LIFETIME_MS, type Ttl } from "@prefork/wire";
+import type { LineageState } from "../loop/index.ts";
+import type { TailChoice } from "./plan.ts";
+
+type Kept = { readonly key: string; readonly gate: LaunchGate; readonly at: number };
+
+export class SnapshotGates {
+  #last: Kept | undefined;
+
+  of(
+    parent: LineageState,
+    tail: TailChoice,
+    { now, ttl }: { readonly now: number; readonly ttl: Ttl },
+  ): LaunchGate | undefined {
+    const { key, gate, at } = this.#last ?? {};
+    return key === keyOf(parent, tail) && now - (at ?? 0) < LIFETIME_MS[ttl] ? gate : undefined;
+  }
+
+  keep(
+    parent: LineageState,
+    tail: TailChoice,
+    { gate, now }: { readonly gate: LaunchGate; readonly now: number },
+  ): void {
+    this.#last = { key: keyOf(parent, tail), gate, at: now };
+  }
+}
+
+const keyOf = ({ prefix }: LineageState, { inFlight, placeholders }: TailChoice): string =>
+  `${prefix.hash} ${inFlight} ${placeholders}`;
