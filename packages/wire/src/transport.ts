@@ -269,25 +269,17 @@ const flatHeaders = ({ headers }: IncomingMessage): ReturnType<Answer["headers"]
   return flat;
 };
 
-/** Chunks that wait for a slow reader; with more of them the server is held up. */
-const MOST_WAITING = 64;
-
-/** What `read` makes of all that has arrived, each time something has. Heard by hand: the stream's own iterator costs
- *  more than the answer. */
+/** What `read` makes of all that has arrived, each time something has. Read by hand: the stream's own iterator costs more
+ *  than the answer. */
 async function* readBody<T>(
   response: IncomingMessage,
   watch: Watch,
   read: (bytes: Buffer) => T,
 ): AsyncGenerator<T, void> {
-  let waiting: Buffer[] = [];
   let wake = (): void => {};
   let failure: Error | undefined;
   const changed = (): void => wake();
-  response.on("data", (chunk: Buffer) => {
-    if (waiting.push(chunk) === MOST_WAITING) response.pause();
-    wake();
-  });
-  response.on("end", changed).on("close", changed);
+  response.on("readable", changed).on("end", changed).on("close", changed);
   // Stays for the whole life of the response, like the request's.
   response.on("error", (error) => {
     failure ??= error;
@@ -295,13 +287,10 @@ async function* readBody<T>(
   });
   try {
     for (;;) {
-      const [first] = waiting;
-      if (first) {
-        const bytes = waiting.length === 1 ? first : Buffer.concat(waiting);
-        waiting = [];
-        if (response.isPaused()) response.resume();
+      const chunk: Buffer | null = response.read();
+      if (chunk) {
         watch.arrived();
-        yield read(bytes);
+        yield read(chunk);
         watch.check();
         watch.awaiting();
       } else if (failure) throw failure;
