@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import type { Json, JsonObject } from "../request.ts";
 import type { Usage } from "../usage.ts";
 import { usageFields } from "./bill.ts";
-import { countedBlock } from "./render-block.ts";
+import { countedBlock } from "./prompt/index.ts";
 import type { AnswerBlock, SimAnswer } from "./script.ts";
 import type { TokenRule } from "./tokens.ts";
 

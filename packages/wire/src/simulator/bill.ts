@@ -1,12 +1,12 @@
 /** What is billed for a prompt, in tokens and in money?
  *  Invariant: read + written + plain = prompt tokens. The arithmetic is the simulator's own, on purpose:
  *  it must not agree with the package's economics by sharing code with it.
- *  Elsewhere: what was read (cache.ts), published prices (models.ts of the package). */
+ *  Elsewhere: what was read (cache/), published prices (models.ts of the package). */
 
 import type { ModelFacts } from "../models.ts";
 import type { Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
-import type { Breakpoint } from "./breakpoints.ts";
+import type { Breakpoint } from "./cache/index.ts";
 
 /** A: where the read ends. B: the last long-lived breakpoint after it. C: the last breakpoint. The rest is plain. */
 export const usageOf = (prompt: number, read: number, writes: readonly Breakpoint[]): Usage => {

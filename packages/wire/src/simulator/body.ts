@@ -1,6 +1,6 @@
 /** What did the client send, as plain JSON values?
  *  Invariant: reading never fails on a wrong type; whoever needs a type asks for it here and gets undefined.
- *  Elsewhere: which shapes are refused (validate.ts), what they render to (render.ts). */
+ *  Elsewhere: which shapes are refused (wires/), what they render to (prompt/). */
 
 import type { Json, JsonObject } from "../request.ts";
 

@@ -1,6 +1,6 @@
 /** How does the provider spell an error?
  *  Invariant: the status decides the type; the message is one line that names the place.
- *  Elsewhere: when a request is refused (validate*.ts, breakpoints.ts), injected failures (faults.ts). */
+ *  Elsewhere: when a request is refused (wires/, cache/), injected failures (faults.ts). */
 
 import { inspect } from "node:util";
 import type { JsonObject } from "../request.ts";

@@ -2,7 +2,7 @@
  *  This is the public entry `@prefork/wire/simulator`; docs/simulator.md shows how to use it. */
 
 export type { Billed } from "./bill.ts";
-export type { MissCause } from "./cache.ts";
+export type { MissCause } from "./cache/index.ts";
 export type { SimClock } from "./clock.ts";
 export { ManualClock, RunningClock } from "./clock.ts";
 export { SimulatorError } from "./errors.ts";
@@ -18,8 +18,8 @@ export type {
   RuleOverrides,
   RuleTable,
   ThinkingType,
-} from "./rules.ts";
-export { anthropicRules } from "./rules.ts";
+} from "./rules/index.ts";
+export { anthropicRules } from "./rules/index.ts";
 export type {
   AnswerBlock,
   SeenToolResult,

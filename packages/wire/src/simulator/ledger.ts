@@ -4,7 +4,7 @@
 
 import type { Usage } from "../usage.ts";
 import type { Billed } from "./bill.ts";
-import type { MissCause } from "./cache.ts";
+import type { MissCause } from "./cache/index.ts";
 
 /** open: still answering. refused: an error status. interrupted: broken off by a fault. aborted: the client went away. */
 export type Outcome = "open" | "complete" | "refused" | "interrupted" | "aborted";

@@ -1,6 +1,6 @@
 /** Is a JSON value of the expected type, and if not, how does the provider say so?
  *  Invariant: a checker returns one line naming the place, or undefined; it never throws.
- *  Elsewhere: which fields have which type (validate.ts, validate-content.ts). */
+ *  Elsewhere: which fields have which type (wires/). */
 
 import type { Json, JsonObject } from "../request.ts";
 import { isObject, own } from "./body.ts";

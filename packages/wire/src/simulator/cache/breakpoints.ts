@@ -1,11 +1,11 @@
 /** Where may this request write entries, and from where does it look for them?
  *  Invariant: breakpoints are in prompt order; longer lifetimes come before shorter ones.
- *  Elsewhere: which blocks may carry a marker at all (validate-content.ts), what is found and written (cache.ts). */
+ *  Elsewhere: which blocks may carry a marker at all (../wires/messages), what is found and written (entries.ts). */
 
-import type { JsonObject, Ttl } from "../request.ts";
-import { dotted, isObject, listOf, objectOf, readMessages, readResultContent, readSystem } from "./body.ts";
-import type { Rendered, RenderedBlock } from "./render.ts";
-import type { CacheRules } from "./rules.ts";
+import type { JsonObject, Ttl } from "../../request.ts";
+import { dotted, isObject, listOf, objectOf, readMessages, readResultContent, readSystem } from "../body.ts";
+import type { Rendered, RenderedBlock } from "../prompt/index.ts";
+import type { CacheRules } from "../rules/index.ts";
 
 export type Breakpoint = {
   /** Index into the rendered blocks. */

@@ -2,11 +2,10 @@
  *  Invariant: the first fault in the body's own order is reported, in one line that names the place.
  *  Elsewhere: blocks (validate-content.ts), turns (validate-turns.ts), settings by model (validate-model.ts). */
 
-import type { JsonObject } from "../request.ts";
-import { dotted, isObject, listOf, objectOf, readMessages, readSystem, stringOf } from "./body.ts";
-import { BINDING_BETA } from "./bound-thinking.ts";
-import type { AcceptanceRules } from "./rules.ts";
-import type { Checker, Shape } from "./shape.ts";
+import type { JsonObject } from "../../../request.ts";
+import { dotted, isObject, listOf, objectOf, readMessages, readSystem, stringOf } from "../../body.ts";
+import type { AcceptanceRules } from "../../rules/index.ts";
+import type { Checker, Shape } from "../../shape.ts";
 import {
   first,
   firstRepeated,
@@ -20,7 +19,8 @@ import {
   isShallow,
   isShape,
   isString,
-} from "./shape.ts";
+} from "../../shape.ts";
+import { BINDING_BETA } from "./bound-thinking.ts";
 import { isCacheControl, isContent, isSystem, isTool } from "./validate-content.ts";
 import { checkModelSettings } from "./validate-model.ts";
 import { checkTurns } from "./validate-turns.ts";

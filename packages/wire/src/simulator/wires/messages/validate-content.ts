@@ -1,11 +1,11 @@
 /** Is every content block and tool well formed?
  *  Invariant: blocks only the provider's own tools make are passed through; all others are checked field by field.
- *  Elsewhere: the order of blocks and turns (validate-turns.ts), where markers stand (breakpoints.ts). */
+ *  Elsewhere: the order of blocks and turns (validate-turns.ts), where markers stand (../../cache). */
 
-import type { Json } from "../request.ts";
-import { isObject, own } from "./body.ts";
-import type { Checker, Shape } from "./shape.ts";
-import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "./shape.ts";
+import type { Json } from "../../../request.ts";
+import { isObject, own } from "../../body.ts";
+import type { Checker, Shape } from "../../shape.ts";
+import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "../../shape.ts";
 
 export const isCacheControl: Checker = isShape({
   required: { type: isOneOf("ephemeral") },

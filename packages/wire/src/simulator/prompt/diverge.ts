@@ -1,6 +1,6 @@
 /** Where does a request part from the best earlier one?
  *  Invariant: every rendered block is remembered once, however many requests share it; no body is kept.
- *  Elsewhere: the hashes (render.ts), what the divergence cost (cache.ts). */
+ *  Elsewhere: the hashes (render.ts), what the divergence cost (../cache). */
 
 import type { Rendered, RenderedBlock } from "./render.ts";
 

@@ -1,12 +1,12 @@
 /** What does the cache hold, what does a request find in it, and why not more?
  *  Invariant: a read never exceeds what some earlier request wrote on the same hash chain; an entry that its writer
  *  has not yet begun to answer is invisible; time comes in as an argument.
- *  Elsewhere: hashes (render.ts), money (bill.ts). */
+ *  Elsewhere: hashes (../prompt), money (../bill.ts). */
 
-import type { Ttl } from "../request.ts";
+import type { Ttl } from "../../request.ts";
+import type { Rendered, RenderedBlock } from "../prompt/index.ts";
+import type { CacheRules } from "../rules/index.ts";
 import type { Breakpoint } from "./breakpoints.ts";
-import type { Rendered, RenderedBlock } from "./render.ts";
-import type { CacheRules } from "./rules.ts";
 
 type Entry = {
   readonly tokens: number;

@@ -1,10 +1,10 @@
 /** Does this model accept these settings?
  *  Invariant: what differs between models is read from its acceptance rules, never from its name.
- *  Elsewhere: the rules (rules.ts), types of the settings (validate.ts). */
+ *  Elsewhere: the rules (../../rules), types of the settings (validate.ts). */
 
-import type { JsonObject } from "../request.ts";
-import { isObject, listOf, objectOf, stringOf } from "./body.ts";
-import type { AcceptanceRules, ThinkingType } from "./rules.ts";
+import type { JsonObject } from "../../../request.ts";
+import { isObject, listOf, objectOf, stringOf } from "../../body.ts";
+import type { AcceptanceRules, ThinkingType } from "../../rules/index.ts";
 
 const efforts = ["low", "medium", "high", "xhigh", "max"];
 

@@ -2,11 +2,11 @@
  *  Invariant: consecutive turns of one role count as one, as they do in the prompt; every call is answered at once.
  *  Elsewhere: the form of each block (validate-content.ts). */
 
-import type { JsonObject } from "../request.ts";
-import type { ReadMessage } from "./body.ts";
-import { listOf, objectOf, readMessages, stringOf } from "./body.ts";
-import type { AcceptanceRules } from "./rules.ts";
-import { first, firstRepeated } from "./shape.ts";
+import type { JsonObject } from "../../../request.ts";
+import type { ReadMessage } from "../../body.ts";
+import { listOf, objectOf, readMessages, stringOf } from "../../body.ts";
+import type { AcceptanceRules } from "../../rules/index.ts";
+import { first, firstRepeated } from "../../shape.ts";
 
 type Turn = { readonly role: string; readonly at: number; readonly blocks: readonly JsonObject[] };
 

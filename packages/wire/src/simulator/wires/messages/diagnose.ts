@@ -1,10 +1,10 @@
 /** What does the provider itself say about a cache miss, against an earlier response?
  *  Invariant: it compares prompts only; expiry and races are not its business.
- *  Elsewhere: the simulator's own, fuller account (ledger.ts). */
+ *  Elsewhere: the simulator's own, fuller account (../../ledger.ts). */
 
-import type { Json, JsonObject } from "../request.ts";
-import { isObject } from "./body.ts";
-import type { Rendered } from "./render.ts";
+import type { Json, JsonObject } from "../../../request.ts";
+import { isObject } from "../../body.ts";
+import type { Rendered } from "../../prompt/index.ts";
 
 type Remembered = {
   readonly partition: string;

@@ -1,16 +1,16 @@
 /** What prompt does a request render to, block by block, and which hash stands behind each block?
  *  Invariant: hash i covers everything rendered up to block i and nothing else; markers, stream, max_tokens,
  *  metadata and diagnostics are never in it; two requests share a prefix exactly as far as their hashes agree.
- *  Elsewhere: the text of one block (render-block.ts), where entries are written (breakpoints.ts). */
+ *  Elsewhere: the text of one block (block.ts), where entries are written (../cache). */
 
 import { hash } from "node:crypto";
-import type { Json, JsonObject, Ttl } from "../request.ts";
-import { isObject, listOf, objectOf, readMessages, readResultContent, readSystem, stringOf } from "./body.ts";
-import type { Field } from "./render-block.ts";
-import { canonical, citesIn, countedBlock, countedTool, fieldsOf, imagesIn, isThinking } from "./render-block.ts";
-import type { CacheRules, KeyParameter, Level } from "./rules.ts";
-import { levels } from "./rules.ts";
-import type { TokenRule } from "./tokens.ts";
+import type { Json, JsonObject, Ttl } from "../../request.ts";
+import { isObject, listOf, objectOf, readMessages, readResultContent, readSystem, stringOf } from "../body.ts";
+import type { CacheRules, KeyParameter, Level } from "../rules/index.ts";
+import { levels } from "../rules/index.ts";
+import type { TokenRule } from "../tokens.ts";
+import type { Field } from "./block.ts";
+import { canonical, citesIn, countedBlock, countedTool, fieldsOf, imagesIn, isThinking } from "./block.ts";
 
 export type RenderedBlock = {
   readonly level: Level;

@@ -1,11 +1,11 @@
 /** Which text of a block is in the cache key, and which text is counted?
  *  Invariant: cache_control, absent and null fields, and the spelling of a block (string or array) never show;
  *  the key order of free JSON (tool inputs, schemas) always does.
- *  Elsewhere: chaining blocks (render.ts), counting (tokens.ts). */
+ *  Elsewhere: chaining blocks (render.ts), counting (../tokens.ts). */
 
-import type { Json, JsonObject } from "../request.ts";
-import { INTEGER_KEY_MARK, isObject, objectOf, readResultContent, stringOf } from "./body.ts";
-import type { CountedBlock } from "./tokens.ts";
+import type { Json, JsonObject } from "../../request.ts";
+import { INTEGER_KEY_MARK, isObject, objectOf, readResultContent, stringOf } from "../body.ts";
+import type { CountedBlock } from "../tokens.ts";
 
 export type Field = {
   /** Its name in the key: the same for all spellings. */

@@ -1,12 +1,12 @@
 /** May a thinking block come back: as it was made, to the model that made it, behind the same conversation?
  *  Invariant: only signatures the simulator made are judged; foreign ones pass, since nobody here can check them.
- *  Elsewhere: which models bind thinking to a conversation (rules.ts), leaving blocks out of the prompt (render.ts). */
+ *  Elsewhere: which models bind thinking to a conversation (../../rules), leaving blocks out of the prompt (../../prompt). */
 
 import { hash } from "node:crypto";
-import type { Json, JsonObject } from "../request.ts";
-import type { ReadMessage } from "./body.ts";
-import { dotted, listOf, objectOf, readMessages, readSystem, stringOf } from "./body.ts";
-import { canonical, fieldsOf, isThinking } from "./render-block.ts";
+import type { Json, JsonObject } from "../../../request.ts";
+import type { ReadMessage } from "../../body.ts";
+import { dotted, listOf, objectOf, readMessages, readSystem, stringOf } from "../../body.ts";
+import { canonical, fieldsOf, isThinking } from "../../prompt/index.ts";
 
 /** The beta that lets a client choose what happens to thinking behind an edited conversation, and reports it. */
 export const BINDING_BETA = "thinking-binding-controls-2026-08-01";
