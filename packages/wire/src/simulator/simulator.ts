@@ -18,6 +18,7 @@ import type { KeptRequest } from "./server.ts";
 import { SimServer } from "./server.ts";
 import type { TokenRule } from "./tokens.ts";
 import { contentTokens } from "./tokens.ts";
+import { messagesWire } from "./wires/index.ts";
 
 export type SimulatorOptions = {
   readonly port?: number; // default: 0, any free one
@@ -66,12 +67,15 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     clock,
     tokenRule: options.tokenRule ?? contentTokens,
     rulesFor: (model) => anthropicRules(model, table),
+    wires: [messagesWire],
   });
   const server = new SimServer({
     engine,
     clock,
     script: options.script ?? defaultScript,
     keepBodies: options.keepBodies ?? false,
+    wires: [messagesWire],
+    keyless: false,
     latency: {
       firstEventMs: options.latency?.firstEventMs ?? 0,
       betweenEventsMs: options.latency?.betweenEventsMs ?? 0,

@@ -1,6 +1,5 @@
 /** What is kept of prompts, and what a request finds of it. */
 
-export type { Breakpoint } from "./breakpoints.ts";
-export { breakpointsOf } from "./breakpoints.ts";
-export type { Asked, Miss, MissCause } from "./entries.ts";
-export { PrefixCache } from "./entries.ts";
+export type { Taken } from "./caching.ts";
+export { Caching } from "./caching.ts";
+export type { CachingAsked, Miss, MissCause, Write } from "./plan.ts";

@@ -4,6 +4,7 @@
  *  Elsewhere: chaining blocks (render.ts), counting (../tokens.ts). */
 
 import type { Json, JsonObject } from "../../request.ts";
+import type { ReadBlock } from "../body.ts";
 import { INTEGER_KEY_MARK, isObject, objectOf, readResultContent, stringOf } from "../body.ts";
 import type { CountedBlock } from "../tokens.ts";
 
@@ -39,6 +40,8 @@ const saysNothing = (name: string, value: Json | undefined): boolean =>
   (name === "is_error" && value === false) ||
   (name === "caller" && isDirectCaller(value));
 
+type Shown = ReadBlock["shown"];
+
 const plainFields = (block: JsonObject, skip: readonly string[] = []): readonly Field[] =>
   Object.keys(block)
     .filter((name) => name !== "type" && !skip.includes(name) && !saysNothing(name, block[name]))
@@ -59,11 +62,26 @@ const resultFields = (block: JsonObject): readonly Field[] =>
       : { name: `content[${index}]`, shown: `.${path}`, value: canonical(part) },
   );
 
-export const fieldsOf = (block: JsonObject, bare = false): readonly Field[] => {
-  if (block.type === "text" && saysNothing("citations", block.citations))
-    return [{ name: "text", shown: bare ? "" : ".text", value: stringOf(block.text) }];
+const isPlainText = (block: JsonObject): boolean => block.type === "text" && saysNothing("citations", block.citations);
+
+const ownFields = (block: JsonObject, bare: boolean): readonly Field[] => {
+  if (isPlainText(block)) return [{ name: "text", shown: bare ? "" : ".text", value: stringOf(block.text) }];
   if (block.type === "tool_result") return [...plainFields(block, ["content"]), ...resultFields(block)];
   return plainFields(block);
+};
+
+/** A field under the client's own name for it; `content` names all the parts of a result. */
+const shownAs = (name: string, shown: Shown): string | undefined =>
+  shown?.[name] ?? (name.startsWith("content[") ? shown?.content : undefined);
+
+export const fieldsOf = ({ block, bare = undefined, shown, verbatim }: Omit<ReadBlock, "path">): readonly Field[] => {
+  const fields = ownFields(block, bare === true);
+  if (shown === undefined && verbatim === undefined) return fields;
+  return fields.map((field) => ({
+    name: field.name,
+    shown: shownAs(field.name, shown) ?? field.shown,
+    value: field.name === "input" && verbatim !== undefined ? verbatim : field.value,
+  }));
 };
 
 const withoutMarker = (block: JsonObject): JsonObject => {
@@ -123,6 +141,25 @@ export const countedBlock = (block: JsonObject): CountedBlock => {
       return plain(kind, asCounted(withoutMarker(block)));
   }
 };
+
+/** The same of a block as it was read, with a call's input in the client's letters. */
+export const countedRead = ({ block, verbatim }: ReadBlock): CountedBlock =>
+  verbatim === undefined ? countedBlock(block) : plain(stringOf(block.type), verbatim);
+
+/** The text of a block that can be shared in part; undefined for what is shared as a whole or not at all. */
+export const contentOf = (read: ReadBlock): string | undefined => {
+  const { block } = read;
+  const isText = isPlainText(block) || block.type === "thinking" || block.type === "tool_use";
+  const counted = countedRead(read);
+  const isTextResult = block.type === "tool_result" && counted.images + counted.documents === 0;
+  return isText || isTextResult ? counted.text : undefined;
+};
+
+const contentFields = /^(?:text|thinking|input|content\[.*)$/;
+
+/** Everything in a block's key but that text. */
+export const structureOf = (fields: readonly Field[]): readonly Field[] =>
+  fields.filter(({ name }) => !contentFields.test(name));
 
 export const isThinking = (block: JsonObject): boolean =>
   block.type === "thinking" || block.type === "redacted_thinking";

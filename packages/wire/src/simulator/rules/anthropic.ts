@@ -2,13 +2,16 @@
  *  Invariant: everything here is data; no rule is coded by model name anywhere else.
  *  Elsewhere: what the fields mean (rules.ts), prices (models.ts of the package). */
 
-import { DEFAULT_MODEL, knownModels, modelFacts } from "../../models.ts";
+import { DEFAULT_MODEL } from "../../models.ts";
 import { own } from "../body.ts";
-import type { AcceptanceRules, CacheRules, ModelRules, RuleOverrides, RuleTable } from "./rules.ts";
+import { resolveRules } from "./resolve.ts";
+import type { AcceptanceRules, ModelRules, ProviderRules, RuleOverrides, RuleTable } from "./rules.ts";
 
 const MINUTE = 60_000;
 
-const anthropicCache: Omit<CacheRules, "minimumPrefix" | "earlierThinking"> = {
+/** Also what endpoints start from that speak this format and say nothing else. */
+export const anthropicCache: ProviderRules["cache"] = {
+  order: ["tools", "system", "messages"],
   invalidation: {
     model: "tools",
     speed: "tools",
@@ -21,30 +24,46 @@ const anthropicCache: Omit<CacheRules, "minimumPrefix" | "earlierThinking"> = {
     citations: "system",
     tool_choice: "messages",
     images: "messages",
+    verbosity: "none",
+    parallel_tool_calls: "none",
+    service_tier: "none",
   },
   defaults: { effort: "high", speed: "standard", thinking: { type: "disabled" } },
   webToolsLevel: "system",
   images: "count",
+  markers: "strict",
   maxMarkers: 4,
   lookbackPositions: 20,
   lookback: "runs",
   headCountsAsPositions: true,
+  endings: "none",
+  automatic: "none",
+  slots: "none",
+  routing: "none",
   ttls: { "5m": 5 * MINUTE, "1h": 60 * MINUTE },
   defaultTtl: "5m",
   readable: "first-event",
+  settleMs: 0,
   mixedRefresh: "shorter",
   refreshBelowRead: false,
   isolation: "workspace",
   serverResultMarker: "5m",
+  markedRead: "listed",
 };
 
-const anthropicAccepts: AcceptanceRules = {
+export const anthropicAccepts: AcceptanceRules = {
   thinkingTypes: ["enabled", "disabled", "adaptive"],
   systemMessages: "unexpected-role",
   prefill: false,
   samplingParameters: false,
   forcedToolChoice: true,
   boundThinking: false,
+  unknownFields: "refused",
+  cacheOptions: false,
+  reasoningBack: false,
+  callSignatures: false,
+  chatTools: true,
+  effortNone: true,
 };
 
 const alwaysThinking: RuleOverrides = {
@@ -102,33 +121,15 @@ const anthropicModels: Readonly<Record<string, RuleOverrides>> = {
   "claude-haiku-3-5": older,
 };
 
-/** The rules of Anthropic's Messages API for a model. Without figures for it, and no stand-in named, it gets the
- *  default model's rules and no prices: a price nobody published is not made up. */
-export const anthropicRules = (model: string, table: RuleTable = {}): ModelRules => {
-  const models = table.models ?? knownModels;
-  const standIn = table.unknownAs === undefined ? undefined : modelFacts(table.unknownAs, models);
-  const facts = modelFacts(model, models) ?? standIn;
-  const base = facts ?? modelFacts(DEFAULT_MODEL, knownModels);
-  const row = own(anthropicModels, base?.id ?? model) ?? {};
-  const all = table.overrides ?? {};
-  const single = own(table.byModel ?? {}, model) ?? {};
-  return {
-    model,
-    cache: {
-      ...anthropicCache,
-      minimumPrefix: base?.minimumPrefix ?? 0,
-      earlierThinking: base?.earlierThinking ?? "keep-all",
-      ...row.cache,
-      ...all.cache,
-      ...single.cache,
-      invalidation: {
-        ...anthropicCache.invalidation,
-        ...row.cache?.invalidation,
-        ...all.cache?.invalidation,
-        ...single.cache?.invalidation,
-      },
-    },
-    accepts: { ...anthropicAccepts, ...row.accepts, ...all.accepts, ...single.accepts },
-    ...(facts ? { facts } : {}),
-  };
+export const anthropic: ProviderRules = {
+  cache: anthropicCache,
+  accepts: anthropicAccepts,
+  reports: { reasoning: "hidden", usage: [], timings: false },
+  rowOf: (id) => own(anthropicModels, id) ?? {},
+  models: new Map(),
+  defaultModel: DEFAULT_MODEL,
 };
+
+/** The rules of Anthropic's Messages API for a model. */
+export const anthropicRules = (model: string, table: RuleTable = {}): ModelRules =>
+  resolveRules(anthropic, model, table);

@@ -1,14 +1,23 @@
 /** What each provider does, as data. */
 
 export { anthropicRules } from "./anthropic.ts";
+export { resolveRules } from "./resolve.ts";
 export type {
   AcceptanceRules,
+  AutomaticRules,
   CacheRules,
+  EndingRules,
   KeyParameter,
   Level,
   ModelRules,
+  PeakPrices,
+  ProviderRules,
+  ReportRules,
+  RoutingRules,
   RuleOverrides,
   RuleTable,
+  SlotRules,
   ThinkingType,
+  UsageField,
+  WireName,
 } from "./rules.ts";
-export { levels } from "./rules.ts";

@@ -36,7 +36,7 @@ const conversationsBefore = (body: JsonObject, messages: readonly ReadMessage[])
   for (const { role, blocks } of messages) {
     for (const { block } of blocks) {
       if (isThinking(block)) continue;
-      const fields = fieldsOf(block).map(({ name, value }) => [name, value]);
+      const fields = fieldsOf({ block }).map(({ name, value }) => [name, value]);
       chain = digest(JSON.stringify([chain, role, stringOf(block.type), fields]));
     }
     before.push(chain);

@@ -2,50 +2,39 @@
  *  Invariant: it compares prompts only; expiry and races are not its business.
  *  Elsewhere: the simulator's own, fuller account (../../ledger.ts). */
 
-import type { Json, JsonObject } from "../../../request.ts";
-import { isObject } from "../../body.ts";
-import type { Rendered } from "../../prompt/index.ts";
+import type { Json } from "../../../request.ts";
+import type { Fingerprint } from "../../prompt/index.ts";
+import type { Begun, Looked } from "../../wire.ts";
 
-type Remembered = {
-  readonly partition: string;
-  readonly fingerprint: Rendered["fingerprint"];
-  readonly lastHash: string;
-  readonly cached: number;
-};
-
-export type Diagnosed = {
-  readonly body: JsonObject;
-  readonly rendered: Rendered;
-  readonly partition: string;
-  readonly read: number;
-};
+type Remembered = Pick<Begun, "partition" | "fingerprint" | "lastHash" | "cached">;
 
 export class Diagnoses {
   readonly #byMessage = new Map<string, Remembered>();
 
-  remember(messageId: string, remembered: Remembered): void {
-    this.#byMessage.set(messageId, remembered);
+  remember({ messageId, partition, fingerprint, lastHash, cached }: Begun): void {
+    this.#byMessage.set(messageId, { partition, fingerprint, lastHash, cached });
   }
 
   /** The `diagnostics` field of the answer: null without a request for it, a baseline or a difference. */
-  diagnose({ body, rendered, partition, read }: Diagnosed): Json {
-    const asked = body.diagnostics;
-    const baseline = isObject(asked) ? asked.previous_message_id : undefined;
+  diagnose(baseline: Json | undefined, looked: Looked): Json {
     if (typeof baseline !== "string") return null;
     const earlier = this.#byMessage.get(baseline);
-    if (earlier === undefined || earlier.partition !== partition)
+    if (earlier === undefined || earlier.partition !== looked.partition)
       return { cache_miss_reason: { type: "previous_message_not_found" } };
-    const type = changed(earlier, rendered);
+    const type = changed(earlier, looked);
     if (type === undefined) return null;
     if (type === "unavailable") return { cache_miss_reason: { type } };
-    return { cache_miss_reason: { type, cache_missed_input_tokens: Math.max(0, earlier.cached - read) } };
+    return { cache_miss_reason: { type, cache_missed_input_tokens: Math.max(0, earlier.cached - looked.read) } };
   }
 }
 
-const changed = (earlier: Remembered, { fingerprint, blocks }: Rendered): string | undefined => {
-  if (earlier.fingerprint.model !== fingerprint.model) return "model_changed";
+const changed = (earlier: Remembered, { rendered: { fingerprint, blocks } }: Looked): string | undefined => {
+  const differs = (...names: readonly (keyof Fingerprint["parameters"])[]): boolean =>
+    names.some((name) => earlier.fingerprint.parameters[name] !== fingerprint.parameters[name]);
+  if (differs("model", "speed")) return "model_changed";
   if (earlier.fingerprint.tools !== fingerprint.tools) return "tools_changed";
   if (earlier.fingerprint.system !== fingerprint.system) return "system_changed";
-  if (earlier.fingerprint.parameters !== fingerprint.parameters) return "unavailable";
+  const others = new Set(Object.keys({ ...earlier.fingerprint.parameters, ...fingerprint.parameters }));
+  if (differs(...(others as Set<keyof Fingerprint["parameters"]>))) return "unavailable";
   return blocks.some(({ hash }) => hash === earlier.lastHash) ? undefined : "messages_changed";
 };

@@ -5,7 +5,7 @@
 import type { Json } from "../../../request.ts";
 import { isObject, own } from "../../body.ts";
 import type { Checker, Shape } from "../../shape.ts";
-import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "../../shape.ts";
+import { isAnything, isBoolean, isDictionary, isListOf, isOneOf, isShape, isString } from "./words.ts";
 
 export const isCacheControl: Checker = isShape({
   required: { type: isOneOf("ephemeral") },

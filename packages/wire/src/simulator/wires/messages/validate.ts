@@ -6,9 +6,12 @@ import type { JsonObject } from "../../../request.ts";
 import { dotted, isObject, listOf, objectOf, readMessages, readSystem, stringOf } from "../../body.ts";
 import type { AcceptanceRules } from "../../rules/index.ts";
 import type { Checker, Shape } from "../../shape.ts";
+import { first, firstRepeated } from "../../shape.ts";
+import { BINDING_BETA } from "./bound-thinking.ts";
+import { isCacheControl, isContent, isSystem, isTool } from "./validate-content.ts";
+import { checkModelSettings } from "./validate-model.ts";
+import { checkTurns } from "./validate-turns.ts";
 import {
-  first,
-  firstRepeated,
   isAnything,
   isBoolean,
   isDictionary,
@@ -19,11 +22,7 @@ import {
   isShallow,
   isShape,
   isString,
-} from "../../shape.ts";
-import { BINDING_BETA } from "./bound-thinking.ts";
-import { isCacheControl, isContent, isSystem, isTool } from "./validate-content.ts";
-import { checkModelSettings } from "./validate-model.ts";
-import { checkTurns } from "./validate-turns.ts";
+} from "./words.ts";
 
 const isMessage: Checker = isShape({
   required: { role: isString, content: isContent },
