@@ -47,6 +47,7 @@ export const anthropicCache: ProviderRules["cache"] = {
   mixedRefresh: "shorter",
   refreshBelowRead: false,
   isolation: "workspace",
+  apart: "none",
   serverResultMarker: "5m",
   markedRead: "listed",
 };
@@ -124,7 +125,7 @@ const anthropicModels: Readonly<Record<string, RuleOverrides>> = {
 export const anthropic: ProviderRules = {
   cache: anthropicCache,
   accepts: anthropicAccepts,
-  reports: { reasoning: "hidden", usage: [], timings: false },
+  reports: { reasoning: "hidden", usage: [], timings: false, errorCode: "named", errorTypes: {} },
   rowOf: (id) => own(anthropicModels, id) ?? {},
   models: new Map(),
   defaultModel: DEFAULT_MODEL,

@@ -21,3 +21,5 @@ export type {
   UsageField,
   WireName,
 } from "./rules.ts";
+export type { ProviderName, ProviderSummary } from "./sets.ts";
+export { providerRules, providers, rulesOf } from "./sets.ts";

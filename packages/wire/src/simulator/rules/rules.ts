@@ -105,6 +105,8 @@ export type CacheRules = {
   readonly mixedRefresh: "shorter" | "entry";
   readonly refreshBelowRead: boolean;
   readonly isolation: "workspace" | "organization";
+  /** The field of a request whose value keeps entries apart: they are found under the same value only. */
+  readonly apart: "prompt_cache_key" | "user_id" | "cache_salt" | "none";
   readonly earlierThinking: "keep-all" | "last-turn";
   /** Server-tool results act as a marker of this lifetime once the request has any marker. */
   readonly serverResultMarker: Ttl | "none";
@@ -146,6 +148,10 @@ export type ReportRules = {
   readonly usage: readonly UsageField[];
   /** Reports what was computed and what was not, beside the usage. */
   readonly timings: boolean;
+  /** On OpenAI's formats. named: errors have a name, if any; typed: the type again; status: the number of the status. */
+  readonly errorCode: "named" | "typed" | "status";
+  /** Types of errors by status, where they are not OpenAI's. */
+  readonly errorTypes: Readonly<Record<number, string>>;
 };
 
 /** Prices that hold at some hours. */
