@@ -56,6 +56,16 @@ export const billOf = (usage: Usage, terms: BillTerms): Billed => {
   return { inputUnits: tidy(inputUnits, 1e6), usd: tidy((perMillion / 1e6) * (inUs ? 1.1 : 1), 1e12) };
 };
 
+export type Holding = { readonly tokens: number; readonly from: number; readonly until: number };
+
+/** A prompt that is held by name: its input once, and its storage by the hour. */
+export const holdingBill = ({ tokens, from, until }: Holding, { facts, storage }: ModelRules): Billed => {
+  if (facts === undefined) return { inputUnits: null, usd: null };
+  const hours = Math.max(0, until - from) / HOUR;
+  const perMillion = storage === undefined ? null : tokens * (facts.prices.input + storage * hours);
+  return { inputUnits: tokens, usd: perMillion === null ? null : tidy(perMillion / 1e6, 1e12) };
+};
+
 const sum = (writes: readonly (readonly [Ttl, number])[]): number =>
   writes.reduce((total, [, tokens]) => total + tokens, 0);
 

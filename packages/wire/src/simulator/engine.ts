@@ -8,7 +8,7 @@ import type { Usage } from "../usage.ts";
 import type { MessageTerms, SimMessage } from "./answer.ts";
 import { stableId } from "./answer.ts";
 import type { BillTerms } from "./bill.ts";
-import { billOf, cachedEnd, usageOf } from "./bill.ts";
+import { billOf, cachedEnd, holdingBill, usageOf } from "./bill.ts";
 import type { ReadBlock } from "./body.ts";
 import type { Miss, Taken } from "./cache/index.ts";
 import { Caching } from "./cache/index.ts";
@@ -21,7 +21,7 @@ import type { Divergence, ReadPrompt, Rendered } from "./prompt/index.ts";
 import { Lineages, render } from "./prompt/index.ts";
 import type { ModelRules, WireName } from "./rules/index.ts";
 import type { TokenRule } from "./tokens.ts";
-import type { Ids, Reading, Received, Refused, Spelling, Wire, WireSession } from "./wire.ts";
+import type { Held, HeldCall, Ids, Reading, Received, Refused, Spelling, Wire, WireSession } from "./wire.ts";
 import { refused } from "./wire.ts";
 
 export type EngineOptions = {
@@ -59,6 +59,8 @@ type Memory = {
   readonly caching: Caching;
   readonly lineages: Lineages;
   readonly sessions: ReadonlyMap<WireName, WireSession>;
+  /** Which request began to hold a prompt, by the name it is held by. */
+  readonly holders: Map<string, { readonly requestId: string; readonly rules: ModelRules }>;
 };
 
 export class Engine {
@@ -105,6 +107,32 @@ export class Engine {
     return read.ok ? this.#rendered(read.prompt, rules, "count").tokens : read;
   }
 
+  /** Holds a prompt by name, or changes what is held: the row of the call that began it is what pays for it. */
+  hold(call: HeldCall, received: Received, wire: Wire): Held | Refused {
+    const rules = this.#options.rulesFor(received.model);
+    const session = this.session(wire);
+    const count = (prompt: ReadPrompt): number => this.#rendered(prompt, rules, "count").tokens;
+    const reply = session.hold?.(call, received, { rules, count });
+    if (reply === undefined) return refused({ status: 404, message: "nothing can be held by name here" });
+    if (reply.ok && reply.holding !== undefined) this.#payFor(reply.holding, received);
+    return reply;
+  }
+
+  #payFor(holding: NonNullable<Held["holding"]>, { requestId, model }: Received): void {
+    const { ledger, holders } = this.#memory;
+    const first = holders.get(holding.name);
+    const holder = first ?? { requestId, rules: this.#options.rulesFor(model) };
+    holders.set(holding.name, holder);
+    const usage = { plain: holding.tokens, read: 0, written: {}, output: 0 };
+    ledger.update(holder.requestId, {
+      status: 200,
+      outcome: "complete",
+      ...usageColumns(usage, holder.rules.cache.ttls),
+      nextRead: holding.tokens,
+      billed: holdingBill(holding, holder.rules),
+    });
+  }
+
   #rendered(prompt: ReadPrompt, { cache: rules }: ModelRules, partition: string): Rendered {
     return render(prompt, { partition, rules, tokenRule: this.#options.tokenRule });
   }
@@ -124,7 +152,9 @@ export class Engine {
     const lastHash = rendered.blocks.at(-1)?.hash ?? "";
     const messageId = stableId(reading.ids.message, sequence, lastHash);
     const diagnostics = reading.diagnose({ rendered, partition, read: taken.read });
-    const miss = taken.miss ?? divergedMiss(reading.prompt, rendered, divergence);
+    // What is held by name is read whatever else differs.
+    const diverged = asked.held === undefined ? divergedMiss(reading.prompt, rendered, divergence) : undefined;
+    const miss = taken.miss ?? diverged;
     const price = priceTerms(received, rules, reading);
     ledger.update(requestId, {
       messageId,
@@ -142,7 +172,7 @@ export class Engine {
     const clock = this.#options.clock;
     const progress = progressOf({
       taken,
-      begun: (content) => begun({ ...began, content }),
+      begun: (message) => begun({ ...began, message }),
       heard,
       clock,
       close: (change, output) => ledger.update(requestId, { ...change, ...spent(output, usage, { price, rules }) }),
@@ -175,6 +205,7 @@ const emptied = ({ wires }: EngineOptions): Memory => ({
   caching: new Caching(),
   lineages: new Lineages(),
   sessions: new Map(wires.map((wire) => [wire.name, wire.open()])),
+  holders: new Map(),
 });
 
 type Accepted = { readonly received: Received; readonly rules: ModelRules; readonly reading: Reading };
@@ -208,7 +239,7 @@ const spent = (output: number | undefined, usage: Usage, { price, rules }: Spent
 
 type Watched = {
   readonly taken: Taken;
-  readonly begun: (content: readonly JsonObject[]) => void;
+  readonly begun: (message: SimMessage) => void;
   readonly heard: (message: SimMessage) => readonly ReadBlock[];
   readonly clock: SimClock;
   readonly close: (change: Partial<LedgerRow>, output: number | undefined) => void;
@@ -220,7 +251,7 @@ const progressOf = ({ taken, begun, heard, clock, close }: Watched): Progress =>
   return {
     begin: (answer) => {
       message = answer;
-      begun(answer.content);
+      begun(answer);
       taken.begin(clock.now());
     },
     finish: (outcome, { output = 0, ...said } = {}) => {

@@ -47,7 +47,7 @@ export const thrownBy = (whose: "script" | "simulator", cause: unknown): Refusal
 
 /** A simulator that could not be started or configured: one line, nothing left open. */
 export class SimulatorError extends Error {
-  readonly kind: "port-in-use" | "not-loopback" | "script" | "listen";
+  readonly kind: "port-in-use" | "not-loopback" | "script" | "listen" | "provider";
 
   constructor(kind: SimulatorError["kind"], message: string, options?: ErrorOptions) {
     super(message, options);

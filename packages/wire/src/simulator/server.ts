@@ -27,7 +27,7 @@ import { refuse, sendJson } from "./reply.ts";
 import type { SimAnswer, SimRequest, SimScript } from "./script.ts";
 import type { Delivery } from "./serve-answer.ts";
 import { deliver } from "./serve-answer.ts";
-import type { Call, Received, Refused, Wire } from "./wire.ts";
+import type { Call, HeldCall, Received, Refused, Wire } from "./wire.ts";
 
 export type KeptRequest = {
   readonly sequence: number;
@@ -119,7 +119,7 @@ export class SimServer {
       case "count":
         return this.#count(arrival, call);
       case "held":
-        return refuseHere({ status: 404, message: `Not found: ${request.method} ${path}` }, wire);
+        return this.#hold(arrival, call);
     }
   }
 
@@ -145,6 +145,34 @@ export class SimServer {
     const { idHeader } = wire;
     if (typeof counted === "number") sendJson(response, { status: 200, requestId, idHeader }, wire.counted(counted));
     else refuse(response, counted, { wire, requestId });
+  }
+
+  /** A prompt that is held by name; only beginning to hold one is a row of the ledger. */
+  #hold(arrival: Arrival, call: HeldCall): undefined {
+    const { response, wire, body } = arrival;
+    const { ledger } = this.#parts.engine;
+    const begins = call.action === "create";
+    const sequence = begins ? ++this.#sequence : 0;
+    const requestId = begins ? stableId("req", sequence, "hold") : this.#otherId("hold");
+    const opened = this.#open(body.length === 0 ? { ...arrival, body: Buffer.from("{}") } : arrival);
+    const parsed = "parsed" in opened ? opened.parsed : emptyBody;
+    const model = stringOf(parsed.body.model).replace(/^models\//, "");
+    const received = this.#received(arrival, parsed, { call: { kind: "count", model }, requestId, sequence });
+    const { workspace, startedAt } = received;
+    if (begins) ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: false });
+    const fault = begins && "parsed" in opened ? this.faults.take(model) : undefined;
+    const injected =
+      fault?.kind === "status" ? { status: fault.status, message: statusMessage(fault.status) } : undefined;
+    const refusal = injected ?? ("parsed" in opened ? undefined : opened);
+    const reply =
+      refusal === undefined ? this.#parts.engine.hold(call, received, wire) : { ok: false as const, ...refusal };
+    if (reply.ok) {
+      sendJson(response, { status: 200, requestId, idHeader: wire.idHeader }, reply.body);
+      return;
+    }
+    const { status, message } = reply;
+    if (begins) ledger.update(requestId, { status, outcome: "refused", error: message });
+    refuse(response, reply, { wire, requestId, extra: fault?.kind === "status" ? retryHeaders(fault) : {} });
   }
 
   #open({ request, body, url, wire }: Arrival): { readonly parsed: ParsedBody } | Refusal {

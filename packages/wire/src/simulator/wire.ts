@@ -58,7 +58,7 @@ export type Ids = { readonly message: string; readonly call: string };
 /** What an answer was made for, when it begins. */
 export type Begun = {
   readonly messageId: string;
-  readonly content: readonly JsonObject[];
+  readonly message: SimMessage;
   readonly partition: string;
   readonly fingerprint: Fingerprint;
   readonly lastHash: string;
@@ -99,11 +99,25 @@ export type Refused = Refusal & { readonly ok: false };
 
 export const refused = (refusal: Refusal): Refused => ({ ok: false, ...refusal });
 
+/** A call to a prompt that is held by name. */
+export type HeldCall = Extract<Call, { readonly kind: "held" }>;
+
+export type HoldTerms = { readonly rules: ModelRules; readonly count: (prompt: ReadPrompt) => number };
+
+export type Held = {
+  readonly ok: true;
+  readonly body: JsonObject;
+  /** Since when, until when and how much is held, where this call has changed it. */
+  readonly holding?: { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
+};
+
 /** What a wire remembers between requests. */
 export interface WireSession {
   read(received: Received, rules: ModelRules): Reading | Refused;
   /** The prompt alone, to be counted. */
   readPrompt(received: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused;
+  /** Only where prompts can be held by name. */
+  hold?(call: HeldCall, received: Received, terms: HoldTerms): Held | Refused;
 }
 
 export type Wire = {

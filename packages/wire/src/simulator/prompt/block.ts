@@ -16,7 +16,7 @@ export type Field = {
   readonly value: string;
 };
 
-const freeJson = new Set(["input", "input_schema", "input_examples"]);
+const freeJson = new Set(["input", "input_schema", "input_examples", "parameters", "parametersJsonSchema"]);
 
 /** JSON text that ignores key order, nulls and markers, except below the fields whose order a model sees. */
 export const canonical = (value: Json, name = ""): string => {

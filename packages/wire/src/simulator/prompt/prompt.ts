@@ -13,6 +13,7 @@ export type ReadTool = {
   /** Where it enters the render. */
   readonly level: Level;
   readonly marker?: Ttl;
+  readonly shown?: ReadBlock["shown"];
 };
 
 export type Parameters = Readonly<Partial<Record<KeyParameter, Json>>>;

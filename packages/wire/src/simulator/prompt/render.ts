@@ -164,14 +164,14 @@ const blockPiece = (read: ReadBlock, role: string, tokenRule: TokenRule): Piece 
 };
 
 const piecesByLevel = (prompt: ReadPrompt, tokenRule: TokenRule): Record<Level, readonly Piece[]> => {
-  const tools = prompt.tools.map(({ tool, path, level, marker }): Piece => {
+  const tools = prompt.tools.map(({ tool, path, level, marker, shown }): Piece => {
     const counted = countedTool(tool);
     return {
       level,
       kind: "tool",
       role: "",
       path,
-      fields: fieldsOf({ block: typeAsField(tool) }),
+      fields: fieldsOf({ block: typeAsField(tool), ...(shown === undefined ? {} : { shown }) }),
       tokens: tokenRule(counted),
       content: counted.text,
       ...(marker === undefined ? {} : { marker }),

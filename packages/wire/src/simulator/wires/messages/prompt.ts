@@ -35,10 +35,33 @@ export const promptOf = (body: JsonObject, { betas, rules, dropped }: PromptTerm
 };
 
 /** What the body says of caching beside the markers on its blocks. */
-export const cachingOf = (body: JsonObject, rules: CacheRules): CachingAsked => ({
-  markers: markersIn(body),
-  ...(isObject(body.cache_control) ? { last: (body.cache_control.ttl as Ttl | undefined) ?? rules.defaultTtl } : {}),
-});
+export const cachingOf = (body: JsonObject, rules: CacheRules): CachingAsked => {
+  const control = body.cache_control;
+  const apart = {
+    user_id: objectOf(body.metadata).user_id,
+    cache_salt: body.cache_salt,
+    prompt_cache_key: null,
+    none: null,
+  };
+  const word = stringOf(apart[rules.apart]);
+  return {
+    markers: markersIn(body),
+    ...(isObject(control) && rules.markers !== "ignored"
+      ? { last: (control.ttl as Ttl | undefined) ?? rules.defaultTtl }
+      : {}),
+    ...(word === "" ? {} : { apart: word }),
+  };
+};
+
+/** A lifetime that this provider does not have. */
+export const checkLifetimes = (prompt: ReadPrompt, caching: CachingAsked, { ttls }: CacheRules): string | undefined => {
+  const blocks = [...prompt.tools, ...prompt.system, ...prompt.messages.flatMap((message) => message.blocks)];
+  const asked = [caching.last, ...blocks.map(({ marker }) => marker)];
+  const wrong = asked.find((ttl) => ttl !== undefined && ttls[ttl] === undefined);
+  return (
+    wrong && `cache_control.ttl: ${wrong} is not supported here; supported: ${Object.keys(ttls).join(", ") || "none"}`
+  );
+};
 
 /** Every marker the client wrote, also those that take effect at one and the same block. */
 const markersIn = (body: JsonObject): number => {

@@ -13,7 +13,7 @@ import { refused } from "../../wire.ts";
 import type { DroppedThinking } from "./bound-thinking.ts";
 import { BINDING_BETA, IssuedThinking, judgeThinking, signerFor } from "./bound-thinking.ts";
 import { Diagnoses } from "./diagnose.ts";
-import { cachingOf, promptOf } from "./prompt.ts";
+import { cachingOf, checkLifetimes, promptOf } from "./prompt.ts";
 import { spellingOf } from "./spelling.ts";
 import { checkRequest } from "./validate.ts";
 
@@ -29,6 +29,9 @@ export class MessagesSession implements WireSession {
     if (!judged.ok) return judged;
     const robbed = this.#issued.check(body, rules.cache.earlierThinking);
     if (robbed !== undefined) return refused(invalid(robbed));
+    const caching = cachingOf(ordered, rules.cache);
+    const lifetime = checkLifetimes(judged.prompt, caching, rules.cache);
+    if (lifetime !== undefined) return refused(invalid(lifetime));
     const baseline = objectOf(body.diagnostics).previous_message_id;
     const [diagnoses, issued] = [this.#diagnoses, this.#issued];
     return {
@@ -36,7 +39,7 @@ export class MessagesSession implements WireSession {
       prompt: judged.prompt,
       body,
       prewarm: body.max_tokens === 0,
-      caching: cachingOf(ordered, rules.cache),
+      caching,
       fast: body.speed === "fast",
       inUs: body.inference_geo === "us",
       ids: { message: "msg", call: "toolu" },
@@ -49,7 +52,7 @@ export class MessagesSession implements WireSession {
       heard: ({ content }) => content.map((block): ReadBlock => ({ block, path: "" })),
       diagnose: (looked) => diagnoses.diagnose(baseline, looked),
       begun: (begun) => {
-        issued.remember(begun.content);
+        issued.remember(begun.message.content);
         diagnoses.remember(begun);
       },
     };

@@ -103,12 +103,19 @@ export type ValidationTerms = {
 
 export const checkRequest = (body: JsonObject, { accepts, betas, target }: ValidationTerms): string | undefined =>
   isShallow(body, "") ??
-  (target === "message" ? isMessageRequest : isCountRequest)(body, "") ??
+  (target === "message" ? isMessageRequest : isCountRequest)(heeded(body, accepts), "") ??
   checkBetaFields(body, betas) ??
   checkTools(body) ??
   checkMarkedText(body) ??
   checkTurns(body, accepts) ??
   checkModelSettings(body, accepts);
+
+/** Some who speak this format pass over fields they do not know. */
+const heeded = (body: JsonObject, { unknownFields }: AcceptanceRules): JsonObject => {
+  if (unknownFields === "refused") return body;
+  const known = { ...messageShape.required, ...messageShape.optional };
+  return Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(known, name)));
+};
 
 const checkBetaFields = (body: JsonObject, betas: readonly string[]): string | undefined =>
   isObject(objectOf(body.thinking).block_binding) && !betas.includes(BINDING_BETA)
