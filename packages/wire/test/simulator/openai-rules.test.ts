@@ -55,6 +55,15 @@ test("a group of tool outputs ends at its last one", async () => {
   assert.deepEqual(figures(inside), { read: 0, written: 2_301, plain: 0 }, "nothing ends inside the group");
 });
 
+test("a message that grows loses its end, and a later developer message has none", async () => {
+  await using sim = await started("openai");
+  await rowOf(sim, ask([message("user", part(2_000, 1))]));
+  const grown = await rowOf(sim, ask([message("user", part(2_000, 1), part(100, 2))]));
+  assert.deepEqual([figures(grown), grown.missCause], [{ read: 0, written: 2_100, plain: 0 }, "no marker there"]);
+  const note = await rowOf(sim, ask([message("user", part(2_000, 1)), assistant(10), developer(300, 5)]));
+  assert.deepEqual(figures(note), { read: 2_000, written: 0, plain: 310 });
+});
+
 test("a sibling with other last words reads nothing by itself, and all up to a breakpoint that both have", async () => {
   await using sim = await started("openai");
   await rowOf(sim, ask([developer(2_000), user(500, 1)]));

@@ -33,9 +33,11 @@ export type ProviderSummary = {
   readonly words: string;
   /** Whose rules serve models that nobody published figures for. */
   readonly defaultModel: string;
+  /** Models with figures of the provider's own, beside those of the package's table. */
+  readonly models: readonly string[];
 };
 
-type RuleSet = Omit<ProviderSummary, "defaultModel"> & { readonly rules: ProviderRules };
+type RuleSet = Omit<ProviderSummary, "defaultModel" | "models"> & { readonly rules: ProviderRules };
 
 const sets: readonly RuleSet[] = [
   {
@@ -100,6 +102,7 @@ const byName: ReadonlyMap<string, RuleSet> = new Map(sets.map((set) => [set.name
 export const providers: readonly ProviderSummary[] = sets.map(({ rules, ...summary }) => ({
   ...summary,
   defaultModel: rules.defaultModel,
+  models: [...rules.models.keys()],
 }));
 
 /** Undefined for a name that nobody has. */

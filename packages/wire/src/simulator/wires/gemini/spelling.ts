@@ -24,7 +24,11 @@ export const spellingOf = (echo: Echo): Spelling => ({
     candidates: [candidate(partsOf(message, echo), finishOf(message))],
     ...closing(message),
   }),
-  failure: (refusal) => ({ phase: "closing", data: errorBody(refusal) }),
+  // It has no status of its own for an overloaded model.
+  failure: (refusal) => ({
+    phase: "closing",
+    data: errorBody({ ...refusal, status: refusal.status === 529 ? 503 : refusal.status }),
+  }),
 });
 
 const finishReasons: Readonly<Record<string, string>> = {

@@ -24,7 +24,8 @@ export const errorFields = (
   { errorCode, errorTypes }: ReportRules,
 ): JsonObject => {
   const type = errorTypes[status] ?? typeOf(status);
-  const codes = { named: code ?? nameOf(status), typed: type, status };
+  // Only Anthropic has a status of its own for an overloaded model.
+  const codes = { named: code ?? nameOf(status), typed: type, status: status === 529 ? 503 : status };
   return { message, type, param: param ?? null, code: codes[errorCode] };
 };
 
