@@ -109,13 +109,16 @@ export class Engine {
 
   /** Holds a prompt by name, or changes what is held: the row of the call that began it is what pays for it. */
   hold(call: HeldCall, received: Received, wire: Wire): Held | Refused {
-    const rules = this.#options.rulesFor(received.model);
-    const session = this.session(wire);
-    const count = (prompt: ReadPrompt): number => this.#rendered(prompt, rules, "count").tokens;
-    const reply = session.hold?.(call, received, { rules, count });
-    if (reply === undefined) return refused({ status: 404, message: "nothing can be held by name here" });
-    if (reply.ok && reply.holding !== undefined) this.#payFor(reply.holding, received);
-    return reply;
+    try {
+      const rules = this.#options.rulesFor(received.model);
+      const count = (prompt: ReadPrompt): number => this.#rendered(prompt, rules, "count").tokens;
+      const reply = this.session(wire).hold?.(call, received, { rules, count });
+      if (reply === undefined) return refused({ status: 404, message: "nothing can be held by name here" });
+      if (reply.ok && reply.holding !== undefined) this.#payFor(reply.holding, received);
+      return reply;
+    } catch (cause) {
+      return refused(thrownBy("simulator", cause));
+    }
   }
 
   #payFor(holding: NonNullable<Held["holding"]>, { requestId, model }: Received): void {

@@ -160,7 +160,7 @@ export class SimServer {
     const received = this.#received(arrival, parsed, { call: { kind: "count", model }, requestId, sequence });
     const { workspace, startedAt } = received;
     if (begins) ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: false });
-    const fault = begins && "parsed" in opened ? this.faults.take(model) : undefined;
+    const fault = begins && "parsed" in opened ? this.faults.take(model, ["status"]) : undefined;
     const injected =
       fault?.kind === "status" ? { status: fault.status, message: statusMessage(fault.status) } : undefined;
     const refusal = injected ?? ("parsed" in opened ? undefined : opened);
@@ -205,9 +205,8 @@ export class SimServer {
     if (keepBodies) this.kept.push({ sequence, path: keptPath(url), headers, body: arrival.body });
     ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream });
     const refuseHere = (refusal: Refusal, extra: Readonly<Record<string, string>> = {}): undefined => {
-      const { status, message } = refusal;
-      ledger.update(requestId, { status, outcome: "refused", error: message });
-      refuse(response, { ...refusal, status, message }, { wire, requestId, extra });
+      ledger.update(requestId, { status: refusal.status, outcome: "refused", error: refusal.message });
+      refuse(response, refusal, { wire, requestId, extra });
     };
     if (!("parsed" in opened)) return refuseHere(opened);
     const fault = this.faults.take(model);
@@ -238,13 +237,14 @@ export class SimServer {
    *  into the cache, so a gathering cannot count on it. */
   async #seat(response: ServerResponse, received: Received, fault: Fault | undefined) {
     const { engine } = this.#parts;
+    const gone = closed(response);
     let going = fault;
     for (let room = engine.room(received.model); room !== undefined; room = engine.room(received.model)) {
       if (going?.kind === "together") {
         this.#gathering.leave(going);
         going = undefined;
       }
-      if ((await Promise.race([room, closed(response)])) === GONE) return GONE;
+      if ((await Promise.race([room, gone])) === GONE) return GONE;
     }
     return going;
   }

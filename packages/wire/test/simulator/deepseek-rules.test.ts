@@ -7,7 +7,6 @@ import { type Body, chat, figures, paths, rowOf, send, started, system, user } f
 
 const ask = chat("deepseek-flash");
 const BUILDING = 2_000;
-const HOUR = 3_600_000;
 
 const assistant = (content: string): Body => ({ role: "assistant", content });
 
@@ -55,16 +54,7 @@ test("A+B and then A+C miss; after that A+D hits A", async () => {
 });
 
 test("with units at the intervals of the older note, A+C hits at once", async () => {
-  const automatic = {
-    step: 64,
-    keeps: "units",
-    interval: 64,
-    lifetimeMs: HOUR,
-    retention: {},
-    lastTokenComputed: false,
-    keepsOutput: true,
-  } as const;
-  await using sim = await started("deepseek", { rules: { cache: { automatic } } });
+  await using sim = await started("deepseek", { rules: { cache: { automatic: { interval: 64 } } } });
   await rowOf(sim, ask([system(1_300), user(300, 1)]));
   sim.clock.advance(BUILDING);
   assert.equal((await rowOf(sim, ask([system(1_300), user(300, 2)]))).read, 1_280);
@@ -78,6 +68,19 @@ test("another user id finds nothing, nor does another account", async () => {
   assert.equal((await rowOf(sim, of("two"))).read, 0);
   assert.equal((await rowOf(sim, { ...of("one"), key: "key-b" })).read, 0);
   assert.equal((await rowOf(sim, of("one"))).read, 1_280);
+});
+
+test("another model finds nothing, not even of the system prompt", async () => {
+  await using sim = await started("deepseek");
+  const opening = [system(1_280), user(300, 1)];
+  for (const model of ["deepseek-flash", "deepseek-v4-pro", "deepseek-flash"]) {
+    await rowOf(sim, chat(model)(opening));
+    sim.clock.advance(BUILDING);
+  }
+  assert.deepEqual(
+    sim.ledger().map(({ read }) => read),
+    [0, 0, 1_536],
+  );
 });
 
 test("tools stand behind the system prompt: other tools lose all but that", async () => {

@@ -51,16 +51,7 @@ test("vLLM: what was generated stays, and another salt or model finds nothing", 
 });
 
 test("vLLM: another block size is a field to override", async () => {
-  const automatic = {
-    step: 528,
-    keeps: "all",
-    interval: "none",
-    lifetimeMs: Number.POSITIVE_INFINITY,
-    retention: {},
-    lastTokenComputed: true,
-    keepsOutput: true,
-  } as const;
-  await using sim = await started("vllm", { rules: { cache: { automatic } } });
+  await using sim = await started("vllm", { rules: { cache: { automatic: { step: 528 } } } });
   await rowOf(sim, ask([user(1_600)]));
   assert.equal((await rowOf(sim, ask([user(1_600)]))).read, 1_584);
   assert.equal((await rowOf(sim, ask([user(1_500, 4)]))).nextRead, 1_056);
@@ -103,7 +94,7 @@ test("llama.cpp: the same slot reads to the token what its last prompt and answe
 });
 
 test("llama.cpp: siblings in other slots share nothing, and wait when all slots are busy", async () => {
-  await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2, similarity: 0.1 } } } });
+  await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2 } } } });
   sim.fault({ kind: "together", times: 2 });
   await Promise.all([1, 2].map((seed) => rowOf(sim, ask([system(1_000), user(10, seed)]))));
   const [first, second] = sim.ledger();
@@ -132,7 +123,7 @@ test("llama.cpp: a sibling of one that still runs misses, and the ledger says in
 });
 
 test("llama.cpp: a slot is taken over from the prompt used longest ago unless a tenth of this one is there", async () => {
-  await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2, similarity: 0.1 } } } });
+  await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2 } } } });
   const opened = (tokens: number, seed: number): Body => user(tokens, seed);
   await rowOf(sim, ask([opened(1_000, 1)]));
   await rowOf(sim, ask([opened(1_000, 2)]));

@@ -156,7 +156,7 @@ test("the first 2 and the latest 50 breakpoints are looked up; with 80 as the ty
   assert.deepEqual(await readOf(2), [1_200, null]);
   assert.deepEqual(await readOf(5), [0, "look-back exceeded"]);
   assert.deepEqual(await readOf(11), [6_600, null]);
-  const eighty = { cache: { endings: { maxWrites: 4, firstMarkers: 0, latestMarkers: 80, earlierEndings: 20 } } };
+  const eighty = { cache: { endings: { firstMarkers: 0, latestMarkers: 80 } } };
   assert.deepEqual(await readOf(5, eighty), [3_000, null]);
 });
 

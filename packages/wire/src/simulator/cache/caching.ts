@@ -91,15 +91,16 @@ export class Caching {
     const writes = [...plan.writes, ...this.#sharedWrites(request, plan)].filter(({ at }) => at > found.at);
     const pending = entries.beginWrites(plan.places, writes, by);
     const held = asked.held ?? 0;
+    const readable = Math.max(found.read, held);
     const last = rendered.blocks.at(-1);
     const after = last === undefined ? undefined : { hash: last.hash, end: last.end, path: last.path };
     return {
       ok: true,
-      read: Math.max(found.read, held),
+      read: readable,
       expected: Math.max(found.expected, held),
       miss: found.miss,
       writes,
-      nextRead: Math.max(found.read, held, ...writes.filter(({ end }) => end <= plan.reach).map(({ end }) => end)),
+      nextRead: writes.reduce((most, { end }) => (end <= plan.reach ? Math.max(most, end) : most), readable),
       ...publisher({ entries, pending, rules }, this.#answerWrites(request, entries, after)),
     };
   }

@@ -18,7 +18,7 @@ export const cutsOf = (blocks: readonly RenderedBlock[], start: Start, step: num
   let before = start;
   for (const block of blocks) {
     const firstCut = (Math.floor(before.end / step) + 1) * step;
-    if (firstCut <= block.end) places.push(...cutsIn(block, before, { firstCut, step }));
+    if (firstCut <= block.end) for (const place of cutsIn(block, before, { firstCut, step })) places.push(place);
     before = block;
   }
   return places;

@@ -2,28 +2,22 @@
  *  Invariant: data only. A request with markers uses the explicit cache, one without the implicit one; an entry of either
  *  exists once the answer is complete.
  *  Not documented, and read as the dearer: in which steps and for how long the implicit cache keeps (at ends of blocks,
- *  five minutes). The price tiers at 256K tokens are left out: their figures are not in our lists.
+ *  five minutes), and which settings are in the key (all). The price tiers at 256K tokens are left out: their figures are not in our lists.
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
 import { figures, MINUTE } from "./figures.ts";
 import type { ProviderRules } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
 export const dashscope: ProviderRules = {
   cache: {
     ...anthropicCache,
+    invalidation: { ...anthropicCache.invalidation, parallel_tool_calls: "tools", images: "none" },
     defaults: {},
     markers: "latest",
     lookback: "singly",
-    automatic: {
-      step: "block",
-      keeps: "all",
-      interval: "none",
-      lifetimeMs: 5 * MINUTE,
-      retention: {},
-      lastTokenComputed: false,
-      keepsOutput: false,
-    },
+    automatic: groupDefaults.automatic,
     ttls: { "5m": 5 * MINUTE },
     readable: "complete",
     serverResultMarker: "none",

@@ -7,7 +7,8 @@
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
 import { figures, HOUR, prices } from "./figures.ts";
-import type { PeakPrices, ProviderRules } from "./rules.ts";
+import type { Level, PeakPrices, ProviderRules } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
 const UNIT = 64;
 
@@ -21,22 +22,38 @@ const peak = (listed: Parameters<typeof prices>[0]): PeakPrices => ({
   days: [1, 2, 3, 4, 5],
 });
 
+/** Nobody has published which settings are in the key: here all of them, and they lose everything. */
+const everythingFrom = (level: Level): ProviderRules["cache"]["invalidation"] => ({
+  model: level,
+  speed: level,
+  thinking: level,
+  effort: level,
+  verbosity: level,
+  tool_choice: level,
+  parallel_tool_calls: level,
+  service_tier: level,
+  output_format: level,
+  context_management: level,
+  mcp_servers: level,
+  betas: level,
+  citations: "none",
+  images: "none",
+});
+
 export const deepseek: ProviderRules = {
   cache: {
     ...anthropicCache,
     order: ["system", "tools", "messages"],
-    invalidation: { ...anthropicCache.invalidation, tool_choice: "system", citations: "none", images: "none" },
+    invalidation: everythingFrom("system"),
     defaults: {},
     webToolsLevel: "tools",
     images: "none",
     markers: "ignored",
     automatic: {
+      ...groupDefaults.automatic,
       step: UNIT,
       keeps: "units",
-      interval: "none",
       lifetimeMs: 2 * HOUR,
-      retention: {},
-      lastTokenComputed: false,
       keepsOutput: true,
     },
     ttls: {},

@@ -6,6 +6,7 @@
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
 import type { ProviderRules } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
 const cache: ProviderRules["cache"] = {
   ...anthropicCache,
@@ -48,11 +49,9 @@ export const vllm: ProviderRules = {
   cache: {
     ...cache,
     automatic: {
+      ...groupDefaults.automatic,
       step: 16,
-      keeps: "all",
-      interval: "none",
       lifetimeMs: Number.POSITIVE_INFINITY,
-      retention: {},
       lastTokenComputed: true,
       keepsOutput: true,
     },
@@ -72,7 +71,7 @@ export const vllm: ProviderRules = {
 /** Each slot has what it computed last, and shares it with no other. How many there are is the server's option. */
 export const llamaCpp: ProviderRules = {
   ...anyModel,
-  cache: { ...cache, slots: { count: 4, similarity: 0.1 }, readable: "complete" },
+  cache: { ...cache, slots: groupDefaults.slots, readable: "complete" },
   accepts,
   reports: { reasoning: "reasoning_content", usage, timings: true, errorCode: "status", errorTypes: {} },
 };

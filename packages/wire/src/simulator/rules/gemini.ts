@@ -5,25 +5,24 @@
  *  Elsewhere: what the fields mean (rules.ts), prompts that are held by name (../wires/gemini). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
-import { figures, MINUTE, prices } from "./figures.ts";
+import { figures, prices } from "./figures.ts";
 import type { ProviderRules } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
 const cache: ProviderRules["cache"] = {
   ...anthropicCache,
-  invalidation: { ...anthropicCache.invalidation, tool_choice: "tools", citations: "none", images: "none" },
+  invalidation: {
+    ...anthropicCache.invalidation,
+    tool_choice: "tools",
+    service_tier: "tools",
+    citations: "none",
+    images: "none",
+  },
   defaults: {},
   webToolsLevel: "tools",
   images: "none",
   markers: "ignored",
-  automatic: {
-    step: "block",
-    keeps: "all",
-    interval: "none",
-    lifetimeMs: 5 * MINUTE,
-    retention: {},
-    lastTokenComputed: false,
-    keepsOutput: false,
-  },
+  automatic: groupDefaults.automatic,
   ttls: {},
   readable: "complete",
   refreshBelowRead: true,

@@ -8,6 +8,7 @@
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
 import { figures, MINUTE, prices } from "./figures.ts";
 import type { ProviderRules } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
 export const minimax: ProviderRules = {
   cache: {
@@ -15,15 +16,7 @@ export const minimax: ProviderRules = {
     defaults: {},
     markers: "ignored",
     lookback: "singly",
-    automatic: {
-      step: "block",
-      keeps: "all",
-      interval: "none",
-      lifetimeMs: 5 * MINUTE,
-      retention: {},
-      lastTokenComputed: false,
-      keepsOutput: false,
-    },
+    automatic: groupDefaults.automatic,
     ttls: { "5m": 5 * MINUTE },
     readable: "complete",
     serverResultMarker: "none",

@@ -10,6 +10,7 @@ import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
 import type { Row } from "./figures.ts";
 import { figures, HOUR, MINUTE, prices } from "./figures.ts";
 import type { ProviderRules, RuleOverrides } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
 const cache: ProviderRules["cache"] = {
   ...anthropicCache,
@@ -29,8 +30,8 @@ const cache: ProviderRules["cache"] = {
   webToolsLevel: "tools",
   images: "none",
   markers: "latest",
-  endings: { maxWrites: 4, firstMarkers: 2, latestMarkers: 50, earlierEndings: 20 },
-  routing: { perMinute: 15 },
+  endings: groupDefaults.endings,
+  routing: groupDefaults.routing,
   ttls: { "30m": 30 * MINUTE, "12h": 12 * HOUR },
   defaultTtl: "30m",
   isolation: "organization",
@@ -45,12 +46,8 @@ const older: RuleOverrides = {
     endings: "none",
     automatic: {
       step: 128,
-      keeps: "all",
-      interval: "none",
       lifetimeMs: 24 * HOUR,
       retention: { in_memory: 5 * MINUTE, "24h": 24 * HOUR },
-      lastTokenComputed: false,
-      keepsOutput: false,
     },
     ttls: {},
     minimumPrefix: 1_024,
@@ -60,15 +57,13 @@ const older: RuleOverrides = {
   accepts: { cacheOptions: false },
 };
 
-const olderAutomatic = older.cache?.automatic;
-
-const longSteps: RuleOverrides =
-  olderAutomatic === undefined || olderAutomatic === "none"
-    ? older
-    : {
-        ...older,
-        cache: { ...older.cache, automatic: { ...olderAutomatic, step: 2_048, retention: { "24h": 24 * HOUR } } },
-      };
+const longSteps: RuleOverrides = {
+  ...older,
+  cache: {
+    ...older.cache,
+    automatic: { step: 2_048, lifetimeMs: 24 * HOUR, retention: { "24h": 24 * HOUR } },
+  },
+};
 
 /** Calls with tools on Responses only, and always some effort. */
 const astra: RuleOverrides = { accepts: { chatTools: false, effortNone: false } };

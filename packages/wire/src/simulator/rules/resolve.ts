@@ -7,10 +7,14 @@ import type { ModelFacts } from "../../models.ts";
 import { knownModels, modelFacts } from "../../models.ts";
 import { own } from "../body.ts";
 import type { ModelRules, OwnFacts, ProviderRules, RuleTable } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
 
-/** Providers and gateways add dates and makers to ids: `openai/gpt-6-sol`, `gpt-5.5-2026-04-23`. */
+/** Providers and gateways add dates, makers and stages to ids: `openai/gpt-6-sol`, `gpt-5.5-2026-04-23`, `…-preview`. */
 const bare = (model: string): string =>
-  model.replace(/^(?:models|[a-z][\w-]*)\//, "").replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, "");
+  model
+    .replace(/^[a-z][\w-]*\//, "")
+    .replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, "")
+    .replace(/-preview(?:-[\d-]+)?$/, "");
 
 const ownFacts = (provider: ProviderRules, model: string): OwnFacts | undefined =>
   provider.models.get(model) ?? provider.models.get(bare(model));
@@ -25,6 +29,17 @@ export const figuresOf = (
   return facts === undefined ? known : { ...known, facts };
 };
 
+/** A group as it is after each change in turn. */
+const grouped = <G extends object>(
+  initial: G | "none",
+  changes: readonly (Partial<G> | "none" | undefined)[],
+  defaults: G,
+): G | "none" =>
+  changes.reduce<G | "none">((group, change) => {
+    if (change === undefined || change === "none") return change ?? group;
+    return { ...(group === "none" ? defaults : group), ...change };
+  }, initial);
+
 export const resolveRules = (provider: ProviderRules, model: string, table: RuleTable = {}): ModelRules => {
   const figures = (id: string): OwnFacts | undefined => figuresOf(provider, id, table.models);
   const standIn = table.unknownAs === undefined ? undefined : figures(table.unknownAs);
@@ -33,6 +48,8 @@ export const resolveRules = (provider: ProviderRules, model: string, table: Rule
   const row = provider.rowOf(provider.recognised?.test(bare(model)) ? bare(model) : (base?.id ?? model));
   const all = table.overrides ?? {};
   const single = own(table.byModel ?? {}, model) ?? {};
+  const changes = [row.cache, all.cache, single.cache];
+  const { endings, automatic, slots, routing } = provider.cache;
   return {
     model,
     cache: {
@@ -42,6 +59,26 @@ export const resolveRules = (provider: ProviderRules, model: string, table: Rule
       ...row.cache,
       ...all.cache,
       ...single.cache,
+      endings: grouped(
+        endings,
+        changes.map((change) => change?.endings),
+        groupDefaults.endings,
+      ),
+      automatic: grouped(
+        automatic,
+        changes.map((change) => change?.automatic),
+        groupDefaults.automatic,
+      ),
+      slots: grouped(
+        slots,
+        changes.map((change) => change?.slots),
+        groupDefaults.slots,
+      ),
+      routing: grouped(
+        routing,
+        changes.map((change) => change?.routing),
+        groupDefaults.routing,
+      ),
       invalidation: {
         ...provider.cache.invalidation,
         ...row.cache?.invalidation,

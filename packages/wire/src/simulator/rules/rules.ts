@@ -177,12 +177,39 @@ export type ModelRules = {
   readonly free?: true;
 };
 
+/** Groups of fields that make sense together. */
+type Groups = {
+  readonly endings: EndingRules;
+  readonly automatic: AutomaticRules;
+  readonly slots: SlotRules;
+  readonly routing: RoutingRules;
+};
+
+/** Field by field, also inside a group; a group that was "none" gets the rest from `groupDefaults`. */
 export type RuleOverrides = {
-  readonly cache?: Partial<Omit<CacheRules, "invalidation">> & {
+  readonly cache?: Partial<Omit<CacheRules, "invalidation" | keyof Groups>> & {
     readonly invalidation?: Partial<CacheRules["invalidation"]>;
-  };
+  } & { readonly [G in keyof Groups]?: Partial<Groups[G]> | "none" };
   readonly accepts?: Partial<AcceptanceRules>;
   readonly reports?: Partial<ReportRules>;
+};
+
+const MINUTE = 60_000;
+
+/** What holds of a group of fields where nobody says otherwise. */
+export const groupDefaults: Groups = {
+  endings: { maxWrites: 4, firstMarkers: 2, latestMarkers: 50, earlierEndings: 20 },
+  automatic: {
+    step: "block",
+    keeps: "all",
+    interval: "none",
+    lifetimeMs: 5 * MINUTE,
+    retention: {},
+    lastTokenComputed: false,
+    keepsOutput: false,
+  },
+  slots: { count: 4, similarity: 0.1 },
+  routing: { perMinute: 15 },
 };
 
 export type RuleTable = {
