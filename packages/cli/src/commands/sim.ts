@@ -1,9 +1,10 @@
 /** `prefork sim`: serves the simulator until it is interrupted, so that any agent can be pointed at it.
- *  Invariant: loopback only; nothing is written.
+ *  Invariant: loopback only; nothing is written; the simulator is loaded only when it is served.
  *  Elsewhere: the rules and the server (@prefork/wire/simulator). */
 
 import { once } from "node:events";
-import { DEFAULT_MODEL, modelFacts } from "@prefork/wire";
+import { DEFAULT_MODEL, type ModelFacts } from "@prefork/wire";
+import type { ProviderSummary, WireName } from "@prefork/wire/simulator";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { parseCount } from "../numbers.ts";
@@ -11,10 +12,10 @@ import { priceTable } from "../price-file.ts";
 
 type SimOptions = {
   readonly port: number;
-  readonly model: string;
-  readonly provider: string;
+  readonly model?: string;
+  readonly rules: string;
   readonly script?: string;
-  readonly lookback: "runs" | "singly";
+  readonly lookback?: "runs" | "singly";
   readonly prices?: string;
   readonly json?: true;
 };
@@ -25,22 +26,47 @@ const port = (text: string): number => {
   return value;
 };
 
+const served: Readonly<Record<WireName, string>> = {
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+  chat: "/v1/chat/completions",
+  gemini: "/v1beta/models/<model>:generateContent",
+};
+
 export const simCommand = (io: Io): Command =>
   newCommand("sim", io)
     .description("serve a simulated provider on loopback that caches and bills like the real one")
     .option("--port <n>", "port; 0 takes a free one", port, 0)
-    .addOption(new Option("--provider <name>", "whose wire and rules").choices(["anthropic"]).default("anthropic"))
-    .option("--model <id>", "whose rules and prices serve model ids that nobody published figures for", DEFAULT_MODEL)
+    .option("--rules <name>", "whose rules, over which wires (below)", "anthropic")
+    .option(
+      "--model <id>",
+      "whose rules and prices serve model ids that nobody published figures for (default: one of the provider)",
+    )
     .option("--script <file>", "module whose `script` (or default) export answers requests")
     .addOption(
-      new Option("--lookback <way>", "how look-back counts tool blocks").choices(["runs", "singly"]).default("runs"),
+      new Option("--lookback <way>", "how look-back counts tool blocks (default: by the rules)").choices([
+        "runs",
+        "singly",
+      ]),
     )
     .option("--prices <file>", "prices in place of the published ones")
     .option("--json", "print the address as JSON")
     .addHelpText(
       "after",
       `
-Point a client at the printed URL (for instance ANTHROPIC_BASE_URL=<url>); any key will do.
+Rules:
+  anthropic         /v1/messages: markers, 20 positions of look-back, 5 minutes or an hour
+  openai            /v1/responses, /v1/chat/completions: breakpoints from GPT-5.6 on, older models as they are
+  openai-legacy     the same for every model by the older rules: automatic, from 1,024 tokens, in steps of 128
+  gemini            /v1beta/models/…, /v1beta/cachedContents: automatic, and held by name
+  gemini-explicit   the same, but only what is held by name is read
+  deepseek          /chat/completions, /anthropic/v1/messages: units of 64 tokens
+  minimax           /anthropic/v1/messages, /v1/chat/completions: automatic from 512 tokens; markers on M2
+  dashscope         /compatible-mode/v1/chat/completions: markers or automatic, readable when complete
+  vllm              /v1/chat/completions, /v1/messages: blocks of 16 tokens, shared at once; no key
+  llamacpp          /v1/chat/completions, /v1/messages: slots that share nothing; no key
+
+Point a client at the printed URL (for instance ANTHROPIC_BASE_URL=<url>, OPENAI_BASE_URL=<url>/v1); any key will do.
   GET  /_sim/ledger   one row a request: expected, read, written, plain, billed, first divergence
   POST /_sim/clock    {"advanceMs": 300000} moves time; entries expire
   POST /_sim/faults   {"kind": "status", "status": 529} makes the next request fail
@@ -48,21 +74,34 @@ See docs/simulator.md.`,
     )
     .action(async (options: SimOptions) => {
       const models = await priceTable(options.prices);
-      if (!modelFacts(options.model, models)) {
-        throw new UsageError(
-          `option '--model': no figures for "${options.model}"; known: ${[...models.keys()].join(", ")}`,
-        );
+      const { loadScript, providerRules, providers, startSimulator } = await import("@prefork/wire/simulator");
+      const provider = providers.find(({ name }) => name === options.rules);
+      if (provider === undefined) {
+        const known = providers.map(({ name }) => name).join(", ");
+        throw new UsageError(`option '--rules': no rules named "${options.rules}"; known: ${known}`);
       }
-      const { loadScript, startSimulator } = await import("@prefork/wire/simulator");
+      const { name } = provider;
+      const model = options.model ?? (name === "anthropic" ? DEFAULT_MODEL : provider.defaultModel);
+      const rules = providerRules(name, model, { models });
+      if (rules.facts === undefined && !rules.free)
+        throw new UsageError(
+          `option '--model': no figures for "${model}"; known: ${knownTo(provider, models).join(", ")}`,
+        );
       const script = options.script === undefined ? {} : { script: await loadScript(options.script) };
       await using simulator = await startSimulator({
+        provider: name,
         port: options.port,
-        lookback: options.lookback,
         models,
-        unknownModelsAs: options.model,
+        unknownModelsAs: model,
+        ...(options.lookback === undefined ? {} : { lookback: options.lookback }),
         ...script,
       });
-      io.out(options.json ? `${JSON.stringify({ url: simulator.url })}\n` : `${simulator.url}\n`);
-      io.err("prefork: simulator running, Ctrl-C ends it\n");
+      const { url } = simulator;
+      io.out(options.json ? `${JSON.stringify({ url, rules: name })}\n` : `${url}\n`);
+      const paths = provider.wires.map((wire) => served[wire]).join(", ");
+      io.err(`prefork: simulator of ${name} running (${paths}), Ctrl-C ends it\n`);
       if (!io.signal.aborted) await once(io.signal, "abort");
     });
+
+const knownTo = (provider: ProviderSummary, models: ReadonlyMap<string, ModelFacts>): readonly string[] =>
+  provider.name === "anthropic" ? [...models.keys()] : provider.models;

@@ -1,19 +1,27 @@
 /** What is billed for a prompt, in tokens and in money?
  *  Invariant: read + written + plain = prompt tokens. The arithmetic is the simulator's own, on purpose:
  *  it must not agree with the package's economics by sharing code with it.
- *  Elsewhere: what was read (cache.ts), published prices (models.ts of the package). */
+ *  Elsewhere: what was read (cache/), published prices (rules/, models.ts of the package). */
 
-import type { ModelFacts } from "../models.ts";
+import type { Prices } from "../models.ts";
 import type { Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
-import type { Breakpoint } from "./breakpoints.ts";
+import type { Write } from "./cache/index.ts";
+import type { ModelRules } from "./rules/index.ts";
 
-/** A: where the read ends. B: the last long-lived breakpoint after it. C: the last breakpoint. The rest is plain. */
-export const usageOf = (prompt: number, read: number, writes: readonly Breakpoint[]): Usage => {
-  const longEnd = Math.max(read, ...writes.filter(({ ttl }) => ttl === "1h").map(({ end }) => end));
-  const lastEnd = Math.max(longEnd, ...writes.map(({ end }) => end));
-  const written: Partial<Record<Ttl, number>> = { "5m": lastEnd - longEnd, "1h": longEnd - read };
-  return { plain: prompt - lastEnd, read, written, output: 0 };
+const longestFirst: readonly Ttl[] = ["12h", "1h", "30m", "5m"];
+
+/** A: where the read ends. B: the last long-lived write after it. C: the last write. The rest is plain, and so is what
+ *  is kept without a fee. */
+export const usageOf = (prompt: number, read: number, writes: readonly Write[]): Usage => {
+  const written: Partial<Record<Ttl, number>> = {};
+  let end = read;
+  for (const ttl of longestFirst) {
+    const last = Math.max(end, ...writes.filter((write) => write.ttl === ttl).map((write) => write.end));
+    if (last > end) written[ttl] = last - end;
+    end = last;
+  }
+  return { plain: prompt - end, read, written, output: 0 };
 };
 
 export type Billed = {
@@ -23,31 +31,61 @@ export type Billed = {
 };
 
 export type BillTerms = {
-  readonly facts: ModelFacts | undefined;
+  readonly rules: ModelRules;
+  readonly startedAt: number;
   readonly fast: boolean;
   /** `inference_geo: "us"` costs a tenth more. */
   readonly inUs: boolean;
+  /** The client wrote markers, which some sell at another price than what is cached by itself. */
+  readonly marked: boolean;
 };
 
-export const billOf = (usage: Usage, { facts, fast, inUs }: BillTerms): Billed => {
-  if (facts === undefined) return { inputUnits: null, usd: null };
-  const short = usage.written["5m"] ?? 0;
-  const long = usage.written["1h"] ?? 0;
-  const prompt = usage.plain + usage.read + short + long;
-  const tier = facts.tiers?.findLast(({ above }) => prompt > above);
-  const prices = tier?.prices ?? facts.prices;
-  const inputUnits =
-    usage.plain +
-    (usage.read * prices.read + short * (prices.write["5m"] ?? 0) + long * (prices.write["1h"] ?? 0)) / prices.input;
-  const speed = fast ? facts.fast : undefined;
+export const billOf = (usage: Usage, terms: BillTerms): Billed => {
+  const { rules, fast, inUs, marked } = terms;
+  const writes = Object.entries(usage.written) as [Ttl, number][];
+  if (rules.free) return { inputUnits: usage.plain + sum(writes), usd: 0 };
+  const prices = pricesOf(usage, terms);
+  if (prices === undefined || writes.some(([ttl, tokens]) => tokens > 0 && prices.write[ttl] === undefined))
+    return { inputUnits: null, usd: null };
+  const { markedRead } = rules.cache;
+  const read = marked && markedRead !== "listed" ? markedRead * prices.input : prices.read;
+  const priced = writes.reduce((total, [ttl, tokens]) => total + tokens * (prices.write[ttl] ?? 0), usage.read * read);
+  const inputUnits = usage.plain + priced / prices.input;
+  const speed = fast ? rules.facts?.fast : undefined;
   const perMillion = inputUnits * (speed?.input ?? prices.input) + usage.output * (speed?.output ?? prices.output);
   return { inputUnits: tidy(inputUnits, 1e6), usd: tidy((perMillion / 1e6) * (inUs ? 1.1 : 1), 1e12) };
 };
 
-/** Sums of decimal prices carry binary noise far below any price's last digit. */
-const tidy = (value: number, steps: number): number => Math.round(value * steps) / steps;
+export type Holding = { readonly tokens: number; readonly from: number; readonly until: number };
 
-/** Lifetimes in the words of the response. */
+/** A prompt that is held by name: its input once, and its storage by the hour. */
+export const holdingBill = ({ tokens, from, until }: Holding, { facts, storage }: ModelRules): Billed => {
+  if (facts === undefined) return { inputUnits: null, usd: null };
+  const hours = Math.max(0, until - from) / HOUR;
+  const perMillion = storage === undefined ? null : tokens * (facts.prices.input + storage * hours);
+  return { inputUnits: tokens, usd: perMillion === null ? null : tidy(perMillion / 1e6, 1e12) };
+};
+
+const sum = (writes: readonly (readonly [Ttl, number])[]): number =>
+  writes.reduce((total, [, tokens]) => total + tokens, 0);
+
+const HOUR = 3_600_000;
+
+/** By the hour, and for the whole request by the length of its prompt. */
+const pricesOf = (usage: Usage, { rules, startedAt }: BillTerms): Prices | undefined => {
+  const { facts, peak } = rules;
+  const now = new Date(startedAt);
+  const hour = (startedAt % (24 * HOUR)) / HOUR;
+  if (peak?.days.includes(now.getUTCDay()) && peak.hours.some(([from, to]) => hour >= from && hour < to))
+    return peak.prices;
+  const prompt = usage.plain + usage.read + sum(Object.entries(usage.written) as [Ttl, number][]);
+  return facts?.tiers?.findLast(({ above }) => prompt > above)?.prices ?? facts?.prices;
+};
+
+/** Sums of decimal prices carry binary noise far below any price's last digit. */
+export const tidy = (value: number, steps: number): number => Math.round(value * steps) / steps;
+
+/** Lifetimes in the words of Anthropic's response. */
 export const usageFields = (usage: Usage): { readonly short: number; readonly long: number; readonly all: number } => {
   const short = usage.written["5m"] ?? 0;
   const long = usage.written["1h"] ?? 0;
@@ -55,4 +93,4 @@ export const usageFields = (usage: Usage): { readonly short: number; readonly lo
 };
 
 /** Tokens in cached reach after the request: what an equal prefix could read. */
-export const cachedEnd = (usage: Usage): number => usage.read + usageFields(usage).all;
+export const cachedEnd = (usage: Usage): number => usage.read + sum(Object.entries(usage.written) as [Ttl, number][]);

@@ -1,8 +1,8 @@
 /** What did the client send, as plain JSON values?
  *  Invariant: reading never fails on a wrong type; whoever needs a type asks for it here and gets undefined.
- *  Elsewhere: which shapes are refused (validate.ts), what they render to (render.ts). */
+ *  Elsewhere: which shapes are refused (wires/), what they render to (prompt/). */
 
-import type { Json, JsonObject } from "../request.ts";
+import type { Json, JsonObject, Ttl } from "../request.ts";
 
 /** The package's encoder has a check of this name too. It is written twice on purpose: the simulator judges that
  *  encoder, so it shares no code with it. */
@@ -20,13 +20,28 @@ export const own = <T>(table: Readonly<Record<string, T>>, name: string): T | un
 /** `messages[1].content[0]` as the provider's messages spell it: `messages.1.content.0`. */
 export const dotted = (path: string): string => path.replaceAll("[", ".").replaceAll("]", "");
 
+/** A piece of a prompt in the words of the Messages API, whatever the client's own words are. */
 export type ReadBlock = {
   readonly block: JsonObject;
+  /** Where the client wrote it, in its own words. */
   readonly path: string;
   /** The client wrote a bare string, so `path` already names the text. */
   readonly bare?: true;
+  /** Where a field stands under `path`, if not under its own name. */
+  readonly shown?: Readonly<Record<string, string>>;
+  /** A call's input in the client's letters, where its wire carries it as text. */
+  readonly verbatim?: string;
+  readonly marker?: Ttl;
+  /** It ends a message after which a provider may let an entry end by itself. */
+  readonly ending?: true;
 };
-export type ReadMessage = { readonly role: string; readonly path: string; readonly blocks: readonly ReadBlock[] };
+export type ReadMessage = {
+  readonly role: string;
+  readonly path: string;
+  readonly blocks: readonly ReadBlock[];
+  /** Settings that hold from this message on. */
+  readonly settings?: Json;
+};
 
 /** String content and one text block are the same prompt; the path still names what the client wrote. */
 const readBlocks = (content: Json | undefined, path: string): readonly ReadBlock[] =>

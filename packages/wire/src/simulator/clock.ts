@@ -1,7 +1,7 @@
 /** What time is it for the cache and the ledger?
  *  Invariant: time is read only through SimClock, and a manual clock never moves backwards by itself.
  *  Real time enters the simulator here, as a default that can be replaced, and nowhere else.
- *  Elsewhere: real delays between events (server.ts), how long an entry lives (cache.ts). */
+ *  Elsewhere: real delays between events (server.ts), how long an entry lives (cache/). */
 
 export interface SimClock {
   now(): number;

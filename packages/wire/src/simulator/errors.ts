@@ -1,11 +1,17 @@
-/** How does the provider spell an error?
- *  Invariant: the status decides the type; the message is one line that names the place.
- *  Elsewhere: when a request is refused (validate*.ts, breakpoints.ts), injected failures (faults.ts). */
+/** How is a request refused?
+ *  Invariant: a refusal is a status and one line that names the place.
+ *  Elsewhere: when a request is refused (wires/, cache/), how each provider spells it (wires/), injected failures
+ *  (faults.ts). */
 
 import { inspect } from "node:util";
-import type { JsonObject } from "../request.ts";
 
-export type Refusal = { readonly status: number; readonly message: string };
+export type Refusal = {
+  readonly status: number;
+  readonly message: string;
+  /** The provider's own name for the fault, and the field at fault, where its wire has room for them. */
+  readonly code?: string;
+  readonly param?: string;
+};
 
 const typeByStatus: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
@@ -21,18 +27,17 @@ const typeByStatus: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
+/** Anthropic's names, which the control over HTTP uses too. */
 export const errorType = (status: number): string => typeByStatus[status] ?? "api_error";
-
-export const errorBody = ({ status, message }: Refusal, requestId: string): JsonObject => ({
-  type: "error",
-  error: { type: errorType(status), message },
-  request_id: requestId,
-});
 
 /** Names in a message come from the client, and may hold line breaks. */
 export const oneLine = (message: string): string => message.replaceAll(/[\r\n\u2028\u2029]+/g, " ");
 
-export const invalid = (message: string): Refusal => ({ status: 400, message: oneLine(message) });
+export const invalid = (message: string, more: Pick<Refusal, "code" | "param"> = {}): Refusal => ({
+  status: 400,
+  message: oneLine(message),
+  ...more,
+});
 
 /** A 500 for what someone else's function threw: anything can be thrown. */
 export const thrownBy = (whose: "script" | "simulator", cause: unknown): Refusal => {
@@ -42,7 +47,7 @@ export const thrownBy = (whose: "script" | "simulator", cause: unknown): Refusal
 
 /** A simulator that could not be started or configured: one line, nothing left open. */
 export class SimulatorError extends Error {
-  readonly kind: "port-in-use" | "not-loopback" | "script" | "listen";
+  readonly kind: "port-in-use" | "not-loopback" | "script" | "listen" | "provider";
 
   constructor(kind: SimulatorError["kind"], message: string, options?: ErrorOptions) {
     super(message, options);

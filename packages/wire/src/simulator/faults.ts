@@ -47,10 +47,12 @@ export class FaultQueue {
     this.#queue.push({ fault, skip: (fault.nth ?? 1) - 1, left: fault.times ?? 1 });
   }
 
-  take(model: string): Fault | undefined {
+  /** The fault that hits this request; `kinds` are those that it can meet at all. */
+  take(model: string, kinds?: readonly Fault["kind"][]): Fault | undefined {
     let taken: Fault | undefined;
     for (const queued of this.#queue) {
       if (queued.fault.model !== undefined && queued.fault.model !== model) continue;
+      if (kinds !== undefined && !kinds.includes(queued.fault.kind)) continue;
       if (queued.skip > 0) queued.skip -= 1;
       else if (taken === undefined) {
         queued.left -= 1;

@@ -1,8 +1,8 @@
-/** A provider to test against: it bills, caches, expires, races and streams like the Messages API, over real HTTP.
+/** Providers to test against: they bill, cache, expire, race and stream like the real ones, over real HTTP.
  *  This is the public entry `@prefork/wire/simulator`; docs/simulator.md shows how to use it. */
 
 export type { Billed } from "./bill.ts";
-export type { MissCause } from "./cache.ts";
+export type { MissCause } from "./cache/index.ts";
 export type { SimClock } from "./clock.ts";
 export { ManualClock, RunningClock } from "./clock.ts";
 export { SimulatorError } from "./errors.ts";
@@ -11,15 +11,25 @@ export type { LedgerRow, Outcome } from "./ledger.ts";
 export { loadScript } from "./load-script.ts";
 export type {
   AcceptanceRules,
+  AutomaticRules,
   CacheRules,
+  EndingRules,
   KeyParameter,
   Level,
   ModelRules,
+  PeakPrices,
+  ProviderName,
+  ProviderSummary,
+  ReportRules,
+  RoutingRules,
   RuleOverrides,
   RuleTable,
+  SlotRules,
   ThinkingType,
-} from "./rules.ts";
-export { anthropicRules } from "./rules.ts";
+  UsageField,
+  WireName,
+} from "./rules/index.ts";
+export { anthropicRules, providerRules, providers } from "./rules/index.ts";
 export type {
   AnswerBlock,
   SeenToolResult,

@@ -1,10 +1,12 @@
 /** What did every request expect, read, write and cost?
- *  Invariant: one row a request to /v1/messages, in order of arrival, failed ones included; rows given out are copies.
+ *  Invariant: one row a request for an answer, in order of arrival, failed ones included; rows given out are copies.
  *  Elsewhere: where the figures come from (engine.ts). */
 
+import type { Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
 import type { Billed } from "./bill.ts";
-import type { MissCause } from "./cache.ts";
+import type { MissCause } from "./cache/index.ts";
+import type { CacheRules } from "./rules/index.ts";
 
 /** open: still answering. refused: an error status. interrupted: broken off by a fault. aborted: the client went away. */
 export type Outcome = "open" | "complete" | "refused" | "interrupted" | "aborted";
@@ -25,10 +27,13 @@ export type LedgerRow = {
   readonly error: string | null;
   readonly promptTokens: number;
   readonly read: number;
-  readonly written: { readonly "5m": number; readonly "1h": number };
+  /** By lifetime; those of other providers only where they can be asked for. */
+  readonly written: { readonly "5m": number; readonly "1h": number; readonly "30m"?: number; readonly "12h"?: number };
   readonly plain: number;
   readonly output: number;
   readonly expectedRead: number;
+  /** What the same prompt would read, sent again while its entries live. */
+  readonly nextRead: number;
   readonly firstDivergence: string | null;
   readonly missCause: MissCause | null;
   readonly missWords: string | null;
@@ -48,6 +53,7 @@ const nothing: Omit<LedgerRow, keyof RowOpening> = {
   plain: 0,
   output: 0,
   expectedRead: 0,
+  nextRead: 0,
   firstDivergence: null,
   missCause: null,
   missWords: null,
@@ -56,10 +62,17 @@ const nothing: Omit<LedgerRow, keyof RowOpening> = {
 
 export const usageColumns = (
   usage: Usage,
+  ttls: CacheRules["ttls"],
 ): Pick<LedgerRow, "promptTokens" | "read" | "written" | "plain" | "output"> => {
-  const written = { "5m": usage.written["5m"] ?? 0, "1h": usage.written["1h"] ?? 0 };
+  const others = (["30m", "12h"] as const).filter((ttl) => ttls[ttl] !== undefined);
+  const written = {
+    "5m": usage.written["5m"] ?? 0,
+    "1h": usage.written["1h"] ?? 0,
+    ...Object.fromEntries(others.map((ttl: Ttl) => [ttl, usage.written[ttl] ?? 0])),
+  };
+  const all = Object.values(written).reduce((total, tokens) => total + tokens, 0);
   return {
-    promptTokens: usage.plain + usage.read + written["5m"] + written["1h"],
+    promptTokens: usage.plain + usage.read + all,
     read: usage.read,
     written,
     plain: usage.plain,

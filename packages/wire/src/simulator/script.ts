@@ -4,13 +4,18 @@
 
 import type { Json, JsonObject } from "../request.ts";
 import { listOf, objectOf, readMessages, readResultContent, stringOf } from "./body.ts";
+import type { WireName } from "./rules/index.ts";
 
 export type SimRequest = {
-  /** The body as parsed; already accepted by the provider's rules. */
+  /** What was asked, already accepted by the provider's rules, in the words of the Messages API whatever the wire: so a
+   *  script that is written once answers on every wire. On the Messages API it is the body as parsed. */
   readonly body: JsonObject;
   /** Lower-case names; credentials are left out. */
   readonly headers: Readonly<Record<string, string>>;
   readonly model: string;
+  readonly wire?: WireName; // default: messages
+  /** The body as parsed, where the wire has other words than the Messages API. */
+  readonly sent?: JsonObject;
 };
 
 export type AnswerBlock =

@@ -2,22 +2,26 @@
  *  Invariant: entries become readable immediately before the first byte of the answer; a client that goes away,
  *  a connection that breaks, or a script that fails late, ends the work and closes the ledger row. Nothing here
  *  refers to the request's body, which may be large while its stream is held open.
- *  Elsewhere: the events (answer.ts), accepting the request (engine.ts, server.ts). */
+ *  Elsewhere: the events (wires/), accepting the request (engine.ts, server.ts). */
 
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Json } from "../request.ts";
-import type { SimEvent, SimMessage } from "./answer.ts";
-import { closingEvents, contentEvents, startEvent, wholeMessage } from "./answer.ts";
+import type { SimMessage } from "./answer.ts";
 import type { Progress } from "./engine.ts";
-import { errorType, thrownBy } from "./errors.ts";
+import type { Refusal } from "./errors.ts";
+import { thrownBy } from "./errors.ts";
 import type { Fault } from "./faults.ts";
 import { refuse } from "./reply.ts";
+import type { Ids, SimEvent, Spelling, Wire } from "./wire.ts";
 
 export type Delivery = {
   readonly response: ServerResponse;
   readonly progress: Progress;
   readonly message: SimMessage;
+  readonly wire: Wire;
+  readonly spelling: Spelling;
+  readonly ids: Ids;
   readonly stream: boolean;
   readonly fault: Fault | undefined;
   readonly requestId: string;
@@ -34,32 +38,34 @@ export const deliver = async (delivery: Delivery): Promise<void> => {
 };
 
 /** A `hold` that rejects, or content that is no JSON. */
-const failLate = ({ response, progress, requestId }: Delivery, cause: unknown): void => {
+const failLate = ({ response, progress, requestId, wire, spelling }: Delivery, cause: unknown): void => {
   const refusal = thrownBy("script", cause);
   if (!response.headersSent) {
     progress.finish("refused", { status: refusal.status, error: refusal.message });
-    refuse(response, refusal, { requestId });
+    refuse(response, refusal, { wire, requestId });
     return;
   }
   progress.finish("interrupted", { error: refusal.message });
-  response.end(errorFrame(refusal.status, refusal.message));
+  response.end(frame(spelling.failure(refusal)));
 };
 
-const sendWhole = async ({ response, progress, message, fault, requestId, hold }: Delivery): Promise<void> => {
-  const whole = JSON.stringify(wholeMessage(withFaultyIds(message, fault)));
+const sendWhole = async (delivery: Delivery): Promise<void> => {
+  const { response, progress, fault, requestId, hold, wire, spelling } = delivery;
+  const message = withFaultyIds(delivery);
+  const whole = JSON.stringify(spelling.whole(message));
   await hold;
   if (response.destroyed) {
     progress.finish("aborted");
     return;
   }
-  progress.begin(message.content);
+  progress.begin(message);
   const cut = fault?.kind === "truncated-json" || fault?.kind === "reset-mid-stream";
   const text = cut ? whole.slice(0, Math.floor(whole.length / 2)) : whole;
   const promised = fault?.kind === "reset-mid-stream" ? whole : text;
   response.writeHead(200, {
     "content-type": "application/json",
     "content-length": String(Buffer.byteLength(promised)),
-    "request-id": requestId,
+    [wire.idHeader]: requestId,
   });
   progress.finish(cut ? "interrupted" : "complete", { output: message.usage.output });
   if (fault?.kind === "reset-mid-stream") response.write(text, () => breakOff(response));
@@ -67,8 +73,8 @@ const sendWhole = async ({ response, progress, message, fault, requestId, hold }
 };
 
 const sendStream = async (delivery: Delivery): Promise<void> => {
-  const { response, progress, fault, requestId } = delivery;
-  const message = withFaultyIds(delivery.message, fault);
+  const { response, progress, fault, requestId, wire, spelling } = delivery;
+  const message = withFaultyIds(delivery);
   if (response.destroyed) {
     progress.finish("aborted");
     return;
@@ -76,17 +82,19 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
   response.writeHead(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
-    "request-id": requestId,
+    [wire.idHeader]: requestId,
   });
-  progress.begin(message.content);
+  // Not every wire has an event to begin with, and a stream that is held must show that it has begun.
+  if (delivery.hold !== undefined) response.flushHeaders();
+  progress.begin(message);
   const gap = fault?.kind === "slow-drip" ? fault.delayMs : delivery.betweenEventsMs;
   let sent = 0;
   let generated = 0;
   const finish = (outcome: "complete" | "interrupted" | "aborted"): void =>
     progress.finish(outcome, { output: outcome === "complete" ? message.usage.output : generated });
-  for await (const event of paced(message, delivery.hold, gap)) {
+  for await (const event of paced(spelling.events(message), delivery.hold, gap)) {
     if (response.destroyed) return finish("aborted");
-    const broken = breakBefore(event, sent, fault);
+    const broken = breakBefore(event, sent, { fault, spelling });
     if (broken !== undefined) {
       finish("interrupted");
       if (broken === "reset") breakOff(response);
@@ -95,7 +103,7 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
     }
     const flushed = response.write(frame(event));
     sent += 1;
-    if (event.event === "content_block_stop") generated += message.blockTokens[event.data.index as number] ?? 0;
+    if (event.generated !== undefined) generated += message.blockTokens[event.generated] ?? 0;
     if (!flushed && !response.destroyed) await drained(response);
   }
   if (response.destroyed) return finish("aborted");
@@ -106,26 +114,23 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
 /** Closes without ending the response. Not by a TCP reset: that would take the events already sent with it. */
 const breakOff = (response: ServerResponse): void => response.socket?.destroySoon();
 
-const frame = ({ event, data }: SimEvent): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
-
-const errorFrame = (status: number, message: string): string =>
-  frame({
-    event: "error",
-    data: { type: "error", error: { type: errorType(status), message }, request_id: null },
-  });
+const frame = ({ event, data }: SimEvent): string =>
+  `${event === undefined ? "" : `event: ${event}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
 
 async function* paced(
-  message: SimMessage,
+  events: Iterable<SimEvent>,
   hold: Promise<unknown> | undefined,
   gapMs: number,
 ): AsyncGenerator<SimEvent> {
-  yield startEvent(message);
-  await hold;
-  for (const events of [contentEvents(message), closingEvents(message)])
-    for (const event of events) {
+  let held = hold;
+  for (const event of events) {
+    if (event.phase !== "start") {
+      if (held !== undefined) await held;
+      held = undefined;
       if (gapMs > 0) await delay(gapMs, undefined, { ref: false });
-      yield event;
     }
+    yield event;
+  }
 }
 
 const drained = (response: ServerResponse): Promise<void> =>
@@ -139,17 +144,21 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on("close", done);
   });
 
+const overloaded: Refusal = { status: 529, message: "Overloaded" };
+
+type BreakTerms = { readonly fault: Fault | undefined; readonly spelling: Spelling };
+
 /** "reset", the last text to send, or undefined to go on. */
-const breakBefore = (event: SimEvent, sent: number, fault: Fault | undefined): string | undefined => {
+const breakBefore = (event: SimEvent, sent: number, { fault, spelling }: BreakTerms): string | undefined => {
   switch (fault?.kind) {
     case "reset-mid-stream":
       return sent >= fault.afterEvents ? "reset" : undefined;
     case "error-mid-stream":
-      return event.event === (fault.moment === "before-content" ? "content_block_start" : "content_block_stop")
-        ? errorFrame(529, "Overloaded")
+      return event.anchor === (fault.moment === "before-content" ? "content-start" : "content-end")
+        ? frame(spelling.failure(overloaded))
         : undefined;
     case "truncated-json":
-      return event.event === "content_block_delta" || event.event === "message_delta" ? half(frame(event)) : undefined;
+      return event.grows ? half(frame(event)) : undefined;
     default:
       return undefined;
   }
@@ -158,13 +167,13 @@ const breakBefore = (event: SimEvent, sent: number, fault: Fault | undefined): s
 const half = (text: string): string => `${text.slice(0, Math.floor(text.length / 2))}\n\n`;
 
 /** Ids that repeat: of the message, and of every call with every other. */
-const withFaultyIds = (message: SimMessage, fault: Fault | undefined): SimMessage =>
+const withFaultyIds = ({ message, fault, ids }: Delivery): SimMessage =>
   fault?.kind !== "wrong-ids"
     ? message
     : {
         ...message,
-        id: "msg_wrong",
+        id: `${ids.message}_wrong`,
         content: message.content.map((block) =>
-          block.type === "tool_use" ? { ...block, id: "toolu_wrong" satisfies Json } : block,
+          block.type === "tool_use" ? { ...block, id: `${ids.call}_wrong` satisfies Json } : block,
         ),
       };

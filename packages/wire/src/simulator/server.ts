@@ -8,7 +8,9 @@ import { hash } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import type { JsonObject } from "../request.ts";
 import { messageOf, stableId } from "./answer.ts";
+import type { ParsedBody } from "./body.ts";
 import { stringOf } from "./body.ts";
 import { checkedAnswer } from "./check-answer.ts";
 import type { SimClock } from "./clock.ts";
@@ -20,11 +22,12 @@ import type { Fault } from "./faults.ts";
 import { FaultQueue, retryHeaders } from "./faults.ts";
 import { Gathering } from "./gathering.ts";
 import { isLoopbackHost } from "./reach.ts";
-import { betasOf, credentialOf, headersOf, openBody, readBody, urlOf } from "./receive.ts";
+import { credentialOf, headersOf, keptPath, openBody, readBody, urlOf } from "./receive.ts";
 import { refuse, sendJson } from "./reply.ts";
 import type { SimAnswer, SimRequest, SimScript } from "./script.ts";
 import type { Delivery } from "./serve-answer.ts";
 import { deliver } from "./serve-answer.ts";
+import type { Call, HeldCall, Received, Refused, Wire } from "./wire.ts";
 
 export type KeptRequest = {
   readonly sequence: number;
@@ -39,6 +42,10 @@ export type ServerParts = {
   readonly script: SimScript;
   readonly keepBodies: boolean;
   readonly latency: { readonly firstEventMs: number; readonly betweenEventsMs: number };
+  /** What is spoken here; errors on other paths are spelled like the first. */
+  readonly wires: readonly [Wire, ...Wire[]];
+  /** No key is asked for. */
+  readonly keyless: boolean;
 };
 
 /** A long delay must not keep a program alive whose simulator is closed. */
@@ -89,20 +96,39 @@ export class SimServer {
     if (body === undefined) return;
     const url = urlOf(request);
     const path = url?.pathname ?? "";
-    const refuseHere = (status: number, message: string): undefined => {
-      refuse(response, { status, message }, { requestId: this.#otherId(path) });
+    const [firstWire] = this.#parts.wires;
+    const refuseHere = (refusal: Refusal, wire = firstWire): undefined => {
+      refuse(response, refusal, { wire, requestId: this.#otherId(path) });
     };
-    if (!isLoopbackHost(request)) return refuseHere(403, "host: the Host header must be a loopback name");
+    if (!isLoopbackHost(request))
+      return refuseHere({ status: 403, message: "host: the Host header must be a loopback name" });
     if (url !== null && path.startsWith("/_sim/")) {
       const { engine, clock } = this.#parts;
       handleControl({ request, response, url, body }, { engine, clock, server: this });
       return;
     }
-    if (path !== "/v1/messages" && path !== "/v1/messages/count_tokens")
-      return refuseHere(404, `Not found: ${request.method} ${path}`);
-    if (request.method !== "POST") return refuseHere(405, "Method Not Allowed");
-    const arrival = { request, response, body };
-    return path === "/v1/messages" ? this.#message(arrival) : this.#count(arrival);
+    const routed = url === null ? undefined : this.#wireOf(request, url);
+    if (url === null || routed === undefined)
+      return refuseHere({ status: 404, message: `Not found: ${request.method} ${path}` });
+    const { wire, call } = routed;
+    if ("ok" in call) return refuseHere(call, wire);
+    const arrival = { request, response, body, url, wire };
+    switch (call.kind) {
+      case "answer":
+        return this.#answer(arrival, call);
+      case "count":
+        return this.#count(arrival, call);
+      case "held":
+        return this.#hold(arrival, call);
+    }
+  }
+
+  #wireOf({ method = "" }: IncomingMessage, url: URL): { wire: Wire; call: Call | Refused } | undefined {
+    for (const wire of this.#parts.wires) {
+      const call = wire.callOf(method, url);
+      if (call !== undefined) return { wire, call };
+    }
+    return undefined;
   }
 
   #otherId(path: string): string {
@@ -110,31 +136,77 @@ export class SimServer {
     return stableId("req", this.#others, `other ${path}`);
   }
 
-  #count({ request, response, body }: Arrival): undefined {
+  #count(arrival: Arrival, call: CallOf<"count">): undefined {
+    const { response, wire } = arrival;
     const requestId = this.#otherId("count_tokens");
-    const opened = openBody(request, body);
-    const counted =
-      "parsed" in opened ? this.#parts.engine.count({ parsed: opened.parsed, betas: betasOf(request) }) : opened;
-    if (typeof counted === "number") sendJson(response, { status: 200, requestId }, { input_tokens: counted });
-    else refuse(response, counted, { requestId });
+    const opened = this.#open(arrival);
+    const received = "parsed" in opened ? this.#received(arrival, opened.parsed, { call, requestId }) : undefined;
+    const counted = received === undefined ? (opened as Refusal) : this.#parts.engine.count(received, wire);
+    const { idHeader } = wire;
+    if (typeof counted === "number") sendJson(response, { status: 200, requestId, idHeader }, wire.counted(counted));
+    else refuse(response, counted, { wire, requestId });
   }
 
-  async #message({ request, response, body: received }: Arrival): Promise<Delivery | undefined> {
-    const { engine, clock, keepBodies } = this.#parts;
+  /** A prompt that is held by name; only beginning to hold one is a row of the ledger. */
+  #hold(arrival: Arrival, call: HeldCall): undefined {
+    const { response, wire, body } = arrival;
+    const { ledger } = this.#parts.engine;
+    const begins = call.action === "create";
+    const sequence = begins ? ++this.#sequence : 0;
+    const requestId = begins ? stableId("req", sequence, "hold") : this.#otherId("hold");
+    const opened = this.#open(body.length === 0 ? { ...arrival, body: Buffer.from("{}") } : arrival);
+    const parsed = "parsed" in opened ? opened.parsed : emptyBody;
+    const model = stringOf(parsed.body.model).replace(/^models\//, "");
+    const received = this.#received(arrival, parsed, { call: { kind: "count", model }, requestId, sequence });
+    const { workspace, startedAt } = received;
+    if (begins) ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: false });
+    const fault = begins && "parsed" in opened ? this.faults.take(model, ["status"]) : undefined;
+    const injected =
+      fault?.kind === "status" ? { status: fault.status, message: statusMessage(fault.status) } : undefined;
+    const refusal = injected ?? ("parsed" in opened ? undefined : opened);
+    const reply =
+      refusal === undefined ? this.#parts.engine.hold(call, received, wire) : { ok: false as const, ...refusal };
+    if (reply.ok) {
+      sendJson(response, { status: 200, requestId, idHeader: wire.idHeader }, reply.body);
+      return;
+    }
+    const { status, message } = reply;
+    if (begins) ledger.update(requestId, { status, outcome: "refused", error: message });
+    refuse(response, reply, { wire, requestId, extra: fault?.kind === "status" ? retryHeaders(fault) : {} });
+  }
+
+  #open({ request, body, url, wire }: Arrival): { readonly parsed: ParsedBody } | Refusal {
+    return openBody(body, { wire, credential: credentialOf(request, url), keyless: this.#parts.keyless });
+  }
+
+  #received(arrival: Arrival, parsed: ParsedBody, { call, requestId, sequence = 0 }: Numbered): Received {
+    return {
+      parsed,
+      headers: headersOf(arrival.request),
+      model: call.model ?? stringOf(parsed.body.model),
+      stream: "stream" in call ? call.stream === true : parsed.body.stream === true,
+      workspace: this.#workspace(arrival),
+      sequence,
+      requestId,
+      startedAt: this.#parts.clock.now(),
+    };
+  }
+
+  async #answer(arrival: Arrival, call: CallOf<"answer">): Promise<Delivery | undefined> {
+    const { request, response, wire, url } = arrival;
+    const { engine, keepBodies } = this.#parts;
     const { ledger } = engine;
     const sequence = ++this.#sequence;
     const requestId = stableId("req", sequence, "message");
-    const startedAt = clock.now();
-    const headers = headersOf(request);
-    if (keepBodies) this.kept.push({ sequence, path: request.url ?? "", headers, body: received });
-    const opened = openBody(request, received);
-    const body = "parsed" in opened ? opened.parsed.body : {};
-    const model = stringOf(body.model);
-    const workspace = this.#workspace(request);
-    ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: body.stream === true });
+    const opened = this.#open(arrival);
+    const parsed = "parsed" in opened ? opened.parsed : emptyBody;
+    const received = this.#received(arrival, parsed, { call, requestId, sequence });
+    const { headers, model, stream, workspace, startedAt } = received;
+    if (keepBodies) this.kept.push({ sequence, path: keptPath(url), headers, body: arrival.body });
+    ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream });
     const refuseHere = (refusal: Refusal, extra: Readonly<Record<string, string>> = {}): undefined => {
       ledger.update(requestId, { status: refusal.status, outcome: "refused", error: refusal.message });
-      refuse(response, refusal, { requestId, extra });
+      refuse(response, refusal, { wire, requestId, extra });
     };
     if (!("parsed" in opened)) return refuseHere(opened);
     const fault = this.faults.take(model);
@@ -146,22 +218,45 @@ export class SimServer {
       request.socket.resetAndDestroy();
       return;
     }
-    const { parsed } = opened;
-    const admission = engine.admit({ parsed, betas: betasOf(request), workspace, sequence, requestId, startedAt });
+    const seat = engine.room(model) === undefined ? fault : await this.#seat(response, received, fault);
+    if (seat === GONE) {
+      ledger.update(requestId, { outcome: "aborted" });
+      return;
+    }
+    const admission = engine.admit(received, wire);
     if (!admission.ok) {
       // The others of a gathering must not wait for one that was refused.
-      if (fault?.kind === "together") this.#gathering.leave(fault);
+      if (seat?.kind === "together") this.#gathering.leave(seat);
       return refuseHere(admission);
     }
-    return this.#decide({ request: { body, headers, model }, response, admission, fault, requestId });
+    const seen = { body: admission.body, headers, model, ...othersWords(wire, parsed.body) };
+    return this.#decide({ request: seen, response, admission, fault: seat, received, wire });
+  }
+
+  /** Waits for a free place, where the engine has few; gives the fault to go on with. One that waits has not looked
+   *  into the cache, so a gathering cannot count on it. */
+  async #seat(response: ServerResponse, received: Received, fault: Fault | undefined) {
+    const { engine } = this.#parts;
+    const gone = closed(response);
+    let going = fault;
+    for (let room = engine.room(received.model); room !== undefined; room = engine.room(received.model)) {
+      if (going?.kind === "together") {
+        this.#gathering.leave(going);
+        going = undefined;
+      }
+      if ((await Promise.race([room, gone])) === GONE) return GONE;
+    }
+    return going;
   }
 
   /** The script's answer, ready to be sent; nothing when the client went away or the script failed. */
-  async #decide({ request, response, admission, fault, requestId }: Admitted): Promise<Delivery | undefined> {
-    const { progress, terms } = admission;
+  async #decide(admitted: Admitted): Promise<Delivery | undefined> {
+    const { request, response, admission, fault, received, wire } = admitted;
+    const { progress, terms, spelling, ids } = admission;
+    const { requestId, stream } = received;
     const gone = closed(response);
     try {
-      const given = await Promise.race([this.#ask(request, fault), gone]);
+      const given = await Promise.race([this.#ask(request, fault, admission.prewarm), gone]);
       if (given === GONE) {
         progress.finish("aborted");
         return;
@@ -172,26 +267,25 @@ export class SimServer {
       // It may reject before the sender looks at it.
       hold?.catch(() => undefined);
       const { betweenEventsMs } = this.#parts.latency;
-      const stream = request.body.stream === true;
-      return { response, progress, message, stream, fault, requestId, betweenEventsMs, hold };
+      return { response, progress, message, stream, fault, requestId, betweenEventsMs, hold, wire, spelling, ids };
     } catch (cause) {
       const refusal = thrownBy("script", cause);
       progress.finish("refused", { status: refusal.status, error: refusal.message });
-      refuse(response, refusal, { requestId });
+      refuse(response, refusal, { wire, requestId });
       return;
     }
   }
 
-  async #ask(request: SimRequest, fault: Fault | undefined): Promise<SimAnswer> {
+  async #ask(request: SimRequest, fault: Fault | undefined, prewarm: boolean): Promise<SimAnswer> {
     const wait = fault?.latencyMs ?? this.#parts.latency.firstEventMs;
     if (wait > 0) await delay(wait, undefined, unreferenced);
     if (fault?.kind === "together") await this.#gathering.join(fault);
-    if (request.body.max_tokens === 0) return { content: [], stopReason: "max_tokens", outputTokens: 0 };
+    if (prewarm) return { content: [], stopReason: "max_tokens", outputTokens: 0 };
     return this.#parts.script(request);
   }
 
-  #workspace(request: IncomingMessage): string {
-    const key = hash("sha256", credentialOf(request));
+  #workspace({ request, url }: Arrival): string {
+    const key = hash("sha256", credentialOf(request, url));
     const known = this.#workspaces.get(key) ?? `workspace-${this.#workspaces.size + 1}`;
     this.#workspaces.set(key, known);
     return known;
@@ -199,19 +293,44 @@ export class SimServer {
 
   #failed(response: ServerResponse, cause: unknown): void {
     if (response.headersSent) response.destroy();
-    else refuse(response, thrownBy("simulator", cause), { requestId: this.#otherId("failed") });
+    else
+      refuse(response, thrownBy("simulator", cause), {
+        wire: this.#parts.wires[0],
+        requestId: this.#otherId("failed"),
+      });
   }
 }
 
-type Arrival = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly body: Buffer };
+type Arrival = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: Buffer;
+  readonly url: URL;
+  readonly wire: Wire;
+};
+
+type CallOf<K extends Call["kind"]> = Extract<Call, { readonly kind: K }>;
+
+type Numbered = {
+  readonly call: CallOf<"answer" | "count">;
+  readonly requestId: string;
+  readonly sequence?: number;
+};
 
 type Admitted = {
   readonly request: SimRequest;
   readonly response: ServerResponse;
   readonly admission: Admission;
   readonly fault: Fault | undefined;
-  readonly requestId: string;
+  readonly received: Received;
+  readonly wire: Wire;
 };
+
+const emptyBody: ParsedBody = { body: {}, ordered: {} };
+
+/** On the Messages API the words of the client are those of the script. */
+const othersWords = (wire: Wire, body: JsonObject): Pick<SimRequest, "wire" | "sent"> =>
+  wire.name === "messages" ? {} : { wire: wire.name, sent: body };
 
 /** Resolves when the client has gone, or the answer has been sent. */
 const closed = (response: ServerResponse): Promise<typeof GONE> =>

@@ -10,18 +10,21 @@ import { Engine } from "./engine.ts";
 import { SimulatorError } from "./errors.ts";
 import type { Fault } from "./faults.ts";
 import type { LedgerRow } from "./ledger.ts";
-import type { CacheRules, RuleOverrides } from "./rules.ts";
-import { anthropicRules } from "./rules.ts";
+import type { CacheRules, ProviderName, ProviderRules, RuleOverrides } from "./rules/index.ts";
+import { providers, resolveRules, rulesOf } from "./rules/index.ts";
 import type { SimScript } from "./script.ts";
 import { defaultScript } from "./script.ts";
 import type { KeptRequest } from "./server.ts";
 import { SimServer } from "./server.ts";
 import type { TokenRule } from "./tokens.ts";
 import { contentTokens } from "./tokens.ts";
+import type { Wire } from "./wire.ts";
+import { wires } from "./wires/index.ts";
 
 export type SimulatorOptions = {
   readonly port?: number; // default: 0, any free one
   readonly host?: "127.0.0.1" | "::1" | "localhost"; // default: 127.0.0.1
+  readonly provider?: ProviderName; // whose rules, over which wires; default: anthropic
   readonly script?: SimScript; // default: defaultScript
   readonly clock?: SimClock; // default: real time
   readonly tokenRule?: TokenRule; // default: contentTokens
@@ -31,7 +34,8 @@ export type SimulatorOptions = {
   readonly modelRules?: Readonly<Record<string, RuleOverrides>>;
   /** Figures in place of the published ones: prices, minimum, thinking. */
   readonly models?: ReadonlyMap<string, ModelFacts>;
-  /** The model whose rules and figures serve ids without any. Default: the rules of DEFAULT_MODEL, and no money. */
+  /** The model whose rules and figures serve ids without any. Default: the rules of the provider's default model, and
+   *  no money. */
   readonly unknownModelsAs?: string;
   readonly keepBodies?: boolean; // default: false
   /** Real delays. */
@@ -62,16 +66,20 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     ...(options.models === undefined ? {} : { models: options.models }),
     ...(options.unknownModelsAs === undefined ? {} : { unknownAs: options.unknownModelsAs }),
   };
+  const { rules, spoken } = providerOf(options.provider ?? "anthropic");
   const engine = new Engine({
     clock,
     tokenRule: options.tokenRule ?? contentTokens,
-    rulesFor: (model) => anthropicRules(model, table),
+    rulesFor: (model) => resolveRules(rules, model, table),
+    wires: spoken,
   });
   const server = new SimServer({
     engine,
     clock,
     script: options.script ?? defaultScript,
     keepBodies: options.keepBodies ?? false,
+    wires: spoken,
+    keyless: rules.free === true,
     latency: {
       firstEventMs: options.latency?.firstEventMs ?? 0,
       betweenEventsMs: options.latency?.betweenEventsMs ?? 0,
@@ -89,6 +97,21 @@ export const startSimulator = async (options: SimulatorOptions = {}): Promise<Si
     close,
     [Symbol.asyncDispose]: close,
   };
+};
+
+type Provider = { readonly rules: ProviderRules; readonly spoken: readonly [Wire, ...Wire[]] };
+
+/** A name may come from a command line or from a program without types. */
+const providerOf = (name: string): Provider => {
+  const rules = rulesOf(name);
+  const summary = providers.find((provider) => provider.name === name);
+  if (rules === undefined || summary === undefined)
+    throw new SimulatorError(
+      "provider",
+      `provider ${name}: no such rules; there are ${providers.map((provider) => provider.name).join(", ")}`,
+    );
+  const [first, ...others] = summary.wires;
+  return { rules, spoken: [wires[first](rules.reports), ...others.map((wire) => wires[wire](rules.reports))] };
 };
 
 const hosts = ["127.0.0.1", "::1", "localhost"];

@@ -1,6 +1,6 @@
 /** How many tokens is a block?
  *  Invariant: the count is additive: a prompt is the sum of its blocks, and a block's count depends on that block alone.
- *  Elsewhere: what text a block shows to the rule (render.ts). */
+ *  Elsewhere: what text a block shows to the rule (prompt/block.ts). */
 
 /** A block as the rule sees it: what a model would read of it, without JSON structure. */
 export type CountedBlock = {

@@ -154,6 +154,7 @@ test("a row states the whole bill of a request, as literal figures", async () =>
     plain: 300,
     output: 1_000,
     expectedRead: 10_000,
+    nextRead: 10_000,
     firstDivergence: "messages[0].content[1].text",
     missCause: null,
     missWords: null,

@@ -1,0 +1,25 @@
+/** What each provider does, as data. */
+
+export { anthropicRules } from "./anthropic.ts";
+export { resolveRules } from "./resolve.ts";
+export type {
+  AcceptanceRules,
+  AutomaticRules,
+  CacheRules,
+  EndingRules,
+  KeyParameter,
+  Level,
+  ModelRules,
+  PeakPrices,
+  ProviderRules,
+  ReportRules,
+  RoutingRules,
+  RuleOverrides,
+  RuleTable,
+  SlotRules,
+  ThinkingType,
+  UsageField,
+  WireName,
+} from "./rules.ts";
+export type { ProviderName, ProviderSummary } from "./sets.ts";
+export { providerRules, providers, rulesOf } from "./sets.ts";

@@ -1,0 +1,150 @@
+/** Which cache rules does OpenAI apply to this model?
+ *  Invariant: data only. From GPT-5.6 on entries end at breakpoints and ends of messages, and writing costs; before,
+ *  prefixes are kept by themselves in steps, and writing is free.
+ *  Not documented, and read as the dearer: when an entry can be read (like others who write at breakpoints, with the
+ *  first event), what a write for twelve hours costs (no money is shown then), how long `in_memory` keeps. The guide and
+ *  the vendor's types disagree on how many breakpoints are looked up: 2 and 50, or 80; the fewer are the default.
+ *  Elsewhere: what the fields mean (rules.ts). */
+
+import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
+import type { Row } from "./figures.ts";
+import { figures, HOUR, MINUTE, prices } from "./figures.ts";
+import type { ProviderRules, RuleOverrides } from "./rules.ts";
+import { groupDefaults } from "./rules.ts";
+
+const cache: ProviderRules["cache"] = {
+  ...anthropicCache,
+  invalidation: {
+    ...anthropicCache.invalidation,
+    verbosity: "tools",
+    parallel_tool_calls: "tools",
+    service_tier: "tools",
+    // The vendor names a choice of tools as a way to restrict them that keeps the cache.
+    tool_choice: "none",
+    thinking: "none",
+    betas: "none",
+    citations: "none",
+    images: "none",
+  },
+  defaults: {},
+  webToolsLevel: "tools",
+  images: "none",
+  markers: "latest",
+  endings: groupDefaults.endings,
+  routing: groupDefaults.routing,
+  ttls: { "30m": 30 * MINUTE, "12h": 12 * HOUR },
+  defaultTtl: "30m",
+  isolation: "organization",
+  apart: "prompt_cache_key",
+  serverResultMarker: "none",
+};
+
+/** Steps of 128 tokens; GPT-5.5 has longer ones. */
+const older: RuleOverrides = {
+  cache: {
+    markers: "ignored",
+    endings: "none",
+    automatic: {
+      step: 128,
+      lifetimeMs: 24 * HOUR,
+      retention: { in_memory: 5 * MINUTE, "24h": 24 * HOUR },
+    },
+    ttls: {},
+    minimumPrefix: 1_024,
+    refreshBelowRead: true,
+    earlierThinking: "last-turn",
+  },
+  accepts: { cacheOptions: false },
+};
+
+const longSteps: RuleOverrides = {
+  ...older,
+  cache: {
+    ...older.cache,
+    automatic: { step: 2_048, lifetimeMs: 24 * HOUR, retention: { "24h": 24 * HOUR } },
+  },
+};
+
+/** Calls with tools on Responses only, and always some effort. */
+const astra: RuleOverrides = { accepts: { chatTools: false, effortNone: false } };
+
+const isOlder = /^(?:gpt-[1-4]|gpt-5(?:\.[0-5])?(?![.\d])|chatgpt|o\d)/;
+const hasLongSteps = /^gpt-5\.5(?![.\d])/;
+
+const accepts: ProviderRules["accepts"] = {
+  ...anthropicAccepts,
+  systemMessages: "accepted",
+  prefill: true,
+  samplingParameters: true,
+  cacheOptions: true,
+};
+
+const reports: ProviderRules["reports"] = {
+  reasoning: "hidden",
+  usage: [
+    ["prompt_tokens_details.cached_tokens", "read"],
+    ["prompt_tokens_details.cache_write_tokens", "written"],
+  ],
+  timings: false,
+  errorCode: "named",
+  errorTypes: {},
+};
+
+/** Above this a whole request costs twice as much to send, and half as much again to answer. */
+const LONG = 272_000;
+
+type Short = readonly [id: string, input: number, write: number | "free", read: number, output: number];
+
+const row = ([id, input, write, read, output]: Short): Row => {
+  const fee = (factor: number) => (write === "free" ? {} : { write: ["30m", write * factor] as const });
+  return {
+    id,
+    input,
+    read,
+    output,
+    ...fee(1),
+    minimum: 1_024,
+    earlierThinking: write === "free" ? "last-turn" : "keep-all",
+    tiers: [{ above: LONG, prices: prices({ input: input * 2, read: read * 2, output: output * 1.5, ...fee(2) }) }],
+  };
+};
+
+const models = figures(
+  (
+    [
+      ["gpt-6-astra", 10, 12.5, 1, 50],
+      ["gpt-6-sol", 2, 2.5, 0.2, 10],
+      ["gpt-6-luna", 0.1, 0.125, 0.01, 0.5],
+      ["gpt-6.1-sol", 2, 2.5, 0.1, 10],
+      ["gpt-6.1-terra", 1, 1.25, 0.05, 5],
+      ["gpt-5.6-sol", 4, 5, 0.4, 20],
+      ["gpt-5.6-terra", 2, 2.5, 0.2, 12],
+      ["gpt-5.6-luna", 0.2, 0.25, 0.02, 1.2],
+      ["gpt-5.5", 5, "free", 0.5, 30],
+      ["gpt-5.4", 2.5, "free", 0.25, 15],
+      ["gpt-5.2", 1.75, "free", 0.175, 14],
+      ["gpt-5.1", 1.25, "free", 0.125, 10],
+      ["gpt-5", 1.25, "free", 0.125, 10],
+      ["gpt-4.1", 2, "free", 0.5, 8],
+      ["gpt-4o", 2.5, "free", 1.25, 10],
+    ] satisfies readonly Short[]
+  ).map(row),
+);
+
+/** As the provider is: each model by its generation. */
+export const openai: ProviderRules = {
+  cache,
+  accepts,
+  reports,
+  rowOf: (id) => (hasLongSteps.test(id) ? longSteps : isOlder.test(id) ? older : id === "gpt-6-astra" ? astra : {}),
+  recognised: /^(?:gpt-\d|chatgpt|o\d)/,
+  models,
+  defaultModel: "gpt-6-sol",
+};
+
+/** Every model as the older ones are. */
+export const openaiLegacy: ProviderRules = {
+  ...openai,
+  rowOf: (id) => (hasLongSteps.test(id) ? longSteps : older),
+  defaultModel: "gpt-5.4",
+};

@@ -1,0 +1,16 @@
+/** How each provider is spoken to. */
+
+import type { ReportRules, WireName } from "../rules/index.ts";
+import type { Wire } from "../wire.ts";
+import { chatWire } from "./chat/index.ts";
+import { geminiWire } from "./gemini/index.ts";
+import { messagesWire } from "./messages/index.ts";
+import { responsesWire } from "./responses/index.ts";
+
+/** Wires by name; how errors are spelled may be a provider's own. */
+export const wires: Readonly<Record<WireName, (reports: ReportRules) => Wire>> = {
+  messages: () => messagesWire,
+  chat: chatWire,
+  responses: responsesWire,
+  gemini: () => geminiWire,
+};
