@@ -36,7 +36,7 @@ export const sendFamily = async (
 ): Promise<FamilyOutcome> => {
   const decision = decideLaunch(questionFor(family));
   const launch = ordered(decision, options.launch);
-  const gate = new LaunchGate(launch);
+  const gate = new LaunchGate({ ...launch, ...family.members[0]?.protocol.pacing });
   const defect = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, defect.signal]) : defect.signal;
   const send = async (prepared: Prepared, member: number | "parent"): Promise<Outcome> => {

@@ -68,7 +68,7 @@ export {
   forkRequests,
   type ParentRequest,
 } from "./fork-requests.ts";
-export { LaunchGate, type LaunchOrder, type Ticket } from "./launch-gate.ts";
+export { type GateEdge, LaunchGate, type LaunchOrder, type Ticket } from "./launch-gate.ts";
 export {
   type FamilyMarkerOptions,
   familyMarkers,
@@ -107,6 +107,7 @@ export {
   gemini,
   openaiChat,
   openaiResponses,
+  type Pacing,
   type Profile,
   type Protocol,
   planCachedContent,

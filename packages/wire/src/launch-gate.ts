@@ -1,24 +1,38 @@
 /** Who of a family is sent when. The leader goes first and writes what all share; the others follow once that can be
- *  read.
+ *  read, and no faster than their provider keeps them together.
  *  Invariant: while an unanswered leader is under way nobody else is sent; a leader that fails hands over to the next;
- *  the wait has an end.
+ *  the wait has an end, and no timer outlives those who wait.
  *  Elsewhere: whether waiting pays (economics/), what is sent (family.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LaunchDecision } from "./economics/index.ts";
+import type { Pacing } from "./protocols/index.ts";
 
-export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs">;
+export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> & Pacing;
+
+/** Waiting and the time, for tests. */
+export type GateEdge = {
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly now: () => number;
+};
+
+const MINUTE_MS = 60_000;
 
 export class LaunchGate {
   readonly #order: LaunchOrder;
-  readonly #wait: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly #edge: GateEdge;
   readonly #waiting: Waiter[] = [];
+  /** May be sent but for the pace. */
+  readonly #paced: Waiter[] = [];
+  /** When the last ones were sent, oldest first. */
+  readonly #sent: number[] = [];
+  #pacing: AbortController | undefined;
   #leader: Leader | undefined;
   #open: boolean;
 
-  constructor(order: LaunchOrder, wait: (ms: number, signal: AbortSignal) => Promise<void> = realWait) {
+  constructor(order: LaunchOrder, edge: GateEdge = realEdge) {
     this.#order = order;
-    this.#wait = wait;
+    this.#edge = edge;
     this.#open = order.launch === "at-once";
   }
 
@@ -26,21 +40,54 @@ export class LaunchGate {
   async admit(signal?: AbortSignal): Promise<Ticket> {
     signal?.throwIfAborted();
     const ticket = Symbol("member");
-    if (!this.#open && this.#leader !== undefined) await this.#queue(ticket, signal);
+    if (!this.#open && this.#leader !== undefined) await this.#queue(this.#waiting, ticket, signal);
     else if (!this.#open) this.#lead(ticket);
+    if (!this.#isInPace()) {
+      const turn = this.#queue(this.#paced, ticket, signal);
+      this.#keepPace();
+      await turn;
+    }
     return { readable: () => this.#readable(ticket), failed: () => this.#failed(ticket) };
   }
 
   #lead(ticket: symbol): void {
     const cap = new AbortController();
     this.#leader = { ticket, cap };
-    this.#wait(this.#order.waitCapMs, cap.signal).then(
+    this.#edge.wait(this.#order.waitCapMs, cap.signal).then(
       () => this.#readable(ticket),
       () => undefined, // it was readable, or had failed, before the time was up
     );
   }
 
-  #queue(ticket: symbol, signal: AbortSignal | undefined): Promise<void> {
+  /** True: it counts as sent now. */
+  #isInPace(): boolean {
+    const { perMinute } = this.#order;
+    if (perMinute === undefined) return true;
+    const now = this.#edge.now();
+    while ((this.#sent[0] ?? now) <= now - MINUTE_MS) this.#sent.shift();
+    if (this.#sent.length >= perMinute) return false;
+    this.#sent.push(now);
+    return true;
+  }
+
+  /** Lets the next one go when the oldest of the last minute is that old. */
+  #keepPace(): void {
+    if (this.#pacing || this.#paced.length === 0) return;
+    this.#pacing = new AbortController();
+    const { signal } = this.#pacing;
+    const due = (this.#sent[0] ?? 0) + MINUTE_MS - this.#edge.now();
+    this.#edge.wait(Math.max(1, due), signal).then(
+      () => {
+        if (signal.aborted) return;
+        this.#pacing = undefined;
+        while (this.#paced.length > 0 && this.#isInPace()) this.#paced.shift()?.go();
+        this.#keepPace();
+      },
+      () => undefined, // nobody waits any more
+    );
+  }
+
+  #queue(queue: Waiter[], ticket: symbol, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
         signal?.removeEventListener("abort", leave);
@@ -48,16 +95,32 @@ export class LaunchGate {
       };
       const waiter = { ticket, go };
       const leave = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+        queue.splice(queue.indexOf(waiter), 1);
+        if (this.#paced.length === 0) {
+          this.#pacing?.abort();
+          this.#pacing = undefined;
+        }
         reject(signal?.reason);
       };
       signal?.addEventListener("abort", leave, { once: true });
-      this.#waiting.push(waiter);
+      queue.push(waiter);
     });
   }
 
   #readable(ticket: symbol): void {
     if (!this.#resign(ticket)) return;
+    const { settleMs = 0 } = this.#order;
+    if (settleMs === 0 || this.#waiting.length === 0) return this.#letGo();
+    this.#lead(ticket); // whoever asks meanwhile waits with the others
+    this.#edge.wait(settleMs, new AbortController().signal).then(
+      () => {
+        if (this.#resign(ticket)) this.#letGo();
+      },
+      () => undefined,
+    );
+  }
+
+  #letGo(): void {
     this.#open = true;
     for (const { go } of this.#waiting.splice(0)) go();
   }
@@ -88,6 +151,11 @@ export type Ticket = {
   readonly readable: () => void;
   /** It ended before that. */
   readonly failed: () => void;
+};
+
+const realEdge: GateEdge = {
+  wait: (ms, signal) => realWait(ms, signal),
+  now: () => performance.now(),
 };
 
 const realWait = async (ms: number, signal: AbortSignal): Promise<void> => {

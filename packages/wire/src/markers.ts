@@ -44,7 +44,7 @@ export const nextMarkers = (
   const shared = (inherited ?? written) && roleOf(last, "shared");
   const lastTail = roleOf(last, "tail");
   const end = tail ? lastMarkable(prefix.tip) : undefined;
-  const reached = !lastTail || (end && distance(lastTail.at, end) < LOOK_BACK);
+  const reached = !lastTail || (end && distance(lastTail.at, end) < (prefix.lookBack ?? LOOK_BACK));
   // The entry at S contains P: when a fork is short of markers, the one at P is the one to give up.
   const family = inherited && (shared ?? inherited);
   const near = written ? [family ?? shared, written] : [inherited, shared];

@@ -65,6 +65,9 @@ export type SegmentEncoder = {
   readonly blocks: (blocks: readonly Block[], place: Place, sent?: SentBlocks) => readonly EncodedSegment[];
   /** What closes a message that this encoder opened. */
   readonly close: string;
+  /** How far before a marker the provider looks for entries of earlier requests, by the model; 1: only at markers.
+   *  Default: LOOK_BACK. */
+  readonly lookBack?: (model: string) => number | undefined;
   /** Where a segment stands in the request's JSON. */
   readonly pathOf: (segment: Segment) => string;
   /** What is in the provider's key and in no segment, by name. Default: the betas. */
@@ -160,6 +163,10 @@ export class FrozenPrefix {
   }
   get settings(): KeySettings {
     return this.#state.origin.settings ?? {};
+  }
+  /** How far before a marker its provider looks for earlier entries; undefined: as far as most do. */
+  get lookBack(): number | undefined {
+    return this.#state.origin.encoder.lookBack?.(this.model);
   }
   get byteLength(): number {
     return this.#state.rope.length;

@@ -1,19 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LaunchGate, type Ticket } from "../src/launch-gate.ts";
+import type { Pacing } from "../src/protocols/index.ts";
 
 type Cap = { readonly ms: number; readonly up: () => void; readonly signal: AbortSignal };
 
 /** A gate whose time is up when a test says so, and a record of who was admitted in which order. */
-const gated = (launch: "leader-first" | "at-once" = "leader-first") => {
+const gated = (launch: "leader-first" | "at-once" = "leader-first", pacing: Pacing = {}) => {
   const caps: Cap[] = [];
+  const time = { now: 0 };
   const gate = new LaunchGate(
-    { launch, waitCapMs: 10_000 },
-    (ms, signal) =>
-      new Promise((up, reject) => {
-        caps.push({ ms, up, signal });
-        signal.addEventListener("abort", () => reject(signal.reason));
-      }),
+    { launch, waitCapMs: 10_000, ...pacing },
+    {
+      now: () => time.now,
+      wait: (ms, signal) =>
+        new Promise((up, reject) => {
+          caps.push({ ms, up, signal });
+          signal.addEventListener("abort", () => reject(signal.reason));
+        }),
+    },
   );
   const admitted: string[] = [];
   const tickets = new Map<string, Ticket>();
@@ -26,7 +31,7 @@ const gated = (launch: "leader-first" | "at-once" = "leader-first") => {
     assert.ok(found, `${name} was not admitted`);
     return found;
   };
-  return { gate, caps, admitted, ask, ticket };
+  return { gate, caps, admitted, ask, ticket, time };
 };
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -146,4 +151,48 @@ test("who is aborted before asking is not admitted and does not lead", async () 
   assert.deepEqual([admitted, caps.length], [[], 0]);
   await ask("b");
   assert.deepEqual(admitted, ["b"]);
+});
+
+test("where an entry takes time to build, those who wait for the leader wait for that too", async () => {
+  const { admitted, ask, ticket, caps } = gated("leader-first", { settleMs: 3_000 });
+  const sent = ["a", "b"].map((name) => ask(name));
+  await settled();
+  ticket("a").readable();
+  await settled();
+  const late = ask("c");
+  await settled();
+  assert.deepEqual(admitted, ["a"]);
+  caps.findLast(({ ms }) => ms === 3_000)?.up();
+  await Promise.all([...sent, late]);
+  assert.deepEqual(admitted, ["a", "b", "c"]);
+});
+
+test("more than a provider keeps together in a minute are sent in the next one, in their order", async () => {
+  const { admitted, ask, caps, time } = gated("at-once", { perMinute: 2 });
+  const sent = ["a", "b", "c", "d", "e"].map((name) => ask(name));
+  await settled();
+  assert.deepEqual(admitted, ["a", "b"]);
+  time.now = 60_000;
+  caps.at(-1)?.up();
+  await settled();
+  assert.deepEqual(admitted, ["a", "b", "c", "d"]);
+  time.now = 119_000;
+  caps.at(-1)?.up(); // too early: nobody is let go
+  await settled();
+  assert.deepEqual([admitted.length, caps.at(-1)?.ms], [4, 1_000]);
+  time.now = 120_000;
+  caps.at(-1)?.up();
+  await Promise.all(sent);
+  assert.deepEqual(admitted, ["a", "b", "c", "d", "e"]);
+});
+
+test("whoever leaves while waiting for the pace is not sent, and leaves no timer", async () => {
+  const { admitted, ask, caps } = gated("at-once", { perMinute: 1 });
+  await ask("a");
+  const leaving = new AbortController();
+  const left = ask("b", leaving.signal);
+  await settled();
+  leaving.abort(new Error("gone"));
+  await assert.rejects(left, /gone/);
+  assert.deepEqual([admitted, caps.at(-1)?.signal.aborted], [["a"], true]);
 });

@@ -8,10 +8,12 @@ import {
   type FrozenPrefix,
   familyMarkers,
   LaunchGate,
+  type LaunchOrder,
   LIFETIME_MS,
   type Marker,
   type ModelFacts,
   nextMarkers,
+  type Pacing,
   type Ttl,
 } from "@prefork/wire";
 import type { Lineage, NextRequest } from "../loop/index.ts";
@@ -29,10 +31,15 @@ export type LeftFamily = {
 export type Around = { readonly facts: ModelFacts | undefined; readonly ttl: Ttl; readonly now: number };
 
 /** As long as cold followers wait: what the leader has to write again may be the whole prefix. */
-const WAIT_MS = 60_000;
+const ORDER: LaunchOrder = { launch: "leader-first", waitCapMs: 60_000 };
 
 export class FamiliesAgain {
   readonly #gates = new Map<string, LaunchGate>();
+  readonly #pacing: () => Pacing | undefined;
+
+  constructor(pacing: () => Pacing | undefined) {
+    this.#pacing = pacing;
+  }
 
   /** The first request of a fork that was never answered. */
   ofFork(
@@ -74,7 +81,7 @@ export class FamiliesAgain {
   }
 
   #gateOf(family: string): LaunchGate {
-    const gate = this.#gates.get(family) ?? new LaunchGate({ launch: "leader-first", waitCapMs: WAIT_MS });
+    const gate = this.#gates.get(family) ?? new LaunchGate({ ...ORDER, ...this.#pacing() });
     this.#gates.set(family, gate);
     return gate;
   }

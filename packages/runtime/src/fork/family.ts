@@ -10,6 +10,7 @@ import {
   directiveText,
   type FrozenPrefix,
   familyMarkers,
+  type GateEdge,
   InputError,
   type LaunchDecision,
   LaunchGate,
@@ -50,6 +51,7 @@ export type FamilyStart = {
   readonly mayGrow?: boolean; // default: false
   /** Of those that were asked for before, from the same bytes. */
   readonly gate?: LaunchGate;
+  readonly edge?: GateEdge; // default: real time
 };
 
 /** Something that only one child is given. */
@@ -98,7 +100,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const decision = decideLaunch(question);
   const { reason } = decision;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const gate = start.gate ?? new LaunchGate({ launch, waitCapMs });
+  const gate = start.gate ?? new LaunchGate({ launch, waitCapMs, ...parent.protocol.pacing }, start.edge);
   // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
   const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {

@@ -86,7 +86,7 @@ export class ForkHost {
   /** Why something else than a fork was started, by task. */
   readonly #instead = new Map<string, string>();
   readonly #accounts: FamilyAccounts;
-  readonly #again = new FamiliesAgain();
+  readonly #again: FamiliesAgain;
   readonly #movedCalls: MovedCalls;
   readonly #gates = new SnapshotGates();
   #started = 0;
@@ -95,6 +95,7 @@ export class ForkHost {
     this.#options = options;
     const { table, settings, account } = options;
     this.#movedCalls = new MovedCalls(options);
+    this.#again = new FamiliesAgain(() => options.line().state.protocol.pacing);
     this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
     this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
   }
@@ -318,6 +319,7 @@ export class ForkHost {
     const grown = growFamily({
       ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
       ...(gate ? { gate } : {}),
+      ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
     });
     gates?.keep(parent, tail, { now, gate: grown.gate });
     // The conversation may go on at any moment: not beside a leader that is not answered.

@@ -14,4 +14,4 @@ export {
 export { openaiChat } from "./openai-chat.ts";
 export { openaiResponses } from "./openai-responses.ts";
 export { type Profile, profileAt, profiles, protocols } from "./profiles.ts";
-export type { Credential, FailedResponse, ParserState, Protocol, ReadableMoment, Step } from "./protocol.ts";
+export type { Credential, FailedResponse, Pacing, ParserState, Protocol, ReadableMoment, Step } from "./protocol.ts";

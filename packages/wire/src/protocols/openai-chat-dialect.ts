@@ -5,7 +5,7 @@
 import type { Ttl } from "../request.ts";
 import { breakpointJson, hasBreakpoints } from "./openai-settings.ts";
 import type { UsageWords } from "./openai-usage.ts";
-import type { ReadableMoment } from "./protocol.ts";
+import type { Pacing, ReadableMoment } from "./protocol.ts";
 
 /** How a marker is spelled. `breakpoint`: OpenAI's own, on its models that have it. `control`: as Anthropic spells it. */
 export type MarkerStyle = "breakpoint" | "control" | "none";
@@ -37,6 +37,7 @@ export type ChatDialect = {
   readonly maxTokens: "max_tokens" | "max_completion_tokens";
   /** What is asked for when only the cache is to be filled: the least that is taken. */
   readonly fewestTokens: 0 | 1;
+  readonly pacing: Pacing;
   readonly cacheKey: "prompt_cache_key" | "session_id" | "none";
   readonly user: "safety_identifier" | "user" | "none";
   /** How thinking is switched. `kept`: so that earlier thinking stays in the prompt, and with it the cache. `kwargs`: by

@@ -256,6 +256,7 @@ export const chatEncoder = (dialect: ChatDialect): SegmentEncoder =>
       heardPieces(oneText(dialect, blocks), { dialect, model, isOpen: false, role: dialect.systemRole }),
     systemClose: dialect.content === "parts" ? "]}" : "",
     marks: (model) => markerStyle(dialect, model) !== "none",
+    findsAtMarkers: (model) => markerStyle(dialect, model) === "breakpoint",
     message: ({ role, content }, model) =>
       role === "assistant"
         ? saidPieces(dialect, content)

@@ -5,7 +5,7 @@ import { type ChatDialect, markerJson } from "./openai-chat-dialect.ts";
 import { chatEncoder, encodeChatClosing } from "./openai-chat-encode.ts";
 import { stepOf, wholeOf } from "./openai-chat-step.ts";
 import { failure } from "./openai-errors.ts";
-import { openaiHeaders } from "./openai-responses.ts";
+import { OPENAI_PACING, openaiHeaders } from "./openai-responses.ts";
 import { chatWords } from "./openai-usage.ts";
 import type { Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
@@ -15,6 +15,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   readable: dialect.readable,
   emptyAnswers: dialect.fewestTokens === 0,
   routes: dialect.cacheKey !== "none",
+  pacing: dialect.pacing,
   path: "/chat/completions",
   encoder: chatEncoder(dialect),
   closing: (closing, model) => encodeChatClosing(dialect, closing, model),
@@ -38,6 +39,7 @@ export const openaiDialect: ChatDialect = {
   sends: ["service_tier", "verbosity", "parallel_tool_calls", "store", "stream_options"],
   maxTokens: "max_completion_tokens",
   fewestTokens: 1,
+  pacing: OPENAI_PACING,
   cacheKey: "prompt_cache_key",
   user: "safety_identifier",
   thinking: "effort",

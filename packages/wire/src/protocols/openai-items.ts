@@ -30,6 +30,8 @@ export type ItemSpelling = {
   readonly system: (blocks: readonly TextBlock[], model: string) => readonly Piece[];
   readonly systemClose: string;
   readonly marks: (model: string) => boolean;
+  /** Entries are found at breakpoints alone. */
+  readonly findsAtMarkers?: (model: string) => boolean;
   readonly message: (message: Message, model: string) => readonly Piece[];
   readonly more: (blocks: readonly Block[], around: Around) => readonly Piece[];
 };
@@ -60,6 +62,7 @@ export const itemEncoder = (spelling: ItemSpelling): SegmentEncoder => {
     blocks: (blocks, place, sent) =>
       grow(spelling.more(blocks, { model: place.model, isOpen: place.close !== "" }), place, { kind: "block", sent }),
     close: "",
+    lookBack: (model) => (spelling.findsAtMarkers?.(model) ? 1 : undefined),
     pathOf: ({ kind, block, item, part, within }) => {
       if (kind === "head") return "";
       return kind === "tool" ? `tools[${block}]` : `${list}[${item}]${within ?? `.content[${part}]`}`;

@@ -186,6 +186,7 @@ export const responsesEncoder = itemEncoder({
   system: (blocks, model) => heardPieces(blocks, "system", { model, isOpen: false }),
   systemClose: "]}",
   marks: hasBreakpoints,
+  findsAtMarkers: hasBreakpoints,
   message: ({ role, content }, model) =>
     role === "assistant" ? saidItems(content).map(itemPiece) : heardPieces(content, role, { model, isOpen: false }),
   more: (blocks, around) => heardPieces(blocks, "user", around),

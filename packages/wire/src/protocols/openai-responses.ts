@@ -5,7 +5,7 @@ import { failure } from "./openai-errors.ts";
 import { encodeClosing, responsesEncoder } from "./openai-responses-encode.ts";
 import { step, whole } from "./openai-responses-step.ts";
 import { breakpointJson } from "./openai-settings.ts";
-import type { Protocol } from "./protocol.ts";
+import type { Pacing, Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
 export const openaiHeaders: Protocol["headers"] = (credential, betas) => ({
@@ -14,12 +14,16 @@ export const openaiHeaders: Protocol["headers"] = (credential, betas) => ({
   ...(credential ? { authorization: `Bearer ${credential.value}` } : {}),
 });
 
+/** Entries stand on single machines; above about fifteen requests a minute of one prefix and key, others are used too. */
+export const OPENAI_PACING: Pacing = { perMinute: 15 };
+
 export const openaiResponses: Protocol = {
   name: "openai-responses",
   // Not documented: taken to be as with others who write at breakpoints.
   readable: "first-event",
   emptyAnswers: false,
   routes: true,
+  pacing: OPENAI_PACING,
   path: "/responses",
   encoder: responsesEncoder,
   closing: encodeClosing,

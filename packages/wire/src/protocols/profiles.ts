@@ -66,13 +66,15 @@ const compatible: Omit<ChatDialect, "name"> = {
   user: "none",
   thinking: "none",
   reasoning: "reasoning_content",
+  pacing: {},
   usage: automaticWords,
 };
 
-/** A user id would isolate its cache. */
+/** A user id would isolate its cache. What is kept takes seconds to build; how many is not documented. */
 const deepseek: ChatDialect = {
   ...compatible,
   name: "deepseek",
+  pacing: { settleMs: 3_000 },
   content: "text",
   sends: ["stream_options", "reasoning_effort"],
   thinking: "type",

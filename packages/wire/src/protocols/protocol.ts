@@ -54,10 +54,19 @@ export type Credential =
 /** The earliest moment at which another request can read what this one writes. */
 export type ReadableMoment = "at-once" | "first-event" | "complete";
 
+/** What a provider needs beside an order of who is sent first. */
+export type Pacing = {
+  /** How long after its readable moment an entry is still being built. Default: not at all. */
+  readonly settleMs?: number;
+  /** More requests of one prefix in a minute go to machines that do not know it. Default: any number. */
+  readonly perMinute?: number;
+};
+
 export type Protocol = {
   /** By which a journal finds the encoder again: another spelling needs another name. */
   readonly name: string;
   readonly readable: ReadableMoment;
+  readonly pacing?: Pacing;
   /** Does it take a request for no answer at all (`maxTokens: 0`), which only fills or holds the cache? */
   readonly emptyAnswers: boolean;
   /** Does it send `cacheKey`, by which requests of one conversation come to the same machine? */
