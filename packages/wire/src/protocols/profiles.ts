@@ -164,6 +164,7 @@ const ollama: ChatDialect = {
 const minimax: Protocol = {
   ...anthropic,
   name: "minimax",
+  readable: "complete", // not documented
   emptyAnswers: false,
   marker: (_ttl, model) => (/^minimax-m2/i.test(model) ? anthropic.marker("5m", model) : ""),
   closing: ({ diagnoseAgainst: _none, ...closing }, ...about) => anthropic.closing(closing, ...about),
