@@ -122,6 +122,38 @@ test("llama.cpp: a sibling of one that still runs misses, and the ledger says in
   await running.text();
 });
 
+test("llama.cpp: who waits for a slot and goes away is out of the line, and the next one is served", async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  let answers = 0;
+  await using sim = await started("llamacpp", {
+    rules: { cache: { slots: { count: 1 } } },
+    script: () => ({ ...say("fine"), ...(answers++ === 0 ? { hold: held } : {}) }),
+  });
+  const running = await send(sim, ask([user(100, 1)], { stream: true }));
+  const leaving = new AbortController();
+  const left = fetch(`${sim.url}${paths.chat}`, {
+    method: "POST",
+    body: JSON.stringify(ask([user(100, 2)]).body),
+    signal: leaving.signal,
+  });
+  while (sim.ledger().length < 2) await new Promise((done) => setImmediate(done));
+  const waiting = rowOf(sim, ask([user(100, 1)]));
+  leaving.abort();
+  await assert.rejects(left);
+  while (sim.ledger()[1]?.outcome === "open") await new Promise((done) => setImmediate(done));
+  release();
+  await running.text();
+  await waiting;
+  assert.deepEqual(
+    sim.ledger().map(({ outcome, read }) => [outcome, read]),
+    [
+      ["complete", 0],
+      ["aborted", 0],
+      ["complete", 99],
+    ],
+  );
+});
+
 test("llama.cpp: a slot is taken over from the prompt used longest ago unless a tenth of this one is there", async () => {
   await using sim = await started("llamacpp", { rules: { cache: { slots: { count: 2 } } } });
   const opened = (tokens: number, seed: number): Body => user(tokens, seed);
