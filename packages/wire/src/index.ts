@@ -103,7 +103,7 @@ export {
   profiles,
   protocols,
 } from "./protocols/index.ts";
-export { type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
+export { type RecordedRequest, type Recording, readRecorded } from "./recorded/index.ts";
 export {
   type Block,
   type Closing,
