@@ -71,6 +71,12 @@ test("the answer may be the message alone, or stand at the end of the recording"
   const held = body(`[${system},{"role":"user","content":"Migrate it."},${message}]`);
   assert.deepEqual(messagesOf(textOf(forkRequests(held, ["one"], { protocol: "none" }).members[0])), expected);
   assert.throws(() => forkRequests(held, ["one"], { inFlight: "trim" }), /already end with the in-flight turn$/);
+  const roles = messagesOf(first(held, { answer: text("done") })).map(({ role }) => role);
+  assert.deepEqual(
+    roles,
+    ["system", "user", "assistant", "tool", "tool", "assistant", "user"],
+    "open calls come first",
+  );
 });
 
 test("a trimmed fork follows the parent's last message, and its parent keeps the turn", () => {
