@@ -71,12 +71,12 @@ const ordered = (decision: LaunchDecision, wanted: LaunchOrder["launch"] | undef
   };
 };
 
-const questionFor = ({ members, parentNext, estimate, trim, cold }: Family): LaunchQuestion => ({
+const questionFor = ({ members, parentNext, estimate, trim, cold, implicit }: Family): LaunchQuestion => ({
   ...estimate,
   inFlight: trim ? "trim" : "keep",
   forks: members.length,
   warm: !cold,
-  singleTurn: members.every(({ markers }) => markers.every(({ role }) => role !== "tail")),
+  singleTurn: !implicit && members.every(({ markers }) => markers.every(({ role }) => role !== "tail")),
   facts: modelFacts(members[0]?.prefix.model ?? ""),
   parentNext: parentNext ? { trailing: estimate.trailing } : "none",
 });

@@ -5,8 +5,8 @@
 
 import { InputError } from "./errors.ts";
 import { placeholderFor } from "./pairing.ts";
-import type { FrozenPrefix, Segment } from "./prefix.ts";
-import { type Message, type ToolResultBlock, text } from "./request.ts";
+import { FrozenPrefix, type Segment } from "./prefix.ts";
+import { type Message, type ProviderBlock, type ToolResultBlock, text } from "./request.ts";
 
 export const FORK_BOILERPLATE_TAG = "fork-boilerplate";
 export const FORK_DIRECTIVE_PREFIX = "fork-directive:";
@@ -33,10 +33,13 @@ export const directiveText = (directive: string, protocol: ChildProtocol = "stan
   protocol === "none" ? directive : `${CHILD_PROTOCOL}\n\n${FORK_DIRECTIVE_PREFIX} ${directive}`;
 
 export type TailOptions = {
-  /** The parent's turn that is under way. Absent: it was trimmed, or it stands in the prefix already. */
-  readonly inFlight?: Message;
+  /** The parent's turn that is under way, or the parent's prefix with that turn at its end. Absent: it was trimmed, or
+   *  it stands in the prefix already. */
+  readonly inFlight?: Message | FrozenPrefix;
   /** Results of calls that are not forks, as the parent got them. */
   readonly results?: readonly ToolResultBlock[];
+  /** Results in their provider's own spelling, of calls that only it understands. They come first. */
+  readonly others?: readonly ProviderBlock[];
   /** "all": constants even where a result is known, so that a tail never waits for a tool. Default: "forks". */
   readonly placeholders?: "forks" | "all";
   /** On models that drop earlier thinking when new user text arrives, the last block goes inside the last result. */
@@ -52,16 +55,23 @@ export type SharedTail = {
 };
 
 export const shareTail = (parent: FrozenPrefix, options: TailOptions = {}): SharedTail => {
-  const { inFlight, insideLastResult = false } = options;
-  if (inFlight && inFlight.role !== "assistant")
-    throw new InputError("the in-flight turn must be an assistant message");
-  const asked = inFlight ? parent.append(inFlight) : parent;
+  const { inFlight, others = [], insideLastResult = false } = options;
+  const asked = inFlight ? withTurn(parent, inFlight) : parent;
   const results = resultsFor(asked.pending, options);
   const held = insideLastResult ? results.at(-1) : undefined;
-  const shared = held ? results.slice(0, -1) : results;
+  const shared = [...others, ...(held ? results.slice(0, -1) : results)];
   const prefix = shared.length > 0 ? asked.appendOpen({ role: "user", content: shared }) : asked;
   const shares = prefix !== parent || prefix.tip?.role === "assistant";
   return { prefix, ...(shares && prefix.tip ? { sharedEnd: prefix.tip } : {}), ...(held ? { held } : {}) };
+};
+
+const withTurn = (parent: FrozenPrefix, inFlight: Message | FrozenPrefix): FrozenPrefix => {
+  if (inFlight instanceof FrozenPrefix) {
+    if (!inFlight.startsWith(parent)) throw new InputError("the in-flight turn does not go on from the parent");
+    return inFlight;
+  }
+  if (inFlight.role !== "assistant") throw new InputError("the in-flight turn must be an assistant message");
+  return parent.append(inFlight);
 };
 
 const resultsFor = (

@@ -1,7 +1,7 @@
 /** N forks of one parent request, ready to send.
  *  Invariant: every member's body is the parent's up to the end of its last message, then the shared tail, then its own
  *  block; all members share the same memory.
- *  Elsewhere: the tail's blocks (fork-messages.ts), slicing a recording (recorded.ts), sending (family.ts). */
+ *  Elsewhere: the tail's blocks (fork-messages.ts), slicing a recording (recorded/), sending (family.ts). */
 
 import type { InFlight } from "./economics/index.ts";
 import { InputError } from "./errors.ts";
@@ -13,14 +13,20 @@ import {
   shareTail,
   type TailOptions,
 } from "./fork-messages.ts";
-import { isArray, isObject, itemsOf, membersOf, parseJson, skipSpace } from "./json.ts";
 import { type FamilyMarkerOptions, familyMarkers } from "./markers.ts";
 import { modelFacts } from "./models.ts";
-import type { FrozenPrefix } from "./prefix.ts";
+import { FrozenPrefix } from "./prefix.ts";
 import { assemble, type Prepared } from "./prepare.ts";
-import { anthropic, readBlock } from "./protocols/index.ts";
-import { checkBlocks, type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
-import type { Block, Json, JsonObject, Message, RawJson, Ttl } from "./request.ts";
+import type { Protocol } from "./protocols/index.ts";
+import {
+  answerTextCalls,
+  type RecordedAnswer,
+  type RecordedParent,
+  type Recording,
+  readAnswer,
+  readParent,
+} from "./recorded/index.ts";
+import type { Ttl } from "./request.ts";
 
 export type FamilyOptions = Omit<TailOptions, "insideLastResult"> & {
   /** Children go on from the parent's last request and do not see its in-flight turn: nothing for siblings to confuse,
@@ -50,10 +56,17 @@ export type Family = {
   };
   readonly trim: boolean;
   readonly cold: boolean;
+  /** The provider marks the end of each request by itself, whether or not somebody will read it. */
+  readonly implicit: boolean;
 };
 
 /** What a family grows from: the parent's last request, as it was sent. */
-export type ParentRequest = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream">;
+export type ParentRequest = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream"> & {
+  /** The provider also marks the end of each of these requests, by itself. Default: false. */
+  readonly implicit?: boolean;
+  /** New user text would drop earlier thinking, and the cache with it. Default: what is known of the model. */
+  readonly strips?: boolean;
+};
 
 export const forkFamily = (
   parent: ParentRequest,
@@ -71,12 +84,14 @@ export const forkFamily = (
     protocol,
     ...turn
   } = options;
-  const kept = shareTail(parent.prefix, { ...turn, insideLastResult: stripsThinking(parent.prefix) });
+  const { strips = stripsThinking(parent.prefix), implicit = false } = parent;
+  const kept = shareTail(parent.prefix, { ...turn, insideLastResult: strips });
   const shared = trim ? shareTail(parent.prefix) : kept;
   const line = (tail: SharedTail, words: string, place: Pick<FamilyMarkerOptions, "line" | "tail">): Prepared => {
     const prefix = branch(tail, words);
     const end = tail.sharedEnd ? { sharedEnd: tail.sharedEnd } : {};
-    const markers = familyMarkers(prefix, parent.markers, { ttl, cold, ...place, ...end });
+    const implicitEnd = implicit ? parent.prefix.tip : undefined;
+    const markers = familyMarkers(prefix, parent.markers, { ttl, cold, implicitEnd, ...place, ...end });
     return assemble({ ...parent, prefix, markers });
   };
   const members = directives.map((directive) =>
@@ -98,6 +113,7 @@ export const forkFamily = (
     },
     trim,
     cold,
+    implicit,
   };
 };
 
@@ -108,77 +124,59 @@ const stripsThinking = ({ model }: FrozenPrefix): boolean => modelFacts(model)?.
 
 // --- recordings ------------------------------------------------------------------------------------------------------
 
-export type ForkOptions = Omit<FamilyOptions, "inFlight" | "trim"> & {
-  /** The answer to the recorded request: a response body, or an assistant message. Not needed when the recorded
-   *  messages end with it. */
+export type ForkOptions = Omit<FamilyOptions, "inFlight" | "others" | "trim"> & {
+  /** The answer to the recorded request, a response body or its assistant message; of the Responses format, the response
+   *  with its `output`. Not needed when the recorded list ends with it. */
   readonly answer?: Recording;
   readonly inFlight?: InFlight; // default: keep
   readonly betas?: readonly string[];
+  /** The wire format of the recording, and who answers. Default: told by the body's shape. Of those who speak Chat
+   *  Completions, OpenAI where the model is its own, or one that takes the recording's kind of markers; else anybody's:
+   *  bare text, and entries that are waited for until an answer is complete. */
+  readonly format?: Protocol | undefined;
 };
 
-/** N forks of any recorded Anthropic request, for people with a loop of their own. The notes say where the recording
- *  could not be taken letter for letter. */
+/** N forks of any recorded request, for people with a loop of their own: Anthropic Messages, OpenAI Responses or Chat
+ *  Completions. The notes say where the recording could not be taken letter for letter. */
 export const forkRequests = (
   parentRequest: Recording,
   directives: readonly string[],
   options: ForkOptions = {},
 ): Family & { readonly notes: readonly string[] } => {
-  const { answer, inFlight = "keep", betas, ...rest } = options;
-  const recorded = readRecorded(parentRequest, betas);
+  const { answer, inFlight = "keep", betas, format, ...rest } = options;
+  const parent = readParent(parentRequest, { betas, format });
   const trim = inFlight === "trim";
-  if (trim) checkTrim(recorded);
-  const turn: Pick<FamilyOptions, "inFlight"> = answer === undefined ? {} : { inFlight: readAnswer(answer) };
-  const parent = { protocol: anthropic, ...recorded, stream: recorded.value.stream === true };
-  const family = forkFamily(parent, directives, { ...rest, ...turn, trim });
-  return { ...family, notes: [...recorded.notes, ...strippingNote(recorded, turn.inFlight)] };
+  if (trim) checkTrim(parent);
+  const turn = answer === undefined ? undefined : readAnswer(answer, parent);
+  const others = answerTextCalls(parent, [...parent.textCalls, ...(turn?.textCalls ?? [])], rest);
+  const family = forkFamily(parent, directives, {
+    ttl: parent.ttl,
+    ...rest,
+    ...(turn ? { inFlight: turn.inFlight } : {}),
+    others,
+    trim,
+  });
+  return { ...family, notes: [...parent.notes, ...(turn?.notes ?? []), ...strippingNote(parent, turn)] };
 };
 
 /** With no call to answer there is no result to put the directive into. */
-const strippingNote = ({ prefix, value }: RecordedRequest, inFlight: Message | undefined): readonly string[] => {
-  const calls = inFlight?.content.some(({ type }) => type === "tool_use") || prefix.pending.length > 0;
-  if (calls || !stripsThinking(prefix) || !thinksInLoop(value)) return [];
+const strippingNote = ({ prefix, strips, thinks }: RecordedParent, turn: RecordedAnswer | undefined) => {
+  if (!strips || !thinks || prefix.pending.length > 0 || (turn && hasCalls(turn))) return [];
   return [`${prefix.model} drops earlier thinking when the directive arrives, and the cache ends there`];
 };
 
-const checkTrim = ({ prefix, value }: RecordedRequest): void => {
-  if (prefix.pending.length > 0) {
+const hasCalls = ({ inFlight }: RecordedAnswer): boolean =>
+  inFlight instanceof FrozenPrefix
+    ? inFlight.pending.length > 0
+    : inFlight.content.some(({ type }) => type === "tool_use");
+
+const checkTrim = ({ prefix, strips, thinks, textCalls }: RecordedParent): void => {
+  if (prefix.pending.length > 0 || textCalls.length > 0) {
     throw new InputError("cannot trim: the recorded messages already end with the in-flight turn");
   }
-  if (stripsThinking(prefix) && thinksInLoop(value)) {
+  if (strips && thinks) {
     throw new InputError(
       `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the in-flight turn`,
     );
   }
 };
-
-/** The blocks of the answer as their provider spelled them. */
-const readAnswer = (answer: Recording): Message => {
-  const given = typeof answer === "string" || answer instanceof Uint8Array ? answer : JSON.stringify(answer);
-  const bytes = Buffer.from(given);
-  const value = parseJson(bytes.toString("utf8"), "the parent's answer");
-  if (!isObject(value) || value.role !== "assistant" || !isArray(value.content) || value.content.length === 0) {
-    throw new InputError("the parent's answer must be an assistant message with a `content` array");
-  }
-  checkBlocks(value.content, "the parent's answer: content");
-  const content = membersOf(bytes, skipSpace(bytes, 0)).find(({ key }) => key === "content");
-  const spans = content ? itemsOf(bytes, content.start) : [];
-  return { role: "assistant", content: spans.map(({ start, end }) => verbatim(bytes.toString("utf8", start, end))) };
-};
-
-const verbatim = (raw: RawJson): Block => {
-  const block = readBlock(raw);
-  return block.type === "provider" ? block : { ...block, raw };
-};
-
-/** True while the parent is between a call and its last result, with thinking that new user text would strip. */
-const thinksInLoop = ({ messages }: JsonObject): boolean => {
-  const turns = isArray(messages) ? messages : [];
-  const since = turns.findLastIndex((turn) => isObject(turn) && turn.role === "user" && !onlyResults(turn.content));
-  return turns.slice(since + 1).some((turn) => isObject(turn) && blocksOf(turn.content).some(isThinking));
-};
-
-const blocksOf = (content: Json | undefined): readonly Json[] => (isArray(content) ? content : []);
-const onlyResults = (content: Json | undefined): boolean =>
-  isArray(content) && content.every((block) => isObject(block) && block.type === "tool_result");
-const isThinking = (block: Json): boolean =>
-  isObject(block) && (block.type === "thinking" || block.type === "redacted_thinking");

@@ -115,7 +115,7 @@ export {
   profiles,
   protocols,
 } from "./protocols/index.ts";
-export { type RecordedRequest, type Recording, readRecorded } from "./recorded.ts";
+export { type RecordedRequest, type Recording, readRecorded } from "./recorded/index.ts";
 export {
   type Block,
   type Closing,

@@ -1,6 +1,6 @@
 /** Where things stand in JSON text, without re-writing any of it.
  *  Invariant: works on bytes that are known to be valid JSON (see `parseJson`); never allocates the values it passes.
- *  Elsewhere: who slices with it (recorded.ts, protocols/), who names places with it (prefix.ts). */
+ *  Elsewhere: who slices with it (recorded/, protocols/), who names places with it (prefix.ts). */
 
 import { InputError } from "./errors.ts";
 import type { Json, JsonObject, RawJson } from "./request.ts";

@@ -59,6 +59,9 @@ export type FamilyMarkerOptions = MarkerOptions & {
   readonly cold?: boolean;
   /** The parent goes on after a fan-out with the same layout, but inherits nothing. Default: fork. */
   readonly line?: "fork" | "parent";
+  /** The end of the parent's request, where the provider marks the end of each request by itself: then nothing up to
+   *  there needs a new marker, nor does the own tail. */
+  readonly implicitEnd?: Segment | undefined;
 };
 
 /** Markers of a family's first requests: the parent's last two where they were, the end of the shared tail, and the
@@ -66,7 +69,7 @@ export type FamilyMarkerOptions = MarkerOptions & {
 export const familyMarkers = (
   prefix: FrozenPrefix,
   parent: readonly Marker[],
-  { ttl = "5m", tail = true, sharedEnd, cold = false, line = "fork" }: FamilyMarkerOptions,
+  { ttl = "5m", tail = true, sharedEnd, cold = false, line = "fork", implicitEnd }: FamilyMarkerOptions,
 ): readonly Marker[] => {
   const keep = (kept: Marker | undefined, role: MarkerRole): Marker | undefined =>
     kept && { at: kept.at, role, ttl: cold ? ttl : kept.ttl };
@@ -74,12 +77,14 @@ export const familyMarkers = (
   const inherited = last("block");
   // A parent without any marker has cached nothing: then its head is as good a place as the end of S. Where it has one,
   // a new marker in its bytes would gain nothing.
-  const fresh = parent.length === 0 ? marker(prefix.tip?.headEnd, "system", ttl) : undefined;
+  const fresh = parent.length === 0 && !implicitEnd ? marker(prefix.tip?.headEnd, "system", ttl) : undefined;
+  const shared = lastMarkable(sharedEnd);
+  const isWritten = shared && implicitEnd && shared.index <= implicitEnd.index;
   return ordered([
     keep(last("system") ?? last("tool"), "system") ?? fresh,
     keep(inherited, line === "fork" ? "inherited" : "previous"),
-    marker(lastMarkable(sharedEnd), "shared", ttl),
-    tail ? marker(lastMarkable(prefix.tip), "tail", ttl) : undefined,
+    isWritten ? undefined : marker(shared, "shared", ttl),
+    tail && !implicitEnd ? marker(lastMarkable(prefix.tip), "tail", ttl) : undefined,
   ]);
 };
 

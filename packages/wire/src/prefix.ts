@@ -107,7 +107,7 @@ export type Divergence = {
   readonly offset: number;
 };
 
-/** What a prefix is made from when it was not encoded here (recorded.ts). */
+/** What a prefix is made from when it was not encoded here (recorded/). */
 export type PrefixOrigin = {
   readonly model: string;
   readonly betas: readonly string[];
@@ -202,6 +202,14 @@ export class FrozenPrefix {
   /** With `message` at the end as it is: calls it leaves unanswered are for `extend` to answer. */
   appendOpen(message: Message, sent?: SentBlocks): FrozenPrefix {
     return this.#add(message, stillPending(this.pending, message.content), sent);
+  }
+
+  /** With segments at the end that were cut from what somebody else wrote; `tail` says what they leave open. */
+  appendCut(
+    segments: readonly EncodedSegment[],
+    tail: { readonly pending: readonly string[]; readonly close: string },
+  ): FrozenPrefix {
+    return this.#grow(segments, tail);
   }
 
   /** With more blocks in the last message: the shared tail of a family is a message that each fork goes on with. */

@@ -13,5 +13,6 @@ export {
 } from "./gemini-caches.ts";
 export { openaiChat } from "./openai-chat.ts";
 export { openaiResponses } from "./openai-responses.ts";
-export { type Profile, profileAt, profiles, protocols } from "./profiles.ts";
+export { readItem } from "./openai-responses-step.ts";
+export { type Profile, plainChat, profileAt, profiles, protocols } from "./profiles.ts";
 export type { Credential, FailedResponse, Pacing, ParserState, Protocol, ReadableMoment, Step } from "./protocol.ts";

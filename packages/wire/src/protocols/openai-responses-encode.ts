@@ -14,6 +14,7 @@ import type {
   Json,
   JsonObject,
   KeySettings,
+  ProviderBlock,
   RawJson,
   Role,
   TextBlock,
@@ -116,6 +117,14 @@ const INSIDE_OUTPUT = 3;
 
 const itemPiece = (json: RawJson): Piece => ({ json, lead: "", begins: true, close: "", within: "" });
 
+/** An item in its provider's spelling. Results of calls with text for an input are as good a place for a breakpoint as any
+ *  other's. */
+const givenPiece = ({ kind, json }: ProviderBlock, marks: boolean): Piece => {
+  const item = itemPiece(json.trim());
+  const isList = kind === "custom_tool_call_output" && item.json.endsWith("}]}");
+  return marks && isList ? { ...item, markFromEnd: INSIDE_OUTPUT } : item;
+};
+
 const heardPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: Around): readonly Piece[] => {
   const marks = hasBreakpoints(model);
   const pieces: Piece[] = [];
@@ -131,7 +140,7 @@ const heardPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: Ar
   };
   for (const block of blocks) {
     if (block.type === "tool_result") pieces.push(resultPiece(block, marks));
-    if (block.type === "provider") pieces.push(itemPiece(block.json.trim()));
+    if (block.type === "provider") pieces.push(givenPiece(block, marks));
     if ((block.type === "text" || block.type === "image" || block.type === "document") && isSaid(block))
       part(partJson(block));
   }

@@ -74,7 +74,8 @@ const readCall = (item: JsonObject, raw: RawJson): Block => {
   return isInput(input) ? { ...call, raw } : call;
 };
 
-const readItem = (raw: RawJson): Block => {
+/** An item of an answer, with its own letters. */
+export const readItem = (raw: RawJson): Block => {
   const item = parse(raw);
   switch (item.type) {
     case "message": {

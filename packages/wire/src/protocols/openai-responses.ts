@@ -4,7 +4,7 @@
 import { failure } from "./openai-errors.ts";
 import { encodeClosing, responsesEncoder } from "./openai-responses-encode.ts";
 import { step, whole } from "./openai-responses-step.ts";
-import { breakpointJson } from "./openai-settings.ts";
+import { breakpointJson, hasBreakpoints } from "./openai-settings.ts";
 import type { Pacing, Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
@@ -27,7 +27,7 @@ export const openaiResponses: Protocol = {
   path: "/responses",
   encoder: responsesEncoder,
   closing: encodeClosing,
-  marker: breakpointJson,
+  marker: (ttl, model) => (hasBreakpoints(model) ? breakpointJson(ttl) : ""),
   headers: openaiHeaders,
   initial,
   step,

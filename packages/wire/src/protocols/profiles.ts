@@ -157,6 +157,14 @@ const ollama: ChatDialect = {
   usage: { ...automaticWords, read: [] },
 };
 
+/** Anybody who speaks the format and of whom nothing else is known: what all take, and the most careful moment. */
+export const plainChat: Protocol = chatProtocol({
+  ...compatible,
+  name: "chat",
+  content: "text",
+  usage: { ...automaticWords, read: [...deepseekWords.read, ["cached_tokens"]] },
+});
+
 // --- endpoints -------------------------------------------------------------------------------------------------------
 
 /** Anthropic's format less its diagnostics. Models of the second generation take markers, all of one lifetime; later ones

@@ -3,7 +3,7 @@
  *  every later one; a body's bytes are kept only for as long as it can be compared with.
  *  Elsewhere: two requests (diff.ts). */
 
-import type { Recording } from "../recorded.ts";
+import type { Recording } from "../recorded/index.ts";
 import { LIFETIME_MS } from "../request.ts";
 import { promptTokens } from "../usage.ts";
 import { readBody } from "./body.ts";

@@ -4,7 +4,7 @@
 
 import { InputError } from "../errors.ts";
 import type { ModelFacts } from "../models.ts";
-import type { Recording } from "../recorded.ts";
+import type { Recording } from "../recorded/index.ts";
 import { anthropicPrompt } from "./anthropic.ts";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";

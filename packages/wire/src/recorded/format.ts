@@ -1,0 +1,123 @@
+/** Whose format is this body?
+ *  Invariant: told by what a body says and never by where it was sent; what could be of two formats is called so, and
+ *  whoever asks decides whether a guess will do.
+ *  Elsewhere: reading each format (anthropic.ts, openai-responses.ts, openai-chat.ts), x-ray's own guess (../xray/). */
+
+import { InputError } from "../errors.ts";
+import { isArray, isObject } from "../json.ts";
+import { anthropic, openaiChat, openaiResponses, type Protocol, plainChat, profiles } from "../protocols/index.ts";
+import type { Json, JsonObject } from "../request.ts";
+import { PARENT } from "./recording.ts";
+
+// --- signs -----------------------------------------------------------------------------------------------------------
+
+const ANTHROPIC_MEMBERS = ["system", "thinking", "output_config", "anthropic_version", "stop_sequences", "top_k"];
+const CHAT_MEMBERS = [
+  "max_completion_tokens",
+  "frequency_penalty",
+  "presence_penalty",
+  "response_format",
+  "reasoning_effort",
+  "stream_options",
+  "parallel_tool_calls",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "functions",
+  "store",
+  "seed",
+  "n",
+];
+const ANTHROPIC_BLOCKS = new Set<Json | undefined>([
+  "tool_use",
+  "tool_result",
+  "thinking",
+  "redacted_thinking",
+  "image",
+  "document",
+]);
+const CHAT_ROLES = new Set<Json | undefined>(["developer", "tool", "function"]);
+const CHAT_PARTS = new Set<Json | undefined>(["image_url", "input_audio", "file"]);
+/** A sign that one of the two formats does not have at all. */
+const DECISIVE = 10;
+
+/** How much of a body with `messages` is one format's own. */
+export type Signs = { readonly anthropic: number; readonly chat: number };
+
+export const signsIn = (body: JsonObject): Signs => {
+  const messages = firstObjects(body.messages);
+  const tools = firstObjects(body.tools);
+  return { anthropic: anthropicSigns(body, messages, tools), chat: chatSigns(body, messages, tools) };
+};
+
+/** Bodies are recognised by their first messages: a hundred are enough to meet a call. */
+const firstObjects = (list: Json | undefined): readonly JsonObject[] =>
+  isArray(list) ? list.slice(0, 100).map((item) => (isObject(item) ? item : {})) : [];
+
+const has = (body: JsonObject, key: string): boolean => body[key] !== undefined && body[key] !== null;
+
+const count = (keys: readonly string[], body: JsonObject): number => keys.filter((key) => has(body, key)).length;
+
+type Listed = readonly JsonObject[];
+
+const partsAre = (messages: Listed, types: ReadonlySet<Json | undefined>): boolean =>
+  messages.some(({ content }) => firstObjects(content).some(({ type }) => types.has(type)));
+
+const anthropicSigns = (body: JsonObject, messages: Listed, tools: Listed): number => {
+  const own = tools.some((tool) => has(tool, "input_schema")) || partsAre(messages, ANTHROPIC_BLOCKS);
+  // A gateway's name for it says nothing: gateways speak both.
+  const named = /^(?!anthropic\/).*claude/i.test(String(body.model)) ? 1 : 0;
+  const required = has(body, "max_tokens") ? 0.5 : 0;
+  return count(ANTHROPIC_MEMBERS, body) + named + required + (own ? DECISIVE : 0);
+};
+
+const chatSigns = (body: JsonObject, messages: Listed, tools: Listed): number => {
+  const ownTurns = messages.some(
+    (turn, index) => CHAT_ROLES.has(turn.role) || (turn.role === "system" && index === 0) || has(turn, "tool_calls"),
+  );
+  const own = ownTurns || tools.some((tool) => has(tool, "function")) || partsAre(messages, CHAT_PARTS);
+  return count(CHAT_MEMBERS, body) + (OPENAI_MODEL.test(String(body.model)) ? 1 : 0) + (own ? DECISIVE : 0);
+};
+
+// --- who is asked ----------------------------------------------------------------------------------------------------
+
+/** OpenAI's own names, also behind a gateway; not those of its open models, which anybody serves. */
+const OPENAI_MODEL = /(?:^|\/|ft:)(?:gpt-(?!oss)|chatgpt-|codex-|o\d)/;
+
+const EXPECTED = "expected `messages` (Anthropic Messages, OpenAI Chat) or `input` (OpenAI Responses)";
+const NAME_IT = "say which with `format`";
+
+/** The format that a body is in, or an error of one line. */
+export const protocolOf = (body: JsonObject): Protocol => {
+  if (has(body, "messages")) {
+    if (has(body, "input")) throw new InputError(`${PARENT} has both \`messages\` and \`input\`: ${NAME_IT}`);
+    return ofMessages(body);
+  }
+  if (["input", "instructions", "previous_response_id", "conversation"].some((key) => has(body, key)))
+    return openaiResponses;
+  if (has(body, "contents")) throw new InputError(`${PARENT} looks like a Gemini request, which cannot be forked`);
+  throw new InputError(`${PARENT} is none that can be forked: ${EXPECTED}`);
+};
+
+const ofMessages = (body: JsonObject): Protocol => {
+  const signs = signsIn(body);
+  const lead = signs.anthropic - signs.chat;
+  if (lead >= 1) return anthropic;
+  // Anthropic refuses a request that does not say how long its answer may be.
+  if (lead < 0 || !has(body, "max_tokens")) return chatOf(body);
+  throw new InputError(`${PARENT} can be an Anthropic Messages or an OpenAI Chat body: ${NAME_IT}`);
+};
+
+/** Of those who speak Chat Completions: OpenAI where the model is its own, whoever takes such markers where the body has
+ *  some, and else anybody: bare text, and entries that are waited for to the end of an answer. */
+const chatOf = (body: JsonObject): Protocol => {
+  if (OPENAI_MODEL.test(String(body.model))) return openaiChat;
+  if (!isControlled(body)) return plainChat;
+  const taken = String(body.model).includes("/") ? "openrouter" : "dashscope";
+  return profiles.get(taken)?.protocol ?? plainChat;
+};
+
+const isControlled = (body: JsonObject): boolean => {
+  const messages = isArray(body.messages) ? body.messages.filter(isObject) : [];
+  const parts = messages.flatMap(({ content }) => (isArray(content) ? content.filter(isObject) : []));
+  return [body, ...messages, ...parts].some(({ cache_control }) => isObject(cache_control));
+};

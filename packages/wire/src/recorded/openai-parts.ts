@@ -1,0 +1,135 @@
+/** What recordings in OpenAI's two formats have in common: parts, breakpoints, and whose turn an item is.
+ *  Invariant: opening instructions are the head's only where something follows them; a recording keeps the way of marking
+ *  that it has.
+ *  Elsewhere: the items (openai-responses.ts, openai-chat.ts), cutting them (slicing.ts). */
+
+import { InputError } from "../errors.ts";
+import { isArray, isObject, itemsOf, type Member, type Span } from "../json.ts";
+import type { SegmentKind } from "../prefix.ts";
+import type { Protocol } from "../protocols/index.ts";
+import type { Json, JsonObject, Role, Ttl } from "../request.ts";
+import { PARENT } from "./recording.ts";
+import type { Cut, MarkerWords, MarkPlace } from "./slicing.ts";
+
+export const HEAD_KINDS: ReadonlyMap<string, SegmentKind> = new Map([["tools", "tool"]]);
+
+// --- what is refused -------------------------------------------------------------------------------------------------
+
+export const checkHead = (value: JsonObject): void => {
+  if (typeof value.model !== "string") throw new InputError(`${PARENT} has no \`model\``);
+  const { tools } = value;
+  if (tools !== undefined && tools !== null && !(isArray(tools) && tools.every(isObject)))
+    throw new InputError("tools must be an array of objects");
+};
+
+/** Text, or parts that each say what they are. */
+export const checkContent = (content: Json | undefined, name: string): void => {
+  if (typeof content === "string") return;
+  if (!isArray(content)) throw new InputError(`${name} must be a string or an array`);
+  const wrong = content.findIndex((part) => !isObject(part) || typeof part.type !== "string");
+  if (wrong >= 0) throw new InputError(`${name}[${wrong}] is not a part with a type`);
+};
+
+// --- markers ---------------------------------------------------------------------------------------------------------
+
+export type Marking = Pick<MarkerWords, "ttlOf"> & {
+  /** New markers are of use to this model. */
+  readonly marks: boolean;
+  readonly implicit: boolean;
+  readonly ttl: Ttl;
+};
+
+const TTLS: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
+const ttlNamed = (value: Json | undefined): Ttl | undefined => TTLS.find((ttl) => ttl === value);
+
+/** How the recording marks, as it says itself: breakpoints live as long as the whole request says. */
+export const markingOf = ({ model, prompt_cache_options: given }: JsonObject, protocol: Protocol): Marking => {
+  const options: JsonObject = isObject(given) ? given : {};
+  const spelled = protocol.marker("30m", String(model));
+  const isBreakpoint = spelled.includes("prompt_cache_breakpoint");
+  const requestTtl = ttlNamed(options.ttl) ?? "30m";
+  return {
+    marks: spelled !== "",
+    implicit: isBreakpoint && options.mode !== "explicit",
+    ttl: isBreakpoint ? requestTtl : "5m",
+    ttlOf: (marker) => {
+      const { ttl, type } = isObject(marker) ? marker : {};
+      return ttlNamed(ttl) ?? (type === undefined ? requestTtl : "5m");
+    },
+  };
+};
+
+export type PartWords = {
+  /** What makes a list of a bare string, before it. */
+  readonly open: string;
+  /** Parts that can carry a marker. */
+  readonly markable: ReadonlySet<Json | undefined>;
+};
+
+const canCarry = (part: Json | undefined, { markable }: PartWords): boolean =>
+  isObject(part) && markable.has(part.type) && part.text !== "";
+
+type Content = { readonly span: Span; readonly value: Json | undefined };
+
+/** Where a marker goes on a text, or on the last of a list of parts. */
+export const contentMark = (bytes: Buffer, { span, value }: Content, words: PartWords): { mark?: MarkPlace } => {
+  if (typeof value === "string" && value !== "")
+    return { mark: { at: span.end, wrap: { at: span.start, open: words.open, close: "}]" } } };
+  if (!isArray(value) || !canCarry(value.at(-1), words)) return {};
+  const last = itemsOf(bytes, span.start).at(-1);
+  return last ? { mark: { at: last.end - 1 } } : {};
+};
+
+// --- items -----------------------------------------------------------------------------------------------------------
+
+/** One item of the list, by its place and by what it says. */
+export type ItemAt = {
+  readonly span: Span;
+  readonly members: readonly Member[];
+  readonly value: JsonObject;
+};
+
+export const wholeItem = ({ span }: ItemAt): Cut => ({ kind: "block", ...span, beginsItem: true, within: "" });
+
+export const memberOf = ({ members, value }: ItemAt, key: string): Content | undefined => {
+  const member = members.find((candidate) => candidate.key === key);
+  return member && { span: member, value: value[key] };
+};
+
+/** What the model hears: each part of a message, or its text where a marker may have to go on it. */
+export const heardCuts = (
+  bytes: Buffer,
+  item: ItemAt,
+  { words, marks }: { readonly words: PartWords; readonly marks: boolean },
+): readonly Cut[] => {
+  const content = memberOf(item, "content");
+  const value = content?.value;
+  if (!content || (typeof value === "string" ? !marks : !isArray(value) || value.length === 0))
+    return [wholeItem(item)];
+  if (!isArray(value)) {
+    const { start, end } = content.span;
+    return [{ kind: "block", start, end, beginsItem: true, within: ".content", ...contentMark(bytes, content, words) }];
+  }
+  return itemsOf(bytes, content.span.start).map(({ start, end }, index) => ({
+    kind: "block" as const,
+    start,
+    end,
+    beginsItem: index === 0,
+    ...(canCarry(value[index], words) ? { mark: { at: end - 1 } } : {}),
+  }));
+};
+
+export type Turn = { readonly role: Role; readonly cuts: readonly Cut[] };
+
+/** Opening instructions are the head's; after them a turn begins where another one speaks. */
+export const inTurns = (turns: readonly Turn[]): readonly Cut[] => {
+  const opening = Math.max(
+    0,
+    turns.findIndex(({ role }) => role !== "system"),
+  );
+  return turns.flatMap(({ role, cuts }, index) => {
+    if (index < opening) return cuts.map((cut) => ({ ...cut, kind: "system" as const }));
+    const opens = index === opening || turns[index - 1]?.role !== role;
+    return cuts.map((cut, at) => (opens && at === 0 ? { ...cut, opens: role } : cut));
+  });
+};
