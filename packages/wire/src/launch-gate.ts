@@ -110,7 +110,10 @@ export class LaunchGate {
   #readable(ticket: symbol): void {
     if (!this.#resign(ticket)) return;
     const { settleMs = 0 } = this.#order;
-    if (settleMs === 0 || this.#waiting.length === 0) return this.#letGo();
+    if (settleMs === 0 || this.#waiting.length === 0) {
+      this.#letGo();
+      return;
+    }
     this.#lead(ticket); // whoever asks meanwhile waits with the others
     this.#edge.wait(settleMs, new AbortController().signal).then(
       () => {
