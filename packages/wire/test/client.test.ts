@@ -271,22 +271,26 @@ test("where an answer had begun, whoever hears it is asked before it is asked fo
   for (const [handlers, mays, calls] of cases) {
     await using server = await startServer(...handlers);
     const asked: ModelErrorReason[] = [];
-    const again = (error: ModelError): boolean => {
-      asked.push(error.reason);
+    const again = ({ reason }: ModelError): boolean => {
+      asked.push(reason);
       return mays[asked.length - 1] ?? false;
     };
-    const sent = client(server.url).send(request(), undefined, { again });
+    const sent: Promise<unknown> = client(server.url).send(request(), undefined, { again });
     if (mays.includes(false)) await failing(sent, overloaded);
     else assert.deepEqual(await sent, done);
-    assert.deepEqual([asked, server.calls.length], [mays.map(() => overloaded), calls]);
+    assert.deepEqual([asked, server.calls.length], [mays.map((): ModelErrorReason => overloaded), calls]);
   }
 });
 
 test("a request that cannot be sent again is not asked about", async () => {
   await using server = await startServer(refuses(400));
-  const again = (): boolean => assert.fail("nobody was to be asked");
+  let asked = 0;
+  const again = (): boolean => {
+    asked += 1;
+    return true;
+  };
   await failing(client(server.url).send(request(), undefined, { again }), { kind: "invalid-request", status: 400 });
-  assert.equal(server.calls.length, 1);
+  assert.deepEqual([asked, server.calls.length], [0, 1]);
 });
 
 // --- abort -----------------------------------------------------------------------------------------------------------
