@@ -255,44 +255,6 @@ test("an error after the first content is not retried and says so", async () => 
   }
 });
 
-test("where an answer had begun, whoever hears it is asked before it is asked for again; where none had, nobody is", async () => {
-  const begunThenFails: Handler = async (call) => {
-    await begin(call, [frames.start, frames.error]);
-    call.response.end();
-  };
-  const overloaded: ModelErrorReason = { kind: "overloaded", status: 529 };
-  const cases: readonly (readonly [handlers: readonly Handler[], mays: readonly boolean[], calls: number])[] = [
-    [[begunThenFails, begunThenFails, streams], [true, true], 3],
-    [[begunThenFails, begunThenFails, streams], [true, false], 2],
-    [[begunThenFails, streams], [false], 1],
-    [[refuses(529), begunThenFails, refuses(529), streams], [true], 4],
-    [[refuses(529), streams], [], 2],
-  ];
-  for (const [handlers, mays, calls] of cases) {
-    await using server = await startServer(...handlers);
-    const asked: ModelErrorReason[] = [];
-    const again = ({ reason }: ModelError): boolean => {
-      asked.push(reason);
-      return mays[asked.length - 1] ?? false;
-    };
-    const sent: Promise<unknown> = client(server.url).send(request(), undefined, { again });
-    if (mays.includes(false)) await failing(sent, overloaded);
-    else assert.deepEqual(await sent, done);
-    assert.deepEqual([asked, server.calls.length], [mays.map((): ModelErrorReason => overloaded), calls]);
-  }
-});
-
-test("a request that cannot be sent again is not asked about", async () => {
-  await using server = await startServer(refuses(400));
-  let asked = 0;
-  const again = (): boolean => {
-    asked += 1;
-    return true;
-  };
-  await failing(client(server.url).send(request(), undefined, { again }), { kind: "invalid-request", status: 400 });
-  assert.deepEqual([asked, server.calls.length], [0, 1]);
-});
-
 // --- abort -----------------------------------------------------------------------------------------------------------
 
 const aborted: ModelErrorReason = { kind: "aborted" };

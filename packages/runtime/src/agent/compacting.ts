@@ -129,8 +129,9 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const { line, client, account, facts, journal, now, focus } = compacting;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
   const promptLength = estimatePrompt(prefix.byteLength, line.state);
-  const { protocol, markers: last, unanswered = false } = line.state;
-  const markers = nextMarkers(prefix, last, { tail: false, unanswered });
+  const { protocol, markers: last, unanswered = false, asked } = line.state;
+  const answered = asked?.tip;
+  const markers = nextMarkers(prefix, last, { tail: false, unanswered, ...(answered ? { answered } : {}) });
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls });
   if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };

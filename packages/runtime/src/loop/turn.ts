@@ -8,6 +8,7 @@ import {
   type Client,
   costOf,
   InputError,
+  type Marker,
   ModelError,
   type ModelErrorReason,
   type ModelEvent,
@@ -26,7 +27,7 @@ import { JournalError } from "../journal/index.ts";
 import { type Account, estimatePrompt, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
 import { Heard, isSomething } from "./heard.ts";
-import type { Lineage, NextRequest } from "./lineage.ts";
+import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
 
 export type TurnAround = {
   readonly line: Lineage;
@@ -51,9 +52,7 @@ export type TurnResult =
 export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
   const { line, account, facts, emit, now } = around;
   const planned = line.takePlan();
-  const { markers: last, unanswered: isOpen = false } = line.state;
-  const markers =
-    planned?.markers?.(line.prefix) ?? nextMarkers(line.prefix, last, { ttl: around.ttl ?? "5m", unanswered: isOpen });
+  const markers = planned?.markers?.(line.prefix) ?? markersOf(line.state, around.ttl);
   const promptTokens = estimatePrompt(line.prefix.byteLength, line.state);
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts, ttls }, signal);
@@ -103,6 +102,12 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     const { holds } = shown;
     account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, used ?? took(heard.all));
   }
+};
+
+const markersOf = (state: LineageState, ttl: Ttl = "5m"): readonly Marker[] => {
+  const { prefix, markers: last, unanswered: isOpen = false, asked } = state;
+  const answered = asked?.tip;
+  return nextMarkers(prefix, last, { ttl, unanswered: isOpen, ...(answered ? { answered } : {}) });
 };
 
 /** Sends when the family lets it, and tells the family what became of it. */

@@ -55,7 +55,7 @@ const sent = (block: AnswerBlock, index: number, terms: MessageTerms): SentBlock
     }
     case "tool_use":
     case "server_tool_use": {
-      const { name, input, id } = block as { name: string; input: JsonObject; id?: string };
+      const { name, input = {}, id } = block as { name: string; input?: JsonObject; id?: string };
       const prefix = block.type === "tool_use" ? "toolu" : "srvtoolu";
       const content = `${index} ${name} ${JSON.stringify(input)}`;
       return {
