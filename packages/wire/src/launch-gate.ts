@@ -36,6 +36,11 @@ export class LaunchGate {
     this.#open = order.launch === "at-once";
   }
 
+  /** Nobody waits here any more. */
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
   /** Resolves when this member may be sent, with a ticket that says what became of it. Rejects when aborted first. */
   async admit(signal?: AbortSignal): Promise<Ticket> {
     signal?.throwIfAborted();

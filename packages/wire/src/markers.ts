@@ -28,6 +28,9 @@ export type MarkerOptions = {
 export type NextMarkerOptions = MarkerOptions & {
   /** Nobody answered the last request: what it marked may not be written. Default: false. */
   readonly unanswered?: boolean;
+  /** The end of the last request that was answered, in a line that inherits nothing: kept where nobody answered those
+   *  after it and the new tail does not reach it. */
+  readonly answered?: Segment;
 };
 
 /** Markers of the next request of a line, after those of its `last` one: end of system and its last block. A fork also
@@ -36,20 +39,24 @@ export type NextMarkerOptions = MarkerOptions & {
 export const nextMarkers = (
   prefix: FrozenPrefix,
   last: readonly Marker[] = [],
-  { ttl = "5m", tail = true, unanswered = false }: NextMarkerOptions = {},
+  { ttl = "5m", tail = true, unanswered = false, answered }: NextMarkerOptions = {},
 ): readonly Marker[] => {
   const system = roleOf(last, "system") ?? marker(prefix.tip?.headEnd, "system", ttl);
   const inherited = roleOf(last, "inherited");
-  const written = unanswered ? roleOf(last, "previous") : undefined;
-  const shared = (inherited ?? written) && roleOf(last, "shared");
   const lastTail = roleOf(last, "tail");
   const end = tail ? lastMarkable(prefix.tip) : undefined;
-  const reached = !lastTail || (end && distance(lastTail.at, end) < (prefix.lookBack ?? LOOK_BACK));
+  const lookBack = prefix.lookBack ?? LOOK_BACK;
+  const own = inherited ? undefined : lastMarkable(answered);
+  const isFar = own && distance(own, end ?? lastTail?.at ?? own) >= lookBack;
+  const kept = roleOf(last, "previous") ?? (isFar ? marker(own, "previous", lastTail?.ttl ?? ttl) : undefined);
+  const written = unanswered ? kept : undefined;
+  const shared = (inherited ?? written) && roleOf(last, "shared");
+  const reached = !lastTail || (end && distance(lastTail.at, end) < lookBack);
   // The entry at S contains P: when a fork is short of markers, the one at P is the one to give up.
   const family = inherited && (shared ?? inherited);
   const near = written ? [family ?? shared, written] : [inherited, shared];
-  const kept = reached ? near : [family ?? written, { ...lastTail, role: "previous" as const }];
-  return ordered([system, ...kept, marker(end, "tail", ttl)]);
+  const between = reached ? near : [family ?? written, { ...lastTail, role: "previous" as const }];
+  return ordered([system, ...between, marker(end, "tail", ttl)]);
 };
 
 export type FamilyMarkerOptions = MarkerOptions & {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
-import { toolResults } from "@prefork/wire/simulator";
+import { callTools, say, toolResults } from "@prefork/wire/simulator";
 import { type Ground, parsedLines, resultIn } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
 
@@ -38,6 +38,33 @@ test("a task that runs in another process is ended there, and its parent hears o
     out: `${id} had ended before: aborted\n`,
     err: "",
   });
+});
+
+test("a background shell of another process is ended there, while its session works on", async () => {
+  const stopped = Promise.withResolvers<void>();
+  await using ground = await openForking(async (request) => {
+    if (toolResults(request).length === 0)
+      return callTools([{ name: "Bash", input: { command: "sleep 600", run_in_background: true } }]);
+    await stopped.promise;
+    return say("It was ended.");
+  });
+  const running = ground.start(["-p", "--permission-mode", "bypass", "--output-format", "json", "Go."]);
+  let rows: readonly JsonObject[] = [];
+  while (rows.length === 0) rows = await tasksOf(ground);
+  const { id, kind, words } = rows[0] ?? {};
+  assert.deepEqual([kind, words], ["shell", "running"]);
+  assert.deepEqual(await ground.prefork(["tasks", "stop", String(id)]), {
+    code: 0,
+    out: `${id} was ended: aborted\n`,
+    err: "",
+  });
+  stopped.resolve();
+  const { code, out } = await running.ended;
+  assert.deepEqual([code, resultIn(out).result], [0, "It was ended."]);
+  assert.deepEqual(
+    (await tasksOf(ground)).map((row) => [row.id, row.words]),
+    [[id, "aborted"]],
+  );
 });
 
 test("a task that its process left behind goes on from its journal, warm, and its parent is told once", async () => {

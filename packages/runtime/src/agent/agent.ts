@@ -176,7 +176,9 @@ export class Agent implements AsyncDisposable {
     const needless = reasonToLeave(why, { line, window, compactAt, maxTokens, left: this.#left });
     if (needless !== undefined) return { kind: "left", reason: needless };
     // It would lose what its family is about to share with it, and be sent beside their leader.
-    if (why === "threshold" && line.isPlanned) return { kind: "left", reason: "its family is sent first" };
+    const { planned } = line;
+    if (why === "threshold" && planned && !planned.isOver?.())
+      return { kind: "left", reason: "its family is sent first" };
     const made = await compact(why, {
       ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
       tasks: this.#parts.tasks?.() ?? [],

@@ -7,8 +7,8 @@ import {
   type Client,
   costOf,
   type FrozenPrefix,
-  type Hearing,
   ModelError,
+  type ModelEvent,
   type ModelFacts,
   nextMarkers,
   noUsage,
@@ -36,6 +36,8 @@ import {
   estimatePrompt,
   estimateTokens,
   fit,
+  Heard,
+  isSomething,
   type Lineage,
   type Spent,
   textOf,
@@ -122,16 +124,14 @@ type Summed =
   | { readonly ok: true; readonly summary: string; readonly usage: Usage }
   | { readonly ok: false; readonly reason: string };
 
-/** Only one attempt is held back for. */
-const ONCE: Hearing = { again: () => false };
-
 /** A request on the old prefix, so that all of it is read from the cache; its tail nobody reads again. */
 const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summed> => {
   const { line, client, account, facts, journal, now, focus } = compacting;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
   const promptLength = estimatePrompt(prefix.byteLength, line.state);
-  const { protocol, markers: last, unanswered = false } = line.state;
-  const markers = nextMarkers(prefix, last, { tail: false, unanswered });
+  const { protocol, markers: last, unanswered = false, asked } = line.state;
+  const answered = asked?.tip;
+  const markers = nextMarkers(prefix, last, { tail: false, unanswered, ...(answered ? { answered } : {}) });
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls });
   if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };
@@ -142,17 +142,27 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
     closing: { maxTokens: fitted.maxTokens, stream: true },
   });
   const begun = now();
+  const heard = new Heard();
+  const priced = (usage: Usage): { readonly usd?: number } => {
+    const usd = costOf(usage, facts)?.total;
+    return usd === undefined ? {} : { usd };
+  };
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
-    const { id, model, stop, usage, message } = await client.send(prepared, signal, ONCE);
-    const usd = costOf(usage, facts)?.total;
-    used = { usage, usd: usd ?? 0 };
-    const spent = usd === undefined ? {} : { usd };
+    // Only one attempt is held back for.
+    const hearing = { told: (event: ModelEvent) => heard.hear(event), again: () => false };
+    const { id, model, stop, usage, message } = await client.send(prepared, signal, hearing);
+    const spent = priced(usage);
+    used = { usage, usd: spent.usd ?? 0 };
     journal.appendAll([{ entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - begun, ...spent } }]);
     const read = readSummary(textOf(message.content));
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {
     if (!(caught instanceof ModelError)) throw caught;
+    const { all: usage } = heard;
+    const spent = priced(usage);
+    used = { usage, usd: spent.usd ?? 0 };
+    if (isSomething(usage)) journal.appendAll([{ entry: { kind: "billed", turn: 0, usage, ...spent } }]);
     return { ok: false, reason: caught.message };
   } finally {
     account.settle(fitted.held, used);

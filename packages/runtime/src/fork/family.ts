@@ -47,7 +47,8 @@ export type FamilyStart = {
   readonly now: number;
   /** Whether the provider explains cache misses when it is asked to. */
   readonly diagnoses: boolean;
-  /** More of them may be asked for from the same bytes, one by one: the first one leads as if they were there. */
+  /** More of them may be asked for from the same bytes, one by one, and the parent may go on at any moment: the first one
+   *  leads as if they were there. */
   readonly mayGrow?: boolean; // default: false
   /** Of those that were asked for before, from the same bytes. */
   readonly gate?: LaunchGate;
@@ -120,14 +121,14 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base }),
   );
   // It has the tail of its children, or it waits with them: an entry that is about to end may be gone for it too.
-  const joins = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
+  const follows = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
   return {
     base,
     shared,
     children,
     requests,
     gate,
-    parent: joins ? request("parent", { ttl, tail: true }) : undefined,
+    parent: follows || start.mayGrow ? request("parent", { ttl, tail: true }) : undefined,
     reason,
     advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],
     expectations,

@@ -17,7 +17,7 @@ import {
 import type { Clock, Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
 import { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
-import { type Entering, type FamilyStart, growFamily } from "./family.ts";
+import { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
 import { FamilyAccounts } from "./family-accounts.ts";
 import type { ForkGate } from "./gate.ts";
 import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
@@ -89,6 +89,8 @@ export class ForkHost {
   readonly #again: FamiliesAgain;
   readonly #movedCalls: MovedCalls;
   readonly #gates = new SnapshotGates();
+  /** How the conversation's next request is sent after forks of a program. */
+  #left: NextRequest | undefined;
   #started = 0;
 
   constructor(options: ForkHostOptions) {
@@ -322,8 +324,7 @@ export class ForkHost {
       ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
     });
     gates?.keep(parent, tail, { now, gate: grown.gate });
-    // The conversation may go on at any moment: not beside a leader that is not answered.
-    if (gates && !line().isPlanned) line().plan({ admit: (signal) => grown.gate.admit(signal) });
+    if (gates) this.#leave(line(), { parent, grown });
     const { reason, advice } = grown;
     emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
     const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
@@ -341,6 +342,15 @@ export class ForkHost {
       };
     });
     return { starts, next: grown.parent };
+  }
+
+  /** The conversation may go on at any moment: not beside a leader that is not answered. Where a request of it is under
+   *  way, or a family of its own turn has another order for the next one, there is nothing to wait for here. */
+  #leave(line: Lineage, { parent, grown }: Left): void {
+    const { planned, state } = line;
+    if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#left)) return;
+    this.#left = { ...grown.parent, isOver: () => grown.gate.isOpen };
+    line.plan(this.#left);
   }
 
   async #launch(plans: readonly ForkPlan[], { family: name, line, held }: Launching): Promise<string> {
@@ -441,6 +451,8 @@ type Forking = {
   /** Where others may have been asked for before them, from the same bytes. */
   readonly gates?: SnapshotGates;
 };
+
+type Left = { readonly parent: LineageState; readonly grown: GrownFamily };
 
 type Starting = {
   readonly problems: ReadonlyMap<string, string>;

@@ -109,8 +109,8 @@ export const planFor = (
   const { prompt = "", messages, overrides, agentType = "fork", timeoutMs, maxTurns, mode = "sync" } = options;
   if (prompt.trim() === "" && (messages ?? []).length === 0) throw new InputError("a fork needs a prompt or messages");
   if (prompt !== "" && messages) throw new InputError("a fork has a prompt or messages of its own, not both");
-  mustBeCounts({ maxTurns, timeoutMs });
   mustBeTimes({ timeoutMs });
+  mustBeCounts({ maxTurns, timeoutMs });
   mustBeAmounts({ "limits.usd": options.limits?.usd, "limits.tokens": options.limits?.tokens });
   const { agentId, criticalSystemReminder: reminder } = overrides ?? {};
   const { inFlight = settings.tail.inFlight, placeholders = settings.tail.placeholders } = options;

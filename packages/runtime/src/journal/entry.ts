@@ -66,7 +66,7 @@ export type ResponseEntry = {
 };
 
 /** What was billed and is in no answer here: of a turn whose answer had begun and was not finished, or (turn 0) of a fork
- *  that keeps no entries of its own. */
+ *  that keeps no entries of its own and of a summary that was not finished. */
 export type BilledEntry = {
   readonly kind: "billed";
   readonly turn: number;

@@ -25,6 +25,6 @@ export const mustBeCounts = (counts: Numbers): void => {
 
 export const mustBeTimes = (times: Numbers): void => {
   for (const [name, value] of Object.entries(times))
-    if (value !== undefined && !(value >= 0 && value <= LONGEST_MS))
+    if (value !== undefined && !(Number.isFinite(value) && value >= 0 && value <= LONGEST_MS))
       throw new InputError(`${name} must be from 0 to ${LONGEST_MS} ms, got ${value}`);
 };

@@ -63,6 +63,8 @@ export type NextRequest = {
   readonly markers?: (prefix: FrozenPrefix) => readonly Marker[]; // default: as of any other
   /** Resolves when it may be sent. */
   readonly admit: (signal: AbortSignal) => Promise<Ticket>;
+  /** Nobody is waited for any more, so it is not sent before a rewrite for their sake. Default: never. */
+  readonly isOver?: () => boolean;
   /** The answer that the provider compares a cache miss with, where it does that. */
   readonly diagnoseAgainst?: string;
 };
@@ -134,8 +136,8 @@ export class Lineage {
     this.#next = next;
   }
 
-  get isPlanned(): boolean {
-    return this.#next !== undefined;
+  get planned(): NextRequest | undefined {
+    return this.#next;
   }
 
   /** Once: only the first request after a fan-out is sent in the family's order. */

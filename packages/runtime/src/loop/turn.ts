@@ -8,6 +8,7 @@ import {
   type Client,
   costOf,
   InputError,
+  type Marker,
   ModelError,
   type ModelErrorReason,
   type ModelEvent,
@@ -15,27 +16,18 @@ import {
   type ModelResponse,
   markerPlaces,
   nextMarkers,
-  noUsage,
   type Prepared,
   prepare,
   type Ticket,
   type Ttl,
-  promptTokens as tokensOf,
   type Usage,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import { JournalError } from "../journal/index.ts";
-import {
-  type Account,
-  estimatePrompt,
-  estimateTokens,
-  fitInTime,
-  type Hold,
-  type Shortage,
-  type Spent,
-} from "./account.ts";
+import { type Account, estimatePrompt, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
-import type { Lineage, NextRequest } from "./lineage.ts";
+import { Heard, isSomething } from "./heard.ts";
+import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
 
 export type TurnAround = {
   readonly line: Lineage;
@@ -60,9 +52,7 @@ export type TurnResult =
 export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
   const { line, account, facts, emit, now } = around;
   const planned = line.takePlan();
-  const { markers: last, unanswered: isOpen = false } = line.state;
-  const markers =
-    planned?.markers?.(line.prefix) ?? nextMarkers(line.prefix, last, { ttl: around.ttl ?? "5m", unanswered: isOpen });
+  const markers = planned?.markers?.(line.prefix) ?? markersOf(line.state, around.ttl);
   const promptTokens = estimatePrompt(line.prefix.byteLength, line.state);
   const ttls = markers.map(({ ttl }) => ttl);
   const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts, ttls }, signal);
@@ -78,11 +68,9 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
       ...(planned?.diagnoseAgainst === undefined ? {} : { diagnoseAgainst: planned.diagnoseAgainst }),
     },
   });
-  const shown: Shown = { text: "", letters: 0, begun: noUsage, lost: noUsage, holds: 1 };
-  const took = (usage: Usage): Spent => {
-    const all = addUsage(shown.lost, usage);
-    return { usage: all, usd: costOf(all, facts)?.total ?? 0 };
-  };
+  const heard = new Heard();
+  const shown: Shown = { text: "", heard, holds: 1 };
+  const took = (usage: Usage): Spent => ({ usage, usd: costOf(usage, facts)?.total ?? 0 });
   let used: Spent | undefined;
   try {
     const turn = line.asking(markers, { maxTokens, held });
@@ -95,26 +83,31 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     });
     const { usage } = response;
     const cost = costOf(usage, facts)?.total;
-    used = took(usage);
+    used = took(addUsage(heard.lost, usage));
     const answer = readAnswer(response);
     const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
-    const broken = isSomething(shown.lost) ? { broken: priced(shown.lost, facts) } : {};
+    const broken = isSomething(heard.lost) ? { broken: priced(heard.lost, facts) } : {};
     await line.answered(response, { ms, askedAt, ...usd, ...broken, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
     const missed = response.diagnosis?.status === "missed" ? { missed: response.diagnosis.cause } : {};
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
-    const lost = addUsage(shown.lost, begunIn(shown));
-    if (!used && isSomething(lost) && !(caught instanceof JournalError)) line.broke(priced(lost, facts));
+    if (!used && isSomething(heard.all) && !(caught instanceof JournalError)) line.broke(priced(heard.all, facts));
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Once, however it ended. An answer that had begun is paid for as far as it came.
     const { holds } = shown;
-    account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, used ?? took(begunIn(shown)));
+    account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, used ?? took(heard.all));
   }
+};
+
+const markersOf = (state: LineageState, ttl: Ttl = "5m"): readonly Marker[] => {
+  const { prefix, markers: last, unanswered: isOpen = false, asked } = state;
+  const answered = asked?.tip;
+  return nextMarkers(prefix, last, { ttl, unanswered: isOpen, ...(answered ? { answered } : {}) });
 };
 
 /** Sends when the family lets it, and tells the family what became of it. */
@@ -163,27 +156,15 @@ const RESTARTS = 2;
 /** What has come of an answer, and of those before it that broke off. */
 type Shown = {
   text: string;
-  /** Of all kinds, thinking and calls included. */
-  letters: number;
-  /** What the provider said when the answer began. */
-  begun: Usage;
-  /** Of those that broke off. */
-  lost: Usage;
+  readonly heard: Heard;
   /** How often the worst case is held. */
   holds: number;
 };
-
-const isSomething = (usage: Usage): boolean => tokensOf(usage) + usage.output > 0;
 
 const priced = (usage: Usage, facts: ModelFacts | undefined): { readonly usage: Usage; readonly usd?: number } => {
   const usd = costOf(usage, facts)?.total;
   return { usage, ...(usd === undefined ? {} : { usd }) };
 };
-
-const begunIn = ({ begun, letters }: Shown): Usage => ({
-  ...begun,
-  output: Math.max(begun.output, estimateTokens(letters)),
-});
 
 type Receiving = TurnAround & {
   readonly turn: number;
@@ -232,26 +213,20 @@ const receiveOnce = async (
 };
 
 const show = (event: ModelEvent, { turn, shown, emit }: Pick<Receiving, "turn" | "shown" | "emit">): void => {
+  shown.heard.hear(event);
   switch (event.type) {
     case "response_started":
-      shown.lost = addUsage(shown.lost, begunIn(shown));
-      shown.begun = event.usage;
-      shown.letters = 0;
       if (shown.text !== "") emit({ type: "answer_restarted", turn });
       shown.text = "";
       return;
     case "text_grew":
-      shown.letters += event.text.length;
       shown.text += event.text;
       emit({ type: "text_grew", turn, text: event.text });
       return;
     case "thinking_grew":
-      shown.letters += event.text.length;
       emit({ type: "thinking_grew", turn, text: event.text });
       return;
     case "input_grew":
-      shown.letters += event.json.length;
-      return;
     case "block_started":
     case "block_stopped":
     case "response_stopped":

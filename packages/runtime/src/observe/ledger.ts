@@ -16,7 +16,7 @@ export type LedgerRow = {
   readonly agent: string;
   readonly session: string;
   /** `aside`: a summary or a keep-alive, sent beside the conversation. `unkept`: all requests of a fork that keeps no
-   *  entries. */
+   *  entries, or a summary that broke off. */
   readonly kind: SentRequest["kind"] | "unkept";
   readonly turn: number;
   readonly at: number;

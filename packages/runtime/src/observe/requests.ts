@@ -82,7 +82,8 @@ export const isParentsNext = ({ markers = [], forkedFrom }: SentRequest): boolea
   markers.some(({ role }) => role === "shared") &&
   !markers.some(({ role }) => role === "inherited");
 
-/** Of forks that keep no entries: several requests in one sum, so nothing can be learned from it but what it cost. */
+/** Of forks that keep no entries, several requests in one sum, and of summaries that broke off: nothing can be learned from
+ *  it but what it cost. */
 export const unkeptIn = ({ journal }: Line): readonly (Billed & { readonly at: number; readonly seq: number })[] =>
   journal.entries.flatMap(({ entry, at, seq }) => {
     if (entry.kind !== "billed" || entry.turn > 0) return [];

@@ -14,29 +14,36 @@ export type EventReader = AsyncIterableIterator<RuntimeEvent> & Disposable;
  *  `outcome`, and gets its rejection. */
 export type EndingReader = EventReader & { readonly end: (outcome?: Promise<unknown>) => void };
 
+export type Reading = {
+  readonly isLast?: (event: RuntimeEvent) => boolean; // default: none is
+  /** Does what happens now concern it? Default: yes. */
+  readonly isHeard?: () => boolean;
+};
+
 type Waiter = (result: IteratorResult<RuntimeEvent> | Promise<IteratorResult<RuntimeEvent>>) => void;
 
 const OVER: IteratorResult<RuntimeEvent> = { value: undefined, done: true };
 
 class Reader implements EndingReader {
   readonly #leave: (reader: Reader) => void;
-  readonly #isLast: (event: RuntimeEvent) => boolean;
+  readonly #reading: Required<Reading>;
   #waiting: RuntimeEvent[] = [];
   #waiters: Waiter[] = [];
   #isDone = false;
   #outcome: Promise<unknown> | undefined;
 
-  constructor(leave: (reader: Reader) => void, isLast: (event: RuntimeEvent) => boolean) {
+  constructor(leave: (reader: Reader) => void, { isLast = () => false, isHeard = () => true }: Reading) {
     this.#leave = leave;
-    this.#isLast = isLast;
+    this.#reading = { isLast, isHeard };
   }
 
   give(event: RuntimeEvent): void {
-    if (this.#isDone) return;
+    const { isLast, isHeard } = this.#reading;
+    if (this.#isDone || !isHeard()) return;
     const waiter = this.#waiters.shift();
     if (waiter) waiter({ value: event, done: false });
     else if (event.level !== "debug" || this.#waiting.length < MOST_WAITING) this.#waiting.push(event);
-    if (this.#isLast(event)) this.end();
+    if (isLast(event)) this.end();
   }
 
   end(outcome?: Promise<unknown>): void {
@@ -94,8 +101,8 @@ export class EventHub {
   }
 
   /** From now on, until the hub closes, the reader leaves, or it has been given the event that `isLast`. */
-  read(isLast: (event: RuntimeEvent) => boolean = () => false): EndingReader {
-    const reader = new Reader((left) => this.#readers.delete(left), isLast);
+  read(reading: Reading = {}): EndingReader {
+    const reader = new Reader((left) => this.#readers.delete(left), reading);
     this.#readers.add(reader);
     for (const event of this.#early ?? []) reader.give(event);
     if (this.#isClosed) reader.end();

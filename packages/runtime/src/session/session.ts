@@ -45,8 +45,8 @@ export class Session implements AsyncDisposable {
   #closed: Promise<void> | undefined;
   readonly #closing = new AbortController();
   #isWatching = false;
-  /** The exchange under way was begun by what its tasks had to tell. */
-  #isAwake = false;
+  /** The exchange that was begun by what its tasks had to tell. */
+  #woken: Promise<unknown> | undefined;
 
   /** Use `createSession` or `resumeSession`. */
   constructor(parts: SessionParts) {
@@ -86,19 +86,18 @@ export class Session implements AsyncDisposable {
   }
 
   prompt(prompt: Prompt, options: PromptOptions = {}): Exchange {
-    const before = this.#isAwake ? this.#running : undefined; // it woke by itself, and nobody can know of it
-    if (!before) this.#mustBeFree();
+    const before = this.#mustBeFree();
     if (typeof prompt === "string" && prompt.trim() === "") throw new InputError("the prompt is empty");
     checkExchangeLimits(options.limits ?? {});
-    let ends = before ? 2 : 1;
-    const events = this.#parts.hub.read((event) => {
-      if (endsExchange(event)) ends -= 1;
-      return ends === 0;
+    let isOwn = before === undefined;
+    void before?.then(() => {
+      isOwn = true;
     });
+    const events = this.#parts.hub.read({ isLast: endsExchange, isHeard: () => isOwn });
     const stop = new AbortController();
-    const result = this.#alone(async () => {
+    const result = this.#alone(async (done) => {
       await before;
-      return this.#exchange(prompt, { ...options, stop: stop.signal });
+      return this.#exchange(prompt, { ...options, stop: stop.signal, done });
     });
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
@@ -149,8 +148,11 @@ export class Session implements AsyncDisposable {
 
   /** Sums the conversation up now and goes on from the summary. */
   async compact(focus?: string): Promise<Compacted> {
-    this.#mustBeFree();
-    return this.#alone(() => this.#parts.agent.compactNow(this.#closing.signal, focus));
+    const before = this.#mustBeFree();
+    return this.#alone(async () => {
+      await before;
+      return this.#parts.agent.compactNow(this.#closing.signal, focus);
+    });
   }
 
   /** Ends what runs and gives everything back; a second time it does nothing. */
@@ -188,16 +190,21 @@ export class Session implements AsyncDisposable {
     return task;
   }
 
-  #mustBeFree(): void {
+  /** Gives what has to be waited for: where it woke by itself, nobody can know of that exchange. */
+  #mustBeFree(): Promise<unknown> | undefined {
     this.#mustBeOpen();
+    if (this.#running === this.#woken) return this.#running;
     if (this.#running !== undefined) throw new InputError("an exchange is under way; wait for its result or abort it");
+    return undefined;
   }
 
-  /** Whoever learns that it is over, by its outcome or by its last event, can begin the next. */
-  #alone<T>(work: () => Promise<T>): Promise<T> {
-    const working = work().finally(() => {
+  /** Whoever learns that it is over, by its outcome or by its last event, can begin the next; another may have been let
+   *  wait for it, and is not over then. */
+  #alone<T>(work: (done: () => void) => Promise<T>): Promise<T> {
+    const done = (): void => {
       if (this.#running === running) this.#running = undefined;
-    });
+    };
+    const working = work(done).finally(done);
     const running = working.catch(() => undefined);
     this.#running = running;
     return working;
@@ -206,7 +213,7 @@ export class Session implements AsyncDisposable {
   /** Without a prompt it goes on with what its tasks have to tell. */
   async #exchange(
     prompt: Prompt | undefined,
-    { signal, stop, limits, tasks = "wait" }: PromptOptions & { readonly stop: AbortSignal },
+    { signal, stop, done, limits, tasks = "wait" }: Exchanging,
   ): Promise<ExchangeResult> {
     const { options, hub, journal, host } = this.#parts;
     await Promise.resolve(); // so that whoever prompts can listen first
@@ -228,7 +235,7 @@ export class Session implements AsyncDisposable {
       if (!(error instanceof JournalError)) throw error;
       hub.emit({ type: "journal_troubled", problem: error.message });
     }
-    this.#running = undefined; // nothing is left to do, and a reader of the event may go on at once
+    done(); // nothing is left to do, and a reader of the event may go on at once
     hub.emit({ type: "exchange_ended", end, reason, turns, usage, usd });
     if (tasks === "leave")
       this.#watchTasks().catch((error: unknown) =>
@@ -303,12 +310,11 @@ export class Session implements AsyncDisposable {
         if (this.#running !== undefined)
           await this.#running; // it hears of them at its own boundaries
         else {
-          this.#isAwake = true;
-          const { end } = await this.#alone(() =>
-            this.#exchange(undefined, { stop: this.#closing.signal, tasks: "leave" }),
-          ).finally(() => {
-            this.#isAwake = false;
-          });
+          const exchange = this.#alone((done) =>
+            this.#exchange(undefined, { stop: this.#closing.signal, tasks: "leave", done }),
+          );
+          this.#woken = this.#running;
+          const { end } = await exchange;
           if (end !== "done") return; // what it could not hear now, the next prompt tells
         }
       }
@@ -326,6 +332,8 @@ export class Session implements AsyncDisposable {
   }
 }
 
+/** `done`: called when the next one may begin. */
+type Exchanging = PromptOptions & { readonly stop: AbortSignal; readonly done: () => void };
 type Conversing = { readonly run: Run; readonly tasks: "wait" | "leave" };
 
 /** What ended because its time was up was not interrupted by anybody. */

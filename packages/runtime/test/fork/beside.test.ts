@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
+import { FORK_PLACEHOLDER_RESULT, InputError } from "@prefork/wire";
 import { callTools, type SimAnswer, type SimRequest, type SimScript, say } from "@prefork/wire/simulator";
 import { createSession, type RuntimeEvent } from "../../src/index.ts";
 import { type Seen, seenIn } from "../tasks/seen.ts";
@@ -125,6 +125,43 @@ test("an exchange that leaves its tasks ends, and the idle session goes on by it
   assert.deepEqual(heard(stage), [[], [], ["first reported", "second reported"]]);
   assert.equal((await session.prompt("thanks").result()).text, "I wait.");
   assert.equal(stage.asked().at(-1)?.seen.notifications.length, 2);
+});
+
+test("a prompt given while an idle session has woken by itself waits for that exchange, and is the only one that may", async () => {
+  const [left, thinking] = [gate(), gate()];
+  await using stage = await openStage(
+    cast(
+      ({ calls, news, words }) => {
+        if (calls.length === 0) return agents("first");
+        if (news.length > 0) return held(say("woken"), thinking);
+        return say(words.includes("and now?") ? "now this" : "I wait.");
+      },
+      { first: () => held(report("first"), left) },
+    ),
+  );
+  await using session = await createSession(stage.options());
+  await session.prompt("go", { tasks: "leave" }).result();
+  const woken = until(session, ({ type, agent }) => type === "turn_started" && agent === "main");
+  left.open();
+  await woken;
+  const exchange = session.prompt("and now?");
+  assert.throws(() => session.prompt("and then?"), {
+    message: "an exchange is under way; wait for its result or abort it",
+  });
+  await assert.rejects(session.compact(), { message: "an exchange is under way; wait for its result or abort it" });
+  thinking.open();
+  const said: string[] = [];
+  for await (const event of exchange) {
+    if (event.type === "text_entered") said.push(event.text);
+    // What was let wait is under way now, whatever ended before it.
+    if (event.type === "turn_started") assert.throws(() => session.prompt("and then?"), InputError);
+  }
+  const { end, text } = await exchange.result();
+  assert.deepEqual([end, text, said], ["done", "now this", ["now this"]]);
+  assert.deepEqual(
+    stage.asked().map(({ seen }) => seen.words.at(-1)?.slice(0, 19)),
+    ["go", '<note kind="tasks">', "<task-notification>", "and now?"],
+  );
 });
 
 // --- joining ---------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ const sent = (block: AnswerBlock, index: number, terms: MessageTerms): SentBlock
     }
     case "tool_use":
     case "server_tool_use": {
-      const { name, input, id } = block as { name: string; input: JsonObject; id?: string };
+      const { name, input = {}, id } = block as { name: string; input?: JsonObject; id?: string };
       const prefix = type === "tool_use" ? terms.callId : "srvtoolu";
       const content = `${index} ${name} ${JSON.stringify(input)}`;
       return { type, id: id ?? stableId(prefix, terms.sequence, content), name, input, caller: { type: "direct" } };

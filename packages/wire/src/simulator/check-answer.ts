@@ -60,6 +60,7 @@ const blockComplaint = (block: unknown, place: string): string | undefined => {
   if (!isFields(block)) return `${place} must be an object`;
   const type = String(block.type);
   const rules = own(blockRules, type);
+  if (rules === call && typeof block.inputJson === "string") return misfit({ input: {}, ...block }, rules, place);
   if (rules !== undefined) return misfit(block, rules, place);
   if (type.endsWith("_tool_result")) return undefined;
   return `${place}.type must be ${Object.keys(blockRules).join(", ")} or end in _tool_result`;

@@ -26,7 +26,8 @@ export type AnswerBlock =
   | {
       readonly type: "tool_use" | "server_tool_use";
       readonly name: string;
-      readonly input: JsonObject;
+      /** Needed where there is no `inputJson`. It is what a whole answer has and what is counted. Default: {}. */
+      readonly input?: JsonObject;
       readonly id?: string;
       /** Streamed instead of `input`, letter by letter: odd spacing, unusual number forms, broken JSON. */
       readonly inputJson?: string;

@@ -59,6 +59,22 @@ for (const [what, wrong, complaint] of wrongAnswers)
       assert.deepEqual([parts(next), next.expectedRead], [[0, 2_000, 0, 0], 0]);
     });
 
+test("a call with its input as JSON needs no other: it is streamed as given, and a whole answer has an empty one", async () => {
+  const inputJson = '{ "path": "a.ts"';
+  const script = () => ({ content: [{ type: "tool_use" as const, name: "R", inputJson }] });
+  await using sim = await startSimulator({ script });
+  const streamed = await (await post(sim, { ...body, stream: true })).text();
+  const pieces = streamed
+    .split("\n")
+    .flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)).delta?.partial_json ?? ""] : []));
+  assert.equal(pieces.join(""), inputJson);
+  const whole = JSON.parse(await (await post(sim, { ...body, stream: false })).text());
+  assert.deepEqual(
+    whole.content.map(({ name, input }: { name: string; input: unknown }) => [name, input]),
+    [["R", {}]],
+  );
+});
+
 test("a hold that rejects is a 500 before the first byte and an error event after it", async () => {
   const held = (): SimAnswer => ({ ...say("late"), hold: Promise.reject(new Error("gave\nup")) });
   await using sim = await startSimulator({ script: held });
