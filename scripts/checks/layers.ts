@@ -31,6 +31,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["retry", "transport", "client"],
     ["launch-gate", "family"],
     ["xray"],
+    ["proxy"],
     ["simulator"],
     ["index"],
   ],

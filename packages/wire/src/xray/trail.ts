@@ -4,12 +4,14 @@
  *  nothing.
  *  Elsewhere: two requests (diff.ts), keeping every step (chain.ts), what is left of a body (thin.ts). */
 
+import type { Service } from "../prices.ts";
 import type { Recording } from "../recorded.ts";
 import { LIFETIME_MS } from "../request.ts";
 import { promptTokens } from "../usage.ts";
 import { readBody } from "./body.ts";
 import { compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
 import { type Entry, entriesOf, isExpired } from "./footing.ts";
+import { serviceOf } from "./money.ts";
 import { agreement, type Prompt, type PromptPiece } from "./piece.ts";
 import type { SentFacts } from "./sent.ts";
 import { thinned } from "./thin.ts";
@@ -22,11 +24,16 @@ export type XrayStep = {
   readonly index: number;
   readonly relation: XrayRelation;
   readonly lineage: number;
+  readonly model: string;
+  /** How it is served, where that changes its price. */
+  readonly service: Service;
   /** Tokens of its prompt, as stated or estimated. */
   readonly prompt: number;
-  /** The earlier request it is compared with, and the one whose whole prompt it begins with. */
+  /** The earlier request it is compared with. */
   readonly against?: number;
+  /** The one whose whole prompt it begins with, and the tokens of that. */
   readonly grewFrom?: number;
+  readonly inherited?: number;
   readonly xray?: Xray;
 };
 
@@ -63,19 +70,22 @@ export class Trail {
   readonly #reached = new Map<string, number>();
   readonly #ends = new Map<string, number>();
   readonly #seen = new Map<string, number>();
-  #nextLineage = 0;
+  readonly #nextLineage: () => number;
   #bytes = 0;
 
-  constructor(options: TrailOptions = {}) {
+  /** Several trails can number their lineages together. */
+  constructor(options: TrailOptions = {}, nextLineage = counter()) {
     this.#options = options;
+    this.#nextLineage = nextLineage;
   }
 
   add(body: Recording, { index, ...sent }: TrailFacts): XrayStep {
     const prompt = promptOf(readBody(body, `request ${index + 1}`), this.#options, sent.betas);
     const best = this.#bestFor(prompt);
     const compared = best && this.#compared(best, prompt, sent);
-    const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key))?.key ?? "";
-    const grewFrom = this.#ends.get(grown);
+    const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key));
+    const grewFrom = this.#ends.get(grown?.key ?? "");
+    const inherited = Math.round((grown?.end ?? 0) * (compared?.footing.scale.b ?? 1));
     const relation = best && compared ? relationOf(best.prompt, prompt, compared.isEdited) : "starts";
     const lineage = this.#lineageFor({ index, relation }, best);
     const isFork = relation === "extends" && lineage.isForked && best?.lineage !== lineage.id;
@@ -83,9 +93,11 @@ export class Trail {
       index,
       relation: isFork ? "forks" : relation,
       lineage: lineage.id,
+      model: prompt.body.model,
+      service: serviceOf(prompt),
       prompt: compared?.xray.tokens.b ?? (sent.usage ? promptTokens(sent.usage) : prompt.tokens),
       ...(best ? { against: best.index } : {}),
-      ...(grewFrom === undefined ? {} : { grewFrom }),
+      ...(grewFrom === undefined ? {} : { grewFrom, inherited }),
       ...(compared ? { xray: compared.xray } : {}),
     };
     const bytes = prompt.body.root.bytes.length;
@@ -134,8 +146,7 @@ export class Trail {
       of.last = index;
       return of;
     }
-    const lineage: Lineage = { id: this.#nextLineage, last: index, isForked: relation !== "starts" };
-    this.#nextLineage += 1;
+    const lineage: Lineage = { id: this.#nextLineage(), last: index, isForked: relation !== "starts" };
     this.#lineages.set(lineage.id, lineage);
     return lineage;
   }
@@ -192,6 +203,11 @@ export class Trail {
     if (this.#lineages.get(lineage)?.last === index) this.#lineages.delete(lineage);
   }
 }
+
+const counter = (): (() => number) => {
+  let next = 0;
+  return () => next++;
+};
 
 /** Written once more: an entry that still lived is there already, and lives as long as anyone paid for. */
 const renewed = (there: Entry | undefined, entry: Entry): Entry => {
