@@ -7,7 +7,7 @@ import { InputError } from "../errors.ts";
 import { isObject } from "../json.ts";
 import { type ModelFacts, modelFacts } from "../models.ts";
 import type { Json } from "../request.ts";
-import type { Usage } from "../usage.ts";
+import { type Usage, writtenTokens } from "../usage.ts";
 import { Trail, type TrailOptions, type XrayStep, xrayCauseWords } from "../xray/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { decodeWhole } from "./decode.ts";
@@ -269,7 +269,9 @@ export class Analysis {
     else this.#failed.add(String(status));
     if (usage) {
       const facts = this.#facts(step?.model ?? "");
-      this.#tally.bill({ usage, facts, service: step?.service ?? {}, lost: step?.xray?.lost ?? NO_LOSS }, step);
+      const lost = step?.xray?.lost ?? NO_LOSS;
+      const rewritten = rewrittenBy(usage, step);
+      this.#tally.bill({ usage, facts, service: step?.service ?? {}, lost, rewritten }, step);
     } else if (isGood(status)) this.#ends.unstated += 1;
     this.#options.told({
       type: "request_ended",
@@ -311,6 +313,15 @@ export class Analysis {
 }
 
 const isGood = (status: number): boolean => status >= 200 && status < 300;
+
+/** Of what was lost, what it wrote. What nobody had kept before is written for the first time; what is lost without
+ *  being marked is paid as plain input, and written by nobody. */
+const rewrittenBy = (usage: Usage, step: XrayStep | undefined): number => {
+  const { cause, lost } = step?.xray ?? {};
+  if (!cause || !lost) return 0;
+  const wasKept = cause.kind !== "below-minimum" && !(cause.kind === "marker-missing" && cause.in === "a");
+  return wasKept ? Math.min(lost.tokens, writtenTokens(usage)) : 0;
+};
 
 /** A miss, if something was paid for again. */
 const missOf = ({ index, lineage, model, against, xray }: XrayStep): MissReport | undefined => {

@@ -34,6 +34,8 @@ export type Bill = {
   readonly facts: ModelFacts | undefined;
   readonly service: Service;
   readonly lost: Loss;
+  /** How many of the tokens it wrote had been written before. */
+  readonly rewritten: number;
 };
 
 /** What some requests used, growing. */
@@ -46,7 +48,7 @@ class Sum {
   #lost = NO_LOSS;
   #rewritten = 0;
 
-  add({ usage, facts, service, lost }: Bill): void {
+  add({ usage, facts, service, lost, rewritten }: Bill): void {
     const cost = costOf(usage, facts, service);
     this.#requests += 1;
     this.#usage = addUsage(this.#usage, usage);
@@ -54,8 +56,7 @@ class Sum {
     if (cost) this.#usd = (this.#usd ?? 0) + cost.total;
     else this.#unpriced += 1;
     this.#lost = addLoss(this.#lost, lost);
-    // What is lost without being marked is paid as plain input, and written by nobody.
-    this.#rewritten += Math.min(lost.tokens, writtenTokens(usage));
+    this.#rewritten += rewritten;
   }
 
   merge(other: Sum): void {

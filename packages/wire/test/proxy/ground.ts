@@ -104,4 +104,4 @@ export const spentSums = ({ requests, usage, readShare, units, usd }: Spent) => 
 });
 
 /** Sums of fractions end in noise. */
-const rounded = (figure: number): number => Math.round(figure * 1e9) / 1e9;
+const rounded = (figure: number): number => Number(figure.toPrecision(12));

@@ -146,16 +146,27 @@ test("markers that are missing or too far away, and prompts too short to be kept
   const bare: Request = { ...b, system: [prose(1_000, 1), prose(500, 2)], messages: unmarked(b.messages) };
   const short: Request = { ...a, tools: [], system: [prose(300, 1, marked)], messages: [user(prose(100, 2, marked))] };
   const shortNext = next(short);
-  for (const { bodies, cause, row, lost } of [
-    { bodies: [a, far], cause: "look-back-exceeded", row: "look-back exceeded", lost: KEPT - 3_000 },
-    { bodies: [a, bare], cause: "marker-missing", row: "no marker there", lost: KEPT },
-    { bodies: [short, shortNext], cause: "below-minimum", row: "below minimum", lost: 400 },
+  // Of what lay too far away the second wrote all but the head again; without a marker it wrote nothing, and what is too
+  // short nobody had written.
+  const [wrote, wroteFar] = [KEPT, KEPT - 3_000 + 24 * (5 + 9 + 10) + 10];
+  for (const { bodies, cause, row, lost, rewriteFactor } of [
+    {
+      bodies: [a, far],
+      cause: "look-back-exceeded",
+      row: "look-back exceeded",
+      lost: KEPT - 3_000,
+      rewriteFactor: (wrote + wroteFar) / (wrote + wroteFar - (KEPT - 3_000)),
+    },
+    { bodies: [a, bare], cause: "marker-missing", row: "no marker there", lost: KEPT, rewriteFactor: 1 },
+    { bodies: [short, shortNext], cause: "below-minimum", row: "below minimum", lost: 400, rewriteFactor: null },
   ]) {
     await using ground = await openGround();
     const rows = rowsOf(await sendAll(ground, bodies));
     assert.deepEqual(await missesOf(ground), [{ request: 2, lineage: 1, cause, tokens: lost }]);
     assert.equal(rows[1]?.missCause, row);
-    assert.deepEqual(spentSums((await ground.report()).all), ledgerSums(rows));
+    const { all } = await ground.report();
+    assert.deepEqual(spentSums(all), ledgerSums(rows));
+    assert.equal(all.rewriteFactor, rewriteFactor, cause);
   }
 });
 
