@@ -11,8 +11,8 @@ import { type Usage, writtenTokens } from "../usage.ts";
 import { Trail, type TrailOptions, type XrayStep, xrayCauseWords } from "../xray/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { decodeWhole } from "./decode.ts";
-import type { AnalysisReport, Answered, Asked, Outcome, TapMessage } from "./messages.ts";
-import type { Loss, MissReport, ProxyEvent } from "./report.ts";
+import type { AnalysisReport, Answered, Asked, TapMessage } from "./messages.ts";
+import type { Loss, MissReport, Outcome, ProxyEvent } from "./report.ts";
 import { isHeldElsewhere, protocolOf } from "./route.ts";
 import { Counts, Tally } from "./tally.ts";
 
@@ -86,7 +86,7 @@ export class Analysis {
       const flight = this.#flights.get(message.id);
       if (!flight) return;
       if (message.type === "answered") this.#answer(flight, message);
-      if (message.type === "bytes") this.#hear(flight, message.bytes);
+      if (message.type !== "asked" && message.bytes) this.#hear(flight, message.bytes);
       if (message.type === "ended") this.#end(flight, message.outcome);
     } catch (error) {
       this.#errors.add(nameOf(error));
@@ -109,17 +109,15 @@ export class Analysis {
     };
   }
 
-  /** When everything that ended has been read. */
-  finished(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#idle.push(resolve);
-      this.#rest();
-    });
+  /** Calls back once everything that ended has been read. */
+  whenRead(done: () => void): void {
+    this.#idle.push(done);
+    this.#rest();
   }
 
   #rest(): void {
     if ([...this.#flights.values()].some(({ outcome, isRead }) => outcome !== undefined && !isRead)) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    for (const done of this.#idle.splice(0)) done();
   }
 
   /** Something else went wrong that a reader of the report should know. */
@@ -146,7 +144,7 @@ export class Analysis {
     else this.#waiting.set(trail, [flight]);
   }
 
-  #answer(flight: Flight, answered: Answered): void {
+  #answer(flight: Flight, { bytes: _first, ...answered }: Answered): void {
     flight.answered = answered;
     const { asked } = flight;
     if (!isGood(answered.status)) return;

@@ -11,19 +11,27 @@ type Pair = readonly [name: string, value: string];
 export const pairsOf = (raw: RawHeaders): readonly Pair[] =>
   Array.from({ length: raw.length >> 1 }, (_, index): Pair => [raw[2 * index] ?? "", raw[2 * index + 1] ?? ""]);
 
+/** Asked a dozen times for every request: no list is made for it. */
+const isNamed = (text: string | undefined, name: string): boolean =>
+  text !== undefined && text.length === name.length && text.toLowerCase() === name;
+
 /** All values of one header, joined as a list. */
-export const valueOf = (raw: RawHeaders, name: string): string =>
-  pairsOf(raw)
-    .flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []))
-    .join(", ");
+export const headerValue = (raw: RawHeaders, name: string): string => {
+  let found: string | undefined;
+  for (let at = 0; at < raw.length; at += 2)
+    if (isNamed(raw[at], name)) found = found === undefined ? raw[at + 1] : `${found}, ${raw[at + 1]}`;
+  return found ?? "";
+};
 
-export const listOf = (raw: RawHeaders, name: string): readonly string[] =>
-  valueOf(raw, name)
-    .split(",")
-    .flatMap((item) => item.trim().toLowerCase() || []);
+export const listOf = (raw: RawHeaders, name: string): readonly string[] => {
+  const value = headerValue(raw, name);
+  return value === "" ? [] : value.split(",").flatMap((item) => item.trim().toLowerCase() || []);
+};
 
-export const hasHeader = (raw: RawHeaders, name: string): boolean =>
-  raw.some((text, index) => index % 2 === 0 && text.toLowerCase() === name);
+export const hasHeader = (raw: RawHeaders, name: string): boolean => {
+  for (let at = 0; at < raw.length; at += 2) if (isNamed(raw[at], name)) return true;
+  return false;
+};
 
 /** Of one connection alone, whether or not `Connection` names them. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -43,16 +51,17 @@ const ESSENTIAL: ReadonlySet<string> = new Set(["host", "content-length"]);
 const rewritten = (raw: RawHeaders, instead: Readonly<Record<string, string | undefined>>): readonly string[] => {
   const named = new Set(listOf(raw, "connection").filter((name) => !ESSENTIAL.has(name)));
   const said = new Set<string>();
-  return pairsOf(raw).flatMap(([name, value]): readonly string[] => {
+  const kept: string[] = [];
+  for (let at = 0; at < raw.length; at += 2) {
+    const [name = "", value = ""] = [raw[at], raw[at + 1]];
     const key = name.toLowerCase();
     if (Object.hasOwn(instead, key)) {
       const text = instead[key];
-      if (text === undefined || said.has(key)) return [];
+      if (text !== undefined && !said.has(key)) kept.push(name, text);
       said.add(key);
-      return [name, text];
-    }
-    return HOP_BY_HOP.has(key) || named.has(key) ? [] : [name, value];
-  });
+    } else if (!HOP_BY_HOP.has(key) && !named.has(key)) kept.push(name, value);
+  }
+  return kept;
 };
 
 /** The headers of a request for the provider, at whom it is `host`. */
@@ -66,7 +75,7 @@ export const requestHeaders = (raw: RawHeaders, host: string): readonly string[]
       host,
       connection: hasHeader(raw, "connection") ? connection : undefined,
       te: takesTrailers ? "trailers" : undefined,
-      "transfer-encoding": isFramed ? valueOf(raw, "transfer-encoding") : undefined,
+      "transfer-encoding": isFramed ? headerValue(raw, "transfer-encoding") : undefined,
       // Trailers can only follow a body in chunks.
       ...(isFramed ? {} : { trailer: undefined }),
     }),
@@ -87,7 +96,7 @@ export type AnswerFraming = {
 
 /** The headers of an answer for the client. */
 export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFraming): readonly string[] => {
-  const framing = valueOf(raw, "transfer-encoding") || "chunked";
+  const framing = headerValue(raw, "transfer-encoding") || "chunked";
   const isSaid = hasHeader(raw, "transfer-encoding");
   return [
     ...rewritten(raw, {
@@ -103,21 +112,19 @@ export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFram
 // --- what may be told ------------------------------------------------------------------------------------------------
 
 export const betasIn = (raw: RawHeaders): readonly string[] =>
-  valueOf(raw, "anthropic-beta")
+  headerValue(raw, "anthropic-beta")
     .split(",")
     .flatMap((beta) => beta.trim() || []);
 
 /** The headers that are kept with a recorded body: those that say how it is read, and no others. */
-const RECORDED: ReadonlySet<string> = new Set(["anthropic-beta", "anthropic-version", "openai-beta"]);
+const RECORDED = ["anthropic-beta", "anthropic-version", "openai-beta"] as const;
 
-export const recordedHeaders = (raw: RawHeaders): Readonly<Record<string, string>> => {
-  const names = new Set(pairsOf(raw).map(([name]) => name.toLowerCase()));
-  return Object.fromEntries([...names].filter((name) => RECORDED.has(name)).map((name) => [name, valueOf(raw, name)]));
-};
+export const recordedHeaders = (raw: RawHeaders): Readonly<Record<string, string>> =>
+  Object.fromEntries(RECORDED.filter((name) => hasHeader(raw, name)).map((name) => [name, headerValue(raw, name)]));
 
 /** The program behind a request, as it calls itself: name and version. */
 export const clientIn = (raw: RawHeaders): string =>
-  /^[\w.-]{1,40}(?:\/[\w.-]{1,20})?/.exec(valueOf(raw, "user-agent"))?.[0] ?? "";
+  /^[\w.-]{1,40}(?:\/[\w.-]{1,20})?/.exec(headerValue(raw, "user-agent"))?.[0] ?? "";
 
 // --- secrets ---------------------------------------------------------------------------------------------------------
 
@@ -157,5 +164,5 @@ export const secretsIn = (raw: RawHeaders, url: string): readonly string[] => {
 /** Who pays, as one text: requests of different accounts share no cache. */
 export const accountText = (raw: RawHeaders): string =>
   ["authorization", "x-api-key", "api-key", "openai-organization", "openai-project"]
-    .map((name) => valueOf(raw, name))
+    .map((name) => headerValue(raw, name))
     .join("\n");

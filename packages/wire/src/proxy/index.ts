@@ -1,7 +1,7 @@
 /** A gateway on loopback in front of any agent: it passes everything on as it is and tells what the cache made of it.
  *  This is the public entry `@prefork/wire/proxy`; docs/proxy.md shows how to use it. */
 
-export { type Proxy, type ProxyOptions, startProxy } from "./proxy.ts";
+export { type ProxyOptions, type RunningProxy, startProxy } from "./proxy.ts";
 export type { LoopbackHost } from "./reach.ts";
 export type {
   CauseReport,

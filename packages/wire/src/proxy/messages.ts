@@ -4,14 +4,10 @@
  *  Elsewhere: who makes them (tap.ts), who takes them (analysis.ts), the crossing (server-thread.ts, thread.ts). */
 
 import type { XrayProtocol } from "../xray/index.ts";
-import type { ProxyEvent, ProxyReport } from "./report.ts";
+import type { Outcome, ProxyEvent, ProxyReport } from "./report.ts";
 
 /** Why a body is passed on and not looked at. */
-export type Skipped = "too long" | "the analysis was behind" | "answered before it was sent";
-
-/** complete: to its end. aborted: the client left. cut: the provider broke off. unanswered: no connection, or it broke
- *  before an answer. */
-export type Outcome = "complete" | "aborted" | "cut" | "unanswered";
+export type Skipped = "too long" | "the analysis was behind" | "not sent to its end";
 
 /** A request has been sent whole. */
 export type Asked = {
@@ -31,7 +27,7 @@ export type Asked = {
   readonly secrets: readonly string[];
 };
 
-/** Its answer has begun. */
+/** Its answer has begun, with these bytes. */
 export type Answered = {
   readonly type: "answered";
   readonly id: number;
@@ -39,13 +35,14 @@ export type Answered = {
   readonly contentType: string;
   readonly encoding: string;
   readonly firstByteAt: number;
+  readonly bytes?: Uint8Array;
 };
 
 export type TapMessage =
   | Asked
   | Answered
   | { readonly type: "bytes"; readonly id: number; readonly bytes: Uint8Array }
-  | { readonly type: "ended"; readonly id: number; readonly outcome: Outcome };
+  | { readonly type: "ended"; readonly id: number; readonly outcome: Outcome; readonly bytes?: Uint8Array };
 
 /** `finish` waits for what is still being read. */
 export type ToAnalysis =
@@ -56,7 +53,9 @@ export type ToAnalysis =
 export type FromAnalysis =
   | { readonly type: "released"; readonly bytes: number }
   | { readonly type: "event"; readonly event: ProxyEvent }
-  | { readonly type: "report"; readonly id: number; readonly report: AnalysisReport };
+  | { readonly type: "report"; readonly id: number; readonly report: ThreadReport };
+
+export type ThreadReport = AnalysisReport & { readonly heapUsed: number };
 
 /** The part of a report that the analysis knows. */
-export type AnalysisReport = Omit<ProxyReport, "startedAt" | "at" | "passed" | "analysis">;
+export type AnalysisReport = Omit<ProxyReport, "startedAt" | "at" | "passed" | "analysis" | "heap">;

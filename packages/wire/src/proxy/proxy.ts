@@ -8,7 +8,7 @@ import { InputError } from "../errors.ts";
 import { knownModels } from "../models.ts";
 import { noUsage } from "../usage.ts";
 import type { XrayOptions } from "../xray/index.ts";
-import type { AnalysisReport } from "./messages.ts";
+import type { ThreadReport } from "./messages.ts";
 import { LOOPBACK_HOSTS, type LoopbackHost } from "./reach.ts";
 import { createRecord, privateFolder } from "./record.ts";
 import type { ProxyEvent, ProxyReport, Spent } from "./report.ts";
@@ -32,7 +32,7 @@ export type ProxyOptions = XrayOptions & {
   readonly now?: () => number; // default: the system's clock
 };
 
-export interface Proxy extends AsyncDisposable {
+export interface RunningProxy extends AsyncDisposable {
   /** Base URL without a path: what a client takes as its API address. */
   readonly url: string;
   /** The file that is recorded to. */
@@ -45,8 +45,8 @@ export interface Proxy extends AsyncDisposable {
 const BODY_LIMIT = 32 * 1024 * 1024;
 const BODY_BYTES = 32 * 1024 * 1024;
 
-export const startProxy = async (options: ProxyOptions = {}): Promise<Proxy> => {
-  const { record, told = () => undefined, now = Date.now, bodyLimit = BODY_LIMIT, host = "127.0.0.1" } = options;
+export const startProxy = async (options: ProxyOptions = {}): Promise<RunningProxy> => {
+  const { record, told, now = Date.now, bodyLimit = BODY_LIMIT, host = "127.0.0.1" } = options;
   const upstream = options.upstream === undefined ? undefined : upstreamOf(options.upstream);
   if (!LOOPBACK_HOSTS.includes(host)) throw new InputError(`host ${host}: the proxy listens on loopback only`);
   const startedAt = now();
@@ -64,12 +64,13 @@ export const startProxy = async (options: ProxyOptions = {}): Promise<Proxy> => 
     },
     told,
   );
-  const whole = (found: AnalysisReport | undefined): ProxyReport => ({
+  const whole = ({ heapUsed, ...found }: ThreadReport = NOTHING_KNOWN): ProxyReport => ({
     startedAt,
     at: now(),
     passed: server.passed,
-    ...(found ?? NOTHING_KNOWN),
+    ...found,
     analysis: thread.state(),
+    heap: { server: process.memoryUsage().heapUsed, analysis: heapUsed },
   });
   const server = new ProxyServer({
     upstream,
@@ -97,7 +98,7 @@ export const startProxy = async (options: ProxyOptions = {}): Promise<Proxy> => 
     return {
       url,
       recordedTo: recordTo,
-      report: async () => (last ? last : whole(await thread.report("report"))),
+      report: async () => last ?? whole(await thread.report("report")),
       close,
       [Symbol.asyncDispose]: async () => void (await close()),
     };
@@ -120,7 +121,8 @@ const nothing: Spent = {
   lost: { tokens: 0, units: 0 },
 };
 
-const NOTHING_KNOWN: AnalysisReport = {
+const NOTHING_KNOWN: ThreadReport = {
+  heapUsed: 0,
   answered: 0,
   open: 0,
   failed: [],

@@ -4,7 +4,10 @@
 
 import type { Usage } from "../usage.ts";
 import type { XrayCause, XrayProtocol, XrayRelation } from "../xray/index.ts";
-import type { Outcome } from "./messages.ts";
+
+/** complete: to its end. aborted: the client left. cut: the provider broke off. unanswered: no connection, or it broke
+ *  before an answer. */
+export type Outcome = "complete" | "aborted" | "cut" | "unanswered";
 
 /** What some requests used, together. */
 export type Spent = {
@@ -112,6 +115,8 @@ export type ProxyReport = {
   readonly errors: readonly Counted[];
   /** Whether the analysis still runs, and if not, why. */
   readonly analysis: string;
+  /** Bytes that live in the heaps of the two threads. */
+  readonly heap: { readonly server: number; readonly analysis: number };
   readonly record?: { readonly file: string; readonly requests: number };
 };
 

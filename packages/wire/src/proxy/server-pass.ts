@@ -12,7 +12,8 @@ import {
 } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { answerHeaders, hasHeader, listOf, pairsOf, type RawHeaders, requestHeaders } from "./headers.ts";
-import type { Outcome } from "./messages.ts";
+import type { Outcome } from "./report.ts";
+
 import type { Refusal, Upstream } from "./route.ts";
 import { unreachable } from "./route.ts";
 import type { Line } from "./server-lines.ts";
@@ -81,18 +82,31 @@ export const pass = (passing: Passing): void => {
   outgoing.on("information", ({ statusCode, rawHeaders }) => {
     if (statusCode !== 100) inform(response, statusCode, rawHeaders);
   });
-  outgoing.on("response", (arrived) => {
-    answer = arrived;
-    tap?.answered(arrived.statusCode ?? 0, arrived.rawHeaders);
-    giveAnswer(arrived, passing, finish);
-  });
-  outgoing.on("error", (error) => {
+  const broke = (): void => {
     // What breaks after the answer has begun shows in the answer.
     if (answer || outcome !== undefined) return;
     finish("unanswered");
-    if (isConnected) request.socket.resetAndDestroy();
-    else refuse(unreachable(upstream, error));
+    request.socket.resetAndDestroy();
+  };
+  outgoing.on("response", (arrived) => {
+    try {
+      giveAnswer(arrived, passing, finish);
+      answer = arrived;
+    } catch {
+      // A first line that nobody may repeat: as good as none.
+      outgoing.destroy();
+      broke();
+    }
   });
+  outgoing.on("error", (error) => {
+    if (isConnected) broke();
+    else if (outcome === undefined) {
+      finish("unanswered");
+      refuse(unreachable(upstream, error));
+    }
+  });
+  // Also where the provider agreed to something that was never asked for.
+  outgoing.once("close", broke);
   // Who leaves is seen by the close that follows.
   request.on("error", () => undefined);
   response.on("error", () => undefined);
@@ -105,8 +119,9 @@ export const pass = (passing: Passing): void => {
 };
 
 const sendBody = (request: IncomingMessage, outgoing: ClientRequest, tap: Tap | undefined): void => {
-  request.on("data", (chunk: Buffer) => tap?.sent(chunk));
+  // Passing comes first, listening second.
   request.pipe(outgoing, { end: false });
+  request.on("data", (chunk: Buffer) => tap?.sent(chunk));
   request.once("end", () => {
     addTrailers(outgoing, request.rawTrailers);
     outgoing.end();
@@ -123,8 +138,14 @@ const sendBody = (request: IncomingMessage, outgoing: ClientRequest, tap: Tap | 
   });
 };
 
+/** Those that may not be repeated are left out, as anybody on the way may do. */
 const addTrailers = (message: ClientRequest | ServerResponse, raw: RawHeaders): void => {
-  if (raw.length > 0) message.addTrailers(pairsOf(raw) as [string, string][]);
+  if (raw.length === 0) return;
+  try {
+    message.addTrailers(pairsOf(raw) as [string, string][]);
+  } catch {
+    message.addTrailers([]);
+  }
 };
 
 const BODILESS: ReadonlySet<number> = new Set([204, 304]);
@@ -141,8 +162,9 @@ const giveAnswer = (answer: IncomingMessage, passing: Passing, finish: (how: Out
   response.sendDate = false;
   for (const name of ["connection", "transfer-encoding", "content-length"]) response.removeHeader(name);
   response.writeHead(statusCode, statusMessage, answerHeaders(rawHeaders, { closes, isChunked }) as string[]);
-  answer.on("data", (chunk: Buffer) => tap?.received(chunk));
+  tap?.answered(statusCode, rawHeaders);
   answer.pipe(response, { end: false });
+  answer.on("data", (chunk: Buffer) => tap?.received(chunk));
   answer.once("end", () => {
     if (isChunked) addTrailers(response, answer.rawTrailers);
     finish("complete");
@@ -161,8 +183,12 @@ const giveAnswer = (answer: IncomingMessage, passing: Passing, finish: (how: Out
   });
 };
 
-/** Words before the answer. Where this Node cannot say them, they are left out, as anybody on the way may do. */
+/** Words before the answer. Those that this Node cannot say are left out, as anybody on the way may do. */
 const inform = (response: ServerResponse, status: number, raw: RawHeaders): void => {
   if (response.headersSent || typeof response.writeInformation !== "function") return;
-  response.writeInformation(status, raw as string[]);
+  try {
+    response.writeInformation(status, raw as string[]);
+  } catch {
+    return;
+  }
 };

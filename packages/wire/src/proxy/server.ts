@@ -3,10 +3,10 @@
  *  seen here only to be counted apart, by a hash that no other run can make; nothing is logged.
  *  Elsewhere: passing (server-pass.ts), where to (route.ts), listening (proxy.ts). */
 
-import { createHmac, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { accountText, betasIn, clientIn, recordedHeaders, secretsIn, valueOf } from "./headers.ts";
+import { accountText, betasIn, clientIn, headerValue, recordedHeaders, secretsIn } from "./headers.ts";
 import { isForeignPage, isLoopbackHost } from "./reach.ts";
 import type { Passed, ProxyReport } from "./report.ts";
 import { pathOf, type Refusal, refusalBody, type Upstream, upstreamFor, upstreamUrl, wireOf } from "./route.ts";
@@ -32,7 +32,7 @@ export class ProxyServer {
   readonly #parts: ServerParts;
   readonly #lines = new Lines();
   readonly #accounts = new Map<string, number>();
-  readonly #salt = randomBytes(32);
+  readonly #salt = randomBytes(32).toString("base64url");
   readonly #upgraded = new Set<Duplex>();
   readonly #passed = { requests: 0, others: 0, upgraded: 0, unreachable: 0, refused: 0, unfinished: 0 };
   #ids = 0;
@@ -40,11 +40,18 @@ export class ProxyServer {
   constructor(parts: ServerParts) {
     this.#parts = parts;
     // No limit of our own on how long anything takes: those of client and provider hold.
-    this.http = createServer({ maxHeaderSize: MOST_HEADER_BYTES, keepAliveTimeout: 0, requestTimeout: 0 });
+    this.http = createServer({
+      maxHeaderSize: MOST_HEADER_BYTES,
+      keepAliveTimeout: 0,
+      requestTimeout: 0,
+      shouldUpgradeCallback: isWebSocket,
+    });
     this.http.maxHeadersCount = 0;
     const serve = (request: IncomingMessage, response: ServerResponse): void => this.#serve(request, response);
     this.http.on("request", serve).on("checkContinue", serve);
-    this.http.on("upgrade", (request, client, head) => this.#upgrade(request, client, head));
+    // Where this Node cannot choose, no offer is taken: some clients make one with every request, and mean their body.
+    if ("shouldUpgradeCallback" in this.http)
+      this.http.on("upgrade", (request, client, head) => this.#upgrade(request, client, head));
   }
 
   get passed(): Passed {
@@ -76,17 +83,29 @@ export class ProxyServer {
       return;
     }
     this.#passed.requests += 1;
-    pass({
-      request,
-      response,
-      upstream,
-      line: this.#lines.of(request.socket),
-      tap: this.#tap(request, upstream),
-      refuse: (unreachable) => {
-        this.#passed.unreachable += 1;
-        answerRefusal(request, response, unreachable);
-      },
-    });
+    this.#attempt(request, response, () =>
+      pass({
+        request,
+        response,
+        upstream,
+        line: this.#lines.of(request.socket),
+        tap: this.#tap(request, upstream),
+        refuse: (unreachable) => {
+          this.#passed.unreachable += 1;
+          answerRefusal(request, response, unreachable);
+        },
+      }),
+    );
+  }
+
+  /** What was received but may not be sent is refused. */
+  #attempt(request: IncomingMessage, response: ServerResponse, act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "it makes no sense";
+      this.#refuse(request, response, { status: 400, message: `the request cannot be passed on: ${code}` });
+    }
   }
 
   #upstreamOf(request: IncomingMessage): Upstream | Refusal {
@@ -119,8 +138,8 @@ export class ProxyServer {
         account: this.#account(rawHeaders),
         client: clientIn(rawHeaders),
         betas: betasIn(rawHeaders),
-        headers: recordedHeaders(rawHeaders),
-        encoding: valueOf(rawHeaders, "content-encoding"),
+        headers: isRecording ? recordedHeaders(rawHeaders) : {},
+        encoding: headerValue(rawHeaders, "content-encoding"),
         secrets: isRecording ? secretsIn(rawHeaders, url) : [],
       },
       {
@@ -136,7 +155,7 @@ export class ProxyServer {
   }
 
   #account(raw: readonly string[]): number {
-    const key = createHmac("sha256", this.#salt).update(accountText(raw)).digest("base64url");
+    const key = hash("sha256", `${this.#salt}\n${accountText(raw)}`, "base64url");
     const known = this.#accounts.get(key) ?? this.#accounts.size + 1;
     // More accounts than this are told apart by nobody, and are no reason to grow.
     if (this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(key, known);
@@ -161,7 +180,11 @@ export class ProxyServer {
     this.#passed.upgraded += 1;
     this.#upgraded.add(client);
     client.once("close", () => this.#upgraded.delete(client));
-    upgrade({ request, client, head, upstream, refuse });
+    try {
+      upgrade({ request, client, head, upstream, refuse });
+    } catch {
+      refuse({ status: 400, message: "the request cannot be passed on" });
+    }
   }
 
   // --- what is answered here -------------------------------------------------------------------------------------------
@@ -176,11 +199,19 @@ export class ProxyServer {
       this.#refuse(request, response, { status: 405, message: "only GET is answered here" });
     else if (pathOf(request.url ?? "") !== `${OWN}report`)
       this.#refuse(request, response, { status: 404, message: `there is ${OWN}report and nothing else` });
-    else this.#parts.report().then((report) => answerJson(request, response, { status: 200, value: report }));
+    else
+      this.#parts.report().then(
+        (report) => answerJson(request, response, { status: 200, value: report }),
+        () => response.destroy(),
+      );
   }
 }
 
 const MOST_ACCOUNTS = 1_000;
+
+/** Other offers, such as that of a later HTTP, may be passed over, and are. */
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
 
 /** Who is not let in. */
 const refusalOf = ({ rawHeaders, url = "" }: IncomingMessage): Refusal | undefined => {

@@ -4,8 +4,9 @@
  *  Elsewhere: what is passed (server-pass.ts), what becomes of it (analysis.ts). */
 
 import type { RawHeaders } from "./headers.ts";
-import { valueOf } from "./headers.ts";
-import type { Asked, Outcome, Skipped, TapMessage } from "./messages.ts";
+import { headerValue } from "./headers.ts";
+import type { Asked, Skipped, TapMessage } from "./messages.ts";
+import type { Outcome } from "./report.ts";
 
 export type Tap = {
   readonly sent: (chunk: Buffer) => void;
@@ -69,24 +70,23 @@ export const openTap = (
     state = "asked";
     post({ ...facts, type: "asked", startedAt: now(), body });
   };
+  /** What came since the last time, to be handed over; nothing after a gap, which could not be read. */
+  const taken = (): { readonly bytes?: Uint8Array } => {
+    if (answer.length === 0 || state !== "answering") return {};
+    if (hasRoom(answer.length)) return { bytes: answer.take() };
+    answer.drop();
+    state = "deaf";
+    return {};
+  };
   /** With the first byte of an answer, or with its end if it has none. */
   const begin = (): void => {
     if (state !== "asked" || !head) return;
     const { status, headers } = head;
     // What a provider refused has no usage.
     state = status >= 200 && status < 300 ? "answering" : "deaf";
-    const [contentType, encoding] = [valueOf(headers, "content-type"), valueOf(headers, "content-encoding")];
-    post({ type: "answered", id, status, contentType, encoding, firstByteAt: now() });
-  };
-  const hand = (): void => {
-    if (answer.length === 0) return;
-    if (hasRoom(answer.length)) {
-      post({ type: "bytes", id, bytes: answer.take() });
-      return;
-    }
-    // What follows a gap cannot be read: its usage shows as unstated.
-    answer.drop();
-    state = "deaf";
+    if (state === "deaf") answer.drop();
+    const [contentType, encoding] = [headerValue(headers, "content-type"), headerValue(headers, "content-encoding")];
+    post({ type: "answered", id, status, contentType, encoding, firstByteAt: now(), ...taken() });
   };
 
   return {
@@ -105,27 +105,28 @@ export const openTap = (
     },
     answered: (status, headers) => {
       head = { status, headers };
-      if (state === "sending") ask("answered before it was sent");
+      if (state === "sending") ask("not sent to its end");
     },
     received: (chunk) => {
-      const isFirst = state === "asked";
-      begin();
-      if (state !== "answering") return;
+      if (state !== "asked" && state !== "answering") return;
       answer.add(chunk);
-      if (isFirst || answer.length >= PIECE_BYTES) hand();
+      begin();
+      if (answer.length < PIECE_BYTES) return;
+      const { bytes } = taken();
+      if (bytes) post({ type: "bytes", id, bytes });
     },
     ended: (outcome) => {
       if (state === "ended") return;
-      if (state === "sending") {
+      if (state === "sending" && outcome === "aborted") {
         state = "ended";
         request.drop();
         unfinished();
         return;
       }
+      if (state === "sending") ask("not sent to its end");
       begin();
-      hand();
+      post({ type: "ended", id, outcome, ...taken() });
       state = "ended";
-      post({ type: "ended", id, outcome });
     },
   };
 };

@@ -13,7 +13,7 @@ const port = parentPort;
 if (port === null) throw new Error("this runs in a thread");
 const tell = (message: FromAnalysis): void => port.postMessage(message);
 
-const { recordTo, models, ...settings } = workerData as ThreadSettings;
+const { recordTo, models, tells, ...settings } = workerData as ThreadSettings;
 
 class Recording {
   readonly #recorder: Recorder;
@@ -36,23 +36,36 @@ class Recording {
   }
 }
 
+/** Small sums wait: the other end has better things to do than to hear of each. */
+const TOLD_BYTES = 256 * 1024;
+const released = { bytes: 0 };
+
 const recording = recordTo === undefined ? undefined : new Recording(recordTo);
 const analysis = new Analysis({
   ...settings,
   models: new Map<string, ModelFacts>(models),
-  told: (event) => tell({ type: "event", event }),
-  released: (bytes) => tell({ type: "released", bytes }),
+  told: (event) => {
+    if (tells) tell({ type: "event", event });
+  },
+  released: (bytes) => {
+    released.bytes += bytes;
+    if (released.bytes < TOLD_BYTES) return;
+    tell({ type: "released", bytes: released.bytes });
+    released.bytes = 0;
+  },
   ...(recording ? { recorded: (exchange: Exchange) => recording.write(exchange) } : {}),
 });
 
 const report = (id: number): void => {
   const record =
     recording && recordTo !== undefined ? { record: { file: recordTo, requests: recording.requests } } : {};
-  tell({ type: "report", id, report: { ...analysis.report(), ...record } });
+  tell({ type: "report", id, report: { ...analysis.report(), ...record, heapUsed: process.memoryUsage().heapUsed } });
 };
 
-port.on("message", (message: ToAnalysis) => {
+const take = (message: ToAnalysis): void => {
   if (message.type === "report") report(message.id);
-  else if (message.type === "finish") analysis.finished().then(() => report(message.id));
+  else if (message.type === "finish") analysis.whenRead(() => report(message.id));
   else analysis.take(message);
-});
+};
+
+port.on("message", (messages: readonly ToAnalysis[]) => messages.forEach(take));

@@ -1,7 +1,7 @@
 /** Scripted agents, the proxy, and the simulator behind it on one clock; and what the ledger says of them.
  *  Invariant: each answer takes half a second of that clock; disposal closes both. */
 
-import { type Proxy, type ProxyOptions, type ProxyReport, type Spent, startProxy } from "@prefork/wire/proxy";
+import { type ProxyOptions, type ProxyReport, type RunningProxy, type Spent, startProxy } from "@prefork/wire/proxy";
 import {
   type LedgerRow,
   ManualClock,
@@ -17,7 +17,7 @@ export type Sent = { readonly status: number; readonly text: string; readonly ro
 
 export interface Ground extends AsyncDisposable {
   readonly sim: Simulator;
-  readonly proxy: Proxy;
+  readonly proxy: RunningProxy;
   readonly clock: ManualClock;
   /** Sends a body through the proxy and reads the answer to its end. */
   send(body: Request | string, options?: SendOptions): Promise<Sent>;

@@ -40,9 +40,9 @@ const sizeOf = async (message: IncomingMessage): Promise<number> => {
 };
 
 const serve = async (
-  served: (request: IncomingMessage, response: ServerResponse) => void,
+  served: (request: IncomingMessage, response: ServerResponse) => unknown,
 ): Promise<AsyncDisposable & { readonly url: string }> => {
-  const server = createServer(served);
+  const server = createServer((request, response) => void served(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Proxy, startProxy } from "@prefork/wire/proxy";
+import { type RunningProxy, startProxy } from "@prefork/wire/proxy";
 import { type Case, caseOf, framedHeaders, type Message, piecesOf } from "./cases.ts";
 
 /** What `npm run soak -- proxy` runs. */
@@ -246,7 +246,7 @@ export const passSoak = async ({ requests, seed, atOnce }: SoakOptions): Promise
   provider.server.listen(0, "127.0.0.1");
   await once(provider.server, "listening");
   const { port } = provider.server.address() as AddressInfo;
-  await using proxy: Proxy = await startProxy({ upstream: `http://127.0.0.1:${port}` });
+  await using proxy: RunningProxy = await startProxy({ upstream: `http://127.0.0.1:${port}` });
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce });
   const [sent, arrived] = [createHash("sha256"), createHash("sha256")];
   const broken: string[] = [];

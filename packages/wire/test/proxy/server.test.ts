@@ -216,7 +216,7 @@ test("an upgraded connection is between client and provider, both ways and to it
     socket.once("data", (head) => {
       assert.match(
         head.toString(),
-        /^GET \/v1\/realtime\?x=1 HTTP\/1\.1\r\n[^]*Upgrade: websocket\r\nConnection: Upgrade\r\n/,
+        /^GET \/v1\/realtime\?x=1 HTTP\/1\.1\r\n[\s\S]*Upgrade: websocket\r\nConnection: Upgrade\r\n/,
       );
       socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello");
       socket.on("data", (chunk) => socket.end(`echo ${chunk}`));
@@ -236,6 +236,19 @@ test("an upgraded connection is between client and provider, both ways and to it
   assert.equal((await proxy.report()).passed.upgraded, 1);
 });
 
+test("a client that offers a later HTTP with its request is answered, body and all", async () => {
+  await using provider = await startProvider((response, { body }) => response.end(`got ${body}`));
+  await using proxy = await startProxy({ upstream: provider.url });
+  const line = await dial(proxy.url);
+  line.send(
+    `POST /v1/messages HTTP/1.1\r\n${HEAD}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n` +
+      "Content-Length: 4\r\n\r\nbody",
+  );
+  assert.match(await line.until("got body"), /^HTTP\/1\.1 200 OK\r\n/);
+  assert.deepEqual(provider.heard[0]?.headers.slice(2), ["Connection", "keep-alive", "Content-Length", "4"]);
+  line.socket.destroy();
+});
+
 test("an upgrade that the provider refuses is an answer, and one for a foreign name is refused", async () => {
   await using provider = await startProvider((response) => {
     response.writeHead(426, ["Content-Length", "3"]);
@@ -247,6 +260,6 @@ test("an upgrade that the provider refuses is an answer, and one for a foreign n
     line.send(`GET /v1/realtime HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n`);
     return line.until(/never/);
   };
-  assert.match(await ask("localhost"), /^HTTP\/1\.1 426 Upgrade Required\r\n[^]*Connection: close\r\n\r\nno!$/);
+  assert.match(await ask("localhost"), /^HTTP\/1\.1 426 Upgrade Required\r\n[\s\S]*Connection: close\r\n\r\nno!$/);
   assert.match(await ask("evil.example"), /^HTTP\/1\.1 403 /);
 });
