@@ -51,7 +51,7 @@ export const reportAsText = (report: ProxyReport, colour: boolean): string => {
   const hidden = causes.reduce((sum, { times }) => sum + times, 0) - misses.length;
   return [
     `${paint("bold", `${count(all.requests, "request")} to models, ${count(total, "lineage")}${familyText}`)}\n`,
-    `${share(all.readShare)} of ${count(prompt(all), "prompt token")} were read; re-write factor ${factor(all.rewriteFactor)}\n`,
+    ...(all.requests === 0 ? [] : [readWords(all)]),
     ...(all.usd === undefined ? [] : [`paid ${formatMoney(all.usd)}${all.lost.tokens === 0 ? "" : lostMoney}\n`]),
     ...(total === 0 ? [] : [`\n${lineageTable(report, colour)}`]),
     ...(families.length === 0 ? [] : [`\n${familyTable(report, colour)}`]),
@@ -61,6 +61,9 @@ export const reportAsText = (report: ProxyReport, colour: boolean): string => {
     remarks(report),
   ].join("");
 };
+
+const readWords = (all: Spent): string =>
+  `${share(all.readShare)} of ${count(prompt(all), "prompt token")} were read; re-write factor ${factor(all.rewriteFactor)}\n`;
 
 const right = (title: string) => ({ title, align: "right" }) as const;
 

@@ -116,7 +116,10 @@ const CONNECT_FAILURES: Readonly<Record<string, string>> = {
 /** Why there is no connection: several addresses may have been tried. */
 export const unreachable = (upstream: Upstream, error: NodeJS.ErrnoException): Refusal => {
   const code = error.code ?? "no connection";
-  const words = CONNECT_FAILURES[code];
+  const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_/.test(code);
+  const words =
+    CONNECT_FAILURES[code] ??
+    (isCertificate ? "its certificate is not trusted here; NODE_EXTRA_CA_CERTS adds to those that are" : undefined);
   const why = words === undefined ? code : `${words} (${code})`;
   return { status: 502, message: `cannot reach ${upstreamUrl(upstream)}: ${why}` };
 };

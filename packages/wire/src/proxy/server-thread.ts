@@ -20,6 +20,8 @@ export type ThreadSettings = Omit<TrailOptions, "models"> & {
 export type AnalysisThread = {
   readonly post: (message: TapMessage) => void;
   readonly hasRoom: (bytes: number) => boolean;
+  /** So many bytes more, or less, are held to be handed over. */
+  readonly hold: (bytes: number) => void;
   /** `finish`: when everything that ended has been read. Undefined when the thread is gone. */
   readonly report: (when: "report" | "finish") => Promise<ThreadReport | undefined>;
   /** "runs", or why it does not. */
@@ -90,6 +92,9 @@ export const startThread = (
       if (state !== "runs") return;
       const bytes = message.type === "asked" ? message.body : message.bytes;
       send(message, typeof bytes === "string" ? undefined : bytes);
+    },
+    hold: (bytes) => {
+      waiting += bytes;
     },
     hasRoom: (bytes) => state === "runs" && waiting + bytes <= MOST_WAITING,
     report: (when) => {

@@ -146,6 +146,7 @@ export class ProxyServer {
         now,
         post: thread.post,
         hasRoom: thread.hasRoom,
+        hold: thread.hold,
         bodyLimit,
         unfinished: () => {
           this.#passed.unfinished += 1;

@@ -19,8 +19,9 @@ export type Tap = {
 export type TapEdge = {
   readonly now: () => number;
   readonly post: (message: TapMessage) => void;
-  /** Is there room for so many bytes more? */
+  /** Is there room for so many bytes more? So many more, or less, are held here. */
   readonly hasRoom: (bytes: number) => boolean;
+  readonly hold: (bytes: number) => void;
   /** Longer bodies are not looked at. */
   readonly bodyLimit: number;
   /** A client that left before its request was whole. */
@@ -31,12 +32,18 @@ export type TapEdge = {
 const PIECE_BYTES = 64 * 1024;
 
 class Pieces {
+  readonly #hold: (bytes: number) => void;
   #chunks: Buffer[] = [];
   length = 0;
+
+  constructor(hold: (bytes: number) => void) {
+    this.#hold = hold;
+  }
 
   add(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.length += chunk.length;
+    this.#hold(chunk.length);
   }
 
   /** In a buffer of its own, to be handed over whole. */
@@ -49,6 +56,7 @@ class Pieces {
   }
 
   drop(): void {
+    this.#hold(-this.length);
     this.#chunks = [];
     this.length = 0;
   }
@@ -56,11 +64,11 @@ class Pieces {
 
 export const openTap = (
   facts: Omit<Asked, "type" | "startedAt" | "body">,
-  { now, post, hasRoom, bodyLimit, unfinished }: TapEdge,
+  { now, post, hasRoom, hold, bodyLimit, unfinished }: TapEdge,
 ): Tap => {
   const { id } = facts;
-  const request = new Pieces();
-  const answer = new Pieces();
+  const request = new Pieces(hold);
+  const answer = new Pieces(hold);
   let state: "sending" | "asked" | "answering" | "deaf" | "ended" = "sending";
   let skipped: Skipped | undefined;
   let head: { readonly status: number; readonly headers: RawHeaders } | undefined;
@@ -70,13 +78,9 @@ export const openTap = (
     state = "asked";
     post({ ...facts, type: "asked", startedAt: now(), body });
   };
-  /** What came since the last time, to be handed over; nothing after a gap, which could not be read. */
+  /** What came since the last time, to be handed over; after a gap nothing more could be read. */
   const taken = (): { readonly bytes?: Uint8Array } => {
-    if (answer.length === 0 || state !== "answering") return {};
-    if (hasRoom(answer.length)) return { bytes: answer.take() };
-    answer.drop();
-    state = "deaf";
-    return {};
+    return answer.length === 0 || state !== "answering" ? {} : { bytes: answer.take() };
   };
   /** With the first byte of an answer, or with its end if it has none. */
   const begin = (): void => {
@@ -92,16 +96,13 @@ export const openTap = (
   return {
     sent: (chunk) => {
       if (state !== "sending" || skipped) return;
-      request.add(chunk);
-      if (request.length <= bodyLimit) return;
-      skipped = "too long";
-      request.drop();
+      if (request.length + chunk.length > bodyLimit) skipped = "too long";
+      else if (!hasRoom(chunk.length)) skipped = "the analysis was behind";
+      if (skipped) request.drop();
+      else request.add(chunk);
     },
     sentAll: () => {
-      if (state !== "sending") return;
-      if (skipped) ask(skipped);
-      else if (!hasRoom(request.length)) ask("the analysis was behind");
-      else ask(request.take());
+      if (state === "sending") ask(skipped ?? request.take());
     },
     answered: (status, headers) => {
       head = { status, headers };
@@ -109,6 +110,12 @@ export const openTap = (
     },
     received: (chunk) => {
       if (state !== "asked" && state !== "answering") return;
+      if (!hasRoom(chunk.length)) {
+        begin();
+        answer.drop();
+        state = "deaf";
+        return;
+      }
       answer.add(chunk);
       begin();
       if (answer.length < PIECE_BYTES) return;
@@ -126,6 +133,7 @@ export const openTap = (
       if (state === "sending") ask("not sent to its end");
       begin();
       post({ type: "ended", id, outcome, ...taken() });
+      answer.drop();
       state = "ended";
     },
   };
