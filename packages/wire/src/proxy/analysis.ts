@@ -1,6 +1,7 @@
 /** What do the requests that pass say of the cache: who goes on from whom, what was read, what was lost and why?
- *  Invariant: requests enter in the order in which they were sent, each when it is known what its provider counted; one
- *  that cannot be understood is counted by what was wrong with it, and stops nobody; no clock, no thread, no socket.
+ *  Invariant: requests enter in the order in which they were sent, each when it is known what its provider counted, and
+ *  only one that takes very long is overtaken; one that cannot be understood is counted by what was wrong with it, and
+ *  stops nobody; no clock, no thread, no socket.
  *  Elsewhere: comparing (../xray/), sums (tally.ts), where this runs (thread.ts). */
 
 import { InputError } from "../errors.ts";
@@ -58,6 +59,9 @@ type Flight = {
 };
 
 const NO_LOSS: Loss = { tokens: 0, units: 0 };
+/** How long those sent later wait for one that is not answered, or does not say what it read: in that time it would have
+ *  begun to write what they race for. */
+const PATIENCE_MS = 30_000;
 /** The one that was quiet longest is forgotten. */
 const MOST_TRAILS = 8;
 
@@ -189,13 +193,17 @@ export class Analysis {
   #settle(flight: Flight): void {
     if (flight.state !== "waiting") return;
     flight.state = "settled";
-    const waiting = this.#waiting.get(flight.trail) ?? [];
-    for (let next = waiting[0]; next && next.state !== "waiting"; next = waiting[0]) {
-      waiting.shift();
-      this.#enter(next);
-      if (next.outcome !== undefined && next.isRead) this.#count(next);
+    const { trail, asked, answered } = flight;
+    const now = answered?.firstByteAt ?? asked.startedAt;
+    const left: Flight[] = [];
+    let isHeld = false;
+    for (const next of this.#waiting.get(trail) ?? []) {
+      isHeld ||= next.state === "waiting" && now - next.asked.startedAt <= PATIENCE_MS;
+      if (isHeld || next.state === "waiting") left.push(next);
+      else this.#enter(next);
     }
-    if (waiting.length === 0) this.#waiting.delete(flight.trail);
+    if (left.length > 0) this.#waiting.set(trail, left);
+    else this.#waiting.delete(trail);
   }
 
   // --- its place among the others --------------------------------------------------------------------------------------
@@ -212,6 +220,7 @@ export class Analysis {
       if (this.#options.recorded === undefined) flight.body = undefined;
       this.#options.released(held);
     }
+    if (flight.outcome !== undefined && flight.isRead) this.#count(flight);
   }
 
   #place(flight: Flight, given: Uint8Array): void {

@@ -1,5 +1,5 @@
 /** Requests that go on arriving: which earlier one does each repeat most of, and what of all that was kept does it read?
- *  Invariant: requests come in the order in which they were sent; what any of them left in the cache counts for every
+ *  Invariant: requests come in about the order in which they were sent; what any of them left in the cache counts for every
  *  later one; what is remembered is bounded: whole bodies up to a size, of older ones hashes and sizes, of the oldest
  *  nothing.
  *  Elsewhere: two requests (diff.ts), keeping every step (chain.ts), what is left of a body (thin.ts). */
@@ -44,7 +44,7 @@ export type TrailOptions = XrayOptions & {
   readonly bodyBytes?: number; // default: 64 MiB
 };
 
-/** `index` is greater than that of any request before. */
+/** `index` is one that no request had before. */
 export type TrailFacts = SentFacts & { readonly index: number };
 
 const REMEMBERED = 200;
@@ -164,7 +164,7 @@ export class Trail {
     this.#ends.set(prompt.pieces.at(-1)?.key ?? "", index);
     const { key = "" } = prompt.pieces[read] ?? {};
     const used = this.#entries.get(key);
-    if (used && startedAt !== undefined) this.#entries.set(key, { ...used, usedAt: startedAt });
+    if (used && startedAt !== undefined) this.#entries.set(key, { ...used, usedAt: later(used.usedAt, startedAt) });
     for (const [written, entry] of entriesOf(prompt, sent, read))
       this.#entries.set(written, renewed(this.#entries.get(written), entry));
   }
@@ -209,6 +209,8 @@ const counter = (): (() => number) => {
   return () => next++;
 };
 
+const later = (one: number | undefined, other: number): number => Math.max(one ?? other, other);
+
 /** Written once more: an entry that still lived is there already, and lives as long as anyone paid for. */
 const renewed = (there: Entry | undefined, entry: Entry): Entry => {
   if (there === undefined || isExpired(there, entry.usedAt)) return entry;
@@ -216,6 +218,7 @@ const renewed = (there: Entry | undefined, entry: Entry): Entry => {
   const readableAt = there.readableAt ?? entry.readableAt;
   return {
     ...entry,
+    ...(entry.usedAt === undefined ? {} : { usedAt: later(there.usedAt, entry.usedAt) }),
     ttl: lives(there) > lives(entry) ? there.ttl : entry.ttl,
     ...(readableAt === undefined ? {} : { readableAt }),
   };

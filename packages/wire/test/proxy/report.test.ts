@@ -328,6 +328,43 @@ test("an answer whose client left, and one that the provider broke off, have wri
   assert.equal(last.row?.read, KEPT + 280);
 });
 
+test("one that is not answered for long is overtaken, and finds its place when it is", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const slow: Request = { ...a, messages: [user(prose(700, 41, marked))] };
+  await using ground = await openGround({
+    sim: {
+      script: async ({ body }) => {
+        if (JSON.stringify(body.messages).includes(words(700, 41))) await released;
+        return { content: [{ type: "text", text: "Done." }], outputTokens: 7 };
+      },
+    },
+  });
+  const late = ground.send(slow);
+  while (ground.sim.ledger().length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await ground.send(a);
+  const entered = async (): Promise<number> => (await ground.proxy.report()).lineages.length;
+  assert.equal(await entered(), 0, "it waits for the one before it");
+  ground.clock.advance(31_000);
+  await ground.send(b);
+  assert.equal(await entered(), 1, "and does not wait for ever");
+  release();
+  const sent = [await late, await ground.send(next(slow)), await ground.send(next(b))];
+  assert.equal(sent.length, 3);
+  const { all, lineages } = await ground.report();
+  assert.deepEqual(spentSums(all), ledgerSums(ground.sim.ledger()));
+  assert.deepEqual(
+    lineages.map(({ requests, first, last }) => [requests, first, last]),
+    [
+      [3, 2, 5],
+      [2, 1, 4],
+    ],
+  );
+  // Both wrote the 3,000 tokens of tools and system text that they share.
+  assert.deepEqual(await missesOf(ground), [
+    { request: 1, lineage: 2, cause: "raced", tokens: 3_000, path: "messages[0].content[0].text" },
+  ]);
+});
+
 test("accounts share no cache, and are no loss to each other", async () => {
   await using ground = await openGround();
   const sent = [await ground.send(a, { key: "key-of-one" }), await ground.send(b, { key: "key-of-another" })];
