@@ -13,9 +13,7 @@ import {
 import { request as httpsRequest } from "node:https";
 import { answerHeaders, hasHeader, listOf, pairsOf, type RawHeaders, requestHeaders } from "./headers.ts";
 import type { Outcome } from "./report.ts";
-
-import type { Refusal, Upstream } from "./route.ts";
-import { unreachable } from "./route.ts";
+import { type Refusal, type Upstream, unreachable } from "./route.ts";
 import type { Line } from "./server-lines.ts";
 import type { Tap } from "./tap.ts";
 
