@@ -213,7 +213,7 @@ const measureMemory = async (server: Server, requests: number): Promise<readonly
         name: `start (middle: ${amount(middle.resident).value.toFixed(0)} MiB)`,
         amount: amount(start.resident),
       },
-      limit: { of: "ratio", is: "at most", value: 1.15 },
+      limit: { of: "ratio", is: "at most", value: 1.25 },
     },
     ...rows.map(
       ({ figure, pick }): Finding => ({

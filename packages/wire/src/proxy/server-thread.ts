@@ -33,7 +33,7 @@ export type AnalysisThread = {
 const SMALL = { maxYoungGenerationSizeMb: 8 };
 
 /** Bytes that may wait to be looked at. */
-const MOST_WAITING = 128 * 1024 * 1024;
+const MOST_WAITING = 64 * 1024 * 1024;
 
 /** To hand over wakes the other thread, which costs more than most of what is handed over: what comes together goes
  *  together, and after what it was taken from has been passed on. */
