@@ -2,13 +2,14 @@
  *  Invariant: exit code 0 when every limit is kept, 1 when one is missed or could not be measured, 2 for a wrong call.
  *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
  *
- *  npm run bench -- wire guard fork loop [--quick] [--json] */
+ *  npm run bench -- wire guard fork proxy loop [--quick] [--json] */
 
 import { parseArgs } from "node:util";
 import { measureFork } from "./fork/index.ts";
 import { measureGuard } from "./guard/index.ts";
 import { measureLoop } from "./loop/index.ts";
 import { type Extent, garbageCollector, surroundings } from "./measure.ts";
+import { measureProxy } from "./proxy/index.ts";
 import { type Finding, figureText, judge, renderFindings } from "./table.ts";
 import { measureWire } from "./wire/index.ts";
 
@@ -21,6 +22,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   wire: { about: "building, sending and holding open the forks of a long parent", measure: measureWire },
   guard: { about: "judging bash commands: verdicts a second, the slowest one, start-up", measure: measureGuard },
   fork: { about: "forks through a whole session: CPU, time to the wire, memory, disk", measure: measureFork },
+  proxy: { about: "standing between an agent and its provider: time, CPU, memory", measure: measureProxy },
   loop: { about: "a turn of a long session beside two other libraries: CPU, memory", measure: measureLoop },
 };
 

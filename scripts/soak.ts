@@ -34,6 +34,13 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = await matrixSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
+  /** The proxy between a busy client and a provider that answers, resets and breaks off in every way. */
+  proxy: async () => {
+    const { FULL_SOAK, passSoak } = await import(at("packages/wire/test/proxy/pass-soak.ts"));
+    const result = await passSoak(FULL_SOAK);
+    const held = result.broken.length === 0 && result.hashes.sent === result.hashes.arrived;
+    return { held, summary: JSON.stringify(result) };
+  },
   /** A thousand forks one after another, kept and not, with what they leave behind. */
   forks: async () => {
     const { allForksSoak } = await import(at("packages/runtime/test/fork/forks-soak.ts"));

@@ -31,6 +31,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["retry", "transport", "endpoint", "client", "cached-contents"],
     ["launch-gate", "family"],
     ["xray"],
+    ["proxy"],
     ["simulator"],
     ["index"],
   ],

@@ -8,6 +8,7 @@ import { type Problem, placeOf, readSources, type SourceFile, type Verdict } fro
 const edges = [
   /^packages\/wire\/src\/(?:transport|client|retry|launch|family)(?:\.ts$|\/|-)/,
   /^packages\/wire\/src\/simulator\/(?:serve|server|clock)(?:\.ts$|\/|-)/,
+  /^packages\/wire\/src\/proxy\/(?:server|proxy)(?:\.ts$|-)/,
 ];
 const isPure = (path: string): boolean => /^packages\/wire\/src\//.test(path) && !edges.some((edge) => edge.test(path));
 

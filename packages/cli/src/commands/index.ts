@@ -17,6 +17,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
   ["demo", async () => (await import("./demo.ts")).demoCommand],
   ["cost", async () => (await import("./cost.ts")).costCommand],
   ["xray", async () => (await import("./xray.ts")).xrayCommand],
+  ["proxy", async () => (await import("./proxy.ts")).proxyCommand],
   ["sim", async () => (await import("./sim.ts")).simCommand],
   ["check-command", async () => (await import("./check-command.ts")).checkCommandCommand],
   ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],

@@ -4,7 +4,7 @@
 
 import { anthropicEncoder, encodeClosing, encodeMarker } from "./anthropic-encode.ts";
 import { failure } from "./anthropic-errors.ts";
-import { step, whole } from "./anthropic-step.ts";
+import { readUsage, step, whole } from "./anthropic-step.ts";
 import type { Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
@@ -32,4 +32,5 @@ export const anthropic: Protocol = {
   step,
   whole,
   failure,
+  usage: readUsage,
 };

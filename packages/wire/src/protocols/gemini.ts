@@ -6,6 +6,7 @@ import { encodeClosing, geminiEncoder } from "./gemini-encode.ts";
 import { failure } from "./gemini-errors.ts";
 import { resourceOf } from "./gemini-settings.ts";
 import { end, step, whole } from "./gemini-step.ts";
+import { readUsage } from "./gemini-usage.ts";
 import type { Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
@@ -32,4 +33,5 @@ export const gemini: Protocol = {
   end,
   whole,
   failure,
+  usage: readUsage,
 };

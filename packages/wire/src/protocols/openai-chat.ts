@@ -6,7 +6,7 @@ import { chatEncoder, encodeChatClosing } from "./openai-chat-encode.ts";
 import { stepOf, wholeOf } from "./openai-chat-step.ts";
 import { failure } from "./openai-errors.ts";
 import { OPENAI_PACING, openaiHeaders } from "./openai-responses.ts";
-import { chatWords } from "./openai-usage.ts";
+import { chatWords, readTotals } from "./openai-usage.ts";
 import type { Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
@@ -25,6 +25,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   step: stepOf(dialect),
   whole: wholeOf(dialect),
   failure,
+  usage: (reported) => readTotals(reported, dialect.usage),
 });
 
 /** OpenAI's own. */

@@ -5,6 +5,7 @@ import { failure } from "./openai-errors.ts";
 import { encodeClosing, responsesEncoder } from "./openai-responses-encode.ts";
 import { step, whole } from "./openai-responses-step.ts";
 import { breakpointJson, hasBreakpoints } from "./openai-settings.ts";
+import { readTotals, responsesWords } from "./openai-usage.ts";
 import type { Pacing, Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
@@ -33,4 +34,5 @@ export const openaiResponses: Protocol = {
   step,
   whole,
   failure,
+  usage: (reported) => readTotals(reported, responsesWords),
 };

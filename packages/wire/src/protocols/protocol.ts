@@ -85,4 +85,6 @@ export type Protocol = {
   /** A response that came in one piece, as the events a stream would have given. */
   readonly whole: (body: string) => readonly ModelEvent[];
   readonly failure: (response: FailedResponse) => ModelError;
+  /** Tokens as the provider reports them in one place; `before` is what it had reported of the same answer until then. */
+  readonly usage: (reported: JsonObject, before?: Usage) => Usage;
 };

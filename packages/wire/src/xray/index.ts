@@ -8,8 +8,6 @@ export {
   XrayHistory,
   type XrayHistoryOptions,
   type XrayLineage,
-  type XrayRelation,
-  type XrayStep,
   xrayChain,
 } from "./chain.ts";
 export {
@@ -24,3 +22,4 @@ export type { XrayLoss } from "./money.ts";
 export { type RecordedBody, readRequests, readStated } from "./recording.ts";
 export { readUsage, type SentFacts } from "./sent.ts";
 export type { XrayPlace } from "./spot.ts";
+export { Trail, type TrailOptions, type XrayRelation, type XrayStep } from "./trail.ts";

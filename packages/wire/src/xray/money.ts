@@ -3,11 +3,12 @@
  *  in plain tokens is counted by the usual multipliers.
  *  Elsewhere: how many tokens (verdict.ts), prices (../prices.ts). */
 
-import { costOf, inputUnits } from "../prices.ts";
+import { costOf, inputUnits, type Service } from "../prices.ts";
 import { SHORTEST_FIRST, type Ttl } from "../request.ts";
 import { promptTokens, type Usage } from "../usage.ts";
 import { breakpointsOf } from "./entries.ts";
 import { endOf, type Footing } from "./footing.ts";
+import type { Prompt } from "./piece.ts";
 import type { SentFacts } from "./sent.ts";
 
 export type XrayLoss = {
@@ -27,7 +28,7 @@ export const lossOf = (
   const { facts } = b.rules;
   const paid = terms.sent.usage ?? usageBy(footing, terms.read);
   const mended = moveToRead(paid, tokens);
-  const service = { ...(b.fast ? { speed: "fast" } : {}), geoUs: b.inUs };
+  const service = serviceOf(b);
   const [cost, less] = [costOf(withoutOutput(paid), facts, service), costOf(withoutOutput(mended), facts, service)];
   return {
     tokens,
@@ -35,6 +36,11 @@ export const lossOf = (
     ...(cost && less ? { usd: Math.round((cost.total - less.total) * 1e12) / 1e12 } : {}),
   };
 };
+
+export const serviceOf = ({ fast, inUs }: Prompt): Service => ({
+  ...(fast ? { speed: "fast" } : {}),
+  ...(inUs ? { geoUs: true } : {}),
+});
 
 const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });
 

@@ -16,13 +16,18 @@ export type RecordedBody = SentFacts & {
 };
 
 /** The requests of a file. A line may be a body, or an object with a `body` (or a `request`) and beside it `headers`,
- *  `usage` (or a `response` that has one), `startedAt` and `firstEventAt`. */
+ *  `usage` (or a `response` that has one), `startedAt` and `firstEventAt`. Those whose `response` has the `status` of an
+ *  error are left out. */
 export const readRequests = (file: Uint8Array, name: string): readonly RecordedBody[] =>
-  valuesIn(file, name).map(({ at, value, name: place }) => ({
-    name: place,
-    ...sentFacts(value),
-    body: bodyIn(at),
-  }));
+  valuesIn(file, name)
+    .filter(({ value }) => !isRefused(value))
+    .map(({ at, value, name: place }) => ({ name: place, ...sentFacts(value), body: bodyIn(at) }));
+
+/** What got no answer, or an error for one, left nothing behind. */
+const isRefused = (value: Json): boolean => {
+  const { status } = isObject(value) ? objectIn(value, "response") : {};
+  return typeof status === "number" && (status === 0 || status >= 400);
+};
 
 /** What was stated of requests, in their order: usages, or objects as above without a body; null says nothing. */
 export const readStated = (file: Uint8Array, name: string): readonly SentFacts[] =>

@@ -5,7 +5,7 @@
 import type { XrayCause } from "./cause.ts";
 import { locate } from "./locate.ts";
 import type { Prompt, Setting } from "./piece.ts";
-import { type At, rawText } from "./places.ts";
+import { type At, itemsAt, memberAt, membersAt, rawText, stringAt } from "./places.ts";
 import type { Level, Parameter } from "./rules.ts";
 import { gapInside, type Located, wholePlace } from "./spot.ts";
 import type { Pair } from "./within.ts";
@@ -32,8 +32,13 @@ const QUOTED = 60;
 
 const quoted = (setting: Setting | undefined, name: Parameter): string => {
   if (setting === undefined) return name === "betas" ? "none" : "its default";
-  return setting.text.length > QUOTED ? `${setting.text.slice(0, QUOTED)}…` : setting.text;
+  const text = name === "mcp_servers" ? serverNames(setting) : setting.text;
+  return text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
 };
+
+/** The rest of their entries may be credentials. */
+const serverNames = ({ at }: Setting): string =>
+  (at ? itemsAt(at) : []).map((server) => stringAt(memberAt(membersAt(server), "name")) ?? "").join(", ");
 
 const KEYS: Readonly<Partial<Record<Parameter, string>>> = {
   cache_key: "prompt_cache_key",

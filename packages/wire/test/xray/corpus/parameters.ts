@@ -136,7 +136,7 @@ export const parameters: readonly Pair[] = [
       kind: "parameter",
       name: "mcp_servers",
       from: "its default",
-      to: '[{"name":"wiki","type":"url","url":"https://wiki.invalid/mcp…',
+      to: "wiki",
     },
     path: "mcp_servers",
     ...all,

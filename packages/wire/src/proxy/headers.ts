@@ -1,0 +1,168 @@
+/** Which headers go on to the other side, and which belong to one connection alone? Which of them are secrets?
+ *  Invariant: what goes on keeps its order, its case and its duplicates; what says how one connection is framed or kept
+ *  open is said anew, in the same place; no credential leaves this module but as something to be blanked out.
+ *  Elsewhere: sending them (server-pass.ts), where a request goes (route.ts). */
+
+/** Name, value, name, value … as they stood on the wire. */
+export type RawHeaders = readonly string[];
+
+type Pair = readonly [name: string, value: string];
+
+export const pairsOf = (raw: RawHeaders): readonly Pair[] =>
+  Array.from({ length: raw.length >> 1 }, (_, index): Pair => [raw[2 * index] ?? "", raw[2 * index + 1] ?? ""]);
+
+/** Asked a dozen times for every request: no list is made for it. */
+const isNamed = (text: string | undefined, name: string): boolean =>
+  text !== undefined && text.length === name.length && text.toLowerCase() === name;
+
+/** All values of one header, joined as a list. */
+export const headerValue = (raw: RawHeaders, name: string): string => {
+  let found: string | undefined;
+  for (let at = 0; at < raw.length; at += 2)
+    if (isNamed(raw[at], name)) found = found === undefined ? raw[at + 1] : `${found}, ${raw[at + 1]}`;
+  return found ?? "";
+};
+
+export const listOf = (raw: RawHeaders, name: string): readonly string[] => {
+  const value = headerValue(raw, name);
+  return value === "" ? [] : value.split(",").flatMap((item) => item.trim().toLowerCase() || []);
+};
+
+export const hasHeader = (raw: RawHeaders, name: string): boolean => {
+  for (let at = 0; at < raw.length; at += 2) if (isNamed(raw[at], name)) return true;
+  return false;
+};
+
+/** Of one connection alone, whether or not `Connection` names them. */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Nobody may have these taken out by naming them there. */
+const ESSENTIAL: ReadonlySet<string> = new Set(["host", "content-length"]);
+
+const rewritten = (raw: RawHeaders, instead: Readonly<Record<string, string | undefined>>): readonly string[] => {
+  const named = new Set(listOf(raw, "connection").filter((name) => !ESSENTIAL.has(name)));
+  const said = new Set<string>();
+  const kept: string[] = [];
+  for (let at = 0; at < raw.length; at += 2) {
+    const [name = "", value = ""] = [raw[at], raw[at + 1]];
+    const key = name.toLowerCase();
+    if (Object.hasOwn(instead, key)) {
+      const text = instead[key];
+      if (text !== undefined && !said.has(key)) kept.push(name, text);
+      said.add(key);
+    } else if (!HOP_BY_HOP.has(key) && !named.has(key)) kept.push(name, value);
+  }
+  return kept;
+};
+
+/** The headers of a request for the provider, at whom it is `host`. */
+export const requestHeaders = (raw: RawHeaders, host: string): readonly string[] => {
+  const asksToClose = listOf(raw, "connection").includes("close");
+  const takesTrailers = listOf(raw, "te").includes("trailers");
+  const isFramed = hasHeader(raw, "transfer-encoding");
+  const connection = `${asksToClose ? "close" : "keep-alive"}${takesTrailers ? ", TE" : ""}`;
+  return [
+    ...rewritten(raw, {
+      host,
+      connection: hasHeader(raw, "connection") ? connection : undefined,
+      te: takesTrailers ? "trailers" : undefined,
+      "transfer-encoding": isFramed ? headerValue(raw, "transfer-encoding") : undefined,
+      // Trailers can only follow a body in chunks.
+      ...(isFramed ? {} : { trailer: undefined }),
+    }),
+    ...(hasHeader(raw, "connection") || !takesTrailers ? [] : ["Connection", connection]),
+  ];
+};
+
+/** As a request that wants another protocol has them: both sides must agree on it, so all of it goes on. */
+export const upgradeHeaders = (raw: RawHeaders, host: string): readonly string[] =>
+  pairsOf(raw).flatMap(([name, value]) => (name.toLowerCase() === "host" ? [name, host] : [name, value]));
+
+export type AnswerFraming = {
+  /** The connection ends with this answer. */
+  readonly closes: boolean;
+  /** Its body goes out in chunks. */
+  readonly isChunked: boolean;
+};
+
+/** The headers of an answer for the client. */
+export const answerHeaders = (raw: RawHeaders, { closes, isChunked }: AnswerFraming): readonly string[] => {
+  const framing = headerValue(raw, "transfer-encoding") || "chunked";
+  const isSaid = hasHeader(raw, "transfer-encoding");
+  return [
+    ...rewritten(raw, {
+      connection: closes ? "close" : undefined,
+      "transfer-encoding": isChunked ? framing : undefined,
+      ...(isChunked ? {} : { trailer: undefined }),
+    }),
+    ...(closes && !hasHeader(raw, "connection") ? ["Connection", "close"] : []),
+    ...(isChunked && !isSaid ? ["Transfer-Encoding", framing] : []),
+  ];
+};
+
+// --- what may be told ------------------------------------------------------------------------------------------------
+
+export const betasIn = (raw: RawHeaders): readonly string[] =>
+  headerValue(raw, "anthropic-beta")
+    .split(",")
+    .flatMap((beta) => beta.trim() || []);
+
+/** The headers that are kept with a recorded body: those that say how it is read, and no others. */
+const RECORDED = ["anthropic-beta", "anthropic-version", "openai-beta"] as const;
+
+export const recordedHeaders = (raw: RawHeaders): Readonly<Record<string, string>> =>
+  Object.fromEntries(RECORDED.filter((name) => hasHeader(raw, name)).map((name) => [name, headerValue(raw, name)]));
+
+/** The program behind a request, as it calls itself: name and version. */
+export const clientIn = (raw: RawHeaders): string =>
+  /^[\w.-]{1,40}(?:\/[\w.-]{1,20})?/.exec(headerValue(raw, "user-agent"))?.[0] ?? "";
+
+// --- secrets ---------------------------------------------------------------------------------------------------------
+
+const CREDENTIALS: ReadonlySet<string> = new Set([
+  "authorization",
+  "proxy-authorization",
+  "x-api-key",
+  "api-key",
+  "x-goog-api-key",
+  "cookie",
+  "set-cookie",
+]);
+
+/** Whatever looks like one too, by its name: gateways have names of their own. */
+const SECRET_NAME = /auth|key|token|secret|cookie|password|credential/i;
+
+/** Shorter values are words that stand everywhere. */
+const SHORTEST_SECRET = 8;
+
+const valuesIn = (name: string, value: string): readonly string[] => {
+  if (/cookie/i.test(name)) return [value, ...value.split(";").map((part) => part.trim().replace(/^[^=]*=/, ""))];
+  return [value, value.replace(/^\w+\s+/, "")];
+};
+
+/** Everything in a request that proves who sends it, to be blanked out wherever it stands. */
+export const secretsIn = (raw: RawHeaders, url: string): readonly string[] => {
+  const query = [...new URLSearchParams(url.split("?").slice(1).join("?"))];
+  const said = [
+    ...pairsOf(raw).filter(([name]) => CREDENTIALS.has(name.toLowerCase()) || SECRET_NAME.test(name)),
+    ...query.filter(([name]) => SECRET_NAME.test(name) || /^(?:sig|code)$/i.test(name)),
+  ].flatMap(([name, value]) => valuesIn(name, value));
+  return [...new Set(said)]
+    .filter((value) => value.length >= SHORTEST_SECRET)
+    .sort((one, other) => other.length - one.length);
+};
+
+/** Who pays, as one text: requests of different accounts share no cache. */
+export const accountText = (raw: RawHeaders): string =>
+  ["authorization", "x-api-key", "api-key", "openai-organization", "openai-project"]
+    .map((name) => headerValue(raw, name))
+    .join("\n");

@@ -1,0 +1,192 @@
+/** One request on its way to the provider, and its answer on its way back.
+ *  Invariant: bodies, status, headers and trailers arrive as they were sent, at the pace of whoever reads them; an end
+ *  that one side makes, in whatever way, the other side sees; nothing is sent twice.
+ *  Elsewhere: which connection it takes (server-lines.ts), which headers go on (headers.ts), who listens (tap.ts). */
+
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  type ServerResponse,
+} from "node:http";
+import { request as httpsRequest } from "node:https";
+import { answerHeaders, hasHeader, listOf, pairsOf, type RawHeaders, requestHeaders } from "./headers.ts";
+import type { Outcome } from "./report.ts";
+import { type Refusal, type Upstream, unreachable } from "./route.ts";
+import type { Line } from "./server-lines.ts";
+import type { Tap } from "./tap.ts";
+
+/** Room for headers that are longer than usual, in both directions. */
+export const MOST_HEADER_BYTES = 256 * 1024;
+
+export type Passing = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly upstream: Upstream;
+  readonly line: Line;
+  readonly tap: Tap | undefined;
+  /** There is no way to the provider. */
+  readonly refuse: (refusal: Refusal) => void;
+};
+
+export const optionsTo = (
+  upstream: Upstream,
+  { method, url }: IncomingMessage,
+  headers: RawHeaders,
+): RequestOptions => ({
+  method: method ?? "GET",
+  host: upstream.hostname,
+  port: upstream.port,
+  path: `${upstream.base}${url}`,
+  headers: headers as string[],
+  setDefaultHeaders: false,
+  maxHeaderSize: MOST_HEADER_BYTES,
+});
+
+export const open = (upstream: Upstream, options: RequestOptions): ClientRequest => {
+  const { isSecure, hostname } = upstream;
+  // An address is no server name.
+  const named = /^[\d.]+$|:/.test(hostname) ? {} : { servername: hostname };
+  const outgoing = isSecure ? httpsRequest({ ...options, ...named }) : httpRequest(options);
+  outgoing.maxHeadersCount = 0;
+  return outgoing;
+};
+
+export const pass = (passing: Passing): void => {
+  const { request, response, upstream, line, tap, refuse } = passing;
+  const headers = requestHeaders(request.rawHeaders, upstream.host);
+  const outgoing = open(upstream, { ...optionsTo(upstream, request, headers), agent: line.agentFor(upstream) });
+  line.take(outgoing, response);
+  let isConnected = false;
+  let answer: IncomingMessage | undefined;
+  let outcome: Outcome | undefined;
+  const finish = (how: Outcome): void => {
+    if (outcome !== undefined) return;
+    outcome = how;
+    tap?.ended(how);
+  };
+
+  outgoing.once("socket", (socket) => {
+    const connected = (): void => {
+      isConnected = true;
+    };
+    if (!socket.connecting) connected();
+    else socket.once(upstream.isSecure ? "secureConnect" : "connect", connected);
+  });
+  outgoing.on("continue", () => {
+    if (!response.headersSent) response.writeContinue();
+  });
+  outgoing.on("information", ({ statusCode, rawHeaders }) => {
+    if (statusCode !== 100) inform(response, statusCode, rawHeaders);
+  });
+  const broke = (): void => {
+    // What breaks after the answer has begun shows in the answer.
+    if (answer || outcome !== undefined) return;
+    finish("unanswered");
+    request.socket.resetAndDestroy();
+  };
+  outgoing.on("response", (arrived) => {
+    try {
+      giveAnswer(arrived, passing, finish);
+      answer = arrived;
+    } catch {
+      // A first line that nobody may repeat: as good as none.
+      outgoing.destroy();
+      broke();
+    }
+  });
+  outgoing.on("error", (error) => {
+    if (isConnected) broke();
+    else if (outcome === undefined) {
+      finish("unanswered");
+      refuse(unreachable(upstream, error));
+    }
+  });
+  // Also where the provider agreed to something that was never asked for.
+  outgoing.once("close", broke);
+  // Who leaves is seen by the close that follows.
+  request.on("error", () => undefined);
+  response.on("error", () => undefined);
+  response.once("close", () => {
+    if (response.writableFinished) return;
+    finish("aborted");
+    outgoing.destroy();
+  });
+  sendBody(request, outgoing, tap);
+};
+
+const sendBody = (request: IncomingMessage, outgoing: ClientRequest, tap: Tap | undefined): void => {
+  // Passing comes first, listening second.
+  request.pipe(outgoing, { end: false });
+  request.on("data", (chunk: Buffer) => tap?.sent(chunk));
+  request.once("end", () => {
+    addTrailers(outgoing, request.rawTrailers);
+    outgoing.end();
+    tap?.sentAll();
+  });
+  // A provider that has heard enough: the rest is read and dropped, so that the client comes to read its answer.
+  outgoing.once("close", () => {
+    request.unpipe(outgoing);
+    request.resume();
+  });
+  // Not later than the body's first byte would take the head along.
+  setImmediate(() => {
+    if (!outgoing.destroyed) outgoing.flushHeaders();
+  });
+};
+
+/** Those that may not be repeated are left out, as anybody on the way may do. */
+const addTrailers = (message: ClientRequest | ServerResponse, raw: RawHeaders): void => {
+  if (raw.length === 0) return;
+  try {
+    message.addTrailers(pairsOf(raw) as [string, string][]);
+  } catch {
+    message.addTrailers([]);
+  }
+};
+
+const BODILESS: ReadonlySet<number> = new Set([204, 304]);
+
+const giveAnswer = (answer: IncomingMessage, passing: Passing, finish: (how: Outcome) => void): void => {
+  const { request, response, tap } = passing;
+  const { statusCode = 502, statusMessage = "", rawHeaders } = answer;
+  const hasBody = request.method !== "HEAD" && !BODILESS.has(statusCode);
+  // An answer without a length goes out in chunks, to whoever understands them; else its end is the connection's.
+  const isChunked = hasBody && !hasHeader(rawHeaders, "content-length") && request.httpVersion !== "1.0";
+  const endsWithConnection = isChunked && !hasHeader(rawHeaders, "transfer-encoding");
+  const closes =
+    endsWithConnection || answer.httpVersion === "1.0" || listOf(rawHeaders, "connection").includes("close");
+  response.sendDate = false;
+  for (const name of ["connection", "transfer-encoding", "content-length"]) response.removeHeader(name);
+  response.writeHead(statusCode, statusMessage, answerHeaders(rawHeaders, { closes, isChunked }) as string[]);
+  tap?.answered(statusCode, rawHeaders);
+  answer.pipe(response, { end: false });
+  answer.on("data", (chunk: Buffer) => tap?.received(chunk));
+  answer.once("end", () => {
+    if (isChunked) addTrailers(response, answer.rawTrailers);
+    finish("complete");
+    response.end();
+  });
+  const cut = (): void => {
+    if (answer.readableEnded) return;
+    finish("cut");
+    // All that came goes out, and then it ends as it came: too early.
+    response.socket?.destroySoon();
+  };
+  answer.once("error", cut).once("close", cut);
+  // Events of a stream may be long in coming; its head is not held back for them.
+  setImmediate(() => {
+    if (!response.destroyed && !response.writableEnded) response.flushHeaders();
+  });
+};
+
+/** Words before the answer. Those that this Node cannot say are left out, as anybody on the way may do. */
+const inform = (response: ServerResponse, status: number, raw: RawHeaders): void => {
+  if (response.headersSent || typeof response.writeInformation !== "function") return;
+  try {
+    response.writeInformation(status, raw as string[]);
+  } catch {
+    return;
+  }
+};

@@ -1,0 +1,249 @@
+/** The proxy over HTTP: who is let in, what is passed on, and what is answered here.
+ *  Invariant: what arrives under a name that is not loopback's, or from a page served elsewhere, reaches nobody; keys are
+ *  seen here only to be counted apart, by a hash that no other run can make; nothing is logged.
+ *  Elsewhere: passing (server-pass.ts), where to (route.ts), listening (proxy.ts). */
+
+import { hash, randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { accountText, betasIn, clientIn, headerValue, recordedHeaders, secretsIn } from "./headers.ts";
+import { isForeignPage, isLoopbackHost } from "./reach.ts";
+import type { Passed, ProxyReport } from "./report.ts";
+import { pathOf, type Refusal, refusalBody, type Upstream, upstreamFor, upstreamUrl, wireOf } from "./route.ts";
+import { Lines } from "./server-lines.ts";
+import { MOST_HEADER_BYTES, pass } from "./server-pass.ts";
+import type { AnalysisThread } from "./server-thread.ts";
+import { headText, upgrade } from "./server-upgrade.ts";
+import { openTap, type Tap } from "./tap.ts";
+
+export type ServerParts = {
+  readonly upstream: Upstream | undefined;
+  readonly thread: AnalysisThread;
+  readonly now: () => number;
+  readonly bodyLimit: number;
+  readonly isRecording: boolean;
+  readonly report: () => Promise<ProxyReport>;
+};
+
+const OWN = "/_proxy/";
+
+export class ProxyServer {
+  readonly http: Server;
+  readonly #parts: ServerParts;
+  readonly #lines = new Lines();
+  readonly #accounts = new Map<string, number>();
+  readonly #salt = randomBytes(32).toString("base64url");
+  readonly #upgraded = new Set<Duplex>();
+  readonly #passed = { requests: 0, others: 0, upgraded: 0, unreachable: 0, refused: 0, unfinished: 0 };
+  #ids = 0;
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts;
+    // No limit of our own on how long anything takes: those of client and provider hold.
+    this.http = createServer({
+      maxHeaderSize: MOST_HEADER_BYTES,
+      keepAliveTimeout: 0,
+      requestTimeout: 0,
+      shouldUpgradeCallback: isWebSocket,
+    });
+    this.http.maxHeadersCount = 0;
+    const serve = (request: IncomingMessage, response: ServerResponse): void => this.#serve(request, response);
+    this.http.on("request", serve).on("checkContinue", serve);
+    // Where this Node cannot choose, no offer is taken: some clients make one with every request, and mean their body.
+    if ("shouldUpgradeCallback" in this.http)
+      this.http.on("upgrade", (request, client, head) => this.#upgrade(request, client, head));
+  }
+
+  get passed(): Passed {
+    return { ...this.#passed };
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.http.close(() => resolve());
+      this.http.closeAllConnections();
+      for (const client of this.#upgraded) client.destroy();
+    });
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    const url = request.url ?? "";
+    const refusal = refusalOf(request);
+    if (refusal) {
+      this.#refuse(request, response, refusal);
+      return;
+    }
+    if (url.startsWith(OWN)) {
+      this.#answer(request, response);
+      return;
+    }
+    const upstream = this.#upstreamOf(request);
+    if ("message" in upstream) {
+      this.#refuse(request, response, upstream);
+      return;
+    }
+    this.#passed.requests += 1;
+    this.#attempt(request, response, () =>
+      pass({
+        request,
+        response,
+        upstream,
+        line: this.#lines.of(request.socket),
+        tap: this.#tap(request, upstream),
+        refuse: (unreachable) => {
+          this.#passed.unreachable += 1;
+          answerRefusal(request, response, unreachable);
+        },
+      }),
+    );
+  }
+
+  /** What was received but may not be sent is refused. */
+  #attempt(request: IncomingMessage, response: ServerResponse, act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "it makes no sense";
+      this.#refuse(request, response, { status: 400, message: `the request cannot be passed on: ${code}` });
+    }
+  }
+
+  #upstreamOf(request: IncomingMessage): Upstream | Refusal {
+    const path = pathOf(request.url ?? "");
+    return (
+      upstreamFor(path, request.rawHeaders, this.#parts.upstream) ?? {
+        status: 404,
+        message: "whose request this is cannot be told from its path: start the proxy with --upstream",
+      }
+    );
+  }
+
+  /** Nobody listens to what is no request to a model. */
+  #tap(request: IncomingMessage, upstream: Upstream): Tap | undefined {
+    const { rawHeaders, url = "", method = "" } = request;
+    const path = pathOf(url);
+    const wire = wireOf(method, path);
+    if (!wire) {
+      this.#passed.others += 1;
+      return undefined;
+    }
+    const { thread, now, bodyLimit, isRecording } = this.#parts;
+    this.#ids += 1;
+    return openTap(
+      {
+        id: this.#ids,
+        wire,
+        path,
+        upstream: upstreamUrl(upstream),
+        account: this.#account(rawHeaders),
+        client: clientIn(rawHeaders),
+        betas: betasIn(rawHeaders),
+        headers: isRecording ? recordedHeaders(rawHeaders) : {},
+        encoding: headerValue(rawHeaders, "content-encoding"),
+        secrets: isRecording ? secretsIn(rawHeaders, url) : [],
+      },
+      {
+        now,
+        post: thread.post,
+        hasRoom: thread.hasRoom,
+        hold: thread.hold,
+        bodyLimit,
+        unfinished: () => {
+          this.#passed.unfinished += 1;
+        },
+      },
+    );
+  }
+
+  #account(raw: readonly string[]): number {
+    const key = hash("sha256", `${this.#salt}\n${accountText(raw)}`, "base64url");
+    const known = this.#accounts.get(key) ?? this.#accounts.size + 1;
+    // More accounts than this are told apart by nobody, and are no reason to grow.
+    if (this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(key, known);
+    return known;
+  }
+
+  #upgrade(request: IncomingMessage, client: Duplex, head: Buffer): void {
+    const refuse = (refusal: Refusal): void => {
+      const { rawHeaders, url = "" } = request;
+      const text = JSON.stringify(refusalBody(refusal, pathOf(url), rawHeaders));
+      const length = String(Buffer.byteLength(text));
+      const headers = ["Content-Type", "application/json", "Content-Length", length, "Connection", "close"];
+      client.end(`${headText(refusal.status, "Refused", headers)}${text}`);
+    };
+    const upstream = refusalOf(request) ?? this.#upstreamOf(request);
+    if ("message" in upstream) {
+      this.#passed.refused += 1;
+      refuse(upstream);
+      return;
+    }
+    this.#passed.requests += 1;
+    this.#passed.upgraded += 1;
+    this.#upgraded.add(client);
+    client.once("close", () => this.#upgraded.delete(client));
+    try {
+      upgrade({ request, client, head, upstream, refuse });
+    } catch {
+      refuse({ status: 400, message: "the request cannot be passed on" });
+    }
+  }
+
+  // --- what is answered here -------------------------------------------------------------------------------------------
+
+  #refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+    this.#passed.refused += 1;
+    answerRefusal(request, response, refusal);
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    if (request.method !== "GET")
+      this.#refuse(request, response, { status: 405, message: "only GET is answered here" });
+    else if (pathOf(request.url ?? "") !== `${OWN}report`)
+      this.#refuse(request, response, { status: 404, message: `there is ${OWN}report and nothing else` });
+    else
+      this.#parts.report().then(
+        (report) => answerJson(request, response, { status: 200, value: report }),
+        () => response.destroy(),
+      );
+  }
+}
+
+const MOST_ACCOUNTS = 1_000;
+
+/** Other offers, such as that of a later HTTP, may be passed over, and are. */
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
+
+/** Who is not let in. */
+const refusalOf = ({ rawHeaders, url = "" }: IncomingMessage): Refusal | undefined => {
+  if (!isLoopbackHost(rawHeaders)) return { status: 403, message: "the Host header must be a loopback name" };
+  if (isForeignPage(rawHeaders)) return { status: 403, message: "pages that were served elsewhere get no answer" };
+  if (!url.startsWith("/"))
+    return { status: 400, message: "this is no proxy for every address: set it as the base URL of your client" };
+  return undefined;
+};
+
+const answerRefusal = (request: IncomingMessage, response: ServerResponse, refusal: Refusal): void =>
+  answerJson(request, response, {
+    status: refusal.status,
+    value: refusalBody(refusal, pathOf(request.url ?? ""), request.rawHeaders),
+  });
+
+const answerJson = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, value }: { readonly status: number; readonly value: object },
+): void => {
+  if (response.destroyed || response.headersSent) return;
+  const text = JSON.stringify(value);
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": String(Buffer.byteLength(text)),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    connection: "close",
+  });
+  response.end(text);
+  // The rest of a body is read and dropped, so that whoever sends it comes to read the answer.
+  request.resume();
+};
