@@ -37,7 +37,6 @@ import {
   estimateTokens,
   fit,
   Heard,
-  isSomething,
   type Lineage,
   type Spent,
   textOf,
@@ -143,26 +142,24 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   });
   const begun = now();
   const heard = new Heard();
-  const priced = (usage: Usage): { readonly usd?: number } => {
-    const usd = costOf(usage, facts)?.total;
-    return usd === undefined ? {} : { usd };
-  };
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
     // Only one attempt is held back for.
     const hearing = { told: (event: ModelEvent) => heard.hear(event), again: () => false };
     const { id, model, stop, usage, message } = await client.send(prepared, signal, hearing);
-    const spent = priced(usage);
-    used = { usage, usd: spent.usd ?? 0 };
+    const usd = costOf(usage, facts)?.total;
+    used = { usage, usd: usd ?? 0 };
+    const spent = usd === undefined ? {} : { usd };
     journal.appendAll([{ entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - begun, ...spent } }]);
     const read = readSummary(textOf(message.content));
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {
     if (!(caught instanceof ModelError)) throw caught;
-    const { all: usage } = heard;
-    const spent = priced(usage);
-    used = { usage, usd: spent.usd ?? 0 };
-    if (isSomething(usage)) journal.appendAll([{ entry: { kind: "billed", turn: 0, usage, ...spent } }]);
+    const lost = heard.all(facts);
+    if (lost) {
+      used = { usd: 0, ...lost };
+      journal.appendAll([{ entry: { kind: "billed", turn: 0, ...lost } }]);
+    }
     return { ok: false, reason: caught.message };
   } finally {
     account.settle(fitted.held, used);

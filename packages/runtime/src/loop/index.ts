@@ -23,7 +23,7 @@ export {
   type Moved,
   runBatch,
 } from "./dispatch.ts";
-export { Heard, isSomething } from "./heard.ts";
+export { Heard } from "./heard.ts";
 export { mustBeAmounts, mustBeCounts, mustBeTimes } from "./limits.ts";
 export {
   type Beginning,

@@ -16,17 +16,17 @@ import {
   type ModelResponse,
   markerPlaces,
   nextMarkers,
+  noUsage,
   type Prepared,
   prepare,
   type Ticket,
   type Ttl,
-  type Usage,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import { JournalError } from "../journal/index.ts";
 import { type Account, estimatePrompt, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
-import { Heard, isSomething } from "./heard.ts";
+import { Heard } from "./heard.ts";
 import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
 
 export type TurnAround = {
@@ -70,7 +70,6 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   });
   const heard = new Heard();
   const shown: Shown = { text: "", heard, holds: 1 };
-  const took = (usage: Usage): Spent => ({ usage, usd: costOf(usage, facts)?.total ?? 0 });
   let used: Spent | undefined;
   try {
     const turn = line.asking(markers, { maxTokens, held });
@@ -83,24 +82,27 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     });
     const { usage } = response;
     const cost = costOf(usage, facts)?.total;
-    used = took(addUsage(heard.lost, usage));
+    const lost = heard.lost(facts);
+    used = { usage: addUsage(lost?.usage ?? noUsage, usage), usd: (lost?.usd ?? 0) + (cost ?? 0) };
     const answer = readAnswer(response);
     const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
-    const broken = isSomething(heard.lost) ? { broken: priced(heard.lost, facts) } : {};
+    const broken = lost ? { broken: lost } : {};
     await line.answered(response, { ms, askedAt, ...usd, ...broken, refused, ...(message ? { message } : {}) });
     if (answer.text !== "") emit({ type: "text_entered", turn, text: answer.text });
     const missed = response.diagnosis?.status === "missed" ? { missed: response.diagnosis.cause } : {};
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
-    if (!used && isSomething(heard.all) && !(caught instanceof JournalError)) line.broke(priced(heard.all, facts));
+    const lost = heard.all(facts);
+    if (!used && lost && !(caught instanceof JournalError)) line.broke(lost);
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Once, however it ended. An answer that had begun is paid for as far as it came.
     const { holds } = shown;
-    account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, used ?? took(heard.all));
+    const { usage, usd = 0 } = used ?? heard.all(facts) ?? { usage: noUsage };
+    account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, { usage, usd });
   }
 };
 
@@ -159,11 +161,6 @@ type Shown = {
   readonly heard: Heard;
   /** How often the worst case is held. */
   holds: number;
-};
-
-const priced = (usage: Usage, facts: ModelFacts | undefined): { readonly usage: Usage; readonly usd?: number } => {
-  const usd = costOf(usage, facts)?.total;
-  return { usage, ...(usd === undefined ? {} : { usd }) };
 };
 
 type Receiving = TurnAround & {
