@@ -301,22 +301,28 @@ const fromOutside = (folder: string): readonly string[] => [
   `cd / && git -C ${folder} log -p`,
 ];
 
-for (const { name, make, control, stays } of HOSTILE) {
+/** Every other one, by turns, and all that begin as the one that is known to spring the trap: each question meets half of
+ *  the repositories. */
+const askedIn = (place: number, control: readonly string[] = []): readonly string[] =>
+  QUESTIONS.filter((question, at) => (at + place) % 2 === 0 || question.startsWith(`git ${control[0]}`));
+
+for (const [at, { name, make, control, stays }] of HOSTILE.entries()) {
+  const questions = askedIn(at, control);
   test(`a repository with ${name} starts nothing`, async () => {
-    using at = place();
-    const folder = repository(at.at("repo"));
-    const cwd = make(folder, at) ?? folder;
+    using scene = place();
+    const folder = repository(scene.at("repo"));
+    const cwd = make(folder, scene) ?? folder;
     change(folder);
     if (control) {
       git(cwd, ...control);
-      assert.ok(at.sprung(), `git ${control.join(" ")} by itself does not start it`);
-      at.reset();
+      assert.ok(scene.sprung(), `git ${control.join(" ")} by itself does not start it`);
+      scene.reset();
       change(folder);
     }
-    at.reset();
-    const answers = await checkAndRun([...QUESTIONS, ...fromOutside(folder)], { cwd });
-    assert.equal(answers.length, QUESTIONS.length + 3);
-    assert.ok(!at.sprung(), "a program of the repository was started");
+    scene.reset();
+    const answers = await checkAndRun([...questions, ...fromOutside(folder)], { cwd });
+    assert.equal(answers.length, questions.length + 3);
+    assert.ok(!scene.sprung(), "a program of the repository was started");
     if (stays)
       assert.deepEqual(
         answers.filter(({ readOnly }) => !readOnly),
