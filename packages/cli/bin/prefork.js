@@ -10,6 +10,8 @@ const main = new URL("../dist/main.js", import.meta.url);
 
 /** Young objects get no more room than they begin with: loading alone would take 15 MB more, for good. */
 setFlagsFromString("--semi-space-growth-factor=1");
+/** A command waits for its provider most of the time: less memory is worth more here than the last bit of speed. */
+setFlagsFromString("--optimize-for-size");
 
 const isNewEnough = () => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
