@@ -56,13 +56,15 @@ export const forkingOf = (rules: ForkRules, given: ForkingOptions): ForkingOptio
   };
 };
 
+/** A timer cannot wait longer. */
+const LONGEST_MS = 2_147_483_647;
 /** Where it is switched on without a time. */
 const AUTO_BACKGROUND_MS = 120_000;
 
 const autoBackground = (said: string | undefined): number => {
   if (said === undefined || said === "" || said === "0" || said === "false") return 0;
   const ms = Number(said);
-  return Number.isFinite(ms) && ms > 1 ? ms : AUTO_BACKGROUND_MS;
+  return Number.isFinite(ms) && ms > 1 ? Math.min(ms, LONGEST_MS) : AUTO_BACKGROUND_MS;
 };
 
 export const forkSettings = ({
