@@ -7,7 +7,7 @@ import { decideLaunch, type LaunchDecision, type LaunchQuestion } from "./econom
 import { ModelError } from "./errors.ts";
 import type { ModelEvent, ModelResponse } from "./events.ts";
 import type { Family } from "./fork-requests.ts";
-import { LaunchGate, type LaunchOrder, type Ticket } from "./launch-gate.ts";
+import { LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
 import { modelFacts } from "./models.ts";
 import type { Prepared } from "./prepare.ts";
 
@@ -36,7 +36,8 @@ export const sendFamily = async (
 ): Promise<FamilyOutcome> => {
   const decision = decideLaunch(questionFor(family));
   const launch = ordered(decision, options.launch);
-  const gate = new LaunchGate({ ...launch, ...family.members[0]?.protocol.pacing });
+  const [member] = family.members;
+  const gate = new LaunchGate(member ? launchOrder(launch, member.protocol) : launch);
   const defect = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, defect.signal]) : defect.signal;
   const send = async (prepared: Prepared, member: number | "parent"): Promise<Outcome> => {

@@ -68,7 +68,7 @@ export {
   forkRequests,
   type ParentRequest,
 } from "./fork-requests.ts";
-export { type GateEdge, LaunchGate, type LaunchOrder, type Ticket } from "./launch-gate.ts";
+export { type GateEdge, LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
 export {
   type FamilyMarkerOptions,
   familyMarkers,

@@ -6,7 +6,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LaunchDecision } from "./economics/index.ts";
-import type { Pacing } from "./protocols/index.ts";
+import type { Pacing, Protocol } from "./protocols/index.ts";
 
 export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> & Pacing;
 
@@ -18,6 +18,19 @@ export type GateEdge = {
 
 const MINUTE_MS = 60_000;
 
+/** An answer is longer than its first event: where only a whole one can be read, it is worth waiting for. */
+const WHOLE_ANSWER_MS = 120_000;
+
+/** How a family that is launched so is sent by this format. */
+export const launchOrder = (
+  { launch, waitCapMs }: Pick<LaunchDecision, "launch" | "waitCapMs">,
+  { readable, pacing }: Pick<Protocol, "readable" | "pacing">,
+): LaunchOrder => ({
+  launch,
+  waitCapMs: readable === "complete" && launch === "leader-first" ? Math.max(waitCapMs, WHOLE_ANSWER_MS) : waitCapMs,
+  ...pacing,
+});
+
 export class LaunchGate {
   readonly #order: LaunchOrder;
   readonly #edge: GateEdge;
@@ -27,6 +40,9 @@ export class LaunchGate {
   /** When the last ones were sent, oldest first. */
   readonly #sent: number[] = [];
   #pacing: AbortController | undefined;
+  /** When what the leader wrote is built, once it can be read. */
+  #opensAt: number | undefined;
+  #settling: AbortController | undefined;
   #leader: Leader | undefined;
   #open: boolean;
 
@@ -45,12 +61,18 @@ export class LaunchGate {
   async admit(signal?: AbortSignal): Promise<Ticket> {
     signal?.throwIfAborted();
     const ticket = Symbol("member");
-    if (!this.#open && this.#leader !== undefined) await this.#queue(this.#waiting, ticket, signal);
-    else if (!this.#open) this.#lead(ticket);
-    if (!this.#isInPace()) {
-      const turn = this.#queue(this.#paced, ticket, signal);
-      this.#keepPace();
+    this.#openInTime();
+    if (!this.#open && (this.#leader !== undefined || this.#opensAt !== undefined)) {
+      const turn = this.#queue(this.#waiting, ticket, signal);
+      this.#openInTime();
       await turn;
+    } else if (!this.#open) this.#lead(ticket);
+    try {
+      signal?.throwIfAborted();
+      await this.#inPace(ticket, signal);
+    } catch (error) {
+      this.#failed(ticket); // it may lead, and is not sent
+      throw error;
     }
     return { readable: () => this.#readable(ticket), failed: () => this.#failed(ticket) };
   }
@@ -62,6 +84,13 @@ export class LaunchGate {
       () => this.#readable(ticket),
       () => undefined, // it was readable, or had failed, before the time was up
     );
+  }
+
+  async #inPace(ticket: symbol, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#isInPace()) return;
+    const turn = this.#queue(this.#paced, ticket, signal);
+    this.#keepPace();
+    await turn;
   }
 
   /** True: it counts as sent now. */
@@ -101,10 +130,7 @@ export class LaunchGate {
       const waiter = { ticket, go };
       const leave = (): void => {
         queue.splice(queue.indexOf(waiter), 1);
-        if (this.#paced.length === 0) {
-          this.#pacing?.abort();
-          this.#pacing = undefined;
-        }
+        this.#forgetTimers();
         reject(signal?.reason);
       };
       signal?.addEventListener("abort", leave, { once: true });
@@ -114,18 +140,36 @@ export class LaunchGate {
 
   #readable(ticket: symbol): void {
     if (!this.#resign(ticket)) return;
-    const { settleMs = 0 } = this.#order;
-    if (settleMs === 0 || this.#waiting.length === 0) {
-      this.#letGo();
-      return;
+    this.#opensAt = this.#edge.now() + (this.#order.settleMs ?? 0);
+    this.#openInTime();
+  }
+
+  /** Opens when what was written is built; a timer runs only while somebody waits for it. */
+  #openInTime(): void {
+    if (this.#open || this.#opensAt === undefined) return;
+    const left = this.#opensAt - this.#edge.now();
+    if (left <= 0) this.#letGo();
+    else if (this.#waiting.length > 0 && !this.#settling) {
+      this.#settling = new AbortController();
+      const { signal } = this.#settling;
+      this.#edge.wait(left, signal).then(
+        () => {
+          if (!signal.aborted) this.#letGo();
+        },
+        () => undefined, // nobody waits any more
+      );
     }
-    this.#lead(ticket); // whoever asks meanwhile waits with the others
-    this.#edge.wait(settleMs, new AbortController().signal).then(
-      () => {
-        if (this.#resign(ticket)) this.#letGo();
-      },
-      () => undefined,
-    );
+  }
+
+  #forgetTimers(): void {
+    if (this.#paced.length === 0) {
+      this.#pacing?.abort();
+      this.#pacing = undefined;
+    }
+    if (this.#waiting.length === 0) {
+      this.#settling?.abort();
+      this.#settling = undefined;
+    }
   }
 
   #letGo(): void {

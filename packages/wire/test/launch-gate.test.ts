@@ -158,6 +158,7 @@ test("where an entry takes time to build, those who wait for the leader wait for
   const sent = ["a", "b"].map((name) => ask(name));
   await settled();
   ticket("a").readable();
+  ticket("a").failed(); // said of every member in the end
   await settled();
   const late = ask("c");
   await settled();
@@ -195,4 +196,34 @@ test("whoever leaves while waiting for the pace is not sent, and leaves no timer
   leaving.abort(new Error("gone"));
   await assert.rejects(left, /gone/);
   assert.deepEqual([admitted, caps.at(-1)?.signal.aborted], [["a"], true]);
+});
+
+test("where nobody waits when an entry is being built, whoever comes then does, and later ones do not", async () => {
+  const { admitted, ask, ticket, caps, time } = gated("leader-first", { settleMs: 3_000 });
+  await ask("a");
+  ticket("a").readable();
+  const early = ask("b");
+  await settled();
+  assert.deepEqual([admitted, caps.at(-1)?.ms], [["a"], 3_000]);
+  time.now = 3_000;
+  await ask("c");
+  await early;
+  assert.deepEqual(admitted.toSorted(), ["a", "b", "c"]);
+});
+
+test("a leader that leaves while it waits for the pace hands over, and an abort is never lost", async () => {
+  const { admitted, ask, ticket, caps, time } = gated("leader-first", { perMinute: 1 });
+  await ask("first");
+  ticket("first").failed();
+  const leaving = new AbortController();
+  const leader = ask("leader", leaving.signal);
+  const follower = ask("follower");
+  await settled();
+  leaving.abort(new Error("gone"));
+  await assert.rejects(leader, /gone/);
+  await settled();
+  time.now = 60_000;
+  for (const cap of caps) if (!cap.signal.aborted) cap.up();
+  await follower;
+  assert.deepEqual(admitted, ["first", "follower"]);
 });

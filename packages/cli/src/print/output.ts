@@ -3,7 +3,7 @@
  *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), running it (../commands/print.ts). */
 
 import type { ExchangeEnd, ExchangeResult, RuntimeEvent } from "@prefork/runtime";
-import { promptTokens, writtenTokens } from "@prefork/wire";
+import { modelFacts, promptTokens, writtenTokens } from "@prefork/wire";
 import type { Io } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { visible } from "../visible.ts";
@@ -53,7 +53,8 @@ export const resultObject = ({ sessionId, model, engine, result, ms }: Finished)
     model,
     num_turns: turns,
     duration_ms: ms,
-    total_cost_usd: usd,
+    // Where the price is not known, nothing is better than a guess that looks like one.
+    total_cost_usd: modelFacts(model) ? usd : null,
     usage: {
       prompt_tokens: promptTokens(usage),
       input_tokens: usage.plain,

@@ -56,7 +56,7 @@ export class FamiliesAgain {
     const isSent = asked !== undefined && asked.byteLength >= shared.byteLength;
     // Of a request that was sent and not answered, the markers are there already.
     const isMarked = markers.some(({ role }) => role === "shared");
-    if (isSent || prefix.byteLength < shared.byteLength) return;
+    if (isSent || !prefix.startsWith(shared)) return; // its context may have been begun anew since
     const left = { shared, markers, askedAt };
     const next = this.#request(family, left, {
       line: "parent",

@@ -16,6 +16,7 @@ import {
   LaunchGate,
   type LaunchQuestion,
   LIFETIME_MS,
+  launchOrder,
   type Marker,
   type Message,
   type ModelFacts,
@@ -101,7 +102,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const decision = decideLaunch(question);
   const { reason } = decision;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const gate = start.gate ?? new LaunchGate({ launch, waitCapMs, ...parent.protocol.pacing }, start.edge);
+  const gate = start.gate ?? new LaunchGate(launchOrder({ launch, waitCapMs }, parent.protocol), start.edge);
   // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
   const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {

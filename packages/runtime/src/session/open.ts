@@ -100,6 +100,13 @@ const headOf = (options: FilledOptions, { specs }: Registry, { id }: Pick<Journa
   };
 };
 
+/** How its provider spelled it says nothing to another. */
+const withoutSpelling = (block: Block): Block => {
+  if (!("raw" in block)) return block;
+  const { raw: _raw, ...plain } = block;
+  return plain;
+};
+
 type Switch = { readonly model: string; readonly protocol: Protocol; readonly cacheKey: string };
 
 const ITS_OWN: readonly Block["type"][] = ["thinking", "redacted_thinking", "provider"];
@@ -107,7 +114,7 @@ const ITS_OWN: readonly Block["type"][] = ["thinking", "redacted_thinking", "pro
 /** Another model reads nothing of this one's cache, and takes back none of its thinking nor what only it understands. */
 const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messages: readonly Message[]): void => {
   const kept = messages.flatMap((message): readonly Message[] => {
-    const content = message.content.filter(({ type }) => !ITS_OWN.includes(type));
+    const content = message.content.filter(({ type }) => !ITS_OWN.includes(type)).map(withoutSpelling);
     return content.length === 0 ? [] : [{ ...message, content }];
   });
   const { head } = line.state;
