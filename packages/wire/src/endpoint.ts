@@ -28,4 +28,7 @@ export const targetUnder = (base: URL, path: string): Target => targetOf(under(b
 
 /** A provider that repeats the key in its complaint must not put it into ours. */
 export const without = (credential: Credential | undefined, text: string): string =>
-  credential && credential.value !== "" ? text.replaceAll(credential.value, "[key]") : text;
+  credential && credential.value.length >= SHORTEST_KEY ? text.replaceAll(credential.value, "[key]") : text;
+
+/** What is shorter is no secret, and stands in every other word. */
+const SHORTEST_KEY = 6;

@@ -42,6 +42,8 @@ export const removeServer = async (name: string, { flags, io }: Given<ScopeFlags
 const entryOf = ([command, ...args]: readonly string[], { url, env = [], header = [] }: AddFlags): WrittenServer => {
   if (command === undefined && url === undefined)
     throw new UsageError("name a program after --, or an address with --url");
+  if (command !== undefined && /^https?:/.test(command))
+    throw new UsageError(`${command} is an address, not a program: give it with --url`);
   return {
     ...(url === undefined ? {} : { url }),
     ...(command === undefined ? {} : { command, ...(args.length === 0 ? {} : { args }) }),

@@ -56,7 +56,8 @@ const remove = async (folder: Folder, name: Buffer): Promise<void> => {
 /** In place where it is the same file still, so that its other names keep it. */
 const overwrite = async (folder: Folder, name: Buffer, { stats, content }: Recorded): Promise<boolean> => {
   const now = await folder.look(name);
-  if (content === undefined || now === undefined || !isSame(now, stats)) return false;
+  // The number of a file that is gone may be a folder's by now.
+  if (content === undefined || !now?.isFile() || !isSame(now, stats)) return false;
   try {
     await using handle = await open(folder.at(name), OVERWRITE);
     if (!isSame(await handle.stat({ bigint: true }), stats)) return false;
