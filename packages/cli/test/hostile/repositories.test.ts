@@ -301,10 +301,10 @@ const fromOutside = (folder: string): readonly string[] => [
   `cd / && git -C ${folder} log -p`,
 ];
 
-/** Every other one, by turns, and all that begin as the one that is known to spring the trap: each question meets half of
- *  the repositories. */
+/** Every third one, by turns, and all that begin as the one that is known to spring the trap: each question meets a third
+ *  of the repositories. */
 const askedIn = (place: number, control: readonly string[] = []): readonly string[] =>
-  QUESTIONS.filter((question, at) => (at + place) % 2 === 0 || question.startsWith(`git ${control[0]}`));
+  QUESTIONS.filter((question, at) => (at + place) % 3 === 0 || question.startsWith(`git ${control[0]}`));
 
 for (const [at, { name, make, control, stays }] of HOSTILE.entries()) {
   const questions = askedIn(at, control);

@@ -196,23 +196,23 @@ test("a signal that was aborted before starts nothing; one that is aborted later
   const gone = await ended(session.fork({ prompt: "never begins", signal: AbortSignal.abort() }));
   assert.deepEqual([gone.end, gone.turns, place.simulator.ledger().length], ["aborted", 0, before]);
   const caller = new AbortController();
-  const [first, second] = session.forkAll([{ prompt: "ends", signal: caller.signal }, { prompt: "stays" }]);
+  const [first, second] = session.forkAll([{ prompt: "stays" }, { prompt: "ends", signal: caller.signal }]);
   assert.ok(first && second);
   const results = Promise.all([ended(first), ended(second)]);
-  for await (const event of second.events) if (event.type === "task_ended") caller.abort();
+  for await (const event of first.events) if (event.type === "task_ended") caller.abort();
   assert.deepEqual(
     (await results).map(({ end }) => end),
-    ["aborted", "reported"],
+    ["reported", "aborted"],
   );
 });
 
 test("a fork that runs out of time ends alone: its sibling and its parent go on", async () => {
   const released = gate();
   await using place = await openListening(({ directive }) =>
-    directive === "slow" ? never() : released.passed.then(() => say(`Scope: ${directive}\nResult: done`)),
+    directive === "slow" ? never() : { ...say(`Scope: ${directive}\nResult: done`), hold: released.passed },
   );
   await using session = await begun(place);
-  const [slow, other] = session.forkAll([{ prompt: "slow", timeoutMs: 20 }, { prompt: "other" }]);
+  const [other, slow] = session.forkAll([{ prompt: "other" }, { prompt: "slow", timeoutMs: 20 }]);
   assert.ok(slow && other);
   const rest = ended(other);
   assert.equal((await ended(slow)).end, "timed-out");

@@ -57,9 +57,13 @@ const optionsFor = (side: Side, simulator: Simulator, at: (path: string) => stri
   permissions: { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "bypass" },
 });
 
-/** DeepSeek's forks wait for seconds: one move is enough to see that its spelling is left behind. */
-const targetsOf = (from: Side): readonly Side[] =>
-  from.profile === "deepseek" ? SIDES.slice(0, 1) : SIDES.filter((side) => side !== from);
+/** Three of the others, by turns, so that each is moved from and to. DeepSeek's forks wait for seconds: one move is enough
+ *  to see that its spelling is left behind. */
+const targetsOf = (from: Side): readonly Side[] => {
+  const at = SIDES.indexOf(from);
+  const steps = from.profile === "deepseek" ? [1] : [1, 3, 6];
+  return steps.flatMap((step) => SIDES[(at + step) % SIDES.length] ?? []);
+};
 
 for (const from of SIDES)
   test(`a session with forks, begun with ${from.profile} (${from.model}), goes on with others`, async () => {
