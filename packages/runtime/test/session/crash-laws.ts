@@ -180,13 +180,29 @@ const sameBytes: Law = ({ atKill, requests, before }, whole) => {
   ];
 };
 
-const sumsUpOnlyWhenDue: Law = ({ atKill, atEnd, requests, before }, whole) => {
+/** Of a window of 29,000 tokens what is left with a quarter for the answer and an eighth for the summary set aside. */
+const POINT = 18_125;
+const BYTES_PER_TOKEN = 3;
+
+/** A session that goes on says a few words more: with them it may pass the point that it had not passed without. Reckoned
+ *  from what its provider had counted before the kill. */
+const passesThePoint = ({ atKill, second }: Killed): boolean => {
+  const { measured } = atKill.replayed;
+  const summed = second.shown.find((event) => event.type === "compaction_ended");
+  if (!measured || !summed) return false;
+  return measured.tokens + Math.ceil((summed.bytesBefore - measured.bytes) / BYTES_PER_TOKEN) > POINT;
+};
+
+const sumsUpOnlyWhenDue: Law = (killed, whole) => {
+  const { atKill, atEnd, requests, before } = killed;
   const kept = prefixOf(atKill);
   const next = requests[before];
-  const wasDue = !whole.requests.some(({ bytes, body }) => beginsWith(bytes, kept) && !asksForSummary(body));
+  const isLast = !whole.requests.some(({ bytes, body }) => beginsWith(bytes, kept) && !asksForSummary(body));
   const epochs = atEnd.reading.entries.filter(({ entry }) => entry.kind === "epoch").length;
   return [
-    ...(next && asksForSummary(next.body) && !wasDue ? ["it was summed up after the kill, and there was room"] : []),
+    ...(next && asksForSummary(next.body) && !isLast && !passesThePoint(killed)
+      ? ["it was summed up after the kill, and there was room"]
+      : []),
     ...(epochs === 2 ? [] : [`there were ${epochs} epochs instead of two`]),
   ];
 };
@@ -204,8 +220,12 @@ const readsWhatIsCached: Law = ({ requests, head }) => [
 
 // --- and it goes on ------------------------------------------------------------------------------------------------------
 
-const finishes: Law = ({ first, second, lockedBy }) => {
-  const wasKilled = first.signal === "SIGKILL";
+const exchangesIn = ({ shown }: Killed["first"]): number =>
+  shown.filter(({ type }) => type === "exchange_ended").length;
+
+const finishes: Law = ({ first, second, lockedBy }, whole) => {
+  // After its last exchange it gives the lock back by itself, which a kill may come too late for.
+  const wasKilled = first.signal === "SIGKILL" && exchangesIn(first) < exchangesIn(whole.life);
   const ends = second.shown.flatMap((event) => (event.type === "exchange_ended" ? [event.end] : []));
   const last = second.shown.findLast((event) => event.type === "text_entered")?.text;
   return [
