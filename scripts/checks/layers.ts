@@ -43,6 +43,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["trust"],
     ["journal"],
     ["workspace"],
+    ["worktrees"],
     ["context"],
     ["tools"],
     ["servers"],

@@ -34,7 +34,7 @@ export {
   growMessage,
   type NewEpoch,
 } from "./growth.ts";
-export type { LockHolder } from "./lock.ts";
+export { acquireLock, type Lock, type LockHolder, livenessOf, lockHolder, thisProcess } from "./lock.ts";
 export { exportMarkdown } from "./markdown.ts";
 export {
   createJournal,

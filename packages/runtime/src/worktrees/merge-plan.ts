@@ -1,0 +1,111 @@
+/** What would come of bringing a task's work back into the checkout as it is now?
+ *  Invariant: the three states are the one it began with, the checkout's now and the task's tip, merged by git itself as
+ *  trees; the checkout is only read.
+ *  Elsewhere: doing it (apply.ts), what is made of conflicts (resolve.ts). */
+
+import type { Place } from "./create.ts";
+import { WorktreeError } from "./errors.ts";
+import { fieldsOf, type TreePath } from "./git.ts";
+import type { Worktree } from "./records.ts";
+import type { Repository } from "./repository.ts";
+import { commitTree, readTree, type TreeReading } from "./snapshot.ts";
+
+/** A file as a tree has it. */
+export type TreeEntry = { readonly mode: string; readonly id: string };
+
+export type Change = {
+  readonly path: TreePath;
+  readonly before: TreeEntry | undefined;
+  readonly after: TreeEntry | undefined;
+};
+
+export type Conflict = {
+  readonly path: TreePath;
+  /** What git says of it, in a word or two: content, modify/delete, … */
+  readonly kind: string;
+  readonly base?: TreeEntry;
+  readonly mine?: TreeEntry;
+  readonly theirs?: TreeEntry;
+};
+
+export type MergePlan = {
+  readonly now: TreeReading;
+  readonly theirs: string;
+  /** The merged tree; where there are conflicts, as git would leave them. */
+  readonly tree: string;
+  readonly conflicts: readonly Conflict[];
+};
+
+type Merging = Pick<Worktree, "base" | "task"> & { readonly tip: string };
+
+const NO_LIMIT = { bytes: Number.POSITIVE_INFINITY } as const;
+
+/** `scratch`: a folder of ours. */
+export const planMerge = async (
+  { repository }: Pick<Place, "repository">,
+  { base, tip, task }: Merging,
+  scratch: string,
+): Promise<MergePlan> => {
+  const now = await readTree(repository, `${scratch}/now`, NO_LIMIT);
+  const theirs = await repository.git.line(["rev-parse", `${tip}^{tree}`]);
+  // Both sides are given the base as their only parent: so git finds it, wherever either side has gone meanwhile.
+  const [mine, child] = await Promise.all([
+    commitTree(repository, now.tree, { parent: base, message: "The checkout now\n" }),
+    commitTree(repository, theirs, { parent: base, message: `The work of ${task}\n` }),
+  ]);
+  const words = ["merge-tree", "--write-tree", "-z", "--messages", mine ?? "", child ?? ""];
+  const { code, out, complaint } = await repository.git.ask(words, { may: [0, 1, 129] });
+  if (code === 129) throw new WorktreeError("git", `merging needs git 2.38 or later: ${complaint.split("\n")[0]}`);
+  const { tree, conflicts } = readMerge(out);
+  return { now, theirs, tree, conflicts };
+};
+
+/** The tree, then conflicted entries up to an empty field, then messages: a count, that many paths, a kind, a text. */
+const readMerge = (out: Buffer): Pick<MergePlan, "tree" | "conflicts"> => {
+  const fields = fieldsOf(out);
+  const [tree = ""] = fields;
+  const end = fields.indexOf("", 1);
+  const entries = fields.slice(1, end < 0 ? fields.length : end);
+  const conflicts = new Map<TreePath, Conflict>();
+  for (const line of entries) {
+    const [, mode = "", id = "", stage = "", path = ""] = /^(\d+) ([0-9a-f]+) ([123])\t(.*)$/s.exec(line) ?? [];
+    const side = stage === "1" ? "base" : stage === "2" ? "mine" : "theirs";
+    conflicts.set(path, { kind: "content", ...conflicts.get(path), path, [side]: { mode, id } });
+  }
+  if (end >= 0)
+    for (const { paths, kind } of messagesIn(fields.slice(end + 1)))
+      for (const path of paths) {
+        const conflict = conflicts.get(path);
+        if (conflict && kind !== "") conflicts.set(path, { ...conflict, kind });
+      }
+  return { tree, conflicts: [...conflicts.values()] };
+};
+
+function* messagesIn(fields: readonly string[]): Generator<{ paths: readonly TreePath[]; kind: string }> {
+  for (let at = 0; at < fields.length; ) {
+    const count = Number(fields[at]);
+    const kind = /^CONFLICT \((.*)\)/.exec(fields[at + 1 + count] ?? "")?.[1] ?? "";
+    yield { paths: fields.slice(at + 1, at + 1 + count), kind: kind === "contents" ? "content" : kind };
+    at += count + 3;
+  }
+}
+
+/** What differs between two trees, file by file. Submodules are left as they are. */
+export const changesBetween = async (
+  { git }: Pick<Repository, "git">,
+  before: string,
+  after: string,
+): Promise<readonly Change[]> => {
+  const words = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-abbrev", before, after];
+  const fields = fieldsOf(await git.out(words));
+  const changes: Change[] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [from = "", to = "", fromId = "", toId = ""] = (fields[at] ?? "").slice(1).split(" ");
+    const change = { path: fields[at + 1] ?? "", before: entry(from, fromId), after: entry(to, toId) };
+    if (change.before?.mode !== GITLINK && change.after?.mode !== GITLINK) changes.push(change);
+  }
+  return changes;
+};
+
+export const GITLINK = "160000";
+const entry = (mode: string, id: string): TreeEntry | undefined => (mode === "000000" ? undefined : { mode, id });

@@ -1,0 +1,156 @@
+/** Which repository is this, and can work branch off from it now?
+ *  Invariant: asks and changes nothing; a repository that is in the middle of something is refused with the way out.
+ *  Elsewhere: how git is run (git.ts), what is taken from it (snapshot.ts). */
+
+import { access, realpath } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { WorktreeError } from "./errors.ts";
+import { fieldsOf, Git, type Steps } from "./git.ts";
+
+export type Repository = {
+  /** Runs at the top, with everything switched off that could start a program. */
+  readonly git: Git;
+  /** The checkout's top folder, canonical. */
+  readonly top: string;
+  /** Of this checkout, and of all checkouts together. */
+  readonly gitDir: string;
+  readonly commonDir: string;
+  readonly index: string;
+  /** Undefined before the first commit. */
+  readonly head: string | undefined;
+  /** The name of no object, as long as names are here. */
+  readonly noObject: string;
+  /** Contents that a filter would change, were it run: told, because those files stand as they are stored. */
+  readonly filters: readonly string[];
+};
+
+const BARE = "this repository is bare: it has no files to work on; start in a checkout of it";
+const NONE = "this folder is in no git repository; worktrees need one (git init)";
+
+/** `environment`: of the user, whose own settings of git count. */
+export type RepositoryOptions = {
+  readonly step?: Steps;
+  readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
+};
+
+export const openRepository = async (cwd: string, options: RepositoryOptions = {}): Promise<Repository> => {
+  const plain = Git.in(cwd, options.step);
+  const asked = await plain.ask([...PLACES, "--is-bare-repository", "--show-object-format"], { may: [0, 128] });
+  const [top = "", gitDir = "", commonDir = "", index = "", bare, format] = asked.out.toString().split("\n");
+  if (asked.code !== 0 || bare !== "false")
+    throw new WorktreeError("no-repository", refusalOf(asked.complaint, bare === "true"));
+  const keys = await configOf(plain);
+  if (keys.has("core.worktree") && top !== (await realpath(cwd)) && !(await realpath(cwd)).startsWith(`${top}/`))
+    throw new WorktreeError("not-ready", "the repository says that its files lie elsewhere (core.worktree)");
+  const head = await plain.ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], { may: [0, 1] });
+  return {
+    git: plain.configured({ ...(await userSettings(plain, options)), ...switchedOff(keys) }).at(top),
+    top,
+    gitDir,
+    commonDir,
+    index,
+    head: head.code === 0 ? head.out.toString().trim() : undefined,
+    noObject: "0".repeat(format === "sha256" ? 64 : 40),
+    filters: [...keys.keys()].flatMap((key) => /^filter\.(.*)\.(?:clean|smudge|process)$/s.exec(key)?.[1] ?? []),
+  };
+};
+
+const PLACES: readonly string[] = [
+  "rev-parse",
+  "--path-format=absolute",
+  "--show-toplevel",
+  "--git-dir",
+  "--git-common-dir",
+  "--git-path",
+  "index",
+];
+
+const refusalOf = (complaint: string, isBare: boolean): string => {
+  if (isBare || /bare repository|must be run in a work tree/.test(complaint)) return BARE;
+  if (/not a git repository/.test(complaint)) return NONE;
+  return `git cannot read this repository: ${complaint.trim().split("\n")[0]}`;
+};
+
+const configOf = async (git: Git): Promise<ReadonlyMap<string, string>> => {
+  const out = fieldsOf(await git.out(["config", "--list", "-z"]));
+  return new Map(
+    out.map((field) => {
+      const [key = "", value = ""] = field.split(/\n(.*)/s);
+      return [key, value];
+    }),
+  );
+};
+
+/** An empty command is no filter, and a driver that fails leaves a conflict. */
+const switchedOff = (keys: ReadonlyMap<string, string>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...keys.keys()].flatMap((key): readonly (readonly [string, string])[] => {
+      if (/^filter\..*\.(clean|smudge|process)$/s.test(key)) return [[key, ""]];
+      if (/^filter\..*\.required$/s.test(key)) return [[key, "false"]];
+      return /^merge\..*\.driver$/s.test(key) ? [[key, "false"]] : [];
+    }),
+  );
+
+/** What a person has said for all repositories about line ends and about files to leave out: none of it starts anything. */
+const USERS = /^core\.(autocrlf|eol|safecrlf|excludesfile|attributesfile)$/;
+
+const userSettings = async (
+  git: Git,
+  { environment = process.env }: RepositoryOptions,
+): Promise<Readonly<Record<string, string>>> => {
+  const { HOME = homedir(), XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL, GIT_CONFIG_SYSTEM, GIT_CONFIG_NOSYSTEM } = environment;
+  const own = {
+    HOME,
+    XDG_CONFIG_HOME,
+    GIT_CONFIG_GLOBAL,
+    GIT_CONFIG_SYSTEM,
+    GIT_CONFIG_NOSYSTEM,
+    GIT_DIR: "/dev/null",
+  };
+  const words = ["config", "--includes", "--list", "--show-scope", "-z"];
+  const asked = await git
+    .at("/")
+    .in(own)
+    .ask(words, { may: [0, 1, 128] });
+  const fields = fieldsOf(asked.out);
+  const found: Record<string, string> = {};
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [key = "", value = ""] = (fields[at + 1] ?? "").split(/\n(.*)/s);
+    if (fields[at] !== "command" && USERS.test(key)) found[key] = value.replace(/^~(?=\/)/, HOME);
+  }
+  const folder = join(XDG_CONFIG_HOME ?? join(HOME, ".config"), "git");
+  return {
+    "core.excludesfile": join(folder, "ignore"),
+    "core.attributesfile": join(folder, "attributes"),
+    ...found,
+  };
+};
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+const UNDER_WAY: readonly (readonly [file: string, what: string, out: string])[] = [
+  ["rebase-merge", "a rebase", "git rebase --continue or --abort"],
+  ["rebase-apply", "a rebase or git am", "git rebase --continue or --abort (git am --abort)"],
+  ["MERGE_HEAD", "a merge", "git commit or git merge --abort"],
+  ["CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue or --abort"],
+  ["REVERT_HEAD", "a revert", "git revert --continue or --abort"],
+];
+
+/** Throws while something is under way in the checkout that a copy could not go on with. */
+export const mustBeReady = async ({ git, gitDir }: Repository): Promise<void> => {
+  for (const [file, what, out] of UNDER_WAY)
+    if (await isThere(join(gitDir, file)))
+      throw new WorktreeError("not-ready", `${what} is under way in this checkout; end it first (${out})`);
+  const unmerged = fieldsOf(await git.out(["ls-files", "--unmerged", "-z"]));
+  const paths = new Set(unmerged.map((line) => Buffer.from(line.slice(line.indexOf("\t") + 1), "latin1").toString()));
+  if (paths.size > 0)
+    throw new WorktreeError(
+      "not-ready",
+      `this checkout has conflicts that are not resolved: ${[...paths].slice(0, 3).join(", ")}${paths.size > 3 ? ` and ${paths.size - 3} more` : ""}; resolve them and git add them first`,
+    );
+};

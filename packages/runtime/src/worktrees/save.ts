@@ -1,0 +1,178 @@
+/** What a merge is about to replace, kept so that it can be put back exactly.
+ *  Invariant: contents are kept as their bytes, whatever git would make of them, with modes, times, the index and the
+ *  folders around; they hang on a ref before the first file changes. Putting back twice is the same as once.
+ *  Elsewhere: replacing (apply.ts), when (merge.ts, undo.ts). */
+
+import { readFile } from "node:fs/promises";
+import { Checkout, type Standing } from "./checkout.ts";
+import { WorktreeError } from "./errors.ts";
+import { shownPath, type TreePath } from "./git.ts";
+import type { Change, TreeEntry } from "./merge-plan.ts";
+import { savedRef } from "./refs.ts";
+import type { Repository } from "./repository.ts";
+
+export type SavedFile = {
+  readonly path: TreePath;
+  readonly before: Standing;
+  /** As the merge leaves it. */
+  readonly after: TreeEntry | undefined;
+};
+
+export type Saved = {
+  readonly commit: string;
+  readonly files: readonly SavedFile[];
+  /** Folders above the files: those that were there, with their modes. */
+  readonly folders: readonly { readonly path: TreePath; readonly mode: number | undefined }[];
+  readonly head: string | undefined;
+};
+
+type Manifest = Omit<Saved, "commit">;
+
+/** Reads everything that these changes replace, and hangs it on the ref of this point. */
+export const save = async (
+  repository: Repository,
+  changes: readonly Change[],
+  { point, tip }: { readonly point: number; readonly tip: string },
+): Promise<Saved> => {
+  await using checkout = await Checkout.open(repository.top);
+  const files: SavedFile[] = [];
+  for (const { path, before, after } of changes) {
+    const standing = await checkout.look(path);
+    mustBe(path, standing, before);
+    files.push({ path, before: standing, after });
+  }
+  const manifest: Manifest = { files, folders: await foldersOf(checkout, files), head: repository.head };
+  const ref = savedRef(point);
+  const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
+  await repository.git.out(words, {
+    input: importOf({ checkout, manifest, ref, tip, index: await indexOf(repository) }),
+  });
+  return { ...manifest, commit: await repository.git.line(["rev-parse", "--verify", ref]) };
+};
+
+const mustBe = (path: TreePath, standing: Standing, before: TreeEntry | undefined): void => {
+  const kind = before === undefined ? "absent" : before.mode === "120000" ? "link" : "file";
+  if (standing.kind === kind) return;
+  const what = kind === "absent" ? "a file that git ignores stands in the way" : "it was changed meanwhile";
+  throw new WorktreeError("changed-meanwhile", `${shownPath(path)}: ${what}; nothing was merged`);
+};
+
+const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promise<Saved["folders"]> => {
+  const paths = new Set<TreePath>();
+  for (const { path } of files)
+    for (let at = path.indexOf("/"); at > 0; at = path.indexOf("/", at + 1)) paths.add(path.slice(0, at));
+  const folders: { path: TreePath; mode: number | undefined }[] = [];
+  for (const path of [...paths].sort()) {
+    const facts = await checkout.facts(path);
+    folders.push({ path, mode: facts?.isDirectory() ? Number(facts.mode) & 0o7777 : undefined });
+  }
+  return folders;
+};
+
+const indexOf = ({ index }: Repository): Promise<Buffer | undefined> =>
+  readFile(index).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+
+type Import = {
+  readonly checkout: Checkout;
+  readonly manifest: Manifest;
+  readonly ref: string;
+  /** What is merged: kept as long as the way back is. */
+  readonly tip: string;
+  readonly index: Buffer | undefined;
+};
+
+/** One commit with the files by number, the index and the list of what is what. */
+async function* importOf({ checkout, manifest, ref, tip, index }: Import): AsyncGenerator<Buffer> {
+  const names: string[] = [];
+  for (const [at, { path, before }] of manifest.files.entries()) {
+    if (before.kind === "absent") continue;
+    names.push(`files/${at}`);
+    if (before.kind === "link") yield* blob(names.length, await checkout.read(path, "link"));
+    else {
+      const size = Number(before.version.split(":")[2]);
+      yield Buffer.from(`blob\nmark :${names.length}\ndata ${size}\n`);
+      yield* checkout.pieces(path, size);
+      yield NEWLINE;
+    }
+  }
+  for (const [name, content] of [
+    ["index", index],
+    ["manifest.json", Buffer.from(JSON.stringify(manifest))],
+  ] as const)
+    if (content) yield* blob(names.push(name), content);
+  yield Buffer.from(
+    `commit ${ref}\ncommitter Prefork <prefork@localhost> now\ndata ${MESSAGE.length}\n${MESSAGE}\nfrom ${tip}\ndeleteall\n`,
+  );
+  for (const [at, name] of names.entries()) yield Buffer.from(`M 100644 :${at + 1} ${name}\n`);
+  yield Buffer.from("\ndone\n");
+}
+
+const NEWLINE = Buffer.from("\n");
+const MESSAGE = "What a merge replaced: see docs/worktrees.md\n";
+
+function* blob(mark: number, content: Buffer): Generator<Buffer> {
+  yield Buffer.from(`blob\nmark :${mark}\ndata ${content.length}\n`);
+  yield content;
+  yield NEWLINE;
+}
+
+export const readSaved = async ({ git }: Repository, commit: string): Promise<Saved> => {
+  const manifest = JSON.parse((await git.out(["cat-file", "blob", `${commit}:manifest.json`])).toString()) as Manifest;
+  return { ...manifest, commit };
+};
+
+/** Puts everything back that differs now. Gives the paths that did. */
+export const putBack = async (repository: Repository, saved: Saved): Promise<readonly TreePath[]> => {
+  await using checkout = await Checkout.open(repository.top);
+  const changed: number[] = [];
+  for (const [at, file] of saved.files.entries()) if (!(await isUntouched(checkout, file))) changed.push(at);
+  // What was not there goes first: a file may stand where a folder was.
+  for (const at of changed) {
+    const { path, before } = saved.files[at] ?? NOTHING;
+    if (before.kind === "absent") await checkout.remove(path);
+  }
+  for (const { path, mode } of saved.folders.toReversed()) if (mode === undefined) await checkout.removeFolder(path);
+  for (const { path, mode } of saved.folders) if (mode !== undefined) await checkout.makeFolder(path, mode);
+  const written = changed.filter((at) => saved.files[at]?.before.kind !== "absent");
+  for (let from = 0; from < written.length; from += BATCH) {
+    const batch = written.slice(from, from + BATCH);
+    const contents = await blobsOf(
+      repository,
+      batch.map((at) => `${saved.commit}:files/${at}`),
+    );
+    for (const [order, at] of batch.entries()) {
+      const { path, before } = saved.files[at] ?? NOTHING;
+      const content = contents[order];
+      if (before.kind !== "absent" && content) await checkout.write(path, content, before);
+    }
+  }
+  return changed.map((at) => saved.files[at]?.path ?? "");
+};
+
+const BATCH = 200;
+const NOTHING: SavedFile = { path: "", before: { kind: "absent" }, after: undefined };
+
+const isUntouched = async (checkout: Checkout, { path, before }: SavedFile): Promise<boolean> => {
+  const now = await checkout.look(path).catch(() => undefined);
+  if (now?.kind === "absent" || before.kind === "absent") return now?.kind === before.kind;
+  return now?.version === before.version;
+};
+
+/** Several objects by one git. */
+const blobsOf = async ({ git }: Repository, names: readonly string[]): Promise<readonly Buffer[]> => {
+  if (names.length === 0) return [];
+  const out = await git.out(["cat-file", "--batch"], { input: names.map((name) => `${name}\n`).join("") });
+  const blobs: Buffer[] = [];
+  for (let at = 0; at < out.length; ) {
+    const end = out.indexOf(10, at);
+    const [, kind = "", size = ""] = out.subarray(at, end).toString().split(" ");
+    if (kind !== "blob") throw new WorktreeError("git", `what was saved is gone: ${out.subarray(at, end)}`);
+    const from = end + 1;
+    blobs.push(out.subarray(from, from + Number(size)));
+    at = from + Number(size) + 1;
+  }
+  return blobs;
+};

@@ -1,0 +1,107 @@
+/** Takes merges back: the checkout is as it was before them.
+ *  Invariant: what was changed since is never overwritten unasked, and where it is asked for it is kept on a ref first.
+ *  Elsewhere: what was saved (save.ts), the order of merges (records.ts). */
+
+import { readFile } from "node:fs/promises";
+import type { Place } from "./create.ts";
+import { WorktreeError } from "./errors.ts";
+import { shownPath } from "./git.ts";
+import type { TreeEntry } from "./merge-plan.ts";
+import { dropIndexLock, putIndex } from "./private-index.ts";
+import type { MergePoint } from "./records.ts";
+import { setRefs } from "./refs.ts";
+import type { Repository } from "./repository.ts";
+import { entriesOf } from "./resolve.ts";
+import { putBack, readSaved, type Saved } from "./save.ts";
+import { commitTree, readTree } from "./snapshot.ts";
+
+export type UndoOptions = {
+  /** Put back also what was changed since; that is kept on a ref. Default: refuse. */
+  readonly isForced?: boolean;
+};
+
+export type Undone = {
+  readonly point: number;
+  readonly task: string;
+  readonly files: readonly string[];
+  /** The ref that holds what stood there, where something was overwritten. */
+  readonly kept?: string;
+  /** Commits were made since: the index is theirs, and was left alone. */
+  readonly isIndexKept: boolean;
+};
+
+/** Those that can be taken back, the last first. */
+export const undoable = (points: readonly MergePoint[]): readonly MergePoint[] =>
+  points.filter(({ state }) => state === "merged").toReversed();
+
+export const undoPoint = async (place: Place, number: number, { isForced = false }: UndoOptions): Promise<Undone> => {
+  const { store, repository } = place;
+  const point = (await store.read()).points.find((one) => one.point === number && one.state === "merged");
+  if (!point) throw new WorktreeError("unknown-task", `there is no merge ${number} to take back`);
+  if (point.saved === "") {
+    await store.append({ kind: "undoing", point: number, by: store.self });
+    await store.append({ kind: "undone", point: number });
+    return { point: number, task: point.task, files: [], isIndexKept: false };
+  }
+  const saved = await readSaved(repository, point.saved);
+  const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
+  await store.append({ kind: "undoing", point: number, by: store.self });
+  const { files, isIndexKept } = await takeBack(place, number, saved);
+  return { point: number, task: point.task, files, isIndexKept, ...kept };
+};
+
+/** Also for an undo that a crash ended: what is back already stays. */
+export const takeBack = async (
+  { repository, store }: Place,
+  point: number,
+  saved: Saved,
+): Promise<{ readonly files: readonly string[]; readonly isIndexKept: boolean }> => {
+  const files = await putBack(repository, saved);
+  const isIndexKept = !(await putIndexBack(repository, saved));
+  await store.append({ kind: "undone", point });
+  return { files: files.map(shownPath), isIndexKept };
+};
+
+type Since = {
+  readonly saved: Saved;
+  readonly number: number;
+  readonly isForced: boolean;
+  readonly scratch: string;
+};
+
+/** Refuses, or keeps, what was written since the merge. */
+const sinceMerge = async (
+  { repository }: Place,
+  { saved, number, isForced, scratch }: Since,
+): Promise<{ readonly kept?: string }> => {
+  const { tree } = await readTree(repository, `${scratch}/now`, { bytes: Number.POSITIVE_INFINITY });
+  const now = await entriesOf(repository.git, tree);
+  const changed = saved.files.filter(({ path, after }) => !isSameEntry(now.get(path), after));
+  if (changed.length === 0) return {};
+  const names = changed.map(({ path }) => shownPath(path));
+  if (!isForced)
+    throw new WorktreeError(
+      "changed-meanwhile",
+      `changed since the merge: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}; nothing was taken back. With --force they are put back too, and kept on a ref`,
+    );
+  const kept = `refs/prefork/kept/${number}`;
+  const message = `The checkout before merge ${number} was taken back\n`;
+  await setRefs(repository, [
+    { ref: kept, to: await commitTree(repository, tree, { parent: repository.head, message }) },
+  ]);
+  return { kept };
+};
+
+const isSameEntry = (one: TreeEntry | undefined, other: TreeEntry | undefined): boolean =>
+  one?.id === other?.id && one?.mode === other?.mode;
+
+/** The index is the user's. It goes back with the files only while it still belongs to the same commit. */
+const putIndexBack = async ({ git, index, head }: Repository, saved: Saved): Promise<boolean> => {
+  if (head !== saved.head) return false;
+  const { code, out } = await git.ask(["cat-file", "blob", `${saved.commit}:index`], { may: [0, 128] });
+  if (code !== 0) return true; // there was none, and a merge makes none
+  await dropIndexLock(index, out);
+  const now = await readFile(index).catch(() => undefined);
+  if (now?.equals(out)) return true;
+  return putIndex(index, out);
+};

@@ -1,0 +1,207 @@
+/** The worktrees of one repository: made for tasks, finished, merged, undone, removed, repaired.
+ *  Invariant: everything that changes the checkout or removes something happens alone; what a crash left is seen to
+ *  before anything else is done.
+ *  Elsewhere: each of these in a file of its own; who asks for them (../session, the command line). */
+
+import { type Checked, runCheck } from "./check.ts";
+import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
+import { WorktreeError } from "./errors.ts";
+import type { Steps } from "./git.ts";
+import { type MergeOptions, type MergeOutcome, mergeQueue } from "./merge.ts";
+import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
+import { dropRefs, savedRef } from "./refs.ts";
+import { leftUnderWay, type Repaired, repair } from "./repair.ts";
+import { mustBeReady, openRepository, type Repository } from "./repository.ts";
+import { type Snapshot, takeSnapshot, type UntrackedLimit } from "./snapshot.ts";
+import { WorktreeStore } from "./store.ts";
+import { type Undone, type UndoOptions, undoable, undoPoint } from "./undo.ts";
+import { commitWork, finishWork, removeWorktree, type Work } from "./work.ts";
+
+export type WorktreesOptions = {
+  /** A folder in the checkout. */
+  readonly cwd: string;
+  /** The user's state folder. */
+  readonly state: string;
+  readonly now?: () => number;
+  readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
+  /** Told before every git call and every record. */
+  readonly step?: Steps;
+  readonly patienceMs?: number;
+};
+
+export type Pruned = { readonly task: string } & (
+  | { readonly kind: "removed" }
+  | { readonly kind: "kept"; readonly reason: string }
+);
+
+/** Merges whose way back is kept, the latest. */
+const KEPT_POINTS = 50;
+
+export class Worktrees {
+  readonly #options: WorktreesOptions;
+  readonly #store: WorktreeStore;
+  readonly #step: Steps;
+  #repository: Repository;
+
+  private constructor(options: WorktreesOptions, { store, repository }: Place) {
+    this.#options = options;
+    this.#store = store;
+    this.#repository = repository;
+    this.#step = options.step ?? (() => {});
+  }
+
+  /** Throws a WorktreeError where there is no repository with files. */
+  static async open(options: WorktreesOptions): Promise<Worktrees> {
+    const repository = await openRepository(options.cwd, options);
+    const { state, now = Date.now, step, patienceMs } = options;
+    const store = await WorktreeStore.open({
+      ...{ state, now, commonDir: repository.commonDir },
+      ...(step ? { step } : {}),
+      ...(patienceMs === undefined ? {} : { patienceMs }),
+    });
+    return new Worktrees(options, { store, repository });
+  }
+
+  get top(): string {
+    return this.#repository.top;
+  }
+
+  /** Contents that filters of the repository would change; they stand in copies as git stores them. */
+  get filters(): readonly string[] {
+    return this.#repository.filters;
+  }
+
+  /** The checkout as it is now, for one task or for several that start together. */
+  async snapshot(limit: UntrackedLimit = {}): Promise<Snapshot> {
+    const { repository, store } = await this.#place();
+    await mustBeReady(repository);
+    return store.scratch((scratch) => takeSnapshot(repository, `${scratch}/index`, limit));
+  }
+
+  async create(options: Omit<CreateOptions, "cwd">): Promise<Created> {
+    return createWorktree(this.#here, { ...options, cwd: this.#options.cwd });
+  }
+
+  /** Its agent goes on in it, after an end. */
+  async enter(task: string): Promise<Worktree> {
+    const worktree = await this.find(task);
+    if (worktree.state.kind === "gone") throw new WorktreeError("unknown-task", `the worktree of ${task} was removed`);
+    await this.#store.append({ kind: "entered", task, by: this.#store.self });
+    return worktree;
+  }
+
+  async finish(task: string, how: { readonly message: string; readonly end: string }) {
+    return finishWork(this.#here, await this.find(task), how);
+  }
+
+  async find(task: string): Promise<Worktree> {
+    const worktree = (await this.#store.read()).worktrees.get(task);
+    if (worktree) return worktree;
+    throw new WorktreeError("unknown-task", `there is no worktree of ${task}; prefork worktrees lists them`);
+  }
+
+  table(): Promise<WorktreeTable> {
+    return this.#store.read();
+  }
+
+  /** What a task has done so far, committed or not. */
+  async work(task: string): Promise<Work> {
+    const worktree = await this.find(task);
+    return commitWork(await this.#place(), worktree, `Kept while ${task} was looked at\n`);
+  }
+
+  /** Brings work back, one task after another. */
+  async merge(tasks: readonly string[], options: MergeOptions = {}): Promise<readonly MergeOutcome[]> {
+    const work = async (): Promise<readonly MergeOutcome[]> => {
+      const place = await this.#place();
+      await repair(place);
+      return mergeQueue({ ...place, step: this.#step }, tasks, options);
+    };
+    return this.#store.alone(work, "merge");
+  }
+
+  /** A check for `merge`: a command of the user's in the checkout. */
+  check(command: string, signal?: AbortSignal): () => Promise<Checked> {
+    const environment = this.#options.environment ?? process.env;
+    return () => runCheck(command, { cwd: this.#options.cwd, environment, ...(signal ? { signal } : {}) });
+  }
+
+  /** Takes back the last merges: so many, or all of the last command. */
+  async undo(which: number | "group", options: UndoOptions = {}): Promise<readonly Undone[]> {
+    const work = async (): Promise<readonly Undone[]> => {
+      const place = await this.#place();
+      await repair(place);
+      const chosen = toUndo((await this.#store.read()).points, { which, top: place.repository.top });
+      const undone: Undone[] = [];
+      for (const { point } of chosen) undone.push(await undoPoint(place, point, options));
+      return undone;
+    };
+    return this.#store.alone(work, "undo");
+  }
+
+  /** What a crash left, and nobody has seen to. */
+  async underWay(): Promise<ReturnType<typeof leftUnderWay>> {
+    return leftUnderWay(this.#here, await this.#store.read());
+  }
+
+  async repair(): Promise<readonly Repaired[]> {
+    return this.#store.alone(async () => repair(await this.#place()), "repair");
+  }
+
+  /** Removes what is merged or empty; with `forced` also these tasks, whatever they hold. */
+  async prune({ forced = [] }: { readonly forced?: readonly string[] } = {}): Promise<readonly Pruned[]> {
+    const work = async (): Promise<readonly Pruned[]> => {
+      const place = await this.#place();
+      await repair(place);
+      const { worktrees, points } = await this.#store.read();
+      const pruned: Pruned[] = [];
+      for (const worktree of worktrees.values())
+        if (worktree.state.kind !== "gone") pruned.push(await pruneOne(place, worktree, forced));
+      await this.#dropOldPoints(points);
+      return pruned;
+    };
+    return this.#store.alone(work, "prune");
+  }
+
+  get #here(): Place {
+    return { store: this.#store, repository: this.#repository };
+  }
+
+  /** The repository as it is now: its head moves. */
+  async #place(): Promise<Place> {
+    this.#repository = await openRepository(this.#options.cwd, this.#options);
+    return this.#here;
+  }
+
+  async #dropOldPoints(points: readonly MergePoint[]): Promise<void> {
+    const old = undoable(points).slice(KEPT_POINTS);
+    for (const { point } of old) await this.#store.append({ kind: "dropped", point });
+    const undone = points.filter(({ state }) => state === "undone");
+    const refs = [...old, ...undone].filter(({ saved }) => saved !== "").map(({ point }) => ({ ref: savedRef(point) }));
+    if (refs.length > 0) await dropRefs(this.#repository, refs);
+  }
+}
+
+const pruneOne = async (place: Place, worktree: Worktree, forced: readonly string[]): Promise<Pruned> => {
+  const { task } = worktree;
+  const isForced = forced.includes(task);
+  if (worktree.state.kind !== "finished") return { task, kind: "kept", reason: "it is still at work" };
+  if (isUnmerged(worktree) && !isForced)
+    return { task, kind: "kept", reason: `${worktree.files} changed files are not merged` };
+  try {
+    await removeWorktree(place, worktree, { forced: isForced });
+    return { task, kind: "removed" };
+  } catch (error) {
+    return { task, kind: "kept", reason: error instanceof Error ? error.message : String(error) };
+  }
+};
+
+const toUndo = (
+  points: readonly MergePoint[],
+  { which, top }: { readonly which: number | "group"; readonly top: string },
+): readonly MergePoint[] => {
+  const all = undoable(points).filter((point) => point.top === top);
+  const [last] = all;
+  if (!last) throw new WorktreeError("unknown-task", "there is no merge to take back in this checkout");
+  return which === "group" ? all.filter(({ group }) => group === last.group) : all.slice(0, which);
+};
