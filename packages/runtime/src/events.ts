@@ -131,6 +131,12 @@ export type EventBody =
   | { readonly type: "observer_failed"; readonly taskId: string; readonly reason: string }
   /** Nobody waits for it in the foreground any more; it goes on. */
   | { readonly type: "task_backgrounded"; readonly taskId: string }
+  | { readonly type: "worktree_created"; readonly taskId: string; readonly path: string; readonly branch: string }
+  /** Its work is committed; a worktree without any is removed. */
+  | { readonly type: "worktree_finished"; readonly taskId: string; readonly files: number; readonly isRemoved: boolean }
+  /** What a crash had left of worktrees, and what was done about it. */
+  | { readonly type: "worktree_repaired"; readonly what: string; readonly done: string }
+  | { readonly type: "worktree_merged"; readonly taskId: string; readonly outcome: string; readonly files: number }
   | { readonly type: "keep_alive_sent"; readonly read: number; readonly usd?: number; readonly reason: string }
   | {
       readonly type: "task_ended";

@@ -63,6 +63,8 @@ export type AgentParts = {
   readonly notices?: () => Tail;
   /** Keeps a batch from waiting for its slow calls. */
   readonly beside?: Dispatch["beside"];
+  /** Where it may work, if that is not wherever its guard lets it. */
+  readonly bounds?: Dispatch["bounds"];
   /** What runs beside it now, for a summary. */
   readonly tasks?: () => readonly OpenTask[];
   readonly emit: (event: EventBody) => void;
@@ -193,7 +195,7 @@ export class Agent implements AsyncDisposable {
 
   dispatch(): Dispatch {
     const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids } = this.#parts;
-    const { ask, remember, beside } = this.#parts;
+    const { ask, remember, beside, bounds } = this.#parts;
     const asker = { agent: settings.name, ...(settings.scope === undefined ? {} : { scope: settings.scope }) };
     return {
       registry,
@@ -223,6 +225,7 @@ export class Agent implements AsyncDisposable {
       emit,
       now: clock.now,
       ...(beside ? { beside } : {}),
+      ...(bounds ? { bounds } : {}),
     };
   }
 

@@ -38,7 +38,7 @@ export type GuardingOptions = {
 };
 
 export class Guarding {
-  readonly #options: GuardingOptions;
+  #options: GuardingOptions;
   #mode: Mode;
   #policy: Policy;
   #filter: ToolFilter | undefined;
@@ -58,6 +58,12 @@ export class Guarding {
   /** The rules as they are now, answers of people included. */
   get policy(): Policy {
     return this.#policy;
+  }
+
+  /** From now on it guards work in another place, by these rules. */
+  moveTo(place: Pick<GuardingOptions, "cwd" | "roots">, policy: Policy): void {
+    this.#options = { ...this.#options, ...place };
+    this.#policy = policy;
   }
 
   setMode(mode: Mode): void {

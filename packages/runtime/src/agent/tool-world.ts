@@ -49,10 +49,10 @@ const READ_SLOT = "read:";
 const TODO_SLOT = "todos";
 
 export class ToolWorld implements AsyncDisposable {
-  readonly reads: ReadState;
+  reads: ReadState;
   readonly shells: Shells;
-  readonly #options: ToolWorldOptions;
-  readonly #files: ToolFiles;
+  #options: ToolWorldOptions;
+  #files: ToolFiles;
   readonly #keeping: Keeping;
   readonly #replacements: ReplacementState;
   /** How many batches had a call with this id. */
@@ -73,6 +73,23 @@ export class ToolWorld implements AsyncDisposable {
   static async open(options: ToolWorldOptions): Promise<ToolWorld> {
     const { roots, cwd, mayShow, files } = options;
     return new ToolWorld(options, files?.lend(mayShow) ?? (await openToolFiles({ roots, cwd, mayRead: mayShow })));
+  }
+
+  /** Its tools work in other folders from now on; what was read before was read elsewhere. */
+  async moveTo({ cwd, roots }: Pick<ToolWorldOptions, "cwd" | "roots">): Promise<void> {
+    const files = await openToolFiles({ roots, cwd, mayRead: this.#options.mayShow });
+    const { files: _lent, ...options } = this.#options;
+    await this.#leave();
+    this.#files = files;
+    this.#options = { ...options, cwd, roots };
+    this.#layers = undefined;
+    this.reads = ReadState.empty();
+  }
+
+  /** Are commands kept from writing outside of its folders? */
+  async isBounded(): Promise<boolean> {
+    const layers = await this.#layersOf().catch(() => undefined);
+    return layers?.sandbox.kind === "on";
   }
 
   get files(): ToolFiles {
@@ -160,6 +177,10 @@ export class ToolWorld implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shells.endAll();
+    await this.#leave();
+  }
+
+  async #leave(): Promise<void> {
     const layers = await this.#layers?.catch(() => undefined);
     if (layers?.sandbox.kind === "on") await layers.sandbox.sandbox[Symbol.asyncDispose]();
     await this.#files.close();

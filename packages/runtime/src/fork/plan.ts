@@ -11,6 +11,8 @@ export const FORK_SOURCE = "agent:builtin:fork";
 
 export type DelegateMode = "sync" | "fire-and-forget";
 
+export type Isolation = "worktree";
+
 export type ForkLimits = SpendLimits & {
   readonly turns?: number; // default: 200
   /** Time that it may work; waiting for an answer of a person does not count. */
@@ -47,6 +49,8 @@ export type ForkPlan = {
   readonly skipTranscript: boolean;
   /** A filter of the caller's narrows what it may call; it has to be given again to resume it. */
   readonly isFiltered: boolean;
+  /** It works in a copy of the checkout. */
+  readonly isolation?: Isolation;
   /** The call that waits for it. */
   readonly call?: string;
   /** Where it branched off: the parent's session, the entry, and the chain hash of the prefix. */

@@ -7,7 +7,15 @@ import { type ChildProtocol, InputError, type JsonObject, type Message } from "@
 import type { ToolFilter } from "../guard/index.ts";
 import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits } from "../loop/index.ts";
 import type { ForkGate } from "./gate.ts";
-import { type DelegateMode, FORK_SOURCE, type ForkLimits, type ForkPlan, labelOf, type TailChoice } from "./plan.ts";
+import {
+  type DelegateMode,
+  FORK_SOURCE,
+  type ForkLimits,
+  type ForkPlan,
+  type Isolation,
+  labelOf,
+  type TailChoice,
+} from "./plan.ts";
 import type { Observer } from "./running.ts";
 
 /** How agents are started in a session. */
@@ -44,6 +52,8 @@ export type ForkOptions = TailChoice & {
   readonly maxTurns?: number; // default: 200
   readonly limits?: SpendLimits;
   readonly signal?: AbortSignal; // ends the fork; its end never aborts this
+  /** "worktree": it works in a copy of the checkout, uncommitted files included, and its work is merged back later. */
+  readonly isolation?: Isolation;
   /** Narrows what it may call while it runs; its tools are declared as they were. */
   readonly filter?: ToolFilter;
   /** Told of every message that enters its context. One that throws is reported and does no harm. */
@@ -58,7 +68,7 @@ export type ForkOptions = TailChoice & {
   };
 };
 
-type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode"> & { readonly agentType?: string };
+type Wanted = Pick<ForkOptions, "prompt" | "label" | "mode" | "isolation"> & { readonly agentType?: string };
 
 export type Asked =
   /** `waits`: the call is answered when the agent has ended. `instead`: why it is no fork, where one was meant. */
@@ -76,10 +86,13 @@ export const askedFor = (
 ): Asked => {
   const { description, prompt, subagent_type: type, isolation, run_in_background: beside } = args;
   if (typeof description !== "string" || typeof prompt !== "string") return no("Agent needs description and prompt.");
-  if (isolation !== undefined) return no("Worktrees are not available here; start the agent without isolation.");
   if (!gate.allowed && gate.isFinal) return no(`Nothing was started: ${gate.reason}. Do the work yourself.`);
   const waits = settings.waits && beside !== true;
-  const wanted = { prompt, label: description, mode: waits ? "sync" : "fire-and-forget" } as const;
+  const mode = waits ? "sync" : "fire-and-forget";
+  const wanted: Wanted = {
+    ...{ prompt, label: description, mode },
+    ...(isolation === "worktree" ? { isolation } : {}),
+  };
   switch (type) {
     case "fork":
       return gate.allowed ? { ok: true, wanted, waits: false } : no(`No fork was started: ${gate.reason}.`);
@@ -106,7 +119,16 @@ export const planFor = (
   names: { readonly task: string; readonly runId: string },
   settings: ForkSettings,
 ): ForkPlan => {
-  const { prompt = "", messages, overrides, agentType = "fork", timeoutMs, maxTurns, mode = "sync" } = options;
+  const {
+    prompt = "",
+    messages,
+    overrides,
+    agentType = "fork",
+    timeoutMs,
+    maxTurns,
+    mode = "sync",
+    isolation,
+  } = options;
   if (prompt.trim() === "" && (messages ?? []).length === 0) throw new InputError("a fork needs a prompt or messages");
   if (prompt !== "" && messages) throw new InputError("a fork has a prompt or messages of its own, not both");
   mustBeTimes({ timeoutMs });
@@ -133,9 +155,17 @@ export const planFor = (
     },
     ...(reminder === undefined ? {} : { reminder }),
     ...(agentId === undefined ? {} : { agentId }),
+    ...(isolation === undefined ? {} : { isolation: checkedIsolation(options) }),
     skipTranscript: options.skipTranscript ?? false,
     isFiltered: options.filter !== undefined,
   };
+};
+
+/** Work that is kept needs a name to be asked for by. */
+const checkedIsolation = ({ isolation, skipTranscript }: ForkOptions): Isolation => {
+  if (isolation !== "worktree") throw new InputError(`isolation must be "worktree"`);
+  if (skipTranscript) throw new InputError("a fork in a worktree needs its transcript: leave skipTranscript out");
+  return isolation;
 };
 
 const wordsOf = (messages: readonly Message[]): string =>

@@ -22,8 +22,12 @@ export type Child = AsyncDisposable & {
   readonly steer: (mail: Mail) => void;
   /** Enters what came after its last turn. False: nothing did. */
   readonly goOn: () => boolean;
+  /** It is done as far as it knows. True: what it was to bring does not fit yet, and it was told so. */
+  readonly reconsider?: () => Promise<boolean>;
   /** From now on every call is refused, with this reason. */
   readonly shut: (reason: string) => void;
+  /** Keeps what it has done, where that is not done already; gives what its parent should know of it. */
+  readonly settle: (end: TaskEnd, said: string) => Promise<readonly string[]>;
   /** What its report should not have said, and what it should have. Without a report: of what was given as it is. */
   readonly check: (report: Report | undefined, text: string) => Promise<readonly string[]>;
 };

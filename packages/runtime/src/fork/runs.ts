@@ -212,14 +212,18 @@ export class Runs {
     const spent = { usage, usd, turns, toolUses: running.toolUses, ms };
     const summary = summaryOf(result.text, end);
     const cut = result.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
+    const kept = await child.settle(end, result.text);
     if (end !== "reported")
-      return { end, result: { summary, text: unfinishedText(result.text, { end, reason }), ...spent } };
+      return {
+        end,
+        result: { summary, text: withNotes(unfinishedText(result.text, { end, reason }), kept), ...spent },
+      };
     if (running.start.plan.protocol === "none" || running.start.plan.agentType !== "fork")
-      return { end, result: { summary, text: withNotes(result.text, cut), ...spent } };
+      return { end, result: { summary, text: withNotes(result.text, [...cut, ...kept]), ...spent } };
     const read = readReport(result.text);
     const form = read.kind === "text" ? [read.note] : [];
     const claims = await child.check(read.kind === "report" ? read.report : undefined, read.text);
-    const text = withNotes(result.text, [...cut, ...form, ...claims]);
+    const text = withNotes(result.text, [...cut, ...form, ...claims, ...kept]);
     return { end, result: { summary, text, ...spent }, ...(read.kind === "report" ? { report: read.report } : {}) };
   }
 
@@ -274,7 +278,7 @@ const untilDone = async (running: Running, child: Child): Promise<ExchangeResult
     return runExchange({ ...run, emit: verifying(running, run) }, signal);
   };
   let result = await once(most);
-  while (result.end === "done" && child.goOn()) {
+  while (result.end === "done" && (child.goOn() || (await reconsiders(child)))) {
     const next = await once(Math.max(0, most - result.turns));
     result = {
       ...next,
@@ -286,6 +290,9 @@ const untilDone = async (running: Running, child: Child): Promise<ExchangeResult
   }
   return result;
 };
+
+/** What it has to hear then is entered as any other message is. */
+const reconsiders = async (child: Child): Promise<boolean> => (await child.reconsider?.()) === true && child.goOn();
 
 const withNotes = (text: string, notes: readonly string[]): string =>
   [text, ...notes.map((note) => `[${note}]`)].join("\n\n");

@@ -121,10 +121,26 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     target,
     matters: [matter, ...renamed],
     reading,
-    touched: reading && touchedBy(reading, { cwd, ...(context.home === undefined ? {} : { home: context.home }) }),
+    touched: reading && withOtherNames(touchedIn(reading, cwd, context), context),
     verdict: target.kind === "command" ? classified(target.command, reading, context) : undefined,
     context,
   };
+};
+
+const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
+  touchedBy(reading, { cwd, ...(home === undefined ? {} : { home }) });
+
+/** More words than this are not files that a rule was written for. */
+const MOST_RESOLVED = 200;
+
+/** Rules hold for what a link leads to as well. Where no rule is about paths, nothing is looked up. */
+const withOtherNames = (touched: Touched, { otherNames, policy }: GuardContext): Touched => {
+  if (!otherNames || ![...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path")) return touched;
+  const others = touched.literal
+    .slice(0, MOST_RESOLVED)
+    .flatMap((names) => otherNames(`/${names.join("/")}`))
+    .map((path) => path.split("/").filter((name) => name !== ""));
+  return { ...touched, literal: [...touched.literal, ...others] };
 };
 
 /** Programs of the user's own count where every use in the text begins with the arguments they were declared with. */

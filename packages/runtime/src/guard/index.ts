@@ -35,7 +35,9 @@ export {
   type ToolFilter,
 } from "./filters.ts";
 export { type JsonLine, readJsonLine } from "./json-line.ts";
+export { movedPath, movedPolicy } from "./moved-policy.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
+export type { Move } from "./path-rules.ts";
 export {
   type Layer,
   type LayerSettings,
@@ -55,6 +57,6 @@ export {
   type SettingsSource,
   settingsOfFlags,
 } from "./settings.ts";
-export { type ForkRules, settingsJsonSchema, type WrittenServers } from "./settings-file.ts";
+export { type ForkRules, settingsJsonSchema, type WorktreeRules, type WrittenServers } from "./settings-file.ts";
 export { suggestRule } from "./suggest.ts";
 export { type Target, targetOf } from "./targets.ts";

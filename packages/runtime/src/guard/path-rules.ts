@@ -101,6 +101,25 @@ const globbed = (glob: string): Name => {
   return { exact, forgiving };
 };
 
+export type Move = { readonly from: string; readonly to: string };
+
+/** The same pattern in another folder, where it is one of that folder; undefined where it is not. */
+export const movedPattern = ({ exact, forgiving }: PathPattern, move: Move): PathPattern | undefined => {
+  const moved = movedComponents(exact, move);
+  return (
+    moved && { exact: moved, forgiving: forgiving.map((components) => movedComponents(components, move) ?? components) }
+  );
+};
+
+const movedComponents = (components: readonly Component[], { from, to }: Move): readonly Component[] | undefined => {
+  const names = namesOf(from);
+  const isBelow = names.every((name, at) => {
+    const component = components[at];
+    return component !== undefined && component !== "any" && component.only !== undefined && component.exact(name);
+  });
+  return isBelow ? [...namesOf(to).map(literal), ...components.slice(names.length)] : undefined;
+};
+
 /** Is the path (its names from the root) exactly what the rule names? */
 export const allowsPath = (pattern: PathPattern, names: readonly string[]): boolean =>
   fits(pattern.exact, names, (component, name) => component.exact(name));

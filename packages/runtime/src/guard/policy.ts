@@ -4,7 +4,7 @@
  *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
 
 import type { Rule } from "./rules.ts";
-import type { ForkRules, WrittenServers } from "./settings-file.ts";
+import type { ForkRules, WorktreeRules, WrittenServers } from "./settings-file.ts";
 
 export type Layer = "user" | "project" | "local" | "command-line";
 export type SandboxMode = "off" | "auto" | "required";
@@ -28,6 +28,7 @@ export type LayerSettings = {
   readonly readOnlyPrograms: readonly ReadOnlyProgram[];
   readonly sandbox?: SandboxMode;
   readonly forks?: ForkRules;
+  readonly worktrees?: WorktreeRules;
   /** Tool servers that it names; no part of the policy. */
   readonly servers?: WrittenServers;
   /** What the file says that its layer may not decide, and that is left out. */
@@ -45,6 +46,8 @@ export type Policy = {
   readonly sandbox: SandboxMode;
   /** How agents may be started; what is not said is left to the session. */
   readonly forks: ForkRules;
+  /** How agents get copies of the checkout, and how their work comes back. */
+  readonly worktrees: WorktreeRules;
   readonly notices: readonly string[];
 };
 
@@ -75,6 +78,7 @@ export const mergeLayers = (layers: readonly LayerSettings[]): Policy => {
     readOnlyPrograms: own.flatMap(({ readOnlyPrograms }) => readOnlyPrograms),
     sandbox: demanded.reduce(stricter, chosen(({ sandbox }) => sandbox) ?? "auto"),
     forks: forkRules(layers),
+    worktrees: Object.assign({}, ...own.map(({ worktrees = {} }) => worktrees)),
     notices: layers.flatMap(({ notices }) => notices),
   };
 };

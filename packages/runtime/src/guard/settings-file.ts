@@ -80,6 +80,39 @@ const forks = z.strictObject({
     .describe("What becomes of forks that a crash left behind. Only in your own settings"),
 });
 
+const command = z.string().min(1);
+
+const worktrees = z.strictObject({
+  folder: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe("Where copies of the checkout go, outside of it. Default: your state folder"),
+  copyIgnored: z
+    .array(z.string().min(1))
+    .exactOptional()
+    .describe("Ignored files that work needs all the same, as patterns from the top of the repository: .env"),
+  setUp: command.exactOptional().describe("Runs in a new copy before its agent does: npm install"),
+  untrackedMegabytes: z.number().positive().exactOptional().describe("Untracked files that are copied. Default: 64"),
+  largeFiles: z
+    .enum(["refuse", "leave-out"])
+    .exactOptional()
+    .describe("What happens over that: nothing is started, or the largest stay behind. Default: refuse"),
+  merge: z
+    .enum(["by-hand", "when-done"])
+    .exactOptional()
+    .describe("when-done: the work of an agent that has reported is merged at once. Default: by-hand"),
+  check: command.exactOptional().describe("Runs after each merge; a merge that it says no to is taken back: npm test"),
+  onConflict: z
+    .enum(["stop", "markers", "mine", "theirs", "skip", "hand-back"])
+    .exactOptional()
+    .describe("What a merge makes of conflicts. Default: stop"),
+  onClaim: z
+    .enum(["tell", "isolate"])
+    .exactOptional()
+    .describe("What a second agent gets that edits a file of another: the other's name, or a copy. Default: tell"),
+});
+
 const texts = z.record(z.string().min(1), z.string());
 
 const server = z.strictObject({
@@ -100,6 +133,9 @@ export const settingsFile = z.strictObject({
   $schema: z.string().exactOptional(),
   permissions: permissions.exactOptional(),
   forks: forks.exactOptional(),
+  worktrees: worktrees
+    .exactOptional()
+    .describe("Copies of the checkout that agents work in. Only in your own settings"),
   mcpServers: z.record(z.string().min(1), server).exactOptional().describe("Tool servers, by name"),
   sandbox: z
     .strictObject({
@@ -115,6 +151,7 @@ export const settingsFile = z.strictObject({
 
 export type SettingsFile = z.infer<typeof settingsFile>;
 export type PermissionSettings = z.infer<typeof permissions>;
+export type WorktreeRules = z.infer<typeof worktrees>;
 export type ForkRules = z.infer<typeof forks>;
 /** A tool server as it is written down, by its name. */
 export type WrittenServers = NonNullable<SettingsFile["mcpServers"]>;

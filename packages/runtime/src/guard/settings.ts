@@ -170,7 +170,7 @@ type LayerReading = { readonly settings: LayerSettings; readonly complaints: rea
 const LISTS: readonly RuleList[] = ["allow", "ask", "deny"];
 
 const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => {
-  const { permissions = {}, forks, sandbox, mcpServers: servers } = file;
+  const { permissions = {}, forks, worktrees, sandbox, mcpServers: servers } = file;
   const complaints: Complaint[] = [];
   const rules = LISTS.flatMap((list) => readRules(permissions[list] ?? [], { list, source, complaints }));
   const directories = (permissions.additionalDirectories ?? []).flatMap((text, index) => {
@@ -185,8 +185,12 @@ const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => 
     const message = `${name} runs or changes other things, so it is never read-only`;
     complaints.push({ path: ["permissions", "readOnlyPrograms", index], message });
   });
-  const refused = [...refusedFields(permissions, source), ...refusedForks(forks ?? {}, source)];
   const free = mayLoosen(source.layer);
+  const refused = [
+    ...refusedFields(permissions, source),
+    ...refusedForks(forks ?? {}, source),
+    ...(free || worktrees === undefined ? [] : ["worktrees"]),
+  ];
   const settings: LayerSettings = {
     layer: source.layer,
     rules: free ? rules : rules.filter(({ list }) => list !== "allow"),
@@ -195,6 +199,7 @@ const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => 
     readOnlyPrograms: free ? programs : [],
     ...(sandbox?.mode !== undefined ? { sandbox: sandbox.mode } : {}),
     ...(forks === undefined ? {} : { forks }),
+    ...(free && worktrees !== undefined ? { worktrees } : {}),
     ...(servers === undefined ? {} : { servers }),
     notices: refused.map(
       (field) => `${source.name}: ${field}: only your own settings and the command line may say this; left out`,

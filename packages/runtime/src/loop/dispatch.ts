@@ -38,8 +38,17 @@ export type Dispatch = {
   readonly now: () => number;
   /** How long a tool may take to end after an abort; then it is no longer waited for. */
   readonly graceMs?: number; // default: 5,000
+  /** Where it may work, if that is not wherever the guard lets it. */
+  readonly bounds?: Bounds;
   /** Given where a batch must not wait for its slow calls. */
   readonly beside?: (calls: readonly ToolUseBlock[]) => Beside | undefined;
+};
+
+export type Bounds = {
+  /** A call whose paths mean somewhere else, spelled so; its result says it. */
+  readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
+  /** Right before a call begins: why it does not after all, if so. */
+  readonly begin?: (tool: string, args: JsonObject) => Promise<string | undefined>;
 };
 
 /** For calls that stand beside others which cannot wait: what takes too long goes on in the background. */
@@ -86,6 +95,9 @@ type Ready = {
   readonly plan?: Plan;
   readonly approved: boolean;
   readonly reason: string;
+  readonly args: JsonObject;
+  /** Told with its result. */
+  readonly note?: string;
 };
 
 type BatchOptions = {
@@ -190,7 +202,8 @@ const prepareCall = async (
   };
   const tool = dispatch.registry.find(call.name);
   if (!tool) return no("unknown-tool", `There is no tool ${call.name}. ${dispatch.registry.advice(call.name)}`);
-  const checked = dispatch.registry.check(tool, call.input);
+  const moved = dispatch.bounds?.relocate?.(call);
+  const checked = dispatch.registry.check(tool, moved?.input ?? call.input);
   if (!checked.ok) return no("bad-input", `${call.name}: ${checked.reason}`);
   const { input, args } = checked;
   dispatch.emit({ type: "call_proposed", callId: call.id, tool: call.name, args });
@@ -206,7 +219,8 @@ const prepareCall = async (
   const plan = settled.kind === "allow" ? settled.plan : undefined;
   const readOnly = tool.readOnly || plan !== undefined;
   const approved = decision.kind === "ask";
-  return { call, tool, input, readOnly, approved, reason: settled.reason, ...(plan ? { plan } : {}) };
+  const note = moved === undefined ? {} : { note: moved.note };
+  return { call, tool, input, args, readOnly, approved, reason: settled.reason, ...note, ...(plan ? { plan } : {}) };
 };
 
 type Settled =
@@ -262,8 +276,10 @@ const runCall = async (
   dispatch: Dispatch,
   { signal, patience, later }: Running,
 ): Promise<ToolResultBlock> => {
-  const { call, readOnly, reason } = ready;
+  const { call, readOnly, reason, args } = ready;
   const begun = dispatch.now();
+  const closed = await dispatch.bounds?.begin?.(call.name, args);
+  if (closed !== undefined) return refuse(call, dispatch, { fault: "denied", text: closed });
   dispatch.record.started(call.id, call.name, readOnly);
   dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason });
   const given = patience
@@ -282,7 +298,8 @@ type Given = { readonly content: Content; readonly fault?: CallFault };
 const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<Given> => {
   const { call, tool } = ready;
   const output = await outputOf(ready, dispatch, signal);
-  const content = await dispatch.shorten(call.id, tool.name, contentOf(output));
+  const noted = ready.note === undefined ? [] : [{ type: "text" as const, text: ready.note }];
+  const content = await dispatch.shorten(call.id, tool.name, [...noted, ...contentOf(output)]);
   return { content, ...(output.fault ? { fault: output.fault } : {}) };
 };
 

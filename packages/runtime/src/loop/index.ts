@@ -18,6 +18,7 @@ export {
   type ApprovedCall,
   type Batch,
   type Beside,
+  type Bounds,
   type Content,
   type Dispatch,
   type Moved,

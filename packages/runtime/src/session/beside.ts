@@ -12,6 +12,7 @@ import {
   ForkHost,
   forkAllowed,
   KeepAlive,
+  planOf,
   Runs,
   SnapshotSlot,
   TaskTools,
@@ -24,6 +25,7 @@ import { Children, type LeftBehind } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { Extensions } from "./extensions.ts";
 import { forkSettings } from "./forking.ts";
+import { IsolatedWork } from "./isolation.ts";
 import type { FilledOptions } from "./options.ts";
 import { Requests } from "./requests.ts";
 
@@ -49,6 +51,7 @@ export type Beside = {
   readonly inbox: Inbox;
   readonly slot: SnapshotSlot;
   readonly keepAlive: KeepAlive | undefined;
+  readonly isolated: IsolatedWork;
   readonly shells: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
   /** What an earlier life of the session left running. */
   readonly takeOver: (now: number) => Promise<void>;
@@ -77,8 +80,20 @@ export const composeBeside = (parts: BesideParts): Beside => {
     spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
   const requests = new Requests(dirname(journal.outputs.path), (task) => void host.stop(task));
+  const isolated = new IsolatedWork(options, { session: journal.id, emit: (event) => hub.emit(event) });
   const children = new Children({
-    ...{ options, store: storeOf(options), journal, client, registry, settings, questions, parent, extensions },
+    ...{
+      isolated,
+      options,
+      store: storeOf(options),
+      journal,
+      client,
+      registry,
+      settings,
+      questions,
+      parent,
+      extensions,
+    },
     protocol: line.state.protocol,
   });
   const host = new ForkHost({
@@ -113,6 +128,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
           emit: (event) => hub.emit(event),
         });
   const takeOver = async (now: number): Promise<void> => {
+    await isolated.takeOver(table.running);
     for (const task of table.running) {
       // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
       await interrupt(task, { table, children, account: parent().account, now });
@@ -132,6 +148,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     inbox,
     slot,
     keepAlive,
+    isolated,
     shells: shellRows({ table, inbox, options, requests }),
     takeOver,
   };
@@ -184,7 +201,8 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   // Of a task that was woken, what its earlier runs took is counted already.
   const usage = task.spent ? lessUsage(left.usage, task.spent.usage) : left.usage;
   const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
-  const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}`;
+  const copy = planOf(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
+  const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}${copy}`;
   const result = { summary: "interrupted", text, usage, usd, turns, toolUses: 0, ms: 0 };
   table.step(task.id, { type: "ended", end: "interrupted", at: now, result });
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });

@@ -35,10 +35,17 @@ import {
 import { beginLineage, Lineage, resumeLineage } from "../loop/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
 import { Inbox, type Mail, type Questions, type TaskResult } from "../tasks/index.ts";
-import type { Registry } from "../tools/index.ts";
+import { ReadState, type Registry } from "../tools/index.ts";
+import { WriteClaims } from "./bounds.ts";
+import { ChildPlace } from "./child-place.ts";
 import type { Extensions } from "./extensions.ts";
+import type { IsolatedWork, Placed } from "./isolation.ts";
 import { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
+import { withLast } from "./worktree-notice.ts";
+
+/** Set in the journal of a child that moved into a copy while it worked. */
+const MOVED_SLOT = "worktree";
 
 export type ChildrenOf = {
   readonly options: FilledOptions;
@@ -51,6 +58,7 @@ export type ChildrenOf = {
   readonly settings: AgentSettings;
   readonly questions: Questions | undefined;
   readonly extensions: Extensions;
+  readonly isolated: IsolatedWork;
 };
 
 const CLOSED = "Not available in a fork: do this part of the work yourself, and report when it is done.";
@@ -72,6 +80,7 @@ export class Children {
   readonly #of: ChildrenOf;
   readonly #guardings = new Set<Guarding>();
   readonly #environment: Readonly<Record<string, string>>;
+  readonly #claims = new WriteClaims();
 
   constructor(of: ChildrenOf) {
     this.#of = of;
@@ -80,23 +89,28 @@ export class Children {
 
   /** A child that goes on from its parent's bytes. */
   readonly openFork = async (start: ForkStart): Promise<Child> => {
-    const { plan, parent, family, place, words, told } = start;
+    const { plan, parent, family, place: order, words, told } = start;
     const { head, protocol } = parent;
     const from = { prefix: family.base, model: head.model, protocol: protocol.name };
-    const journal = await this.#journalFor(plan, (store, writer, facts) =>
+    const placed = await this.#placeFor(plan, family);
+    const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       forkJournal(store, writer, { ...facts, ...from }),
     );
-    return closingOnFailure(journal, async () => {
-      const first = family.requests[place];
+    return this.#closingOnFailure({ journal, placed }, async () => {
+      const place = this.#place(plan, { journal, placed });
+      const first = family.requests[order];
       const line = new Lineage(journal, { ...parent, prefix: family.base, markers: [], turns: 0 }, told.entered);
       if (family.shared) line.take(family.shared);
-      for (const entering of words)
+      const { notice } = place;
+      for (const entering of notice === undefined ? words : withLast(words, notice))
         if (entering.kind === "blocks") line.extend(entering.blocks, { source: "directive" });
         else line.enter(entering.message, { source: "directive" });
       if (first) line.plan(first);
       const { world } = this.#of.parent();
-      const inherited = { reads: world.reads.clone(), replacements: world.replacements };
-      return this.#child(start, { journal, line, inherited, filter: start.options.filter });
+      // What was read, was read in another folder.
+      const reads = placed ? ReadState.empty() : world.reads.clone();
+      const inherited = { reads, replacements: world.replacements };
+      return this.#child(start, { journal, line, place, inherited, filter: start.options.filter });
     });
   };
 
@@ -105,32 +119,39 @@ export class Children {
     const { plan, told } = start;
     const { options, protocol, registry, parent } = this.#of;
     const { model } = parent().line.state.head;
-    const journal = await this.#journalFor(plan, (store, writer, facts) =>
+    const placed = await this.#placeFor(plan, {});
+    const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       createJournal(store, {
         ...{ ...facts, model, protocol: protocol.name },
         startedBy: { session: writer.id, task: plan.task },
       }),
     );
-    return closingOnFailure(journal, async () => {
+    return this.#closingOnFailure({ journal, placed }, async () => {
+      const place = this.#place(plan, { journal, placed });
       const settings = routed(options.settings, protocol, journal.id);
       const head = { model, tools: registry.specs, system: agentPrompt(), settings };
       const line = beginLineage(journal, protocol, { head });
-      const child = await this.#child(start, { journal, line });
-      await child.agent.enterPrompt(plan.directive, NEVER);
-      told.entered({ role: "user", content: [text(plan.directive)] });
+      const child = await this.#child(start, { journal, line, place });
+      const { notice } = place;
+      const prompt = notice === undefined ? plan.directive : `${plan.directive}\n\n${notice}`;
+      await child.agent.enterPrompt(prompt, NEVER);
+      told.entered({ role: "user", content: [text(prompt)] });
       return child;
     });
   };
 
   /** A child that has ended, from its journal. */
   readonly wake = async (start: WakeStart): Promise<Child> => {
-    const { task, told, filter } = start;
+    const { task, told, filter, plan } = start;
     const { journal, replayed } = await openJournal(this.#of.store, task.session ?? "");
-    return closingOnFailure(journal, async () => {
+    return this.#closingOnFailure({ journal }, async () => {
+      const hasCopy = plan.isolation !== undefined || replayed.state.has(MOVED_SLOT);
+      const placed = hasCopy ? await this.#of.isolated.again(plan) : undefined;
+      const place = this.#place(plan, { journal, placed });
       const line = resumeLineage(journal, replayed, told.entered);
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
-      const child = await this.#child(start, { journal, line, replayed, state, filter });
+      const child = await this.#child(start, { journal, line, place, replayed, state, filter });
       const { shared, inherited, turns } = replayed;
       if (turns === 0 && shared && inherited) line.plan(start.again({ ...inherited, shared }));
       const { mail = [] } = task;
@@ -154,21 +175,46 @@ export class Children {
     return { text, turns, usage, usd };
   }
 
+  async #placeFor(plan: ForkPlan, family: object): Promise<Placed | undefined> {
+    return plan.isolation === undefined ? undefined : this.#of.isolated.place(plan, family);
+  }
+
+  #place(plan: ForkPlan, { journal, placed }: Opening): ChildPlace {
+    const { options, isolated } = this.#of;
+    const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
+    return new ChildPlace({ plan, options, isolated, claims: this.#claims, moved, placed });
+  }
+
+  /** A child that cannot be opened leaves nothing open, and no copy without an end. */
+  async #closingOnFailure<T>({ journal, placed }: Opening, open: () => Promise<T>): Promise<T> {
+    try {
+      return await open();
+    } catch (error) {
+      await journal.close();
+      if (placed) await this.#of.isolated.settle(placed, { end: "failed", said: "", label: placed.task });
+      throw error;
+    }
+  }
+
   async #journalFor(
-    { skipTranscript, task }: ForkPlan,
+    { plan: { skipTranscript, task }, placed }: { readonly plan: ForkPlan; readonly placed: Placed | undefined },
     make: (store: SessionStore, parent: JournalWriter, facts: JournalFacts) => Promise<JournalWriter>,
   ): Promise<Journal> {
     const { store, journal, options } = this.#of;
-    return skipTranscript ? unkeptJournal(task) : make(store, journal, { cwd: options.cwd, product: PRODUCT });
+    return skipTranscript
+      ? unkeptJournal(task)
+      : make(store, journal, { cwd: placed?.folders.to ?? options.cwd, product: PRODUCT });
   }
 
   async #child(start: AgentStart, made: Made): Promise<Child & { readonly agent: Agent }> {
-    const { options, client, registry, settings, extensions } = this.#of;
+    const { client, registry, settings, extensions, options: session } = this.#of;
     const { plan, told, account } = start;
-    const { journal, line, replayed, inherited, state, filter } = made;
+    const { journal, line, place, replayed, inherited, state, filter } = made;
+    const { options } = place;
     const parent = this.#of.parent();
-    const { policy, mode } = parent.guarding;
-    const ask = this.#askFor(told);
+    const { mode } = parent.guarding;
+    const policy = place.policy(parent.guarding.policy);
+    const ask = this.#askFor(told, place);
     const inbox = new Inbox(journal, replayed);
     const edits = new Edits();
     const earlier = replayed ? editedIn(await this.#entriesOf(journal.id)) : [];
@@ -181,12 +227,13 @@ export class Children {
         name: plan.agentId ?? plan.task,
         scope: plan.label,
         ttl: childTtl(modelFacts(model)),
-        ...(isFork ? { directive: directiveText(plan.directive, plan.protocol) } : {}),
+        ...(isFork ? { directive: directiveOf(plan, place) } : {}),
       },
       rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${plan.task}` },
-      files: parent.world.files,
+      ...(place.isOwn ? {} : { files: parent.world.files }),
+      bounds: place.bounds,
       notices: () => inbox.tail(),
       emit: (event) => {
         edits.noticed(event);
@@ -200,6 +247,7 @@ export class Children {
     };
     const agent = await makeAgent(making);
     this.#guardings.add(agent.guarding);
+    place.livesIn(agent);
     return {
       agent,
       ...(plan.skipTranscript ? {} : { session: journal.id }),
@@ -207,12 +255,21 @@ export class Children {
       run: (limits, signal) => agent.run(limits, signal),
       steer: (mail) => inbox.add({ id: mail.id, task: "parent", text: messageText(mail) }),
       goOn: () => inbox.notices.length > 0 && agent.enterNotices(),
+      reconsider: async () => {
+        const words = await place.conflicts();
+        if (words === undefined) return false;
+        inbox.add({ id: session.ids.next("notice"), task: "parent", text: escapeTags(words) });
+        return true;
+      },
+      settle: (end, said) => place.settle(end, said),
       shut: (reason) => agent.guarding.shut(reason),
       check: (report, said) => {
         const edited = [...earlier, ...edits.files];
         // Words without a form may name a file anywhere.
         const unnamed = report ? edited : edited.filter((path) => !said.includes(basename(path)));
-        return checkClaims({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd: options.cwd });
+        const { changed, cwd } = place;
+        const known = changed ? { gitStatus: changed } : {};
+        return checkClaims({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd, ...known });
       },
       [Symbol.asyncDispose]: async () => {
         this.#guardings.delete(agent.guarding);
@@ -238,13 +295,13 @@ export class Children {
   }
 
   /** A child's questions wait in its parent's queue. */
-  #askFor(told: ChildTold): Ask | undefined {
+  #askFor(told: ChildTold, place: ChildPlace): Ask | undefined {
     const { questions } = this.#of;
     if (!questions) return undefined;
     return async (question, signal) => {
       told.waits(true);
       try {
-        return await questions.ask(question, signal);
+        return await questions.ask({ ...question, notes: await place.notesFor(question) }, signal);
       } finally {
         told.waits(false);
       }
@@ -276,20 +333,17 @@ const NO_REPORT: Report = { scope: "", result: "", keyFiles: [], filesChanged: [
 
 type JournalFacts = { readonly cwd: string; readonly product: string };
 
+type Opening = { readonly journal: Journal; readonly placed?: Placed | undefined };
+
+const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildPlace): string =>
+  [directiveText(directive, protocol), ...(notice === undefined ? [] : [notice])].join("\n\n");
+
 type Made = Pick<Making, "journal" | "line" | "replayed" | "inherited" | "state"> & {
+  readonly place: ChildPlace;
   readonly filter?: Making["rights"]["filter"] | undefined;
 };
 
 const NEVER = new AbortController().signal;
-
-const closingOnFailure = async <T>(journal: Journal, open: () => Promise<T>): Promise<T> => {
-  try {
-    return await open();
-  } catch (error) {
-    await journal.close();
-    throw error;
-  }
-};
 
 const RESUMED =
   "You were interrupted and go on here. Calls that were under way are answered above; look at the present state where their effect is unknown, finish your part and report as you were told.";

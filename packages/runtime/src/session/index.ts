@@ -4,6 +4,7 @@ export { ANTHROPIC_URL, anthropicEngine, type Engine, type EngineOptions, engine
 export type { EventReader } from "./event-hub.ts";
 export type { Exchange } from "./exchange.ts";
 export type { ForkingOptions } from "./forking.ts";
+export { familyOf, type MergeBackOptions } from "./merge-back.ts";
 export { createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export { requestStop } from "./requests.ts";

@@ -40,7 +40,7 @@ export type Rights = {
 
 export type Making = Pick<
   AgentParts,
-  "emit" | "ask" | "remember" | "family" | "notices" | "beside" | "tasks" | "lastPrompt"
+  "emit" | "ask" | "remember" | "family" | "notices" | "beside" | "bounds" | "tasks" | "lastPrompt"
 > & {
   readonly options: FilledOptions;
   readonly registry: Registry;
@@ -88,7 +88,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     delegation: making.delegation,
     emit: making.emit,
   });
-  const { client, account, emit, ask, remember, family, notices, beside, tasks, lastPrompt } = making;
+  const { client, account, emit, ask, remember, family, notices, beside, bounds, tasks, lastPrompt } = making;
   return new Agent({
     ...{ settings, journal, line, client, guarding, world, registry, clock, ids, account, emit, lastPrompt },
     ...(ask ? { ask } : {}),
@@ -96,6 +96,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     ...(family ? { family } : {}),
     ...(notices ? { notices } : {}),
     ...(beside ? { beside } : {}),
+    ...(bounds ? { bounds } : {}),
     ...(tasks ? { tasks } : {}),
     facts: modelFacts(line.state.head.model),
     watch: new SurroundingsWatch(

@@ -12,14 +12,16 @@ import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
 import { type ExchangeResult, type Run, runExchange, type Spent, spentSince, type TurnLimits } from "../loop/index.ts";
 import type { Task } from "../tasks/index.ts";
+import type { MergeOutcome, Undone, Worktrees } from "../worktrees/index.ts";
 import type { Beside } from "./beside.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./exchange.ts";
 import type { Extensions } from "./extensions.ts";
+import { type MergeBackOptions, mergeBack } from "./merge-back.ts";
 import { checkExchangeLimits, type FilledOptions, type SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
-export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "keepAlive"> & {
+export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "keepAlive" | "isolated"> & {
   readonly options: FilledOptions;
   readonly agent: Agent;
   readonly journal: JournalWriter;
@@ -112,6 +114,23 @@ export class Session implements AsyncDisposable {
   fork(options: ForkOptions): ForkHandle {
     this.#mustBeOpen();
     return this.#parts.host.fork(options);
+  }
+
+  /** The worktrees of the repository that this session works in. */
+  worktrees(): Promise<Worktrees> {
+    return this.#parts.isolated.open();
+  }
+
+  /** Brings the work of children in worktrees back into the checkout, one after another. */
+  async merge(tasks: readonly string[], options: MergeBackOptions = {}): Promise<readonly MergeOutcome[]> {
+    this.#mustBeOpen();
+    const { host, runs } = this.#parts;
+    return mergeBack(await this.worktrees(), tasks, { ...options, waking: { host, runs } });
+  }
+
+  /** Takes back the last merges: so many, or all of the last command. */
+  async undoMerge(which: number | "group" = 1): Promise<readonly Undone[]> {
+    return (await this.worktrees()).undo(which);
   }
 
   /** Children that share all but their last block. They are started together, and in the order that costs least. */

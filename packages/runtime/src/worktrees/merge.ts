@@ -8,8 +8,9 @@ import type { Checked } from "./check.ts";
 import type { Place } from "./create.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { fieldsOf, type Steps, shownPath, type TreePath } from "./git.ts";
+import { mustBeResolved } from "./hand-back.ts";
 import { type Change, changesBetween, type MergePlan, planMerge } from "./merge-plan.ts";
-import type { Worktree } from "./records.ts";
+import type { Worktree, WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
 import { mustBeReady } from "./repository.ts";
 import { type Choice, resolveConflicts } from "./resolve.ts";
@@ -28,6 +29,8 @@ export type MergeOptions = {
   readonly keepsFailed?: boolean;
   /** Only tell what would happen. Default: false. */
   readonly isPreview?: boolean;
+  /** What an undo of the whole counts as one. Default: all tasks of this call. */
+  readonly group?: number;
   readonly told?: (outcome: MergeOutcome) => void;
   readonly signal?: AbortSignal;
 };
@@ -59,8 +62,7 @@ export const mergeQueue = async (
 ): Promise<readonly MergeOutcome[]> => {
   const { store } = merging;
   const outcomes: MergeOutcome[] = [];
-  const { points } = await store.read();
-  const group = Math.max(0, ...points.map((point) => point.group)) + 1;
+  const group = options.group ?? nextGroup(await store.read());
   for (const task of tasks) {
     if (options.signal?.aborted) break;
     const outcome = await mergeTask(merging, task, { ...options, group });
@@ -70,6 +72,8 @@ export const mergeQueue = async (
   }
   return outcomes;
 };
+
+export const nextGroup = ({ points }: WorktreeTable): number => Math.max(0, ...points.map(({ group }) => group)) + 1;
 
 const endsQueue = (outcome: MergeOutcome): boolean =>
   outcome.kind === "failed" || outcome.kind === "check-failed" || (outcome.kind === "conflicts" && !outcome.isSkipped);
@@ -103,6 +107,7 @@ const mergeWorktree = async (merging: Merging, worktree: Worktree, options: Here
   const { repository } = merging;
   const { task, label } = worktree;
   const { tip } = await commitWork(merging, worktree, `Kept before ${task} was merged\n`);
+  await mustBeResolved(repository, worktree, tip);
   const plan = await planMerge(merging, { ...worktree, tip }, options.scratch);
   const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: shownPath(path), kind }));
   const { onConflict = "stop", isPreview = false, scratch } = options;

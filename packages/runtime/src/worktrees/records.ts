@@ -4,6 +4,7 @@
  *  Elsewhere: the file (store.ts), looking at what is really there (repair.ts). */
 
 import type { LockHolder } from "../journal/index.ts";
+import type { TreePath } from "./git.ts";
 
 /** How work on a task ended, in the words of its task. */
 export type WorkEnd = string;
@@ -34,8 +35,14 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly files: number;
       readonly end: WorkEnd;
     }
-  /** From now on it builds on this state of the checkout. */
-  | { readonly kind: "based"; readonly task: string; readonly base: string; readonly tip: string }
+  /** From now on it builds on this state of the checkout, which its work conflicted with in these files. */
+  | {
+      readonly kind: "based";
+      readonly task: string;
+      readonly base: string;
+      readonly tip: string;
+      readonly conflicted: readonly TreePath[];
+    }
   | {
       readonly kind: "merging";
       readonly point: number;
@@ -71,6 +78,8 @@ export type WorktreeState =
 
 export type Worktree = Omit<Creating, "kind" | "by" | "at"> & {
   readonly createdAt: number;
+  /** The base it was made with: those that started together share it. */
+  readonly origin: string;
   readonly state: WorktreeState;
   /** What it has come to. Undefined before its first end. */
   readonly tip?: string;
@@ -78,6 +87,8 @@ export type Worktree = Omit<Creating, "kind" | "by" | "at"> & {
   /** The tip that stands in the checkout, where one does. */
   readonly mergedTip?: string;
   readonly leftOut: readonly string[];
+  /** Files whose conflicts were handed back to its agent. */
+  readonly conflicted: readonly TreePath[];
 };
 
 export type PointState = "merging" | "merged" | "not-merged" | "undoing" | "undone" | "dropped";
@@ -106,7 +117,15 @@ const enter = (table: Drafts, record: WorktreeRecord): void => {
     case "creating": {
       const { kind: _kind, by, at, ...facts } = record;
       const state = { kind: "creating", by } as const;
-      table.worktrees.set(record.task, { ...facts, createdAt: at, state, files: 0, leftOut: [] });
+      table.worktrees.set(record.task, {
+        ...facts,
+        createdAt: at,
+        origin: record.base,
+        state,
+        files: 0,
+        leftOut: [],
+        conflicted: [],
+      });
       return;
     }
     case "merging": {
@@ -160,7 +179,7 @@ const stepWorktree = (worktree: Worktree, record: TaskRecord): Worktree => {
     case "finished":
       return { ...worktree, tip: record.tip, files: record.files, state: { kind: "finished", end: record.end } };
     case "based":
-      return { ...worktree, base: record.base, tip: record.tip };
+      return { ...worktree, base: record.base, tip: record.tip, conflicted: record.conflicted };
     case "removing":
       return { ...worktree, state: { kind: "removing", by: record.by } };
     case "not-removed":

@@ -7,7 +7,8 @@ import { type Checked, runCheck } from "./check.ts";
 import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
-import { type MergeOptions, type MergeOutcome, mergeQueue } from "./merge.ts";
+import { handBack } from "./hand-back.ts";
+import { type ConflictedFile, type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
 import { leftUnderWay, type Repaired, repair } from "./repair.ts";
@@ -118,6 +119,17 @@ export class Worktrees {
       return mergeQueue({ ...place, step: this.#step }, tasks, options);
     };
     return this.#store.alone(work, "merge");
+  }
+
+  /** For merges by several calls that are to be taken back as one. */
+  async newGroup(): Promise<number> {
+    return nextGroup(await this.#store.read());
+  }
+
+  /** Puts the checkout's changes into a copy that conflicts with them, for its agent to resolve. Gives the files. */
+  async handBack(task: string): Promise<readonly ConflictedFile[]> {
+    const work = async (): Promise<readonly ConflictedFile[]> => handBack(await this.#place(), await this.find(task));
+    return this.#store.alone(work, "hand back");
   }
 
   /** A check for `merge`: a command of the user's in the checkout. */

@@ -36,7 +36,7 @@ const edit = (file_path: string, old_string: string, new_string: string): ToolCa
 });
 
 test("siblings that read and edit the same files know each for itself what they have seen", async () => {
-  const [bothRead, firstEdited] = [gate(), gate()];
+  const [bothRead, firstEnded] = [gate(), gate()];
   let readers = 0;
   const got = new Map<string, readonly string[]>();
   const at = (name: string): string => ground.folder.at("work", `${name}.txt`);
@@ -74,8 +74,8 @@ test("siblings that read and edit the same files know each for itself what they 
           if (readers === 2) bothRead.open();
           await bothRead.passed;
         }
-        if (directive === "first" && answers === 2) firstEdited.open();
-        if (directive === "second" && answers === 1) await firstEdited.passed;
+        // Until then what it edits is its own to write.
+        if (directive === "second" && answers === 1) await firstEnded.passed;
         const next = calls()[directive]?.[answers];
         return next ? callTools(next) : report({ directive });
       },
@@ -84,7 +84,9 @@ test("siblings that read and edit the same files know each for itself what they 
   for (const name of ["shared", "own", "parents"]) ground.folder.put(`work/${name}.txt`, `${name}: old\n`);
   await using session = await ground.open();
   await prompted(session, "Look first");
-  await prompted(session, "Fork now");
+  await prompted(session, "Fork now", ({ type }) => {
+    if (type === "task_ended") firstEnded.open();
+  });
   assert.deepEqual(endsOf(session), { first: "reported", second: "reported" });
   await prompted(session, "Change it");
   const stale = (name: string): string =>

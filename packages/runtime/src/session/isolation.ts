@@ -1,0 +1,206 @@
+/** Copies of the checkout for a session's children: when they are made, what is kept of them, and how they come back.
+ *  Invariant: siblings that start together start from one state of the checkout; a copy that cannot be made is a failed
+ *  start, never a child in the checkout; whatever a child's end, its work is committed before that end is told.
+ *  Elsewhere: the copies themselves (../worktrees), what a child is told of its own (worktree-notice.ts). */
+
+import { isAbsolute, join } from "node:path";
+import { InputError } from "@prefork/wire";
+import { oneLine } from "../context/index.ts";
+import type { EventBody } from "../events.ts";
+import { type ForkPlan, planOf } from "../fork/index.ts";
+import type { Task } from "../tasks/index.ts";
+import { type MergeOutcome, runCheck, type Snapshot, type Work, WorktreeError, Worktrees } from "../worktrees/index.ts";
+import type { FilledOptions } from "./options.ts";
+import type { Folders } from "./worktree-notice.ts";
+
+/** A child's copy. */
+export type Placed = {
+  readonly task: string;
+  /** The folders that it and its parent work in. */
+  readonly folders: Folders;
+  /** The tops of both checkouts. */
+  readonly tops: Folders;
+  readonly leftOut: readonly string[];
+};
+
+export type Settled = {
+  /** What its parent should know. */
+  readonly notes: readonly string[];
+  /** What differs from what it began with; undefined where nobody can tell. */
+  readonly files: readonly string[] | undefined;
+};
+
+type Emit = (event: EventBody) => void;
+
+export class IsolatedWork {
+  readonly #options: FilledOptions;
+  readonly #emit: Emit;
+  readonly #session: string;
+  #worktrees: Promise<Worktrees> | undefined;
+  readonly #snapshots = new WeakMap<object, Promise<Snapshot>>();
+
+  constructor(options: FilledOptions, { session, emit }: { readonly session: string; readonly emit: Emit }) {
+    this.#options = options;
+    this.#session = session;
+    this.#emit = emit;
+  }
+
+  get #rules() {
+    return this.#options.permissions.policy.worktrees;
+  }
+
+  /** Tried again where it failed: there may be a repository by then. */
+  open(): Promise<Worktrees> {
+    const { cwd, state, clock, environment } = this.#options;
+    this.#worktrees ??= Worktrees.open({ cwd, state, now: clock.now, environment }).catch((error: unknown) => {
+      this.#worktrees = undefined;
+      throw error;
+    });
+    return this.#worktrees;
+  }
+
+  /** Copies that an earlier life of the session left with work in them: it is committed, and told with the task. */
+  async takeOver(tasks: readonly Task[]): Promise<void> {
+    if (!tasks.some(({ plan }) => planOf(plan)?.isolation !== undefined)) return;
+    try {
+      for (const { what, done } of await (await this.open()).repair())
+        this.#emit({ type: "worktree_repaired", what, done });
+    } catch (error) {
+      this.#emit({ type: "journal_troubled", problem: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  /** A copy for this child. `family`: those who are given the same share one state of the checkout. */
+  async place({ task, label }: ForkPlan, family: object): Promise<Placed> {
+    const { cwd } = this.#options;
+    const { copyIgnored = [], setUp } = this.#rules;
+    const worktrees = await this.open();
+    const snapshot = await this.#snapshotFor(family, worktrees);
+    const folder = this.#folder();
+    const created = await worktrees.create({
+      ...{ task, label, snapshot, copyIgnored, session: this.#session },
+      ...(folder === undefined ? {} : { folder }),
+    });
+    this.#emit({ type: "worktree_created", taskId: task, path: created.path, branch: created.branch });
+    const leftOut = snapshot.leftOut.map((path) => Buffer.from(path, "latin1").toString());
+    const tops = { from: worktrees.top, to: created.path };
+    const placed: Placed = { task, folders: { from: cwd, to: created.cwd }, tops, leftOut };
+    if (setUp !== undefined) await this.#setUp(placed, setUp);
+    return placed;
+  }
+
+  /** The copy that a child had in an earlier life. */
+  async again({ task }: ForkPlan): Promise<Placed> {
+    const worktrees = await this.open();
+    const { path, folder, leftOut } = await worktrees.enter(task);
+    const tops = { from: worktrees.top, to: path };
+    return { task, folders: { from: this.#options.cwd, to: join(path, folder) }, tops, leftOut };
+  }
+
+  /** The end of a child: its work is committed, and merged where the settings say so. */
+  async settle({ task, tops }: Placed, { end, said, label }: Ending): Promise<Settled> {
+    try {
+      const worktrees = await this.open();
+      const work = await worktrees.finish(task, { message: messageOf(said, label), end });
+      const { files, isRemoved } = work;
+      this.#emit({ type: "worktree_finished", taskId: task, files: files.length, isRemoved });
+      if (isRemoved) return { notes: ["it changed nothing; its worktree was removed"], files };
+      const notes = [keptText(task, work)];
+      if (end !== "reported" || this.#rules.merge !== "when-done") return { notes, files };
+      return { notes: [...notes, ...(await this.#mergeDone(task))], files };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return {
+        notes: [`its work could not be committed (${oneLine(reason)}); it stands in ${tops.to}`],
+        files: undefined,
+      };
+    }
+  }
+
+  async #mergeDone(task: string): Promise<readonly string[]> {
+    const worktrees = await this.open();
+    const { check, onConflict = "stop" } = this.#rules;
+    const [outcome] = await worktrees.merge([task], {
+      onConflict: onConflict === "hand-back" ? "stop" : onConflict,
+      ...(check === undefined ? {} : { check: worktrees.check(check) }),
+    });
+    if (!outcome) return [];
+    this.#emit({ type: "worktree_merged", taskId: task, outcome: outcome.kind, files: outcome.files.length });
+    return [outcomeText(outcome)];
+  }
+
+  /** Before a child's end: does its work fit the checkout as it is now? Where it does not and the settings hand conflicts
+   *  back, they stand in its copy when this returns, and it is told so by what this gives. */
+  async handedBack({ task }: Placed): Promise<string | undefined> {
+    const { merge, onConflict } = this.#rules;
+    if (merge !== "when-done" || onConflict !== "hand-back") return undefined;
+    const worktrees = await this.open();
+    const conflicts = await worktrees.handBack(task);
+    return conflicts.length === 0 ? undefined : handBackText(conflicts.map(({ path }) => path));
+  }
+
+  #snapshotFor(family: object, worktrees: Worktrees): Promise<Snapshot> {
+    const { untrackedMegabytes, largeFiles } = this.#rules;
+    const taken =
+      this.#snapshots.get(family) ??
+      worktrees.snapshot({
+        ...(untrackedMegabytes === undefined ? {} : { bytes: untrackedMegabytes * 1024 * 1024 }),
+        ...(largeFiles === undefined ? {} : { over: largeFiles }),
+      });
+    this.#snapshots.set(family, taken);
+    return taken;
+  }
+
+  #folder(): string | undefined {
+    const { folder } = this.#rules;
+    if (folder === undefined) return undefined;
+    const path = folder.replace(/^~(?=\/|$)/, this.#options.home);
+    if (!isAbsolute(path)) throw new InputError(`worktrees.folder must be an absolute path, not ${folder}`);
+    return path;
+  }
+
+  async #setUp({ task, folders }: Placed, command: string): Promise<void> {
+    const { environment } = this.#options;
+    const { ok, output } = await runCheck(command, { cwd: folders.to, environment });
+    if (ok) return;
+    await (await this.open()).finish(task, { message: "Before it began\n", end: "failed" });
+    const last = oneLine(output.split("\n").slice(-3).join(" "), 300);
+    throw new WorktreeError("not-ready", `worktrees.setUp (${oneLine(command)}) failed in the new worktree: ${last}`);
+  }
+}
+
+type Ending = { readonly end: string; readonly said: string; readonly label: string };
+
+/** The first line says what it was for, the rest what it reported. */
+const messageOf = (said: string, label: string): string => `${oneLine(label, 72)}\n\n${said.trim()}\n`;
+
+const keptText = (task: string, { files, leftOut }: Work): string => {
+  const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
+  const more = leftOut.length === 0 ? "" : `; not committed: ${leftOut.slice(0, 5).join(", ")}`;
+  return `its work is on branch prefork/${task}: ${count} changed${more}. Merge it with: prefork merge ${task}`;
+};
+
+const outcomeText = (outcome: MergeOutcome): string => {
+  const names = outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`).join(", ");
+  switch (outcome.kind) {
+    case "merged":
+      return `merged into your checkout: ${outcome.files.join(", ")}${names === "" ? "" : `; conflicts: ${names}`}`;
+    case "nothing-new":
+      return "merged: all of it stood in your checkout already";
+    case "conflicts":
+      return `not merged, it conflicts with your checkout: ${names}`;
+    case "check-failed":
+      return `${outcome.isKept ? "merged, but" : "not merged:"} the check failed: ${oneLine(outcome.output, 300)}`;
+    case "failed":
+      return `not merged: ${oneLine(outcome.reason, 300)}`;
+    case "would-merge":
+      return "";
+  }
+};
+
+export const handBackText = (paths: readonly string[]): string =>
+  [
+    "The checkout that you were forked from has changed meanwhile, and your work conflicts with it. Both are put together in your worktree now; these files have conflict markers:",
+    ...paths.map((path) => `- ${path}`),
+    "Resolve them so that both intentions hold, remove every marker, and report again in the same form.",
+  ].join("\n");

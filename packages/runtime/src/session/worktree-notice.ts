@@ -1,0 +1,55 @@
+/** What an agent is told that works in a copy of the checkout. Pure.
+ *  Invariant: stands at the end of what it is given, so that siblings share everything before; names both folders.
+ *  Elsewhere: making the copy (isolation.ts), what happens to paths all the same (bounds.ts). */
+
+import type { Block, ToolResultBlock } from "@prefork/wire";
+import type { Entering } from "../fork/index.ts";
+
+export type Folders = {
+  /** Of whoever started it. */
+  readonly from: string;
+  /** Its own. */
+  readonly to: string;
+};
+
+export const worktreeNotice = (
+  { from, to }: Folders,
+  { isFork, leftOut }: { readonly isFork: boolean; readonly leftOut: readonly string[] },
+): string =>
+  [
+    `You work in a git worktree of your own: ${to}`,
+    `It is a copy of the checkout at ${from}, uncommitted files included, with the same layout below it.`,
+    ...(isFork
+      ? [
+          `Paths in the conversation above mean the checkout; read them as paths below ${to}. Read a file there again before you edit it: it may have changed since it was shown.`,
+        ]
+      : []),
+    `Leave the checkout alone. What you change in the worktree is committed on its branch when you end, and merged later; you need not commit it yourself.`,
+    ...(leftOut.length === 0 ? [] : [`Not copied: ${leftOut.slice(0, 10).join(", ")}.`]),
+  ].join("\n");
+
+/** The words of a child, with something at their very end. */
+export const withLast = (words: readonly Entering[], notice: string): readonly Entering[] => {
+  const last = words.at(-1);
+  if (!last) return words;
+  const ended: Entering =
+    last.kind === "blocks"
+      ? { ...last, blocks: ending(last.blocks, notice) }
+      : { ...last, message: { ...last.message, content: ending(last.message.content, notice) } };
+  return [...words.slice(0, -1), ended];
+};
+
+/** In the last text, also where that stands inside a result. */
+const ending = <B extends Block>(blocks: readonly B[], notice: string): readonly Block[] => {
+  const last = blocks.at(-1);
+  const own = { type: "text", text: notice } as const;
+  if (last?.type === "text") return [...blocks.slice(0, -1), { ...last, text: `${last.text}\n\n${notice}` }];
+  if (last?.type === "tool_result") return [...blocks.slice(0, -1), inside(last, notice)];
+  return [...blocks, own];
+};
+
+const inside = (result: ToolResultBlock, notice: string): ToolResultBlock => {
+  const last = result.content.at(-1);
+  if (last?.type !== "text") return { ...result, content: [...result.content, { type: "text", text: notice }] };
+  return { ...result, content: [...result.content.slice(0, -1), { ...last, text: `${last.text}\n\n${notice}` }] };
+};

@@ -1,0 +1,336 @@
+/** Forks in worktrees, end to end: what they are told, where their calls lead, what is kept of them, and how it comes
+ *  back into the checkout. */
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { callTools, type SimAnswer, say, type ToolCall } from "@prefork/wire/simulator";
+import { type Answer, mergeLayers, type Policy, type Question } from "../../src/index.ts";
+import {
+  bash,
+  endsOf,
+  type FamilyGround,
+  type FamilyScript,
+  familyScript,
+  gate,
+  openFamily,
+  prompted,
+  type Seen,
+  starts,
+  unasked,
+} from "../fork/family-ground.ts";
+import { treeOf } from "../scratch.ts";
+
+const git = (cwd: string, ...words: readonly string[]): string =>
+  execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...words], { cwd, encoding: "utf8" });
+
+const isolated = (prompt: string) => ({ description: prompt, prompt, isolation: "worktree" });
+const report = (directive: string): SimAnswer => say(`Scope: ${directive}\nResult: done`);
+const read = (file_path: string): ToolCall => ({ name: "Read", input: { file_path } });
+const write = (file_path: string, content: string): ToolCall => ({ name: "Write", input: { file_path, content } });
+const edit = (file_path: string, old_string: string, new_string: string): ToolCall => ({
+  name: "Edit",
+  input: { file_path, old_string, new_string },
+});
+
+const COPY = /git worktree of your own: (\S+)/;
+
+/** What a fork has heard of its own folder. */
+const copyIn = ({ request }: Seen): string => COPY.exec(JSON.stringify(request.body))?.[1]?.split("\\n")[0] ?? "";
+
+const openRepository = async (script: FamilyScript): Promise<FamilyGround> => {
+  const ground = await openFamily(familyScript(script));
+  ground.folder.put("work/a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+  ground.folder.put("work/b.txt", "b\n");
+  git(ground.work, "init", "-q");
+  git(ground.work, "add", "-A");
+  git(ground.work, "commit", "-qm", "first");
+  ground.folder.put("work/untracked.txt", "not committed\n");
+  return ground;
+};
+
+/** Without what git keeps for itself. */
+const checkout = (work: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(treeOf(work)).filter(([path]) => !path.startsWith(".git/")));
+
+const withRules = (worktrees: Policy["worktrees"]): { readonly permissions: typeof unasked } => ({
+  permissions: { ...unasked, policy: { ...mergeLayers([]), sandbox: "off", worktrees } },
+});
+
+/** Calls by directive, one list a turn; then it reports. */
+const working =
+  (calls: (seen: Seen) => Readonly<Record<string, readonly (readonly ToolCall[])[]>>): FamilyScript["fork"] =>
+  (seen) => {
+    const next = calls(seen)[seen.directive]?.[seen.answers];
+    return next ? callTools(next) : report(seen.directive);
+  };
+
+test("forks in worktrees change copies of the checkout, which comes together when they are merged, and apart again", async () => {
+  const heard: string[] = [];
+  await using ground = await openRepository({
+    main: (seen) => {
+      heard.push(...seen.told.map(({ result = "" }) => result));
+      return starts([isolated("first"), isolated("second")])(seen);
+    },
+    fork: working((seen) => {
+      const [theirs, own] = [ground.folder.at("work/a.txt"), `${copyIn(seen)}/a.txt`];
+      return {
+        first: [[read(theirs)], [edit(theirs, "one", "ONE")]],
+        second: [[read(own)], [edit(own, "seven", "SEVEN"), write(`${copyIn(seen)}/sub/new.txt`, "new\n")]],
+      };
+    }),
+  });
+  const before = checkout(ground.work);
+  await using session = await ground.open();
+  const { events } = await prompted(session, "Split it");
+  assert.deepEqual(endsOf(session), { first: "reported", second: "reported" });
+  assert.deepEqual(checkout(ground.work), before);
+  assert.deepEqual(
+    events.flatMap((event) => (event.type === "worktree_finished" ? [[event.taskId, event.files]] : [])).sort(),
+    [
+      ["task-1", 1],
+      ["task-2", 2],
+    ],
+  );
+  assert.match(heard.join("\n"), /its work is on branch prefork\/task-1: 1 file changed.*prefork merge task-1/s);
+  writeFileSync(ground.folder.at("work/b.txt"), "changed meanwhile\n");
+  const outcomes = await session.merge(["task-1", "task-2"], { check: "test -f a.txt" });
+  assert.deepEqual(
+    outcomes.map(({ kind, files }) => [kind, files]),
+    [
+      ["merged", ["a.txt"]],
+      ["merged", ["a.txt", "sub/new.txt"]],
+    ],
+  );
+  assert.equal(readFileSync(ground.folder.at("work/a.txt"), "utf8"), "ONE\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n");
+  assert.equal(readFileSync(ground.folder.at("work/b.txt"), "utf8"), "changed meanwhile\n");
+  await session.undoMerge("group");
+  writeFileSync(ground.folder.at("work/b.txt"), "b\n");
+  assert.deepEqual(checkout(ground.work), before);
+});
+
+test("a fork in a worktree is told of both folders at the very end, and its siblings share all before", async () => {
+  await using ground = await openRepository({
+    main: starts([isolated("first"), isolated("second")]),
+    fork: working(() => ({})),
+  });
+  await using session = await ground.open();
+  await prompted(session, "Split it");
+  const lasts = ground.bodies().flatMap((body) => {
+    const messages = body.messages as readonly { readonly content: readonly { readonly text?: string }[] }[];
+    const text = messages.at(-1)?.content.at(-1)?.text ?? "";
+    return text.includes("fork-directive:") ? [text] : [];
+  });
+  assert.equal(lasts.length, 2);
+  for (const [at, text] of lasts.entries()) {
+    const copy = `${ground.folder.at("state")}/worktrees/`;
+    assert.match(text, new RegExp(`fork-directive: (first|second)\n\nYou work in a git worktree of your own: ${copy}`));
+    assert.ok(text.includes(`/task-${at + 1}\nIt is a copy of the checkout at ${ground.work}, `));
+    assert.match(text, /Read a file there again before you edit it/);
+  }
+  assert.equal(git(ground.work, "worktree", "list").trim().split("\n").length, 1, "empty worktrees are gone");
+  assert.equal(git(ground.work, "for-each-ref", "refs/prefork", "refs/heads/prefork"), "");
+});
+
+test("what a fork did in its worktree is kept when it comes to no report", async () => {
+  await using ground = await openRepository({
+    main: starts([isolated("breaks off")]),
+    fork: (seen) => callTools([write(`${copyIn(seen)}/half.txt`, "half\n")]),
+  });
+  await using session = await ground.open({ forking: { fork: { turns: 1 } } });
+  await prompted(session, "Split it");
+  assert.deepEqual(endsOf(session), { "breaks off": "out-of-turns" });
+  assert.equal(git(ground.work, "show", "prefork/task-1:half.txt"), "half\n");
+  assert.match(session.tasks[0]?.result?.text ?? "", /its work is on branch prefork\/task-1: 1 file changed/);
+});
+
+test("file tools of a fork in a worktree never reach the checkout, whatever the path looks like", async () => {
+  const got: string[] = [];
+  await using ground = await openRepository({
+    main: starts([isolated("escapes")]),
+    fork: (seen) => {
+      const { answers, results } = seen;
+      if (answers > 0) got.push(...results.map(({ text, isError }) => `${isError ? "! " : ""}${text.split("\n")[0]}`));
+      const top = ground.work;
+      const copy = copyIn(seen);
+      const up = `${copy}/${"../".repeat(12)}${top.slice(1)}`;
+      const calls = [
+        [write(`${top}/new1.txt`, "x"), write(`${up}/new2.txt`, "x"), write(`${copy}/link/new3.txt`, "x")],
+        [bash(`cat ${top}/b.txt`), bash(`git -C ${top} log -1`), bash(`cd ${top} && cat b.txt`)],
+        [
+          bash(`GIT_DIR=${top}/.git git log -1`),
+          bash("cat link/b.txt"),
+          { name: "Grep", input: { pattern: "b", path: top } },
+        ],
+      ][answers];
+      return calls ? callTools(calls) : report("escapes");
+    },
+  });
+  execFileSync("ln", ["-s", ground.work, ground.folder.at("work/link")]);
+  const before = checkout(ground.work);
+  await using session = await ground.open({
+    permissions: { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "accept-edits", stated: true },
+  });
+  await prompted(session, "Split it");
+  assert.deepEqual(checkout(ground.work), before);
+  const [moved, link] = [
+    /^\[.* is in the checkout that you were forked from; this is .* in your worktree\]/,
+    /links are not followed/,
+  ];
+  const [closed, variable] = [
+    /^! Not allowed: the command names a file that .*your parent's checkout/,
+    /^! .*sets GIT_DIR/,
+  ];
+  const expected = [moved, moved, link, closed, closed, closed, variable, closed, moved];
+  assert.equal(got.length, expected.length);
+  for (const [at, form] of expected.entries()) assert.match(got[at] ?? "", form);
+});
+
+test("two agents in one checkout do not write the same file: the second is told who holds it, until that one ends", async () => {
+  const [held, told] = [gate(), gate()];
+  const got: string[] = [];
+  await using ground = await openRepository({
+    main: starts([
+      { description: "first", prompt: "first" },
+      { description: "second", prompt: "second" },
+    ]),
+    fork: async ({ directive, answers, results }) => {
+      if (directive === "first") {
+        if (answers === 0) return callTools([write(ground.folder.at("work/new.txt"), "of the first\n")]);
+        held.open();
+        await told.passed;
+        return report("first");
+      }
+      if (answers === 0) await held.passed;
+      if (answers > 0) got.push(...results.map(({ text }) => text));
+      if (answers === 0) return callTools([write(ground.folder.at("work/new.txt"), "of the second\n")]);
+      told.open();
+      return report("second");
+    },
+  });
+  await using session = await ground.open();
+  await prompted(session, "Split it");
+  assert.deepEqual(got, [
+    `Not done: ${ground.work}/new.txt is being changed by task-1 (first), which works beside you, and is free when that has ended. Do the rest of your part, or report what you would have changed here.`,
+  ]);
+  assert.equal(readFileSync(ground.folder.at("work/new.txt"), "utf8"), "of the first\n");
+});
+
+test("by setting, the second one gets a worktree of its own in that moment, and goes on there", async () => {
+  const [held, told] = [gate(), gate()];
+  const got: string[] = [];
+  await using ground = await openRepository({
+    main: starts([
+      { description: "first", prompt: "first" },
+      { description: "second", prompt: "second" },
+    ]),
+    fork: async (seen) => {
+      const { directive, answers, results } = seen;
+      if (directive === "first") {
+        if (answers === 0) return callTools([read(ground.folder.at("work/a.txt"))]);
+        if (answers === 1) return callTools([edit(ground.folder.at("work/a.txt"), "one", "ONE")]);
+        held.open();
+        await told.passed;
+        return report("first");
+      }
+      if (answers === 0) await held.passed;
+      if (answers > 0) got.push(...results.map(({ text }) => text));
+      if (answers === 0) return callTools([read(ground.folder.at("work/a.txt"))]);
+      if (answers === 1) return callTools([edit(ground.folder.at("work/a.txt"), "seven", "SEVEN")]);
+      if (answers === 2) return callTools([read(ground.folder.at("work/a.txt"))]);
+      if (answers === 3) return callTools([edit(ground.folder.at("work/a.txt"), "seven", "SEVEN")]);
+      told.open();
+      return report("second");
+    },
+  });
+  await using session = await ground.open(withRules({ onClaim: "isolate" }));
+  await prompted(session, "Split it");
+  assert.match(got[1] ?? "", /is being changed by task-1 \(first\).*\nYou work in a git worktree of your own:/);
+  assert.equal(readFileSync(ground.folder.at("work/a.txt"), "utf8"), "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+  assert.deepEqual(
+    (await session.merge(["task-2"])).map(({ kind }) => kind),
+    ["merged"],
+  );
+  assert.equal(readFileSync(ground.folder.at("work/a.txt"), "utf8"), "ONE\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n");
+});
+
+/** A fork that resolves what it is handed: it writes both words. */
+const resolving: FamilyScript["fork"] = (seen) => {
+  const { answers, words } = seen;
+  const file = `${copyIn(seen)}/a.txt`;
+  if (answers === 0 || words.includes("have conflict markers")) return callTools([read(file)]);
+  if (answers === 1) return callTools([edit(file, "one", "child")]);
+  return words.includes("<<<<<<<")
+    ? callTools([write(file, "parent and child\ntwo\nthree\nfour\nfive\nsix\nseven\n")])
+    : report("conflicts");
+};
+
+test("conflicts are handed to the fork that made them, which goes on warm and resolves them", async () => {
+  await using ground = await openRepository({ main: starts([isolated("conflicts")]), fork: resolving });
+  await using session = await ground.open();
+  await prompted(session, "Split it");
+  writeFileSync(ground.folder.at("work/a.txt"), "parent\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+  const stopped = await session.merge(["task-1"]);
+  assert.deepEqual(
+    stopped.map(({ kind, conflicts }) => [kind, conflicts]),
+    [["conflicts", [{ path: "a.txt", kind: "content" }]]],
+  );
+  const outcomes = await session.merge(["task-1"], { onConflict: "hand-back" });
+  assert.deepEqual(
+    outcomes.map(({ kind, files }) => [kind, files]),
+    [["merged", ["a.txt"]]],
+  );
+  assert.equal(
+    readFileSync(ground.folder.at("work/a.txt"), "utf8"),
+    "parent and child\ntwo\nthree\nfour\nfive\nsix\nseven\n",
+  );
+});
+
+test("by setting, work is merged when its agent reports, and conflicts go back to it before that", async () => {
+  const edited = gate();
+  await using ground = await openRepository({
+    main: starts([isolated("conflicts")]),
+    fork: (seen) => {
+      if (seen.answers === 2 && !seen.words.includes("markers")) {
+        writeFileSync(ground.folder.at("work/a.txt"), "parent\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+        edited.open();
+      }
+      return resolving(seen);
+    },
+  });
+  await using session = await ground.open(withRules({ merge: "when-done", onConflict: "hand-back", check: "true" }));
+  await prompted(session, "Split it");
+  assert.match(session.tasks[0]?.result?.text ?? "", /\[merged into your checkout: a\.txt\]/);
+  assert.equal(
+    readFileSync(ground.folder.at("work/a.txt"), "utf8"),
+    "parent and child\ntwo\nthree\nfour\nfive\nsix\nseven\n",
+  );
+});
+
+test("a command that a fork in a worktree asks about is not bounded without the sandbox, and the question says so", async () => {
+  const questions: Question[] = [];
+  await using ground = await openRepository({
+    main: starts([isolated("asks")]),
+    fork: working(() => ({ asks: [[bash("touch x")]] })),
+  });
+  const answer = async (question: Question): Promise<Answer> => {
+    questions.push(question);
+    return { kind: "deny" };
+  };
+  await using session = await ground.open({
+    permissions: { policy: { ...mergeLayers([]), sandbox: "off" }, ask: answer },
+  });
+  await prompted(session, "Split it");
+  assert.equal(questions.length, 1);
+  assert.match(questions[0]?.notes.at(-1) ?? "", new RegExp(`could change ${ground.work} too$`));
+});
+
+test("where no worktree can be made the agent does not start, and its parent is told why", async () => {
+  await using ground = await openRepository({ main: starts([isolated("first")]), fork: working(() => ({})) });
+  rmSync(ground.folder.at("work/.git"), { recursive: true });
+  await using session = await ground.open();
+  await prompted(session, "Split it");
+  assert.deepEqual(endsOf(session), { first: "failed" });
+  assert.match(session.tasks[0]?.result?.text ?? "", /this folder is in no git repository; worktrees need one/);
+});
