@@ -8,7 +8,8 @@ import { type Created, type CreateOptions, createWorktree, type Place } from "./
 import { WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { handBack } from "./hand-back.ts";
-import { type ConflictedFile, type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
+import { type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
+import type { ConflictedFile } from "./merge-plan.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
 import { leftUnderWay, type Repaired, repair } from "./repair.ts";
