@@ -27,6 +27,8 @@ export type ToolWorldOptions = {
   readonly roots: readonly string[];
   readonly home: string;
   readonly sandbox: SandboxMode;
+  /** What commands in the sandbox have to see beside the folders of the workspace. */
+  readonly visible?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly journal: Pick<Journal, "outputs" | "appendAll">;
   readonly budget: Budget;
@@ -76,12 +78,12 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   /** Its tools work in other folders from now on; what was read before was read elsewhere. */
-  async moveTo({ cwd, roots }: Pick<ToolWorldOptions, "cwd" | "roots">): Promise<void> {
+  async moveTo({ cwd, roots, visible = [] }: Pick<ToolWorldOptions, "cwd" | "roots" | "visible">): Promise<void> {
     const files = await openToolFiles({ roots, cwd, mayRead: this.#options.mayShow });
     const { files: _lent, ...options } = this.#options;
     await this.#leave();
     this.#files = files;
-    this.#options = { ...options, cwd, roots };
+    this.#options = { ...options, cwd, roots, visible };
     this.#layers = undefined;
     this.reads = ReadState.empty();
   }
@@ -234,13 +236,13 @@ export class ToolWorld implements AsyncDisposable {
 
 type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
 
-const openLayers = async ({ sandbox: mode, cwd, home, roots }: ToolWorldOptions): Promise<Layers> => {
+const openLayers = async ({ sandbox: mode, cwd, home, roots, visible = [] }: ToolWorldOptions): Promise<Layers> => {
   const probe = mode === "off" ? undefined : await probeSandbox();
   const probed = probe === undefined ? {} : { probe };
   const writable = roots.filter((root) => root !== cwd);
   const [cell, sandbox] = await Promise.all([
     openCell({ mode, home, ...probed }),
-    openSandbox({ mode, workspace: cwd, home, writable, ...probed }),
+    openSandbox({ mode, workspace: cwd, home, writable, visible, ...probed }),
   ]);
   for (const layer of [cell, sandbox])
     if (layer.kind === "refused") throw new Error(`the sandbox is required: ${layer.reason}`);

@@ -67,6 +67,10 @@ export class ChildPlace {
     return this.#placed ? { ...options, cwd: this.cwd, directories: this.#directories(this.#placed) } : options;
   }
 
+  get visible(): readonly string[] {
+    return this.#placed ? [this.#placed.repository] : [];
+  }
+
   policy(policy: Policy): Policy {
     return this.#placed ? movedPolicy(policy, this.#placed.tops) : policy;
   }
@@ -119,7 +123,7 @@ export class ChildPlace {
     if (placed instanceof Error) return `${heldText(held)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;
     const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };
-    await world.moveTo(place);
+    await world.moveTo({ ...place, visible: this.visible });
     guarding.moveTo(place, this.policy(guarding.policy));
     moved();
     return `Not done: ${held.path} is being changed by ${held.task} (${held.label}). So that you are not in each other's way:\n${this.notice}\nDo it there.`;

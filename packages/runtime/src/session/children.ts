@@ -232,7 +232,7 @@ export class Children {
       rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${plan.task}` },
-      ...(place.isOwn ? {} : { files: parent.world.files }),
+      ...(place.isOwn ? { visible: place.visible } : { files: parent.world.files }),
       bounds: place.bounds,
       notices: () => inbox.tail(),
       emit: (event) => {

@@ -20,6 +20,8 @@ export type Placed = {
   readonly folders: Folders;
   /** The tops of both checkouts. */
   readonly tops: Folders;
+  /** What git in the copy needs of the repository. */
+  readonly repository: string;
   readonly leftOut: readonly string[];
 };
 
@@ -84,7 +86,8 @@ export class IsolatedWork {
     this.#emit({ type: "worktree_created", taskId: task, path: created.path, branch: created.branch });
     const leftOut = snapshot.leftOut.map((path) => Buffer.from(path, "latin1").toString());
     const tops = { from: worktrees.top, to: created.path };
-    const placed: Placed = { task, folders: { from: cwd, to: created.cwd }, tops, leftOut };
+    const { commonDir: repository } = worktrees;
+    const placed: Placed = { task, folders: { from: cwd, to: created.cwd }, tops, repository, leftOut };
     if (setUp !== undefined) await this.#setUp(placed, setUp);
     return placed;
   }
@@ -94,7 +97,8 @@ export class IsolatedWork {
     const worktrees = await this.open();
     const { path, folder, leftOut } = await worktrees.enter(task);
     const tops = { from: worktrees.top, to: path };
-    return { task, folders: { from: this.#options.cwd, to: join(path, folder) }, tops, leftOut };
+    const { commonDir: repository } = worktrees;
+    return { task, folders: { from: this.#options.cwd, to: join(path, folder) }, tops, repository, leftOut };
   }
 
   /** The end of a child: its work is committed, and merged where the settings say so. */

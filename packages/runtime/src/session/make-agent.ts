@@ -58,6 +58,8 @@ export type Making = Pick<
   readonly state?: ReadonlyMap<string, Json>;
   /** Of a fork: what its parent knows, as copies. */
   readonly inherited?: { readonly reads: ReadState; readonly replacements: ReplacementState };
+  /** What its commands have to see beside the folders of the workspace. */
+  readonly visible?: readonly string[];
   /** Of a child in its parent's folders: these. */
   readonly files?: ToolFiles;
   readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
@@ -80,6 +82,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     agent: settings.name,
     ...making.inherited,
     ...(making.files ? { files: making.files } : {}),
+    ...(making.visible ? { visible: making.visible } : {}),
     ...(making.shellTold ? { shellTold: making.shellTold } : {}),
     sandbox: policy.sandbox,
     environment: making.environment,

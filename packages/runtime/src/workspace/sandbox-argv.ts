@@ -9,6 +9,8 @@ export type SandboxMounts = {
   /** Canonical; writable. */
   readonly workspace: string;
   readonly writable?: readonly string[];
+  /** Read-only, and there also where all around it is private. */
+  readonly visible?: readonly string[];
   /** Folders that are empty inside. */
   readonly hidden?: readonly string[];
   /** Inside what is writable: existing names that stay read-only, and missing ones that stay missing. */
@@ -33,6 +35,7 @@ export const sandboxArgv = (argv: readonly string[], mounts: SandboxMounts): rea
     program,
     workspace,
     writable = [],
+    visible = [],
     hidden = [],
     readOnly = [],
     missing = [],
@@ -44,6 +47,7 @@ export const sandboxArgv = (argv: readonly string[], mounts: SandboxMounts): rea
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"],
     ...[...PRIVATE, ...hidden].flatMap((path) => ["--tmpfs", path]),
     ...pair("--ro-bind-try", network ? [...KEPT, ...KEPT_WITH_NETWORK] : KEPT),
+    ...pair("--ro-bind", visible),
     ...pair("--bind", [workspace, ...writable]),
     ...pair("--ro-bind", readOnly),
     ...missing.flatMap((path) => ["--ro-bind", "/dev/null", path]),

@@ -42,6 +42,8 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
   mustBeTaskName(task);
   const { git, top } = repository;
   const path = join(folder, task);
+  if (path === top || `${path}/`.startsWith(`${top}/`))
+    throw new WorktreeError("not-ready", `worktrees must lie outside of the checkout ${top}; change worktrees.folder`);
   const below = relative(top, cwd);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const leftOut = snapshot.leftOut.map(shownPath);

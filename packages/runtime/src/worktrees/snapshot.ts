@@ -5,6 +5,7 @@
 
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { protectedWhenMissing } from "../paths/index.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, fieldsOf, inputOf, shownPath, type TreePath } from "./git.ts";
 import { copyIndex } from "./private-index.ts";
@@ -41,7 +42,8 @@ export const readTree = async (
   await git.ask(["update-index", "-q", "--really-refresh", "--ignore-submodules"], { may: [0, 1] });
   const changed = await changedIn(git);
   const untracked = fieldsOf(await git.out(["ls-files", "--others", "--exclude-standard", "-z"]));
-  const files = untracked.filter((path) => !path.endsWith("/"));
+  const placeholders = await placeholdersIn(repository.top, untracked);
+  const files = untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
   const over = await overLimit(repository.top, files, limit);
   const taken = files.filter((path) => !over.has(path));
   if (changed.gone.length > 0)
@@ -127,6 +129,16 @@ const sizesOf = async (
       )),
     );
   return sized;
+};
+
+/** What a sandbox puts where a protected name is missing, and leaves behind when it is killed: nobody's work. */
+const placeholdersIn = async (top: string, untracked: readonly TreePath[]): Promise<ReadonlySet<TreePath>> => {
+  const found = new Set<TreePath>();
+  for (const path of untracked.filter((name) => protectedWhenMissing.includes(name))) {
+    const facts = await lstat(join(top, path)).catch(() => undefined);
+    if (facts?.isFile() && facts.size === 0 && (facts.mode & 0o777) === 0o444) found.add(path);
+  }
+  return found;
 };
 
 const megabytes = (bytes: number): string => `${(bytes / (1024 * 1024)).toFixed(1)} MiB`;

@@ -68,6 +68,11 @@ export class Worktrees {
     return this.#repository.top;
   }
 
+  /** What all checkouts of the repository share. */
+  get commonDir(): string {
+    return this.#repository.commonDir;
+  }
+
   /** Contents that filters of the repository would change; they stand in copies as git stores them. */
   get filters(): readonly string[] {
     return this.#repository.filters;
