@@ -10,8 +10,10 @@ import {
   classify,
   decide,
   type GuardContext,
+  inBoth,
   isSecret,
   type Mode,
+  type Move,
   type Policy,
   parseRule,
   partsOf,
@@ -33,6 +35,8 @@ export type GuardingOptions = {
   readonly readingTools: readonly string[];
   readonly tools: readonly string[];
   readonly asks: GuardContext["asks"];
+  /** Of work in a copy: rules that are written for the folder hold in it. */
+  readonly move?: Move;
   /** Narrows what may be called at all. */
   readonly filter?: ToolFilter;
 };
@@ -61,7 +65,7 @@ export class Guarding {
   }
 
   /** From now on it guards work in another place, by these rules. */
-  moveTo(place: Pick<GuardingOptions, "cwd" | "roots">, policy: Policy): void {
+  moveTo(place: Required<Pick<GuardingOptions, "cwd" | "roots" | "move">>, policy: Policy): void {
     this.#options = { ...this.#options, ...place };
     this.#policy = policy;
   }
@@ -130,7 +134,9 @@ export class Guarding {
     const { cwd: base, home, tools } = this.#options;
     const read = parseRule(text, { base, home, tools, list: "allow", origin });
     if (read.kind === "wrong") throw new TypeError(read.reason);
-    this.#policy = { ...this.#policy, allow: [...this.#policy.allow, read.rule] };
+    const { move } = this.#options;
+    const added = move ? inBoth(read.rule, move) : [read.rule];
+    this.#policy = { ...this.#policy, allow: [...this.#policy.allow, ...added] };
   }
 }
 

@@ -35,7 +35,7 @@ export {
   type ToolFilter,
 } from "./filters.ts";
 export { type JsonLine, readJsonLine } from "./json-line.ts";
-export { movedPath, movedPolicy } from "./moved-policy.ts";
+export { inBoth, movedPath, movedPolicy } from "./moved-policy.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
 export type { Move } from "./path-rules.ts";
 export {

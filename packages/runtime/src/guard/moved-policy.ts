@@ -8,12 +8,7 @@ import type { Policy } from "./policy.ts";
 import { parseRule, type Rule } from "./rules.ts";
 
 export const movedPolicy = (policy: Policy, move: Move): Policy => {
-  const moved = (rule: Rule): readonly Rule[] => {
-    const { form } = rule;
-    const pattern = form.kind === "path" ? movedPattern(form.pattern, move) : undefined;
-    return form.kind === "path" && pattern ? [{ ...rule, form: { ...form, pattern } }] : [];
-  };
-  const both = (rules: readonly Rule[]): readonly Rule[] => rules.flatMap((rule) => [rule, ...moved(rule)]);
+  const both = (rules: readonly Rule[]): readonly Rule[] => rules.flatMap((rule) => inBoth(rule, move));
   return {
     ...policy,
     allow: both(policy.allow),
@@ -21,6 +16,13 @@ export const movedPolicy = (policy: Policy, move: Move): Policy => {
     deny: [...both(policy.deny), ...closed(move)],
     directories: policy.directories.map((folder) => movedPath(folder, move)),
   };
+};
+
+/** A rule, and what it means in the copy. */
+export const inBoth = (rule: Rule, move: Move): readonly Rule[] => {
+  const { form } = rule;
+  const pattern = form.kind === "path" ? movedPattern(form.pattern, move) : undefined;
+  return form.kind === "path" && pattern ? [rule, { ...rule, form: { ...form, pattern } }] : [rule];
 };
 
 /** A path in the folder, in the copy; any other as it is. */

@@ -12,6 +12,7 @@ import type { Question } from "../ports.ts";
 import type { TaskEnd } from "../tasks/index.ts";
 import { heldText, relocated, type WriteClaims } from "./bounds.ts";
 import type { IsolatedWork, Placed } from "./isolation.ts";
+import type { Making } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
 import { worktreeNotice } from "./worktree-notice.ts";
 
@@ -67,19 +68,27 @@ export class ChildPlace {
     return this.#placed ? { ...options, cwd: this.cwd, directories: this.#directories(this.#placed) } : options;
   }
 
-  get visible(): readonly string[] {
-    return this.#placed ? [this.#placed.repository] : [];
+  /** What an agent in a copy is made with beside. */
+  get making(): Pick<Making, "visible" | "move"> {
+    return this.#placed ? { visible: [this.#placed.repository], move: this.#placed.tops } : {};
   }
 
   policy(policy: Policy): Policy {
     return this.#placed ? movedPolicy(policy, this.#placed.tops) : policy;
   }
 
-  /** What a person should know before saying yes. */
-  async notesFor({ tool, notes }: Pick<Question, "tool" | "notes">): Promise<readonly string[]> {
-    if (!this.#placed || tool !== "Bash" || (await this.#agent?.world.isBounded())) return notes;
+  /** A question of it as a person should read it: with what is not bounded, and with a rule that outlives the copy. */
+  async asked(question: Question): Promise<Question> {
+    if (!this.#placed) return question;
     const { from, to } = this.#placed.tops;
-    return [...notes, `it works in the worktree ${to}, but without the sandbox this command could change ${from} too`];
+    const { rule, tool, notes } = question;
+    const isOpen = tool === "Bash" && !(await this.#agent?.world.isBounded());
+    const more = `it works in the worktree ${to}, but without the sandbox this command could change ${from} too`;
+    return {
+      ...question,
+      ...(rule === undefined ? {} : { rule: rule.replaceAll(`/${to}/`, `/${from}/`) }),
+      notes: isOpen ? [...notes, more] : notes,
+    };
   }
 
   /** From here on it may have to move. */
@@ -123,8 +132,8 @@ export class ChildPlace {
     if (placed instanceof Error) return `${heldText(held)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;
     const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };
-    await world.moveTo({ ...place, visible: this.visible });
-    guarding.moveTo(place, this.policy(guarding.policy));
+    await world.moveTo({ ...place, visible: [placed.repository] });
+    guarding.moveTo({ ...place, move: placed.tops }, this.policy(guarding.policy));
     moved();
     return `Not done: ${held.path} is being changed by ${held.task} (${held.label}). So that you are not in each other's way:\n${this.notice}\nDo it there.`;
   }

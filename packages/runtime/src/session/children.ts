@@ -232,7 +232,7 @@ export class Children {
       rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${plan.task}` },
-      ...(place.isOwn ? { visible: place.visible } : { files: parent.world.files }),
+      ...(place.isOwn ? place.making : { files: parent.world.files }),
       bounds: place.bounds,
       notices: () => inbox.tail(),
       emit: (event) => {
@@ -301,7 +301,7 @@ export class Children {
     return async (question, signal) => {
       told.waits(true);
       try {
-        return await questions.ask({ ...question, notes: await place.notesFor(question) }, signal);
+        return await questions.ask(await place.asked(question), signal);
       } finally {
         told.waits(false);
       }

@@ -16,7 +16,7 @@ import {
   ToolWorld,
 } from "../agent/index.ts";
 import { budgetFor, type ReplacementState } from "../context/index.ts";
-import type { GuardContext, Mode, Policy, ToolFilter } from "../guard/index.ts";
+import type { GuardContext, Mode, Move, Policy, ToolFilter } from "../guard/index.ts";
 import type { Journal, Replayed } from "../journal/index.ts";
 import type { Account, Lineage } from "../loop/index.ts";
 import type { Delegation } from "../ports.ts";
@@ -58,6 +58,8 @@ export type Making = Pick<
   readonly state?: ReadonlyMap<string, Json>;
   /** Of a fork: what its parent knows, as copies. */
   readonly inherited?: { readonly reads: ReadState; readonly replacements: ReplacementState };
+  /** Of work in a copy of the folders that rules were written for. */
+  readonly move?: Move;
   /** What its commands have to see beside the folders of the workspace. */
   readonly visible?: readonly string[];
   /** Of a child in its parent's folders: these. */
@@ -74,6 +76,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
   const guarding = new Guarding({
     ...{ ...rights, roots, cwd, home },
     outputs: journal.outputs.path,
+    ...(making.move ? { move: making.move } : {}),
     readingTools: options.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
     tools: options.tools.map(({ name }) => name),
   });

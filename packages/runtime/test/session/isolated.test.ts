@@ -5,66 +5,22 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, type SimAnswer, say, type ToolCall } from "@prefork/wire/simulator";
-import { type Answer, mergeLayers, type Policy, type Question } from "../../src/index.ts";
+import { callTools } from "@prefork/wire/simulator";
+import { type Answer, mergeLayers, type Question } from "../../src/index.ts";
+import { bash, endsOf, type FamilyScript, gate, prompted, starts } from "../fork/family-ground.ts";
 import {
-  bash,
-  endsOf,
-  type FamilyGround,
-  type FamilyScript,
-  familyScript,
-  gate,
-  openFamily,
-  prompted,
-  type Seen,
-  starts,
-  unasked,
-} from "../fork/family-ground.ts";
-import { treeOf } from "../scratch.ts";
-
-const git = (cwd: string, ...words: readonly string[]): string =>
-  execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...words], { cwd, encoding: "utf8" });
-
-const isolated = (prompt: string) => ({ description: prompt, prompt, isolation: "worktree" });
-const report = (directive: string): SimAnswer => say(`Scope: ${directive}\nResult: done`);
-const read = (file_path: string): ToolCall => ({ name: "Read", input: { file_path } });
-const write = (file_path: string, content: string): ToolCall => ({ name: "Write", input: { file_path, content } });
-const edit = (file_path: string, old_string: string, new_string: string): ToolCall => ({
-  name: "Edit",
-  input: { file_path, old_string, new_string },
-});
-
-const COPY = /git worktree of your own: (\S+)/;
-
-/** What a fork has heard of its own folder. */
-const copyIn = ({ request }: Seen): string => COPY.exec(JSON.stringify(request.body))?.[1]?.split("\\n")[0] ?? "";
-
-const openRepository = async (script: FamilyScript): Promise<FamilyGround> => {
-  const ground = await openFamily(familyScript(script));
-  ground.folder.put("work/a.txt", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
-  ground.folder.put("work/b.txt", "b\n");
-  git(ground.work, "init", "-q");
-  git(ground.work, "add", "-A");
-  git(ground.work, "commit", "-qm", "first");
-  ground.folder.put("work/untracked.txt", "not committed\n");
-  return ground;
-};
-
-/** Without what git keeps for itself. */
-const checkout = (work: string): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(treeOf(work)).filter(([path]) => !path.startsWith(".git/")));
-
-const withRules = (worktrees: Policy["worktrees"]): { readonly permissions: typeof unasked } => ({
-  permissions: { ...unasked, policy: { ...mergeLayers([]), sandbox: "off", worktrees } },
-});
-
-/** Calls by directive, one list a turn; then it reports. */
-const working =
-  (calls: (seen: Seen) => Readonly<Record<string, readonly (readonly ToolCall[])[]>>): FamilyScript["fork"] =>
-  (seen) => {
-    const next = calls(seen)[seen.directive]?.[seen.answers];
-    return next ? callTools(next) : report(seen.directive);
-  };
+  checkout,
+  copyIn,
+  edit,
+  git,
+  isolated,
+  openRepository,
+  read,
+  report,
+  withRules,
+  working,
+  write,
+} from "./isolated-ground.ts";
 
 test("forks in worktrees change copies of the checkout, which comes together when they are merged, and apart again", async () => {
   const heard: string[] = [];
