@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "./checks/tools.ts";
 import { collect, type FileResult, showClosing, showFile } from "./report.ts";
 
-const FILE_TIMEOUT_MS = 240_000;
+const FILE_TIMEOUT_MS = 120_000;
 const CONCURRENCY = 2;
 const patterns = ["packages/*/test/**/*.test.ts", "scripts/**/*.test.ts", "examples/*.ts"];
 

@@ -2,13 +2,16 @@
  *  Invariant: the chunks go out as they are, with their length; aborting or leaving the loop closes the connection.
  *  Elsewhere: sending again (retry.ts), what frames mean (protocols/). */
 
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import { StringDecoder } from "node:string_decoder";
 import { urlToHttpOptions } from "node:url";
 import { createParser } from "eventsource-parser";
 import { InputError, ModelError } from "./errors.ts";
 import type { Frame } from "./events.ts";
+
+// Imported by name, the first of them loads all that it offers on demand, another HTTP client among it: at every start.
+const http = process.getBuiltinModule("node:http");
+const https = process.getBuiltinModule("node:https");
 
 export type Timeouts = {
   readonly connectMs: number;
@@ -68,7 +71,7 @@ export type Transport = {
 
 /** Kept-alive connections for one client; nothing is shared between clients. */
 export const createTransport = (): Transport => {
-  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  const agents = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) };
   return {
     send: (attempt) => sendOnce(attempt, agents),
     close: () => {
@@ -81,7 +84,7 @@ export const createTransport = (): Transport => {
 /** How long a finished answer may take to close: long enough to keep the connection for the next request. */
 const LINGER_MS = 1_000;
 
-type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent };
+type Agents = { readonly http: InstanceType<typeof http.Agent>; readonly https: InstanceType<typeof https.Agent> };
 
 const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
   const { signal, timeouts } = attempt;
@@ -112,7 +115,7 @@ const open = ({ target, method = "POST", headers, byteLength }: Attempt, agents:
   const agent = isSecure ? agents.https : agents.http;
   const options = { ...place, agent, method, headers: { ...headers, "content-length": String(byteLength) } };
   try {
-    return isSecure ? httpsRequest(options) : httpRequest(options);
+    return isSecure ? https.request(options) : http.request(options);
   } catch (cause) {
     // Headers come from the caller: a key with a line break in it is refused here, before anything is sent.
     throw new InputError(`the request cannot be sent: ${(cause as Error).message}`, { cause });

@@ -390,7 +390,7 @@ test("a server that never falls silent and never ends is given up, and not asked
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   });
-  const sent = client(server.url, { timeouts: { totalMs: 40, idleMs: 5_000 } }).send(request());
+  const sent = client(server.url, { timeouts: { totalMs: 400, idleMs: 20_000 } }).send(request());
   await failing(sent, { kind: "timeout", phase: "total" });
   assert.equal(server.calls.length, 1);
 });
@@ -402,7 +402,7 @@ test("a slow reader is not taken for a silent server", async () => {
     call.response.end(asStream(ending));
   });
   const { promise: slept, resolve: wake } = Promise.withResolvers<void>();
-  const events = client(server.url, { timeouts: { firstByteMs: 100, idleMs: 100 } }).stream(request());
+  const events = client(server.url, { timeouts: { firstByteMs: 10_000, idleMs: 500 } }).stream(request());
   for (;;) {
     const next = await events.next();
     if (next.done) {
@@ -410,7 +410,7 @@ test("a slow reader is not taken for a silent server", async () => {
       return;
     }
     if (next.value.type !== "text_grew") continue;
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
     wake();
   }
 });

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { anthropic, FrozenPrefix, type Head, type Message, text, toolResult, userText } from "../src/index.ts";
+import { anyCharacter } from "./any-character.ts";
 
 export const head: Head = {
   model: "claude-sonnet-5",
@@ -28,7 +29,7 @@ export const readTurn = (count: number, from = 0): readonly Message[] => {
   ];
 };
 
-const anyText = fc.string({ minLength: 1, maxLength: 40, unit: "binary" }).map(text);
+const anyText = fc.string({ minLength: 1, maxLength: 40, unit: anyCharacter }).map(text);
 
 /** User and assistant turns of text, as they alternate in a conversation. */
 export const anyConversation: fc.Arbitrary<readonly Message[]> = fc

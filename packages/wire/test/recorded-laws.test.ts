@@ -26,6 +26,7 @@ import {
   toolResult,
 } from "../src/index.ts";
 import { readParent } from "../src/recorded/index.ts";
+import { anyCharacter } from "./any-character.ts";
 import { bodyOf, type Chance, chanceFrom, spelled } from "./spellings.ts";
 
 type Item = { readonly [key: string]: Json };
@@ -33,11 +34,11 @@ type Item = { readonly [key: string]: Json };
 /** One round: what is asked, what is said and called, and what the calls gave. */
 type Round = { readonly asked: readonly string[]; readonly said: string; readonly results: readonly string[] };
 
-const anyWords = fc.string({ unit: "binary", minLength: 1, maxLength: 12 });
+const anyWords = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 12 });
 const anyRound: fc.Arbitrary<Round> = fc.record({
   asked: fc.array(anyWords, { minLength: 1, maxLength: 3 }),
   said: anyWords,
-  results: fc.array(fc.string({ unit: "binary", maxLength: 9 }), { maxLength: 3 }),
+  results: fc.array(fc.string({ unit: anyCharacter, maxLength: 9 }), { maxLength: 3 }),
 });
 const anyRounds = fc.array(anyRound, { minLength: 1, maxLength: 4 });
 const idOf = (round: number, call: number): string => `call_${round}_${call}`;

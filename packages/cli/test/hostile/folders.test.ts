@@ -221,15 +221,16 @@ test("a command that never ends is ended, what it left running too, and a pipe i
     assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
     return runPlan(judged.plan, { cwd: at.path, timeoutMs: 700 });
   };
-  // Takes no room on the disk, and longer to read than anybody waits.
-  spawnSync("truncate", ["-s", "500G", at.at("endless-zeros")]);
-  for (const text of ["sha256sum endless-zeros", "sha256sum endless-zeros | head -1"]) {
+  // Takes no room on the disk, and longer to read than anybody waits. Another run may look for its own at the same time.
+  const endless = `endless-zeros-${process.pid}`;
+  spawnSync("truncate", ["-s", "500G", at.at(endless)]);
+  for (const text of [`sha256sum ${endless}`, `sha256sum ${endless} | head -1`]) {
     assert.equal((await run(text)).ended, "timed-out", text);
   }
   for (const text of ["cat pipe", "sort pipe | head -1", "sed -n 1p < pipe"]) {
     const { ended, exitCode } = await run(text);
     assert.deepEqual([ended, exitCode], ["finished", 127], text);
   }
-  const running = "ps -eo args | grep -c '^sha256sum endless-zeros'";
+  const running = `ps -eo args | grep -c '^sha256sum ${endless}'`;
   assert.equal(spawnSync("sh", ["-c", running], { encoding: "utf8" }).stdout.trim(), "0");
 });

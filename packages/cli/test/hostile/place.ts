@@ -17,6 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compiled } from "../compiled.ts";
 
 export type Place = Disposable & {
   readonly path: string;
@@ -70,7 +71,7 @@ export const checkAndRun = async (
   const child = spawn(
     process.execPath,
     ["--conditions=prefork-source", "--disable-warning=ExperimentalWarning", MAIN, "check-command", "--run"],
-    { cwd, env: { PATH: "/usr/bin:/bin", HOME: cwd, ...env }, stdio: ["pipe", "pipe", "pipe"] },
+    { cwd, env: { PATH: "/usr/bin:/bin", HOME: cwd, ...compiled, ...env }, stdio: ["pipe", "pipe", "pipe"] },
   );
   const printed: Buffer[] = [];
   const complained: Buffer[] = [];

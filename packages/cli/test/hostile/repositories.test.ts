@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { change, checkAndRun, git, type Place, place, repository } from "./place.ts";
 
 /** Everything an agent asks git all day. */
@@ -301,35 +301,31 @@ const fromOutside = (folder: string): readonly string[] => [
   `cd / && git -C ${folder} log -p`,
 ];
 
-/** Every third one, by turns, and all that begin as the one that is known to spring the trap: each question meets a third
- *  of the repositories. */
-const askedIn = (place: number, control: readonly string[] = []): readonly string[] =>
-  QUESTIONS.filter((question, at) => (at + place) % 3 === 0 || question.startsWith(`git ${control[0]}`));
-
-for (const [at, { name, make, control, stays }] of HOSTILE.entries()) {
-  const questions = askedIn(at, control);
-  test(`a repository with ${name} starts nothing`, async () => {
-    using scene = place();
-    const folder = repository(scene.at("repo"));
-    const cwd = make(folder, scene) ?? folder;
-    change(folder);
-    if (control) {
-      git(cwd, ...control);
-      assert.ok(scene.sprung(), `git ${control.join(" ")} by itself does not start it`);
-      scene.reset();
+/** Each in a process of its own, which mostly waits for others: so two at a time. */
+describe("hostile repositories", { concurrency: 2 }, () => {
+  for (const { name, make, control, stays } of HOSTILE)
+    test(`a repository with ${name} starts nothing`, async () => {
+      using scene = place();
+      const folder = repository(scene.at("repo"));
+      const cwd = make(folder, scene) ?? folder;
       change(folder);
-    }
-    scene.reset();
-    const answers = await checkAndRun([...questions, ...fromOutside(folder)], { cwd });
-    assert.equal(answers.length, questions.length + 3);
-    assert.ok(!scene.sprung(), "a program of the repository was started");
-    if (stays)
-      assert.deepEqual(
-        answers.filter(({ readOnly }) => !readOnly),
-        [],
-      );
-  });
-}
+      if (control) {
+        git(cwd, ...control);
+        assert.ok(scene.sprung(), `git ${control.join(" ")} by itself does not start it`);
+        scene.reset();
+        change(folder);
+      }
+      scene.reset();
+      const answers = await checkAndRun([...QUESTIONS, ...fromOutside(folder)], { cwd });
+      assert.equal(answers.length, QUESTIONS.length + 3);
+      assert.ok(!scene.sprung(), "a program of the repository was started");
+      if (stays)
+        assert.deepEqual(
+          answers.filter(({ readOnly }) => !readOnly),
+          [],
+        );
+    });
+});
 
 test("a link on the way of -C leads to the repository that is looked at", async () => {
   using at = place();

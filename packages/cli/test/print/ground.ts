@@ -10,6 +10,7 @@ import type { Json, JsonObject } from "@prefork/wire";
 import { type SimScript, type Simulator, say, startSimulator } from "@prefork/wire/simulator";
 import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
+import { compiled } from "../compiled.ts";
 
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
 
@@ -108,7 +109,7 @@ async function* linesOf(lines: AsyncIterable<string> | readonly string[]): Async
 const start = (argv: readonly string[], { env, cwd, input = "" }: Starting): Started => {
   const child = spawn(process.execPath, ["--conditions=prefork-source", MAIN, ...argv], {
     ...(cwd === undefined ? {} : { cwd }),
-    env: { ...env },
+    env: { ...compiled, ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const printed: Buffer[] = [];

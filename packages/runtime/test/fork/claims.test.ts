@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { type ClaimCheck, checkClaims, editedIn } from "../../src/fork/claims.ts";
 import { type Report, readReport } from "../../src/fork/report.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
+import { anyCharacter } from "../any-character.ts";
 import { type Ground, repository } from "../context/repository.ts";
 import { scratch } from "../scratch.ts";
 
@@ -256,7 +257,7 @@ test("notes are few and each is one short line, however much was claimed", async
 test("whatever a report says, a check ends and gives lines", async () => {
   using g = ground();
   const text = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 300 }),
+    fc.string({ unit: anyCharacter, maxLength: 300 }),
     fc.constantFrom(
       "/",
       "~",

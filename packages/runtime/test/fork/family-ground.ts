@@ -216,7 +216,7 @@ export const processesWith = (text: string): readonly string[] =>
 
 /** Those of them that do not go: what watches over a command ends a moment after it. */
 export const leftWith = async (text: string): Promise<readonly string[]> => {
-  for (let waited = 0; waited < 2_000 && processesWith(text).length > 0; waited += 20) await after(20);
+  for (let waited = 0; waited < 10_000 && processesWith(text).length > 0; waited += 20) await after(20);
   return processesWith(text);
 };
 

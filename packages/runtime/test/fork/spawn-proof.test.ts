@@ -64,7 +64,9 @@ const refusedShell = (ways: typeof SHELL_WAYS): string =>
 
 /** `prefork` stands in the search path, as where it is installed, and finds the sessions of the test. */
 const installed = (ground: FamilyGround): { readonly state: string; readonly environment: Record<string, string> } => {
-  const script = ground.folder.put("bin/prefork", `#!/bin/sh\nexec ${NODE} ${MAIN} "$@"\n`);
+  const { NODE_COMPILE_CACHE: folder } = process.env;
+  const compiled = folder === undefined ? "" : `export NODE_COMPILE_CACHE='${folder}'\n`;
+  const script = ground.folder.put("bin/prefork", `#!/bin/sh\n${compiled}exec ${NODE} ${MAIN} "$@"\n`);
   chmodSync(script, 0o755);
   const environment = {
     PATH: `${dirname(script)}:/usr/bin:/bin`,

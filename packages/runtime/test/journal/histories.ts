@@ -21,6 +21,7 @@ import {
   type NewSession,
   type SessionStore,
 } from "../../src/journal/index.ts";
+import { anyCharacter } from "../any-character.ts";
 
 /** Time stands still unless a test moves it; ids are counted. */
 export const storeIn = (state: string, options: { readonly prefix?: string } = {}): SessionStore & { at: number } => {
@@ -178,7 +179,7 @@ export type Step =
   | { readonly kind: "compact"; readonly summary: Message }
   | { readonly kind: "ask" };
 
-const anyString = fc.string({ minLength: 1, maxLength: 20, unit: "binary" });
+const anyString = fc.string({ minLength: 1, maxLength: 20, unit: anyCharacter });
 const anyText = anyString.map(text);
 const anyInput = fc.oneof(
   fc.constantFrom("{}", '{ "a":1.0,\n"b":2e5 }', '{"path": "cut'),

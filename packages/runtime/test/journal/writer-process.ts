@@ -13,6 +13,11 @@ const say = (fact: object): void => {
 };
 const inputs = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
+/** Where nobody can tell it anything any more, it ends: else it would go round for ever, and at full speed. */
+const told = async (): Promise<void> => {
+  if ((await inputs.next()).done) process.exit(0);
+};
+
 const failure = (error: unknown): object => {
   if (!(error instanceof JournalError)) throw error;
   return { failed: error.reason, message: error.message };
@@ -23,14 +28,14 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   hold: async () => {
     say({ ready: process.pid });
     for (;;) {
-      await inputs.next();
+      await told();
       try {
         await using _opened = (await openJournal(store, id)).journal;
         say({ holding: process.pid });
-        await inputs.next();
+        await told();
       } catch (error) {
         say(failure(error));
-        await inputs.next();
+        await told();
       }
       say({ ready: process.pid });
     }
@@ -59,7 +64,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     } catch (error) {
       say({ prompts, hash: live.prefix.hash, ...failure(error) });
     }
-    await inputs.next();
+    await told();
     live.enter(userText("there is space again"));
     await live.journal.close();
     say({ prompts: prompts + 1, hash: live.prefix.hash });

@@ -23,8 +23,8 @@ type Life = { readonly shown: readonly RuntimeEvent[]; readonly signal: NodeJS.S
 const live = async (parameters: readonly string[], isOver: (event: RuntimeEvent) => boolean): Promise<Life> => {
   const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, ...parameters], {
     stdio: ["ignore", "pipe", "inherit"],
-    // Beside the place, so that later processes start faster.
-    env: { ...process.env, NODE_COMPILE_CACHE: `${parameters[0]}-compiled` },
+    // If there is none yet, beside the place, so that later processes start faster.
+    env: { NODE_COMPILE_CACHE: `${parameters[0]}-compiled`, ...process.env },
     timeout: 60_000,
     killSignal: "SIGKILL",
   });

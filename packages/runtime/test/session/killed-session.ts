@@ -33,8 +33,8 @@ const live = async ({ base, url, stood, until }: Living): Promise<Life> => {
   const parameters = [base, url, ...(stood ? [JSON.stringify(stood)] : [])];
   const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, ...parameters], {
     stdio: ["ignore", "pipe", "inherit"],
-    // Beside the place, so that later processes start faster and the place stays as it was made.
-    env: { ...process.env, NODE_COMPILE_CACHE: `${base}-compiled` },
+    // If there is none yet, beside the place: later processes start faster, and the place stays as it was made.
+    env: { NODE_COMPILE_CACHE: `${base}-compiled`, ...process.env },
     timeout: MOST_MS,
     killSignal: "SIGKILL",
   });

@@ -74,7 +74,7 @@ const processesIn = (base: string): readonly string[] =>
 
 /** What a killed process had started ends by itself soon. */
 const noProcessIsLeft: Law = async ({ base }) => {
-  for (let tries = 0; tries < 100 && processesIn(base).length > 0; tries += 1) await delay(30);
+  for (let tries = 0; tries < 400 && processesIn(base).length > 0; tries += 1) await delay(30);
   return processesIn(base).map((line) => `a process was left behind: ${line}`);
 };
 

@@ -57,8 +57,8 @@ type Ended = Omit<Life, "left" | "requests"> & { readonly id: string };
 const live = async (playing: Playing, killAfter: number | undefined, laterMs: number): Promise<Ended> => {
   const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, JSON.stringify(playing)], {
     stdio: ["ignore", "pipe", "inherit"],
-    // Beside the place, so that later processes start faster.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(dirname(playing.base), "compiled") },
+    // If there is none yet, beside the place, so that later processes start faster.
+    env: { NODE_COMPILE_CACHE: join(dirname(playing.base), "compiled"), ...process.env },
     timeout: MOST_MS,
     killSignal: "SIGKILL",
   });

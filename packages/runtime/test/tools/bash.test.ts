@@ -204,11 +204,12 @@ test("an approved command runs in the sandbox where there is one, and ends with 
     content: "closed\n[exit code 4]",
   });
   assert.equal(existsSync(b.at("made")), true);
-  assert.equal((await inside("setsid sleep 543210 & echo on; wait", { timeout: 1_000 })).fault, "timed-out");
+  const seconds = 1_000_000 + process.pid; // of this run alone
+  assert.equal((await inside(`setsid sleep ${seconds} & echo on; wait`, { timeout: 1_000 })).fault, "timed-out");
   const sleeping = (): boolean =>
     readdirSync("/proc").some((name) => {
       try {
-        return readFileSync(`/proc/${name}/cmdline`, "utf8") === "sleep\u0000543210\u0000";
+        return readFileSync(`/proc/${name}/cmdline`, "utf8") === `sleep\u0000${seconds}\u0000`;
       } catch {
         return false;
       }

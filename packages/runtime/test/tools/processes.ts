@@ -1,6 +1,6 @@
 /** Which processes are still there? A dead one that nobody has collected yet is not. */
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
 
 export const isRunning = (pid: number): boolean => {
@@ -24,4 +24,25 @@ export const pidsIn = (file: string): readonly number[] => {
   } catch {
     return [];
   }
+};
+
+/** Command lines of all processes that name these words. */
+const processesWith = (words: string): readonly string[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .flatMap((pid) => {
+      try {
+        const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+        return line.includes(words) ? [line] : [];
+      } catch {
+        return [];
+      }
+    });
+
+/** What is left of them: what was told to end needs a moment to be gone, and on a busy machine a long one. */
+export const goneWithin = async (words: string, tries = 500): Promise<readonly string[]> => {
+  const left = processesWith(words);
+  if (left.length === 0 || tries === 0) return left;
+  await after(20);
+  return goneWithin(words, tries - 1);
 };

@@ -6,6 +6,7 @@ import { existsSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { classify, openCell, type Plan, type PlanCell, type PlanResult, runPlan } from "../../src/index.ts";
 import { probeSandbox } from "../../src/workspace/sandbox.ts";
+import { goneWithin } from "../tools/processes.ts";
 import { type Ground, ground } from "./ground.ts";
 
 const probe = await probeSandbox();
@@ -198,18 +199,17 @@ test("a plan in the cell gives what it gives without", { skip }, async () => {
 
 test("what runs in the cell ends with the program that started it", { skip }, async () => {
   using place = ground();
+  const seconds = `61.${process.pid}`;
   const script = `
     import { openCell, runPlan } from ${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)};
     const opened = await openCell({ mode: "required" });
-    const plan = ${JSON.stringify(pipe(["sleep", "61.7"]))};
+    const plan = ${JSON.stringify(pipe(["sleep", seconds]))};
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 700);
     await runPlan(plan, { cwd: "/", cell: opened.cell });`;
   const args = ["--conditions=prefork-source", "--input-type=module", "-e", script];
   const { signal } = spawnSync(process.execPath, args, { cwd: place.work });
   assert.equal(signal, "SIGKILL");
-  spawnSync("sleep", ["0.3"]);
-  const left = spawnSync("pgrep", ["-f", "sleep 61\\.7"], { encoding: "utf8" });
-  assert.equal(left.stdout, "");
+  assert.deepEqual(await goneWithin(`sleep ${seconds}`), []);
 });
 
 test("a cell that is required and not to be had refuses, and one that is switched off says so", async () => {

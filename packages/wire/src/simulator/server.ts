@@ -6,7 +6,6 @@
 
 import { hash } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JsonObject } from "../request.ts";
 import { messageOf, stableId } from "./answer.ts";
@@ -28,6 +27,9 @@ import type { SimAnswer, SimRequest, SimScript } from "./script.ts";
 import type { Delivery } from "./serve-answer.ts";
 import { deliver } from "./serve-answer.ts";
 import type { Call, HeldCall, Received, Refused, Wire } from "./wire.ts";
+
+// Imported by name, the module loads all that it offers on demand, an HTTP client among it: at every start.
+const { createServer } = process.getBuiltinModule("node:http");
 
 export type KeptRequest = {
   readonly sequence: number;

@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { anthropic, type Block, type Head, type Message, text, toolResult, userText } from "../../src/index.ts";
+import { anyCharacter } from "../any-character.ts";
 import {
   answers,
   blockStart,
@@ -255,7 +256,7 @@ const anyInput = fc
   .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
   .map(([value, indent]) => JSON.stringify(value, null, indent));
 
-const anyText = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
+const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
 const anyBlock: fc.Arbitrary<Block> = fc.oneof(
   anyText.map(text),
   fc

@@ -4,6 +4,7 @@
 
 import fc from "fast-check";
 import type { Block, Head, Message, ModelResponse, Protocol, Usage } from "../../src/index.ts";
+import { anyCharacter } from "../any-character.ts";
 import { openaiFailures, openaiHeaders } from "./openai-failures.ts";
 import type { AnswerFixture, Conformance } from "./protocol-suite.ts";
 
@@ -222,7 +223,7 @@ const malformedOf = (model: string): Conformance["malformed"] => {
 const anyInput = fc
   .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
   .map(([value, indent]) => JSON.stringify(value, null, indent));
-const anyText = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
+const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
 
 /** In the one order this format has: reasoning, text, calls. */
 const anyContentOf = ({ shown, resent }: ChatSubject): fc.Arbitrary<readonly Block[]> => {

@@ -18,6 +18,7 @@ import {
   text,
   toolResult,
 } from "../../src/index.ts";
+import { anyCharacter } from "../any-character.ts";
 
 export type EncodingSubject = {
   readonly protocol: Protocol;
@@ -35,13 +36,13 @@ type Exchange = {
   readonly note: string;
 };
 
-const anyWords = fc.string({ unit: "binary", minLength: 1, maxLength: 12 });
+const anyWords = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 12 });
 
 const anyExchange = (anyContent: EncodingSubject["anyContent"]): fc.Arbitrary<Exchange> =>
   fc.record({
     asked: fc.array(anyWords, { minLength: 1, maxLength: 3 }),
     answer: anyContent,
-    result: fc.string({ unit: "binary", maxLength: 12 }),
+    result: fc.string({ unit: anyCharacter, maxLength: 12 }),
     added: fc.array(anyWords, { maxLength: 2 }),
     note: fc.oneof(fc.constant(""), anyWords),
   });

@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { type Block, gemini, type Head, type Message, text, toolResult, userText } from "../../src/index.ts";
+import { anyCharacter } from "../any-character.ts";
 import { answers, chunk, ended, frame, stops, wholeBody } from "./gemini-answers.ts";
 import { failures } from "./gemini-failures.ts";
 import type { Conformance } from "./protocol-suite.ts";
@@ -240,7 +241,7 @@ const encoded: Conformance["encoded"] = {
 const anyInput = fc
   .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
   .map(([value, indent]) => JSON.stringify(value, null, indent));
-const anyText = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
+const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
 const anySignature = fc.base64String({ minLength: 4 });
 
 const anyBlock: fc.Arbitrary<Block> = fc.oneof(

@@ -30,6 +30,7 @@ import {
 } from "../../src/index.ts";
 import type { FailedResponse } from "../../src/protocols/index.ts";
 import { frameReader } from "../../src/transport.ts";
+import { anyCharacter } from "../any-character.ts";
 import { encodingLaws } from "./encoding-laws.ts";
 
 type SentFrame = { readonly event: string; readonly data: string };
@@ -373,7 +374,7 @@ const growsOnly = (conformance: Conformance): void => {
 
   test(`${protocol.name}: a child's body begins with its parent's up to the end of its last message`, () => {
     fc.assert(
-      fc.property(anyContent, fc.string({ unit: "binary" }), (content, said) => {
+      fc.property(anyContent, fc.string({ unit: anyCharacter }), (content, said) => {
         const inFlight: Message = { role: "assistant", content: [...content, text(`${said}.`)] };
         const parent = sent(start);
         const family = forkFamily(parent, ["one", "two"], { inFlight, parentNote: "launched" });

@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { type Block, type Head, type Message, openaiResponses, text, toolResult, userText } from "../../src/index.ts";
+import { anyCharacter } from "../any-character.ts";
 import { openaiFailures, openaiHeaders } from "./openai-failures.ts";
 import type { Conformance } from "./protocol-suite.ts";
 import {
@@ -244,7 +245,7 @@ const malformed: Conformance["malformed"] = {
 const anyInput = fc
   .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
   .map(([value, indent]) => JSON.stringify(value, null, indent));
-const anyText = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
+const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
 
 const anyBlock: fc.Arbitrary<Block> = fc.oneof(
   anyText.map((said) => ({

@@ -234,7 +234,7 @@ const leaves = ({ fault }: Case): boolean =>
 /** Those whose client left: the provider must have heard of it, if it had heard of the request. */
 const unheard = async (cases: readonly Case[], provider: Provider): Promise<readonly string[]> => {
   const left = cases.filter((asked) => leaves(asked) && provider.seen.has(asked.number));
-  for (let tries = 0; tries < 200 && !left.every(({ number }) => provider.heardEnd.has(number)); tries += 1)
+  for (let tries = 0; tries < 1_000 && !left.every(({ number }) => provider.heardEnd.has(number)); tries += 1)
     await delay(10);
   return left
     .filter(({ number }) => !provider.heardEnd.has(number))

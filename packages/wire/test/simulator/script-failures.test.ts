@@ -121,7 +121,7 @@ test("while a stream is held open nothing refers to the body it answers", async 
     },
   });
   const response = await post(sim, { ...body, model: "claude-opus-5-5", stream: true });
-  for (let tries = 0; tries < 50 && seen[0]?.deref() !== undefined; tries += 1) {
+  for (let tries = 0; tries < 1_000 && seen[0]?.deref() !== undefined; tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 10));
     collect();
   }
