@@ -3,7 +3,7 @@
  *  Invariant: forks from the same bytes pass the same gate, and the parent's own next request is sent in their order.
  *  Elsewhere: who asks for them (host.ts), bytes and order (family.ts), running them (runs.ts). */
 
-import type { ToolResultBlock } from "@prefork/wire";
+import { livesMs, type ToolResultBlock } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import { Account, type Lineage, type LineageState, type NextRequest } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
@@ -66,7 +66,7 @@ export class FamilyStarts {
     const now = clock.now();
     const gates = isPrograms ? this.#gates : undefined;
     const known = around(parent.head.model);
-    const gate = gates?.of(parent, tail, { now, ttl: known.ttl });
+    const gate = gates?.of(parent, tail, { now, lifetimeMs: livesMs(known.ttl, known.facts) });
     const grown = growFamily({
       ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
       ...(gate ? { gate } : {}),

@@ -15,8 +15,8 @@ import {
   type LaunchDecision,
   LaunchGate,
   type LaunchQuestion,
-  LIFETIME_MS,
   launchOrder,
+  livesMs,
   type Marker,
   type Message,
   type ModelFacts,
@@ -87,7 +87,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const prefix = shared?.prefix ?? base;
   const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
   const sizes = sizesOf(parent, { prefix, children });
-  const left = parent.askedAt === undefined ? 0 : LIFETIME_MS[ttl] - (now - parent.askedAt);
+  const left = parent.askedAt === undefined ? 0 : livesMs(ttl, facts) - (now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
   const question: LaunchQuestion = {
     ...sizes,
@@ -267,7 +267,9 @@ const expectationFor = ({ prefix, tail, facts, foreseen, leads, parent, base }: 
   const tokens = prefix + (leads ? 0 : tail);
   if (tokens < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
   // Where no provider has counted anything, only a loss of half is sure to be one.
-  return { tokens, estimated: parent.measured ? tokens - prefix : tokens / 2, parent: sent };
+  const estimated = parent.measured ? tokens - prefix : tokens / 2;
+  const { untoldReads: untold } = parent.protocol;
+  return { tokens, estimated, parent: sent, ...(untold === undefined ? {} : { untold }) };
 };
 
 type Marking = {

@@ -3,7 +3,7 @@
  *  reported for earlier requests, and where a part of it had to be estimated the row says so.
  *  Elsewhere: requests and bytes (requests.ts), what the cache held (entries.ts), totals (explain.ts). */
 
-import { LIFETIME_MS, noUsage, type Protocol, type Usage } from "@prefork/wire";
+import { livesMs, modelFacts, noUsage, type Protocol, type Usage } from "@prefork/wire";
 import type { ShortfallCause } from "./cause.ts";
 import { type Entries, type Entry, entriesOf, keptTokens } from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
@@ -21,6 +21,8 @@ export type LedgerRow = {
   readonly turn: number;
   readonly at: number;
   readonly model: string;
+  /** The class of service that it asked for, where that has a price of its own. */
+  readonly speed?: string;
   readonly epoch: number;
   /** False: broken off or still under way. Where its answer had begun, the usage is what that took; else it is none. */
   readonly isAnswered: boolean;
@@ -79,6 +81,7 @@ const brokenRow = (row: LedgerRow, { usage, usd }: Billed): LedgerRow => {
 const rowOf = (request: SentRequest, around: Around): LedgerRow => {
   const { agent, session, kind, turn, askedAt: at, model, answer, point } = request;
   const { usage, usd } = reportOf(request) ?? { usage: noUsage };
+  const { speed } = point.epoch?.head.settings ?? {};
   const found = lookUp(request, around);
   const role = around.families.roleOf(request);
   const before = request.goesOnFrom?.answer;
@@ -92,6 +95,7 @@ const rowOf = (request: SentRequest, around: Around): LedgerRow => {
     ...(answer ? { answer: answer.id } : {}),
     ...{ expected: found.expected, estimated: found.estimated, writtenBefore: found.written },
     usage,
+    ...(speed === undefined ? {} : { speed }),
     ...(usd === undefined ? {} : { usd }),
     cause: answer ? findCause({ ...found, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
     ...(family ? { family } : {}),
@@ -121,9 +125,9 @@ const lookUp = (request: SentRequest, { entries, families }: Around): Found => {
 };
 
 /** What the request before had written, and what of it was still there: other bytes cannot read it. */
-const lostBy = ({ goesOnFrom, askedAt }: SentRequest): Pick<Found, "written" | "expected"> => {
+const lostBy = ({ goesOnFrom, askedAt, model }: SentRequest): Pick<Found, "written" | "expected"> => {
   if (!goesOnFrom?.answer) return { written: 0, expected: 0 };
   const written = keptTokens(goesOnFrom.answer.usage);
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  return { written, expected: askedAt - goesOnFrom.askedAt < LIFETIME_MS[ttl] ? written : 0 };
+  return { written, expected: askedAt - goesOnFrom.askedAt < livesMs(ttl, modelFacts(model)) ? written : 0 };
 };

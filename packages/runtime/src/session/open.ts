@@ -7,6 +7,7 @@ import { realpath } from "node:fs/promises";
 import {
   addUsage,
   type Block,
+  dearestPrices,
   type Head,
   InputError,
   type Json,
@@ -28,13 +29,13 @@ import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
 import { type Extensions, openExtensions } from "./extensions.ts";
 import { makeAgent, PRODUCT, routed } from "./make-agent.ts";
-import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
+import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
   const options = await located(withDefaults(given));
-  const { cwd, model, engine, limits } = options;
-  mustBePriced(model, limits);
+  const { cwd, model, engine } = options;
+  mustBePriced(model, options);
   const extensions = await openExtensions(options);
   return closingOnFailure(extensions, async () => {
     const registry = createRegistry([...options.tools, ...extensions.freeze()]);
@@ -123,9 +124,12 @@ const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messa
 };
 
 /** Asked before anything is made or opened. */
-const mustBePriced = (model: string, { usd }: SessionLimits): void => {
-  if (usd !== undefined && !modelFacts(model))
-    throw new InputError(`the price of ${model} is not known, so a budget in dollars cannot be kept; leave it out`);
+const mustBePriced = (model: string, { limits, settings }: Pick<FilledOptions, "limits" | "settings">): void => {
+  const { speed } = settings;
+  const facts = modelFacts(model);
+  if (limits.usd === undefined || (facts && dearestPrices(facts, 0, { speed }))) return;
+  const what = facts ? `${model} at the speed ${speed}` : model;
+  throw new InputError(`the price of ${what} is not known, so a budget in dollars cannot be kept; leave it out`);
 };
 
 type Composing = {
@@ -142,7 +146,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   const { policy, mode, ask, remember } = permissions;
   const hub = new EventHub();
   const { model } = line.state.head;
-  mustBePriced(model, limits);
+  mustBePriced(model, { limits, settings: line.state.head.settings });
   const client = options.engine.connect({
     onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
   });
@@ -259,8 +263,13 @@ const eventsBefore = ({
     ...(replayed?.problems ?? []).map(
       ({ line: number, detail }): EventBody => ({ type: "journal_troubled", problem: `line ${number}: ${detail}` }),
     ),
-    ...(replayed
+    ...(replayed?.began?.epoch === epoch
       ? []
-      : [{ type: "epoch_started", epoch, reason: "start", bytes: prefix.byteLength } satisfies EventBody]),
+      : [
+          {
+            ...{ type: "epoch_started", epoch, bytes: prefix.byteLength },
+            reason: replayed?.began ? "model" : "start",
+          } satisfies EventBody,
+        ]),
   ];
 };
