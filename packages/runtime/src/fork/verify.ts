@@ -11,6 +11,8 @@ export type Expectation = {
   readonly estimated: number;
   /** Why so little, where that is foreseen: a cold leader, a prefix below the minimum. */
   readonly foreseen?: string;
+  /** Why the provider may have read all of it and not have told, where it may. */
+  readonly untold?: string;
   /** What the parent had sent: the child's bytes must begin with it. */
   readonly parent: FrozenPrefix;
 };
@@ -38,15 +40,20 @@ export type Verifying = {
 
 /** Undefined where it read all that it could. */
 export const missOf = ({ expectation, child, usage, diagnosed }: Verifying): CacheMiss | undefined => {
-  const { tokens: expected, estimated, foreseen, parent } = expectation;
+  const { tokens: expected, estimated, foreseen, parent, untold } = expectation;
   const prompt = promptTokens(usage);
   const { read } = usage;
   const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
   const isLow = read < prompt * HALF;
   if (!isShort && !(isLow && foreseen !== undefined)) return undefined;
   const diverged = child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
-  const cause = isShort ? causeOf({ diverged, diagnosed }) : (foreseen ?? "");
-  const isWarning = isShort && isLow && expected >= prompt * HALF;
+  const isUntold = read === 0 && untold !== undefined && diverged === undefined;
+  const cause = isUntold
+    ? `nothing was told of what was read: ${untold}`
+    : isShort
+      ? causeOf({ diverged, diagnosed })
+      : (foreseen ?? "");
+  const isWarning = isShort && isLow && expected >= prompt * HALF && !isUntold;
   return { expected, read, prompt, cause, isWarning, ...(diverged === undefined ? {} : { diverged }) };
 };
 
