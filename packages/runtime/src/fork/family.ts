@@ -70,6 +70,8 @@ export type GrownFamily = {
   readonly requests: readonly NextRequest[];
   readonly parent: NextRequest | undefined;
   readonly gate: LaunchGate;
+  /** Tokens that all share. */
+  readonly sharedTokens: number;
   readonly reason: string;
   /** What would be cheaper, or costs more than it seems. */
   readonly advice: readonly string[];
@@ -129,6 +131,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     children,
     requests,
     gate,
+    sharedTokens: sizes.prefix + (tail.inFlight === "keep" ? sizes.tail : 0),
     parent: follows || start.mayGrow ? request("parent", { ttl, tail: true }) : undefined,
     reason,
     advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],

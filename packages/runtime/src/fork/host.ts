@@ -192,10 +192,11 @@ export class ForkHost {
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family };
-    const { starts } = this.#starts.forks(plans, { ...forking, isPrograms: true });
+    const { starts, over } = this.#starts.forks(plans, { ...forking, isPrograms: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
     const begun = runs.start(starts.map((start) => ({ ...start, notifies: false, isPrograms: true })));
+    void this.#whenOver(plans, over);
     return plans.map((plan) => this.#handle(plan, begun));
   }
 
@@ -278,10 +279,10 @@ export class ForkHost {
     const others = plans.filter(({ agentType }) => agentType !== "fork");
     const problems = new Map<string, string>();
     const family = this.#accounts.of(name);
-    let { starts, next } = NO_FORKS;
+    let { starts, next, over } = NO_FORKS;
     try {
       const forking = { parent: line.state, held, parentFollows: true, options: [], family, isPrograms: false };
-      ({ starts, next } = this.#starts.forks(forks, forking));
+      ({ starts, next, over } = this.#starts.forks(forks, forking));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
@@ -292,10 +293,19 @@ export class ForkHost {
       const id = all[at]?.plan.task;
       if (problem !== undefined && id !== undefined) problems.set(id, problem);
     });
+    void this.#whenOver(forks, over);
     if (next) line.plan(next);
     const told = startedText(plans, { problems, instead: this.#instead });
     this.#instead.clear();
     return told;
+  }
+
+  async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {
+    await this.#options.runs.ended(
+      plans.map(({ task }) => task),
+      "all",
+    );
+    await over();
   }
 
   #refuse(task: string, reason: string): string {

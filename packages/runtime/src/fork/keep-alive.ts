@@ -119,7 +119,7 @@ const refusal = ({ protocol, head: { settings } }: CacheSafeParams): { readonly 
   return {};
 };
 
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);

@@ -70,15 +70,18 @@ export const explain = (rows: readonly LedgerRow[], unread: readonly UnreadTask[
   return {
     total,
     agents: agents.map(([agent, own]) => ({ agent, ...sumOf(own) })),
-    instead: insteadOf(rows).map(({ id, how, rows: others }) => {
-      const sum = sumOf([...others.map(priced), ...unread]);
-      return { id, how, ...sum, saved: difference(sum, total) };
-    }),
+    // Whoever does it another way stores nothing.
+    instead: insteadOf(rows.filter(({ kind }) => kind !== "stored" && kind !== "storage")).map(
+      ({ id, how, rows: others }) => {
+        const sum = sumOf([...others.map(priced), ...unread]);
+        return { id, how, ...sum, saved: difference(sum, total) };
+      },
+    ),
     misses: rows.flatMap(missOf),
   };
 };
 
-type Billed = Pick<LedgerRow, "usage" | "model" | "usd"> & Partial<Pick<LedgerRow, "isAnswered">>;
+type Billed = Pick<LedgerRow, "usage" | "model" | "usd"> & Partial<Pick<LedgerRow, "isAnswered" | "kind">>;
 
 const sumOf = (billed: readonly Billed[]): BilledSum => {
   // One that broke off before its answer began was not billed, as far as anybody can know.
@@ -88,7 +91,7 @@ const sumOf = (billed: readonly Billed[]): BilledSum => {
     0,
   );
   return {
-    requests: billed.length,
+    requests: billed.filter(({ kind }) => kind !== "storage").length,
     usage: answered.reduce((sum, { usage }) => addUsage(sum, usage), noUsage),
     units: withoutNoise(answered.reduce((sum, { usage, model }) => sum + inputUnits(usage, modelFacts(model)), 0)),
     ...(usd === undefined ? {} : { usd }),

@@ -16,8 +16,8 @@ export type LedgerRow = {
   readonly agent: string;
   readonly session: string;
   /** `aside`: a summary or a keep-alive, sent beside the conversation. `unkept`: all requests of a fork that keeps no
-   *  entries, or a summary that broke off. */
-  readonly kind: SentRequest["kind"] | "unkept";
+   *  entries, or a summary that broke off. `stored`, `storage`: an entry by name was created, and held. */
+  readonly kind: SentRequest["kind"] | "unkept" | "stored" | "storage";
   readonly turn: number;
   readonly at: number;
   readonly model: string;
@@ -61,11 +61,11 @@ export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly
 type Around = { readonly entries: Entries; readonly families: Families };
 
 const unkeptRows = (line: Line): readonly LedgerRow[] =>
-  unkeptIn(line).map(({ usage, usd, at, seq }) => {
+  unkeptIn(line).map(({ usage, usd, at, seq, kind }) => {
     const { epoch } = line.at(seq) ?? {};
     const { agent, session } = line.journal;
     return {
-      ...{ agent, session, kind: "unkept", turn: 0, at, model: epoch?.head.model ?? "", epoch: epoch?.epoch ?? 0 },
+      ...{ agent, session, kind, turn: 0, at, model: epoch?.head.model ?? "", epoch: epoch?.epoch ?? 0 },
       ...{ isAnswered: true, expected: usage.read, estimated: 0, writtenBefore: usage.read, usage },
       ...(usd === undefined ? {} : { usd }),
       cause: { kind: "none" },

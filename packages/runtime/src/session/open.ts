@@ -20,7 +20,7 @@ import {
 import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { type CacheSafeParams, planOf } from "../fork/index.ts";
+import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
 import { createJournal, type JournalWriter, type OpenCall, openJournal, type Replayed } from "../journal/index.ts";
 import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
@@ -147,9 +147,14 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   const hub = new EventHub();
   const { model } = line.state.head;
   mustBePriced(model, { limits, settings: line.state.head.settings });
-  const client = options.engine.connect({
-    onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
-  });
+  const contents = options.forking?.store === false ? undefined : options.engine.stores?.();
+  const stored = new StoredPrefixes({ contents, journal, clock, emit: (event) => hub.emit(event) });
+  const client = namingClient(
+    options.engine.connect({
+      onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
+    }),
+    stored,
+  );
   const settings: AgentSettings = {
     ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, window, compactAt: options.compactAt },
     thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
@@ -162,7 +167,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
       covers: (rule, { tool, args }) => agent.guarding.covers(rule, { tool, args }),
     });
   const beside = composeBeside({
-    ...{ options, registry, journal, client, hub, settings, questions, line, extensions },
+    ...{ options, registry, journal, client, stored, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
@@ -186,6 +191,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     shellTold: shells,
     emit: (event) => {
       if (event.type === "turn_ended" || event.type === "epoch_started") slot.save(snapshotOf(agent, options), "main");
+      if (event.type === "turn_ended") stored.heard();
       hub.emit(event);
     },
     lastPrompt: promptIn(replayed?.state),
@@ -201,7 +207,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, client, hub, extensions }, ...beside });
+  return new Session({ ...{ options, agent, journal, client, stored, hub, extensions }, ...beside });
 };
 
 /** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported
