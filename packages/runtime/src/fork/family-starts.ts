@@ -12,6 +12,7 @@ import { type Entering, type FamilyStart, type GrownFamily, growFamily } from ".
 import type { ForkPlan } from "./plan.ts";
 import type { ForkOptions } from "./request.ts";
 import type { Child, ChildTold, RunStart } from "./running.ts";
+import type { Runs } from "./runs.ts";
 import { SnapshotGates } from "./snapshot-gates.ts";
 import type { Store, StoredPrefixes } from "./stored-prefixes.ts";
 
@@ -32,6 +33,7 @@ export type AgentStart = { readonly plan: ForkPlan; readonly account: Account; r
 
 export type FamilyStartsOptions = {
   readonly clock: Clock;
+  readonly runs: Pick<Runs, "places">;
   readonly around: (model: string) => Pick<FamilyStart, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
   readonly openFork: (start: ForkStart) => Promise<Child>;
   readonly openAgent: (start: AgentStart) => Promise<Child>;
@@ -73,6 +75,7 @@ export class FamilyStarts {
     const gate = gates?.of(parent, tail, { now, lifetimeMs: livesMs(known.ttl, known.facts) });
     const family = growFamily({
       ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
+      atOnce: this.#options.runs.places,
       ...(gate ? { gate } : {}),
       ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
     });

@@ -46,6 +46,8 @@ export type FamilyStart = {
   readonly facts: ModelFacts | undefined;
   readonly ttl: Ttl;
   readonly now: number;
+  /** How many run at once: others wait for a place. Default: all. */
+  readonly atOnce?: number;
   /** Whether the provider explains cache misses when it is asked to. */
   readonly diagnoses: boolean;
   /** More of them may be asked for from the same bytes, one by one, and the parent may go on at any moment: the first one
@@ -104,7 +106,9 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const decision = decideLaunch(question);
   const { reason } = decision;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const gate = start.gate ?? new LaunchGate(launchOrder({ launch, waitCapMs }, parent.protocol), start.edge);
+  const lifetimeMs = livesMs(childTtl(facts), facts);
+  const order = { ...launchOrder({ launch, waitCapMs }, parent.protocol), lifetimeMs };
+  const gate = start.gate ?? new LaunchGate(order, start.edge);
   // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
   const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
@@ -121,7 +125,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const foreseen = foreseenFor(parent, { prefix, cold });
   const isLed = (place: number): boolean => launch === "at-once" || (place === 0 && !start.gate);
   const expectations = plans.map((_, place) =>
-    expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base }),
+    expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base, until: now + lifetimeMs }),
   );
   // It has the tail of its children, or it waits with them: an entry that is about to end may be gone for it too.
   const follows = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
@@ -134,7 +138,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     sharedTokens: sizes.prefix + (tail.inFlight === "keep" ? sizes.tail : 0),
     parent: follows || start.mayGrow ? request("parent", { ttl, tail: true }) : undefined,
     reason,
-    advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],
+    advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts), ...queueAdvice(start, lifetimeMs)],
     expectations,
   };
 };
@@ -242,6 +246,15 @@ const tierAdvice = (sizes: Sizes, facts: ModelFacts | undefined): readonly strin
   ];
 };
 
+/** Those who get a place late may find nothing left: then one of them leads anew, and the others wait for it. */
+const queueAdvice = ({ plans, atOnce }: FamilyStart, lifetimeMs: number): readonly string[] => {
+  if (atOnce === undefined || plans.length <= atOnce) return [];
+  const minutes = Math.round(lifetimeMs / 60_000);
+  return [
+    `${plans.length - atOnce} of them wait for a place, as ${atOnce} run at once; what all share lives ${minutes} minutes after it was last used, and whoever gets a place later than that writes it again for those behind`,
+  ];
+};
+
 /** Why whoever leads can read little or nothing, if so. */
 const foreseenFor = (
   { asked, askedAt }: LineageState,
@@ -260,9 +273,11 @@ type Expecting = Sizes & {
   readonly leads: boolean;
   readonly parent: LineageState;
   readonly base: FrozenPrefix;
+  readonly until: number;
 };
 
-const expectationFor = ({ prefix, tail, facts, foreseen, leads, parent, base }: Expecting): Expectation => {
+const expectationFor = (expecting: Expecting): Expectation => {
+  const { prefix, tail, facts, foreseen, leads, parent, base, until } = expecting;
   const least = facts?.minimumPrefix ?? 0;
   const sent = parent.asked ?? base;
   const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
@@ -272,7 +287,7 @@ const expectationFor = ({ prefix, tail, facts, foreseen, leads, parent, base }: 
   // Where no provider has counted anything, only a loss of half is sure to be one.
   const estimated = parent.measured ? tokens - prefix : tokens / 2;
   const { untoldReads: untold } = parent.protocol;
-  return { tokens, estimated, parent: sent, ...(untold === undefined ? {} : { untold }) };
+  return { tokens, estimated, parent: sent, until, ...(untold === undefined ? {} : { untold }) };
 };
 
 type Marking = {
