@@ -1,6 +1,7 @@
 /** Which engine runs the requests? Plain data out of flags, environment and what a session that goes on was answered by.
- *  Invariant: pure; a conversation stays with its provider unless somebody says otherwise, or its key is gone; a key is taken from the environment alone, never shown, and given only to the provider it was set for
- *  or to the address it was set beside; without one the embedded engine is offered and named, never passed off as a model.
+ *  Invariant: pure; a conversation stays with its provider unless somebody says otherwise, or its key is gone; a key is
+ *  taken from the environment alone, never shown, and given only to the provider it was set for or to the address it was
+ *  set beside; without one the embedded engine is offered and named, never passed off as a model.
  *  Elsewhere: opening it (open-engine.ts), what is known of a provider (@prefork/wire). */
 
 import { type Credential, DEFAULT_MODEL, type Profile, profileAt, profiles } from "@prefork/wire";

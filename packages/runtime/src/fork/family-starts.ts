@@ -75,7 +75,7 @@ export class FamilyStarts {
     const gate = gates?.of(parent, tail, { now, lifetimeMs: livesMs(known.ttl, known.facts) });
     const family = growFamily({
       ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
-      atOnce: this.#options.runs.places,
+      places: this.#options.runs.places,
       ...(gate ? { gate } : {}),
       ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
     });
@@ -85,7 +85,7 @@ export class FamilyStarts {
       ...{ family: first.task, tokens: family.sharedTokens, facts: known.facts, account: above },
       reads: reads + (parentFollows ? 1 : 0),
       hitRate: hitRateOf(parent),
-      lines: family.children.slice(0, 2).map((words) => lineOf(family, words)),
+      lines: () => family.children.slice(0, 2).map((words) => lineOf(family, words)),
     });
     const grown = store ? namedBy(family, store) : family;
     if (gates) this.#leave(line(), { parent, grown });

@@ -46,8 +46,8 @@ export type FamilyStart = {
   readonly facts: ModelFacts | undefined;
   readonly ttl: Ttl;
   readonly now: number;
-  /** How many run at once: others wait for a place. Default: all. */
-  readonly atOnce?: number;
+  /** How many can begin now: others wait for a place. Default: all. */
+  readonly places?: number;
   /** Whether the provider explains cache misses when it is asked to. */
   readonly diagnoses: boolean;
   /** More of them may be asked for from the same bytes, one by one, and the parent may go on at any moment: the first one
@@ -247,11 +247,11 @@ const tierAdvice = (sizes: Sizes, facts: ModelFacts | undefined): readonly strin
 };
 
 /** Those who get a place late may find nothing left: then one of them leads anew, and the others wait for it. */
-const queueAdvice = ({ plans, atOnce }: FamilyStart, lifetimeMs: number): readonly string[] => {
-  if (atOnce === undefined || plans.length <= atOnce) return [];
+const queueAdvice = ({ plans, places }: FamilyStart, lifetimeMs: number): readonly string[] => {
+  if (places === undefined || plans.length <= places) return [];
   const minutes = Math.round(lifetimeMs / 60_000);
   return [
-    `${plans.length - atOnce} of them wait for a place, as ${atOnce} run at once; what all share lives ${minutes} minutes after it was last used, and whoever gets a place later than that writes it again for those behind`,
+    `${plans.length - places} of ${plans.length} wait for a place; what all share lives ${minutes} minutes after it was last used, and whoever gets a place later than that writes it again for those behind`,
   ];
 };
 

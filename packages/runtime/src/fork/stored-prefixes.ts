@@ -39,8 +39,8 @@ export type StoredPrefixesOptions = {
 /** A family that is about to start. */
 export type Storing = {
   readonly family: string;
-  /** Of its members, with their own words: two are enough to tell what all share. */
-  readonly lines: readonly FrozenPrefix[];
+  /** Of its members, with their own words: two are enough to tell what all share. Asked for only where it pays. */
+  readonly lines: () => readonly FrozenPrefix[];
   readonly tokens: number;
   /** Requests that will name it. */
   readonly reads: number;
@@ -99,13 +99,16 @@ export class StoredPrefixes {
   /** Begins to store what a family shares; undefined where that does not pay, or cannot be. */
   begin(storing: Storing): Store | undefined {
     const { contents } = this.#options;
-    const { lines, tokens, reads, facts, hitRate } = storing;
+    const { tokens, reads, facts, hitRate } = storing;
     if (!contents || this.#isRefused) return undefined;
     const decision = decideStored({ tokens, reads, facts, hitRate, heldMs: TTL_MS });
-    const plan = decision.store ? planned(lines) : undefined;
-    if (!plan) return undefined;
+    if (!decision.store) return undefined;
+    const lines = storing.lines();
+    const plan = planned(lines);
+    const [line] = lines;
+    if (!plan || !line) return undefined;
     const known = this.#kept.get(plan.hash);
-    const kept = known ?? this.#start(plan, { contents, storing, reason: decision.reason });
+    const kept = known ?? this.#start(plan, { contents, storing, line, reason: decision.reason });
     kept.families += 1;
     return { reason: decision.reason, ready: kept.ready, over: (isHeard) => this.#leave(kept, isHeard) };
   }
@@ -164,7 +167,7 @@ export class StoredPrefixes {
     return kept;
   }
 
-  async #create(kept: Kept, { contents, storing, reason }: Starting): Promise<boolean> {
+  async #create(kept: Kept, { contents, storing, line, reason }: Starting): Promise<boolean> {
     const { emit, journal } = this.#options;
     const { family, tokens, account, facts } = storing;
     const failed = (why: string): false => {
@@ -172,10 +175,9 @@ export class StoredPrefixes {
       emit({ type: "prefix_not_stored", family, reason: why });
       return false;
     };
-    const [line] = storing.lines;
     const worst = costs(tokens, { facts, heldMs: TTL_MS });
     const creating: Hold = { usd: worst.creation, tokens };
-    if (!line || account.hold(creating)) return failed("the budget has no room for it");
+    if (account.hold(creating)) return failed("the budget has no room for it");
     let spent = { usage: noUsage, usd: 0 };
     try {
       const held = { usd: worst.storage, tokens: 0 };
@@ -300,7 +302,13 @@ export class StoredPrefixes {
   }
 }
 
-type Starting = { readonly contents: CachedContents; readonly storing: Storing; readonly reason: string };
+type Starting = {
+  readonly contents: CachedContents;
+  readonly storing: Storing;
+  /** One that begins with the plan. */
+  readonly line: FrozenPrefix;
+  readonly reason: string;
+};
 type Held = { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
 type Removed = "removed" | "gone" | "left";
 type Releasing = Pick<Kept, "account" | "held" | "facts"> & { readonly how: Removed };
