@@ -165,7 +165,11 @@ test("the parent's lifetime and trailing block change its own column only", asyn
   assert.equal((await childrenOf(`${THREE} --trimmed-directive 300`)).trim, 31_125);
 });
 
-test("notes say what changes the figures: a tier, a minimum, dropped thinking", async () => {
+test("notes say what changes the figures: a tier, a minimum, dropped thinking, peak hours", async () => {
+  assert.match(
+    await runCost(`${THREE} --model deepseek-flash`),
+    /Peak hours: 01–04 and 06–10 UTC, Monday to Friday, input costs \$0\.3 a million instead of \$0\.15;/,
+  );
   assert.match(await runCost(`${THREE} --model claude-haiku-5-5`), /Price tier: prompts above 100,000 tokens/);
   const short = await runCost("--prefix 2k --tail 10 --forks 2 --model claude-haiku-4-5");
   assert.match(short, /claude-haiku-4-5 caches nothing shorter than 4,096 tokens/);

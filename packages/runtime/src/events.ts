@@ -137,6 +137,25 @@ export type EventBody =
   /** What a crash had left of worktrees, and what was done about it. */
   | { readonly type: "worktree_repaired"; readonly what: string; readonly done: string }
   | { readonly type: "worktree_merged"; readonly taskId: string; readonly outcome: string; readonly files: number }
+  /** What a family shares is stored by name with the provider, for as long as its members run. */
+  | {
+      readonly type: "prefix_stored";
+      readonly family: string;
+      readonly name: string;
+      readonly tokens: number;
+      readonly usd: number;
+      readonly reason: string;
+    }
+  | { readonly type: "prefix_not_stored"; readonly family: string; readonly reason: string }
+  /** `left`: it could not be removed, and ends by itself. `usd`: what holding it cost. */
+  | {
+      readonly type: "prefix_released";
+      readonly name: string;
+      readonly tokens: number;
+      readonly ms: number;
+      readonly usd: number;
+      readonly how: "removed" | "gone" | "left";
+    }
   | { readonly type: "keep_alive_sent"; readonly read: number; readonly usd?: number; readonly reason: string }
   | {
       readonly type: "task_ended";
@@ -194,6 +213,7 @@ const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
   journal_troubled: "warn",
   settings_noticed: "warn",
   server_lost: "warn",
+  prefix_not_stored: "warn",
 };
 
 export const levelOf = (event: EventBody): Level => {

@@ -25,6 +25,7 @@ export {
   type LaunchDecision,
   type LaunchPlan,
   type LaunchQuestion,
+  livesMs,
   type PlanId,
   type Sender,
   type Sent,
@@ -82,19 +83,29 @@ export {
   type NextMarkerOptions,
   nextMarkers,
 } from "./markers.ts";
-export { DEFAULT_MODEL, knownModels, type ModelFacts, modelFacts, type Prices, type PriceTier } from "./models.ts";
+export {
+  DEFAULT_MODEL,
+  knownModels,
+  type ModelFacts,
+  modelFacts,
+  type PeakPrices,
+  type Prices,
+  type PriceTier,
+} from "./models.ts";
 export { FORK_PLACEHOLDER_RESULT, placeholderFor } from "./pairing.ts";
 export { type Divergence, FrozenPrefix, type Segment, type SegmentKind, type SentBlocks } from "./prefix.ts";
 export { assemble, bytesOf, type Prepared, prepare, type RequestParts } from "./prepare.ts";
 export {
   type Cost,
   costOf,
+  dearestPrices,
   inputUnits,
   type Multipliers,
   multipliersOf,
   type PriceOverride,
   pricesFor,
   type Service,
+  serviceOf,
   USUAL_MULTIPLIERS,
   withPrices,
   writeMultiplier,

@@ -1,14 +1,18 @@
 /** Who of a family is sent when. The leader goes first and writes what all share; the others follow once that can be
  *  read, and no faster than their provider keeps them together.
  *  Invariant: while an unanswered leader is under way nobody else is sent; a leader that fails hands over to the next;
- *  the wait has an end, and no timer outlives those who wait.
+ *  whoever comes when what they share has expired leads anew; the wait has an end, and no timer outlives those who wait.
  *  Elsewhere: whether waiting pays (economics/), what is sent (family.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LaunchDecision } from "./economics/index.ts";
 import type { Pacing, Protocol } from "./protocols/index.ts";
 
-export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> & Pacing;
+export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> &
+  Pacing & {
+    /** How long what they share can be read after somebody last used it. Default: for as long as anybody comes. */
+    readonly lifetimeMs?: number;
+  };
 
 /** Waiting and the time, for tests. */
 export type GateEdge = {
@@ -17,6 +21,12 @@ export type GateEdge = {
 };
 
 const MINUTE_MS = 60_000;
+
+/** As long as cold followers wait: what the leader has to write again is the whole prefix. */
+const COLD_WAIT_MS = 60_000;
+
+/** What a request takes to arrive. */
+const ON_THE_WAY_MS = 10_000;
 
 /** An answer is longer than its first event: where only a whole one can be read, it is worth waiting for. */
 const WHOLE_ANSWER_MS = 120_000;
@@ -45,6 +55,10 @@ export class LaunchGate {
   #settling: AbortController | undefined;
   #leader: Leader | undefined;
   #open: boolean;
+  /** What they share had expired, so all of it is written again. */
+  #isAnew = false;
+  /** When the last one was let go. */
+  #usedAt: number | undefined;
 
   constructor(order: LaunchOrder, edge: GateEdge = realEdge) {
     this.#order = order;
@@ -62,6 +76,7 @@ export class LaunchGate {
     signal?.throwIfAborted();
     const ticket = Symbol("member");
     this.#openInTime();
+    this.#closeIfExpired();
     if (!this.#open && (this.#leader !== undefined || this.#opensAt !== undefined)) {
       const turn = this.#queue(this.#waiting, ticket, signal);
       this.#openInTime();
@@ -74,13 +89,25 @@ export class LaunchGate {
       this.#failed(ticket); // it may lead, and is not sent
       throw error;
     }
+    this.#usedAt = this.#edge.now();
     return { readable: () => this.#readable(ticket), failed: () => this.#failed(ticket) };
+  }
+
+  /** Those who come late, because they waited for a place, would each write what all share. */
+  #closeIfExpired(): void {
+    const { lifetimeMs } = this.#order;
+    if (!this.#open || this.#usedAt === undefined || lifetimeMs === undefined) return;
+    if (this.#edge.now() - this.#usedAt < lifetimeMs - ON_THE_WAY_MS) return;
+    this.#open = false;
+    this.#opensAt = undefined;
+    this.#isAnew = true;
   }
 
   #lead(ticket: symbol): void {
     const cap = new AbortController();
     this.#leader = { ticket, cap };
-    this.#edge.wait(this.#order.waitCapMs, cap.signal).then(
+    const { waitCapMs } = this.#order;
+    this.#edge.wait(this.#isAnew ? Math.max(waitCapMs, COLD_WAIT_MS) : waitCapMs, cap.signal).then(
       () => this.#readable(ticket),
       () => undefined, // it was readable, or had failed, before the time was up
     );

@@ -13,6 +13,15 @@ export type Prices = {
   readonly output: number;
 };
 
+/** Prices that hold at some hours, for whole requests that begin then. */
+export type PeakPrices = {
+  readonly prices: Prices;
+  /** From and to, in hours of UTC. */
+  readonly hours: readonly (readonly [from: number, to: number])[];
+  /** 0 is Sunday. */
+  readonly days: readonly number[];
+};
+
 /** Prices for the whole request once its prompt is longer than `above` tokens. */
 export type PriceTier = { readonly above: number; readonly prices: Prices };
 
@@ -22,10 +31,16 @@ export type ModelFacts = {
   readonly tiers?: readonly PriceTier[];
   /** Price of the faster service class, input and output; cache multipliers stay those of the model. */
   readonly fast?: { readonly input: number; readonly output: number };
+  readonly peak?: PeakPrices;
+  /** Price of a read where the request carries no marker, if that is another one. */
+  readonly unmarkedRead?: number;
   /** Prompts shorter than this are not cached at all. */
   readonly minimumPrefix: number;
   /** US dollars for a million tokens held for an hour, where entries can be stored by name. Creating one is input. */
   readonly storage?: number;
+  /** How long a prompt lives after its last use where it is kept without being asked for and the vendor says so. Absent:
+   *  as long as what is asked for, or not known. */
+  readonly keptMs?: number;
   /** "keep-all": earlier thinking stays in the prompt. "last-turn": new user text strips it, and the cache with it. */
   readonly earlierThinking: "keep-all" | "last-turn";
 };
@@ -43,6 +58,8 @@ const exact = (price: number): number => Math.round(price * 1e5) / 1e5;
 /** Models that share every figure; thinking is kept unless said otherwise. */
 type Family = Omit<ModelFacts, "id" | "earlierThinking"> &
   Partial<Pick<ModelFacts, "earlierThinking">> & { readonly ids: readonly string[] };
+
+const HOUR_MS = 3_600_000;
 
 // --- Anthropic -------------------------------------------------------------------------------------------------------
 
@@ -148,6 +165,9 @@ const dearerWhenLong = (prices: Prices): Pick<ModelFacts, "prices" | "tiers"> =>
   ],
 });
 
+/** Kept for a day unless its user has asked OpenAI for less. */
+const A_DAY = { keptMs: 24 * HOUR_MS } as const;
+
 /** Before GPT-5.6 only the reasoning of the turn under way stays in the prompt; models before GPT-5 have none. */
 const openai: readonly Family[] = [
   { ids: ["gpt-6-astra"], ...dearerWhenLong(atBreakpoints(10, 1, 50)), minimumPrefix: 1_024 },
@@ -162,19 +182,27 @@ const openai: readonly Family[] = [
     // Hits are counted in steps of 2,048, so nothing shorter is ever one.
     ids: ["gpt-5.5"],
     ...dearerWhenLong(byItself(5, 0.5, 30)),
+    ...A_DAY,
     minimumPrefix: 2_048,
     earlierThinking: "last-turn",
   },
   {
     ids: ["gpt-5.4"],
     ...dearerWhenLong(byItself(2.5, 0.25, 15)),
+    ...A_DAY,
     minimumPrefix: 1_024,
     earlierThinking: "last-turn",
   },
-  { ids: ["gpt-5.2"], prices: byItself(1.75, 0.175, 14), minimumPrefix: 1_024, earlierThinking: "last-turn" },
-  { ids: ["gpt-5.1", "gpt-5"], prices: byItself(1.25, 0.125, 10), minimumPrefix: 1_024, earlierThinking: "last-turn" },
-  { ids: ["gpt-4.1"], prices: byItself(2, 0.5, 8), minimumPrefix: 1_024 },
-  { ids: ["gpt-4o"], prices: byItself(2.5, 1.25, 10), minimumPrefix: 1_024 },
+  { ids: ["gpt-5.2"], prices: byItself(1.75, 0.175, 14), ...A_DAY, minimumPrefix: 1_024, earlierThinking: "last-turn" },
+  {
+    ids: ["gpt-5.1", "gpt-5"],
+    prices: byItself(1.25, 0.125, 10),
+    ...A_DAY,
+    minimumPrefix: 1_024,
+    earlierThinking: "last-turn",
+  },
+  { ids: ["gpt-4.1"], prices: byItself(2, 0.5, 8), ...A_DAY, minimumPrefix: 1_024 },
+  { ids: ["gpt-4o"], prices: byItself(2.5, 1.25, 10), ...A_DAY, minimumPrefix: 1_024 },
   // The first of them caches nothing, and its date must not lend it the prices of the later ones.
   { ids: ["gpt-4o-2024-05-13"], prices: byItself(5, 5, 15), minimumPrefix: 1_024 },
 ];
@@ -204,29 +232,97 @@ const google: readonly Family[] = [
   { ids: ["gemini-2.5-flash"], prices: byItself(0.3, 0.03, 2.5), minimumPrefix: 2_048 },
 ];
 
+// --- DeepSeek --------------------------------------------------------------------------------------------------------
+
+/** Twice as dear from 01 to 04 and from 06 to 10 UTC, Monday to Friday. */
+const dearerAtPeak = (input: number, read: number, output: number): Pick<ModelFacts, "prices" | "peak"> => ({
+  prices: byItself(input, read, output),
+  peak: {
+    prices: byItself(exact(input * 2), exact(read * 2), exact(output * 2)),
+    hours: [
+      [1, 4],
+      [6, 10],
+    ],
+    days: [1, 2, 3, 4, 5],
+  },
+});
+
+/** Kept on disk in units of 64 tokens, for "hours to days": two hours is what is counted on. */
+const deepseek: readonly Family[] = [
+  { ids: ["deepseek-flash"], ...dearerAtPeak(0.15, 0.003, 0.6), keptMs: 2 * HOUR_MS, minimumPrefix: 64 },
+  { ids: ["deepseek-v4-pro"], ...dearerAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, minimumPrefix: 64 },
+];
+
+// --- MiniMax ---------------------------------------------------------------------------------------------------------
+
+/** The documented read price of a marked prefix is a tenth, the listed one a fifth: the listed one holds. */
+const minimax: readonly Family[] = [
+  {
+    ids: ["MiniMax-M3"],
+    prices: byItself(0.3, 0.06, 1.2),
+    tiers: [{ above: 512_000, prices: byItself(0.6, 0.12, 2.4) }],
+    minimumPrefix: 512,
+  },
+  { ids: ["MiniMax-M3.1-Flash"], prices: byItself(0.15, 0.015, 0.6), minimumPrefix: 512 },
+  {
+    ids: ["MiniMax-M2.7"],
+    prices: { input: 0.3, write: { "5m": 0.375 }, read: 0.06, output: 1.2 },
+    minimumPrefix: 512,
+  },
+];
+
+// --- Alibaba ---------------------------------------------------------------------------------------------------------
+
+type Listed = { readonly input: number; readonly write: number; readonly read: number; readonly output: number };
+
+/** A marked prefix is read for a tenth of its input; the list has what is read without a marker. The second prices above
+ *  256K tokens are in no list that we have. */
+const marked = ({ input, write, read, output }: Listed): Pick<ModelFacts, "prices" | "unmarkedRead"> => ({
+  prices: { input, write: { "5m": write }, read: exact(input * 0.1), output },
+  unmarkedRead: read,
+});
+
+const alibaba: readonly Family[] = [
+  { ids: ["qwen3.7-max"], ...marked({ input: 1.475, write: 1.844, read: 0.295, output: 4.425 }), minimumPrefix: 1_024 },
+  { ids: ["qwen3.7-plus"], ...marked({ input: 0.32, write: 0.4, read: 0.064, output: 1.28 }), minimumPrefix: 1_024 },
+  // Its list has no price of a write; the documented one is a quarter above the input's.
+  { ids: ["qwen3.8-max"], ...marked({ input: 2, write: 2.5, read: 0.25, output: 6 }), minimumPrefix: 1_024 },
+];
+
 // --- all of them -----------------------------------------------------------------------------------------------------
 
 /** The model the demo, the simulator and the planner use when none is named. */
 export const DEFAULT_MODEL = "claude-sonnet-5";
 
 export const knownModels: ReadonlyMap<string, ModelFacts> = new Map(
-  [...anthropic, ...openai, ...google].flatMap(({ ids, ...facts }) =>
+  [...anthropic, ...openai, ...google, ...deepseek, ...minimax, ...alibaba].flatMap(({ ids, ...facts }) =>
     ids.map((id) => [id, { earlierThinking: "keep-all", ...facts, id }] as const),
   ),
 );
 
+/** Whose a model is, where a gateway says so before its name. */
+const MAKERS = /^(?:anthropic|openai|google|models|deepseek|minimax|qwen|alibaba)\//;
+
 /** Providers and gateways add dates, stages, and whose it is (`claude-opus-4-8-20260301`, `anthropic.claude-…-v1:0`,
- *  `openai/gpt-6-sol`, `models/gemini-3.1-pro-preview`); some write a dot where others write a dash. */
+ *  `openai/gpt-6-sol`, `models/gemini-3.1-pro-preview`); some write a dot where others write a dash, and some write
+ *  everything small. */
 export const modelFacts = (
   model: string,
   table: ReadonlyMap<string, ModelFacts> = knownModels,
 ): ModelFacts | undefined => {
-  const bare = model.replace(/^(?:[a-z]+\.)*anthropic[./]/, "").replace(/^(?:anthropic|openai|google|models)\//, "");
+  const bare = model.replace(/^(?:[a-z]+\.)*anthropic[./]/, "").replace(MAKERS, "");
   const undated = bare
     .replace(/-v\d+(:\d+)?$/, "")
     .replace(/[-@]\d{8}$/, "")
     .replace(/-\d{4}-\d{2}-\d{2}$/, "")
     .replace(/-preview(?:-[\w-]+)?$|-0\d\d$/, "");
   const names = [model, bare, undated, undated.replaceAll(".", "-")];
-  return names.map((name) => table.get(name)).find((facts) => facts !== undefined);
+  return names.map((name) => table.get(name)).find((facts) => facts !== undefined) ?? writtenSmall(bare, table);
+};
+
+/** Of the few whose own names have capitals. */
+const writtenSmall = (name: string, table: ReadonlyMap<string, ModelFacts>): ModelFacts | undefined => {
+  if (!/^minimax-/.test(name)) return undefined;
+  for (const [id, facts] of table) if (id.toLowerCase() === name) return facts;
+  return undefined;
 };

@@ -5,7 +5,7 @@
 
 import type { ModelFacts, Prices, PriceTier } from "./models.ts";
 import { modelFacts } from "./models.ts";
-import { SHORTEST_FIRST, type Ttl } from "./request.ts";
+import { type KeySettings, SHORTEST_FIRST, type Ttl } from "./request.ts";
 import { promptTokens, type Usage } from "./usage.ts";
 
 /** How the request is served, where that changes its price. The factors stack. */
@@ -14,7 +14,14 @@ export type Service = {
   readonly batch?: boolean;
   readonly geoUs?: boolean; // inference_geo "us"
   readonly regional?: boolean; // a regional endpoint of a cloud platform
+  /** It carries no marker, where what is read without one has a price of its own. */
+  readonly unmarked?: boolean;
+  /** When it began, where prices change with the hour. Default: at an hour with the usual price. */
+  readonly at?: number | undefined;
 };
+
+/** Of a request of ours. */
+export const serviceOf = ({ speed }: Pick<KeySettings, "speed">, at?: number): Service => ({ speed, at });
 
 /** US dollars, part by part as in Usage. */
 export type Cost = {
@@ -57,6 +64,25 @@ const fastPrices = (facts: ModelFacts): Prices | undefined => {
   return { input, write: scaled(write, input), read: read * input, output: facts.fast.output };
 };
 
+const HOUR_MS = 3_600_000;
+
+const isPeak = ({ peak }: ModelFacts, at: number | undefined): boolean => {
+  if (peak === undefined || at === undefined) return false;
+  const hour = (at % (24 * HOUR_MS)) / HOUR_MS;
+  return peak.days.includes(new Date(at).getUTCDay()) && peak.hours.some(([from, to]) => hour >= from && hour < to);
+};
+
+/** What a request pays that is served so; undefined where that has no published price. */
+const pricesServed = (facts: ModelFacts, prompt: number, { speed, at, unmarked }: Service): Prices | undefined => {
+  if (speed === "fast") return fastPrices(facts);
+  const prices = facts.peak && isPeak(facts, at) ? facts.peak.prices : pricesFor(facts, prompt);
+  return unmarked && facts.unmarkedRead !== undefined ? { ...prices, read: facts.unmarkedRead } : prices;
+};
+
+/** The most that a request of this prompt can pay, at whatever hour it is sent; undefined where no price is known. */
+export const dearestPrices = (facts: ModelFacts, prompt: number, service: Service = {}): Prices | undefined =>
+  service.speed === "fast" ? fastPrices(facts) : (facts.peak?.prices ?? pricesFor(facts, prompt));
+
 const entriesByTtl = (parts: Readonly<Partial<Record<Ttl, number>>>): readonly (readonly [Ttl, number])[] =>
   Object.entries(parts) as [Ttl, number][];
 
@@ -73,7 +99,7 @@ const writePrice = (prices: Prices, ttl: Ttl): number | undefined => {
 
 export const costOf = (usage: Usage, facts: ModelFacts | undefined, service: Service = {}): Cost | undefined => {
   if (facts === undefined) return undefined;
-  const prices = service.speed === "fast" ? fastPrices(facts) : pricesFor(facts, promptTokens(usage));
+  const prices = pricesServed(facts, promptTokens(usage), service);
   if (prices === undefined) return undefined;
   const factor =
     (service.batch ? BATCH_FACTOR : 1) * (service.geoUs ? GEO_FACTOR : 1) * (service.regional ? GEO_FACTOR : 1);
@@ -94,8 +120,8 @@ export const costOf = (usage: Usage, facts: ModelFacts | undefined, service: Ser
   return { plain, read, written, output, total: plain + read + writtenTotal + output };
 };
 
-/** 0.3 / 3 is not 0.1 in binary; multipliers have at most a few decimals, so the rest is noise. */
-const ratio = (price: number, input: number): number => Math.round((price / input) * 1e6) / 1e6;
+/** 0.3 / 3 is not 0.1 in binary: what comes after so many decimals is noise. */
+const ratio = (price: number, input: number): number => Math.round((price / input) * 1e12) / 1e12;
 
 const ratios = (prices: Prices): Multipliers => {
   if (prices.input === 0) return USUAL_MULTIPLIERS;
@@ -152,10 +178,15 @@ const overridden = (id: string, base: ModelFacts | undefined, override: PriceOve
   const { prices: changed = {}, ...rest } = override;
   const write = { ...base?.prices.write, ...changed.write };
   const merged = { ...base?.prices, ...changed, ...(base || changed.write ? { write } : {}) };
+  // Whoever states a price means it at every hour, and for every read.
+  const { peak, unmarkedRead, ...others } = base ?? {};
+  const isStated = Object.keys(changed).length > 0;
   return {
     minimumPrefix: CAUTIOUS_MINIMUM,
     earlierThinking: "keep-all",
-    ...base,
+    ...others,
+    ...(peak && !isStated ? { peak } : {}),
+    ...(unmarkedRead === undefined || isStated ? {} : { unmarkedRead }),
     ...rest,
     id,
     prices: completePrices(id, merged),

@@ -204,3 +204,37 @@ test("1h does not pay where the entry is lost anyway, is not sold, or is a child
   const only5m = { ...facts, prices: { ...facts.prices, write: { "5m": 2.5 } } };
   assert.equal(decideTtl({ ...parent, facts: only5m, gapsMs: [20 * MINUTE] }).ttl, "5m");
 });
+
+test("of other providers those lifetimes are weighed that they sell", () => {
+  const of = (model: string, gapMs: number) =>
+    decideTtl({ owner: "parent", tokens: 100_000, facts: modelFacts(model), gapsMs: [gapMs] });
+  assert.deepEqual(of("gpt-6-sol", 20 * MINUTE), {
+    ttl: "30m",
+    cost: { "30m": 135_000 },
+    reason: "30m: gpt-6-sol sells no longer lifetime with a known price",
+  });
+  assert.deepEqual(of("gemini-3.8-flash", 20 * MINUTE), {
+    ttl: "5m",
+    cost: { "5m": 200_000 },
+    reason: "5m: gemini-3.8-flash keeps what it likes without a fee, so no lifetime is asked for",
+  });
+  const sold = modelFacts("gpt-6-sol");
+  assert.ok(sold);
+  const both = { ...sold, prices: { ...sold.prices, write: { "30m": 2.5, "12h": 4 } } };
+  assert.deepEqual(decideTtl({ owner: "parent", tokens: 100_000, facts: both, gapsMs: [2 * 60 * MINUTE] }), {
+    ttl: "12h",
+    cost: { "30m": 250_000, "12h": 210_000 },
+    reason:
+      "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 base-input tokens with 12h, 250,000 with 30m)",
+  });
+});
+
+test("what a provider keeps for a day by itself needs no keep-alive for a day", () => {
+  const entry = { tokens: 100_000, ttl: "5m", facts: modelFacts("gpt-5.4"), sent: 0 } as const;
+  assert.deepEqual(decideKeepAlive({ ...entry, ageMs: 10 * MINUTE }), {
+    action: "wait",
+    waitMs: 24 * 60 * MINUTE - 11 * MINUTE,
+    reason: "the entry lives: next keep-alive in 85,740 s",
+  });
+  assert.equal(decideKeepAlive({ ...entry, ageMs: 24 * 60 * MINUTE }).action, "stop");
+});

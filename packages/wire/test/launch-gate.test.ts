@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LaunchGate, type Ticket } from "../src/launch-gate.ts";
-import type { Pacing } from "../src/protocols/index.ts";
+import { LaunchGate, type LaunchOrder, type Ticket } from "../src/launch-gate.ts";
 
 type Cap = { readonly ms: number; readonly up: () => void; readonly signal: AbortSignal };
 
 /** A gate whose time is up when a test says so, and a record of who was admitted in which order. */
-const gated = (launch: "leader-first" | "at-once" = "leader-first", pacing: Pacing = {}) => {
+const gated = (
+  launch: "leader-first" | "at-once" = "leader-first",
+  pacing: Omit<LaunchOrder, "launch" | "waitCapMs"> = {},
+) => {
   const caps: Cap[] = [];
   const time = { now: 0 };
   const gate = new LaunchGate(
@@ -226,4 +228,24 @@ test("a leader that leaves while it waits for the pace hands over, and an abort 
   for (const cap of caps) if (!cap.signal.aborted) cap.up();
   await follower;
   assert.deepEqual(admitted, ["first", "follower"]);
+});
+
+test("whoever comes when what they share has expired leads anew, and the next ones wait for it", async () => {
+  for (const launch of ["leader-first", "at-once"] as const) {
+    const { admitted, ask, ticket, caps, time } = gated(launch, { lifetimeMs: 300_000 });
+    await ask("a");
+    ticket("a").readable();
+    time.now = 200_000;
+    await ask("b"); // it uses the entry, which lives on
+    time.now = 480_000;
+    await ask("c");
+    time.now = 800_000;
+    const late = ["d", "e", "f"].map((name) => ask(name));
+    await settled();
+    assert.deepEqual(admitted, ["a", "b", "c", "d"]);
+    assert.equal(caps.at(-1)?.ms, 60_000);
+    ticket("d").readable();
+    await Promise.all(late);
+    assert.deepEqual(admitted, ["a", "b", "c", "d", "e", "f"]);
+  }
 });

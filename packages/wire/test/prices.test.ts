@@ -84,6 +84,10 @@ test("prices are the published ones where writing has no fee", () => {
     "gemini-3.1-pro": [2, 0.2, 12],
     "gemini-2.5-pro": [1.25, 0.125, 10],
     "gemini-2.5-flash": [0.3, 0.03, 2.5],
+    "deepseek-flash": [0.15, 0.003, 0.6],
+    "deepseek-v4-pro": [0.66, 0.022, 1.98],
+    "MiniMax-M3": [0.3, 0.06, 1.2],
+    "MiniMax-M3.1-Flash": [0.15, 0.015, 0.6],
   };
   for (const [model, [input, read, output]] of Object.entries(published))
     assert.deepEqual(factsOf(model).prices, { input, write: {}, read, output }, model);
@@ -100,6 +104,46 @@ test("bills of other providers' requests, to the cent", () => {
   near(costOf({ plain: 100, read: 199_900, written: {}, output: 1_000 }, pro)?.total, 0.05218);
   near(costOf({ plain: 101, read: 199_900, written: {}, output: 1_000 }, pro)?.total, 0.098364);
   near(costOf({ plain: 2_128, read: 98_304, written: {}, output: 500 }, factsOf("gpt-5.5"))?.total, 0.074792);
+});
+
+test("DeepSeek costs twice as much from 01 to 04 and 06 to 10 UTC on weekdays, by when the request began", () => {
+  const usage: Usage = { plain: 1e6, read: 1e6, written: {}, output: 1e6 };
+  const at = (day: number, hour: number, minute = 0): number | undefined =>
+    costOf(usage, factsOf("deepseek-flash"), { at: Date.UTC(2026, 0, day, hour, minute) })?.total;
+  const [monday, friday, saturday] = [5, 9, 10];
+  assert.deepEqual(
+    [
+      at(monday, 0, 59),
+      at(monday, 1),
+      at(monday, 3, 59),
+      at(monday, 4),
+      at(monday, 6),
+      at(friday, 9, 59),
+      at(friday, 10),
+    ],
+    [0.753, 1.506, 1.506, 0.753, 1.506, 1.506, 0.753],
+  );
+  assert.deepEqual([at(saturday, 2), costOf(usage, factsOf("deepseek-flash"))?.total], [0.753, 0.753]);
+  near(costOf(usage, factsOf("deepseek-v4-pro"), { at: Date.UTC(2026, 0, 5, 2) })?.total, 1.32 + 0.044 + 3.96);
+});
+
+test("DashScope reads a marked prefix for a tenth, and at the listed price without a marker", () => {
+  const usage: Usage = { plain: 0, read: 1e6, written: { "5m": 1e6 }, output: 0 };
+  const unmarked: Usage = { plain: 1e6, read: 1e6, written: {}, output: 0 };
+  for (const [model, write, marked, listed, input] of [
+    ["qwen3.7-max", 1.844, 0.1475, 0.295, 1.475],
+    ["qwen3.7-plus", 0.4, 0.032, 0.064, 0.32],
+    ["qwen3.8-max", 2.5, 0.2, 0.25, 2],
+  ] as const) {
+    near(costOf(usage, factsOf(model))?.total, write + marked);
+    near(costOf(unmarked, factsOf(model), { unmarked: true })?.total, input + listed);
+  }
+});
+
+test("a price that somebody states holds at every hour and for every read", () => {
+  const table = withPrices(knownModels, new Map([["deepseek-flash", { prices: { input: 1 } }]]));
+  const usage: Usage = { plain: 1e6, read: 0, written: {}, output: 0 };
+  near(costOf(usage, modelFacts("deepseek-flash", table), { at: Date.UTC(2026, 0, 5, 2) })?.total, 1);
 });
 
 test("a lifetime that is not sold is billed as the next longer one, and as none where none is priced", () => {
@@ -124,6 +168,9 @@ test("a model is known by the names that providers and gateways give it", () => 
       "gemini-2.5-flash-001",
       "claude-opus-4.8",
       "us.anthropic.claude-opus-4-8-20260301-v1:0",
+      "deepseek/deepseek-v4-pro",
+      "minimax/minimax-m2.7",
+      "qwen/qwen3.7-max",
       "gpt-4o-mini",
       "gemini-2.5-flash-lite",
       "gpt-5-pro",
@@ -140,6 +187,9 @@ test("a model is known by the names that providers and gateways give it", () => 
       "gemini-2.5-flash",
       "claude-opus-4-8",
       "claude-opus-4-8",
+      "deepseek-v4-pro",
+      "MiniMax-M2.7",
+      "qwen3.7-max",
       undefined,
       undefined,
       undefined,
@@ -202,7 +252,7 @@ test("multipliers are the ratios of the facts, without binary noise", () => {
     if (facts.id.startsWith("claude-")) {
       assert.deepEqual(multipliersOf(facts).write, { "5m": 1.25, "1h": 2 }, facts.id);
       assert.equal(multipliersOf(facts).output, 5, facts.id);
-    } else if (Object.keys(facts.prices.write).length > 0)
+    } else if (facts.id.startsWith("gpt-") && Object.keys(facts.prices.write).length > 0)
       assert.deepEqual(multipliersOf(facts).write, { "30m": 1.25 }, facts.id);
   }
   assert.deepEqual(multipliersOf(undefined), { write: { "5m": 1.25, "1h": 2 }, read: 0.1, output: 5 });

@@ -25,13 +25,20 @@ const writes = ({ write }: Prices): string => {
   return sold.length > 0 ? sold.join(" · ") : "no fee";
 };
 
-const apart = ({ tiers = [], fast, storage }: ModelFacts): string => {
+const apart = ({ tiers = [], fast, storage, peak, unmarkedRead }: ModelFacts): string => {
   const longer = tiers.map(
     ({ above, prices }) =>
       `above ${count(above)}: ${prices.input} / ${writes(prices)} / ${prices.read} / ${prices.output}`,
   );
   const quick = fast ? [`fast: ${fast.input} in, ${fast.output} out`] : [];
-  return [...longer, ...quick, ...(storage === undefined ? [] : [`stored: ${storage} an hour`])].join("; ") || "–";
+  const others = [
+    ...(peak
+      ? [`at peak hours: ${peak.prices.input} / ${writes(peak.prices)} / ${peak.prices.read} / ${peak.prices.output}`]
+      : []),
+    ...(unmarkedRead === undefined ? [] : [`read without a marker: ${unmarkedRead}`]),
+    ...(storage === undefined ? [] : [`stored: ${storage} an hour`]),
+  ];
+  return [...longer, ...quick, ...others].join("; ") || "–";
 };
 
 const modelRow = (facts: ModelFacts): readonly string[] => {

@@ -58,13 +58,21 @@ const planTable = ({ plans, cheapest }: CostReport, colour: boolean): string => 
   return renderTable({ columns, rows, colour });
 };
 
+/** Few prices are a round share of another. */
+const rate = (multiplier: number): number => Number(multiplier.toFixed(4));
+
 const terms = ({ fanOut }: CostReport): string => {
   const { prefix, tail, directive, forks, facts, parentTtl = childTtl(facts), singleTurn } = fanOut;
   const multipliers = multipliersOf(facts, prefix + tail);
   const write = writeMultiplier(multipliers, childTtl(facts));
-  const parentWrite = parentTtl === childTtl(facts) ? "" : ` (the parent ${writeMultiplier(multipliers, parentTtl)})`;
+  const parentWrite =
+    parentTtl === childTtl(facts) ? "" : ` (the parent ${rate(writeMultiplier(multipliers, parentTtl))})`;
   const sizes = Object.entries({ P: prefix, S: tail, D: directive, N: forks });
-  const rates = Object.entries({ w: `${write}${parentWrite}`, r: multipliers.read, d: singleTurn ? 1 : write });
+  const rates = Object.entries({
+    w: `${rate(write)}${parentWrite}`,
+    r: rate(multipliers.read),
+    d: singleTurn ? 1 : rate(write),
+  });
   return [...sizes.map(([name, value]) => [name, formatTokens(value)]), ...rates]
     .map(([name, value]) => `${name} ${value}`)
     .join(" · ");
@@ -80,11 +88,25 @@ const breakEvenLine = (answer: BreakEven): string =>
     : `Break-even: T* = ${answer.turns.toFixed(1)} turns, a fork is cheaper than a fresh sub-agent while it has fewer; ${answer.reason}.`;
 
 /** Whole requests change price at a tier, so a plan's longer prompt can cost more than its tokens say. */
-const tierNote = ({ fanOut }: CostReport): string | undefined => {
+const tierNote = ({ fanOut }: CostReport): readonly string[] => {
   const { facts, prefix, tail, directive } = fanOut;
-  if (facts?.tiers === undefined || pricesFor(facts, prefix + tail + directive) === facts.prices) return undefined;
+  if (facts?.tiers === undefined || pricesFor(facts, prefix + tail + directive) === facts.prices) return [];
   const crossed = facts.tiers.filter(({ above }) => prefix + tail + directive > above).map(({ above }) => above);
-  return `Price tier: prompts above ${formatTokens(Math.max(...crossed))} tokens are billed at a higher price, whole requests; the money column counts it.`;
+  return [
+    `Price tier: prompts above ${formatTokens(Math.max(...crossed))} tokens are billed at a higher price, whole requests; the money column counts it.`,
+  ];
+};
+
+const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+const peakNote = ({ fanOut: { facts } }: CostReport): readonly string[] => {
+  if (!facts?.peak) return [];
+  const { hours, days, prices } = facts.peak;
+  const spans = hours.map((span) => span.map((hour) => String(hour).padStart(2, "0")).join("–")).join(" and ");
+  const [first = 0, last = 6] = [days.at(0), days.at(-1)];
+  return [
+    `Peak hours: ${spans} UTC, ${DAYS[first]} to ${DAYS[last]}, input costs $${prices.input} a million instead of $${facts.prices.input}; the money column has the usual price.`,
+  ];
 };
 
 const notes = (report: CostReport): readonly string[] => {
@@ -104,8 +126,7 @@ const notes = (report: CostReport): readonly string[] => {
   if (facts?.earlierThinking === "last-turn") {
     found.push(`${model} drops earlier thinking at new user text: do not trim inside a tool loop with thinking.`);
   }
-  const tier = tierNote(report);
-  return tier === undefined ? found : [...found, tier];
+  return [...found, ...tierNote(report), ...peakNote(report)];
 };
 
 export const costAsText = (report: CostReport, colour: boolean): string => {

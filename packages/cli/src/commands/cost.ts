@@ -48,8 +48,8 @@ const LIFETIMES: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
 /** Any pause that a 5m entry does not outlive and a 1h entry does. */
 const ONE_PAUSE_MS = 30 * 60_000;
 
-const sellsBoth = (facts: ModelFacts | undefined): boolean =>
-  facts === undefined || (facts.prices.write["5m"] !== undefined && facts.prices.write["1h"] !== undefined);
+const sellsSeveral = (facts: ModelFacts | undefined): boolean =>
+  facts === undefined || Object.keys(facts.prices.write).length > 1;
 
 const tokens = (text: string): number => {
   const value = parseTokens(text);
@@ -115,7 +115,9 @@ const reportOf = async (options: CostOptions): Promise<CostReport> => {
     launch: decideLaunch(fanOut),
     breakEven: breakEvenOf(options, facts),
     keepAlive: keepAliveBudget({ tokens: prefix, ttl, facts }),
-    pause: sellsBoth(facts) ? decideTtl({ owner: "parent", tokens: prefix, gapsMs: [ONE_PAUSE_MS], facts }) : undefined,
+    pause: sellsSeveral(facts)
+      ? decideTtl({ owner: "parent", tokens: prefix, gapsMs: [ONE_PAUSE_MS], facts })
+      : undefined,
   };
 };
 

@@ -12,6 +12,7 @@ import {
   createPrinter,
   type EngineFlags,
   exitCodeOf,
+  movedWords,
   OUTPUT_FORMATS,
   type OutputFormat,
   openEngine,
@@ -77,9 +78,9 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused 
 const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
   if (io.env.PREFORK_LINEAGE?.startsWith("fork:"))
     throw new UsageError("this was started by a fork, which does its work itself and starts no agent");
-  const choice = chooseEngine(flags, io.env);
   const plan = await planSession(flags, io);
-  const id = await wantedSession(flags, { ...plan, hasWords: words.length > 0 });
+  const { id, before } = (await wantedSession(flags, { ...plan, hasWords: words.length > 0 })) ?? {};
+  const choice = chooseEngine(flags, io.env, before);
   const prompts = await promptsFor(words, flags, io);
   await using opened = await openEngine(choice);
   const options = optionsOf(plan, {
@@ -91,6 +92,8 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   await using session = await openSession(id, options);
   for (const notice of plan.notices) io.err(`prefork: ${notice}\n`);
   if (choice.kind === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
+  const moved = before && movedWords(before, choice, flags.model);
+  if (moved !== undefined) io.err(`prefork: ${moved}\n`);
   if (id !== undefined && plan.appendSystemPrompt !== undefined) io.err(`prefork: ${KEEPS_ITS_PROMPT}\n`);
   const printer = createPrinter(flags.outputFormat, io);
   let code = 0;

@@ -6,6 +6,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  readSession,
   requestStop,
   resumeSession,
   type Session,
@@ -21,10 +22,12 @@ import {
   chooseEngine,
   createPrinter,
   type EngineFlags,
+  movedWords,
   openEngine,
   PROVIDERS,
   planSession,
   type SessionFlags,
+  wantedOf,
 } from "../print/index.ts";
 import { visible } from "../visible.ts";
 import { said, storeFor } from "./tasks-store.ts";
@@ -94,7 +97,11 @@ type Resuming = { readonly words: readonly string[]; readonly flags: ResumeFlags
 const resume = async (given: string, { words, flags }: Resuming, io: Io): Promise<number> => {
   const { task, session: id, owner, cwd } = await showTask(storeFor(io), given, { cwd: process.cwd() });
   if (owner) throw new UsageError(`session ${id} is in use by process ${owner.pid}; ask there, or end it first`);
-  const choice = chooseEngine(flags, io.env);
+  const { replayed } = await readSession(storeFor(io), id);
+  const { before } = wantedOf(id, replayed);
+  const choice = chooseEngine(flags, io.env, before);
+  const moved = before && movedWords(before, choice, flags.model);
+  if (moved !== undefined) io.err(`prefork: ${moved}\n`);
   const plan = await planSession({ ...flags, cwd: flags.cwd ?? cwd }, io);
   await using opened = await openEngine(choice);
   const { home, state, directories, policy, stated, limits } = plan;

@@ -1,6 +1,7 @@
-/** Which engine runs the requests? Plain data out of flags and environment.
- *  Invariant: pure; a key is taken from the environment alone, never shown, and given only to the provider it was set for
- *  or to the address it was set beside; without one the embedded engine is offered and named, never passed off as a model.
+/** Which engine runs the requests? Plain data out of flags, environment and what a session that goes on was answered by.
+ *  Invariant: pure; a conversation stays with its provider unless somebody says otherwise, or its key is gone; a key is
+ *  taken from the environment alone, never shown, and given only to the provider it was set for or to the address it was
+ *  set beside; without one the embedded engine is offered and named, never passed off as a model.
  *  Elsewhere: opening it (open-engine.ts), what is known of a provider (@prefork/wire). */
 
 import { type Credential, DEFAULT_MODEL, type Profile, profileAt, profiles } from "@prefork/wire";
@@ -25,23 +26,27 @@ export type EngineChoice =
       readonly because?: string;
     };
 
+/** Who has answered a conversation so far. */
+export type Answered = { readonly protocol: string; readonly model: string };
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const NO_KEY =
   "no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it";
 
-export const chooseEngine = (flags: EngineFlags, env: Environment): EngineChoice => {
+/** `before`: of the session that goes on, if one does. */
+export const chooseEngine = (flags: EngineFlags, env: Environment, before?: Answered): EngineChoice => {
   const { provider, model } = flags;
   if (provider !== undefined && !PROVIDERS.includes(provider))
     throw new UsageError(`--provider ${provider} is not known; there is ${PROVIDERS.join(", ")}`);
   if (provider === "rehearsal") return { kind: "rehearsal", model: model ?? DEFAULT_MODEL };
-  const found = whoAnswers(flags, env);
+  const found = whoAnswers(flags, env, before);
   if (!found) return { kind: "rehearsal", model: model ?? DEFAULT_MODEL, because: NO_KEY };
   const { profile, baseUrl, credential } = found;
   const { name, keys } = profile;
   if (baseUrl === undefined && credential === undefined && keys.length > 0)
     throw new UsageError(`--provider ${name} needs ${keyWords(profile)}, or --base-url of an endpoint without a key`);
-  const asked = model ?? profile.model;
+  const asked = model ?? (before?.protocol === profile.protocol.name ? before.model : profile.model);
   if (asked === undefined) throw new UsageError(`--provider ${name} has no usual model; say which one with --model`);
   return {
     ...{ kind: "provider", profile, model: asked },
@@ -56,18 +61,51 @@ type Found = {
   readonly credential: Credential | undefined;
 };
 
-/** By name, by address, or by whose key is there, in this order. */
-const whoAnswers = ({ provider, baseUrl }: EngineFlags, env: Environment): Found | undefined => {
+/** Where a conversation goes on in another place than it was: what to tell of it. */
+export const movedWords = (
+  before: Answered,
+  { kind, model, ...to }: EngineChoice,
+  asked?: string,
+): string | undefined => {
+  const from = speakerOf(before.protocol)?.name ?? before.protocol;
+  const profile = "profile" in to ? to.profile : profileNamed("anthropic");
+  const isSame = profile.protocol.name === before.protocol;
+  if (isSame && (asked === undefined || asked === before.model)) return undefined;
+  const name = kind === "rehearsal" ? kind : profile.name;
+  return `this conversation was with ${from} (${before.model}) and goes on with ${name} (${model}): its cache knows nothing of it yet, so the next request pays for all of it`;
+};
+
+const speakerOf = (protocol: string): Profile | undefined =>
+  [...profiles.values()].find((profile) => profile.protocol.name === protocol);
+
+/** By name, by address, by who has answered so far, or by whose key is there, in this order. */
+const whoAnswers = (
+  { provider, baseUrl }: EngineFlags,
+  env: Environment,
+  before: Answered | undefined,
+): Found | undefined => {
+  const speaker = before && speakerOf(before.protocol);
   const url = checked("--base-url", given(baseUrl));
   if (provider !== undefined) {
     const profile = profileNamed(provider);
     return { profile, baseUrl: url ?? addressFor(profile, env), credential: keyFor(profile, env) };
   }
   if (url !== undefined) {
-    const profile = profileAt(url) ?? (hasOnlyOpenAiKey(env) ? profileNamed("openai-chat") : profileNamed("anthropic"));
+    const profile = profileAt(url) ?? byPath(url) ?? speaker ?? byKey(url, env);
     return { profile, baseUrl: url, credential: hostKey(url, env) ?? keyFor(profile, env) };
   }
-  return USUAL.flatMap((name): readonly Found[] => {
+  const key = speaker && keyFor(speaker, env);
+  if (speaker && key) return { profile: speaker, baseUrl: addressFor(speaker, env), credential: key };
+  return usual(env) ?? keyless(speaker);
+};
+
+/** An engine of one's own is where it usually is. */
+const keyless = (speaker: Profile | undefined): Found | undefined =>
+  speaker && speaker.keys.length === 0 ? { profile: speaker, baseUrl: undefined, credential: undefined } : undefined;
+
+/** By what stands in the environment. */
+const usual = (env: Environment): Found | undefined =>
+  USUAL.flatMap((name): readonly Found[] => {
     const usual = profileNamed(name);
     const address = addressFor(usual, env);
     const profile = address === undefined ? usual : (profileAt(address) ?? speaking(usual));
@@ -76,6 +114,21 @@ const whoAnswers = ({ provider, baseUrl }: EngineFlags, env: Environment): Found
     const credential = hostKey(address, env) ?? keyFor(profile, env) ?? beside;
     return address === undefined && !credential ? [] : [{ profile, baseUrl: address, credential }];
   })[0];
+
+/** A path names the API's version, and only Gemini's has such names; under another one it is somebody else's format. */
+const byPath = (url: string): Profile | undefined => {
+  const way = URL.parse(url)?.pathname.split("/") ?? [];
+  if (way.includes("anthropic")) return profileNamed("anthropic");
+  if (way.includes("openai")) return profileNamed("openai-chat");
+  return way.some((part) => /^v1(?:beta\d*|alpha)$/.test(part)) ? profileNamed("gemini") : undefined;
+};
+
+/** Whoever has only one provider's key means that provider's format; Messages is what most gateways speak. */
+const byKey = (url: string, env: Environment): Profile => {
+  const [only, ...others] = USUAL.map(profileNamed).filter((profile) => keyFor(profile, env) !== undefined);
+  if (!only || only.name === "anthropic") return profileNamed("anthropic");
+  if (others.length === 0) return speaking(only);
+  throw new UsageError(`--base-url ${url} does not say who answers there; add --provider (${PROVIDERS.join(", ")})`);
 };
 
 /** Whoever is at an address is known by its key first, whatever format is spoken there. */
@@ -108,9 +161,6 @@ const profileNamed = (name: string): Profile => {
   if (!profile) throw new UsageError(`--provider ${name} is not known; there is ${PROVIDERS.join(", ")}`);
   return profile;
 };
-
-const hasOnlyOpenAiKey = (env: Environment): boolean =>
-  given(env.OPENAI_API_KEY) !== undefined && keyFor(profileNamed("anthropic"), env) === undefined;
 
 /** Set but empty counts as not set: that is how shells switch a variable off. */
 const given = (value: string | undefined): string | undefined =>

@@ -1,6 +1,13 @@
 /** Headless runs: what is asked, who answers, and what is printed. */
 
-export { chooseEngine, type EngineChoice, type EngineFlags, PROVIDERS } from "./engine-choice.ts";
+export {
+  type Answered,
+  chooseEngine,
+  type EngineChoice,
+  type EngineFlags,
+  movedWords,
+  PROVIDERS,
+} from "./engine-choice.ts";
 export { promptOf, readPiped } from "./given-prompt.ts";
 export { type OpenedEngine, openEngine } from "./open-engine.ts";
 export {
@@ -14,4 +21,4 @@ export {
 } from "./output.ts";
 export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
 export { streamedPrompts } from "./stream-input.ts";
-export { asUsage, type ResumeFlags, wantedSession } from "./wanted-session.ts";
+export { asUsage, type ResumeFlags, type WantedSession, wantedOf, wantedSession } from "./wanted-session.ts";

@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { findSession, JournalError, latestSession, readSession, type SessionStore } from "@prefork/runtime";
 import { UsageError } from "../io.ts";
+import type { Answered } from "./engine-choice.ts";
 
 export type ResumeFlags = { readonly continue?: true; readonly resume?: string | true };
 
@@ -19,6 +20,9 @@ export type Wanting = {
 /** What the caller can do something about; the rest is a failure. */
 const CALLERS_FAULTS: readonly JournalError["reason"][] = ["not-found", "ambiguous", "locked", "newer-version"];
 
+/** A session to go on with, and who has answered it so far; nobody, where nothing of it can be read. */
+export type WantedSession = { readonly id: string; readonly before?: Answered };
+
 export const asUsage = (error: unknown): unknown =>
   error instanceof JournalError && CALLERS_FAULTS.includes(error.reason)
     ? new UsageError(error.message, { cause: error })
@@ -28,14 +32,14 @@ export const asUsage = (error: unknown): unknown =>
 export const wantedSession = async (
   { continue: goesOn, resume }: ResumeFlags,
   { state, cwd, hasWords }: Wanting,
-): Promise<string | undefined> => {
+): Promise<WantedSession | undefined> => {
   const store: SessionStore = { state, now: Date.now, newId: () => "" };
   if (resume === undefined && !goesOn) return undefined;
   try {
     if (typeof resume === "string") return await ofFolder(await named(store, resume, { hasWords }), { store, cwd });
     const latest = await latestSession(store, cwd);
     if (latest === undefined) throw new UsageError(`there is no session of ${cwd} to go on with`);
-    return latest.id;
+    return wantedOf(latest.id, (await readSession(store, latest.id)).replayed);
   } catch (error) {
     throw asUsage(error);
   }
@@ -56,10 +60,15 @@ const named = async (store: SessionStore, id: string, { hasWords }: Pick<Wanting
 const ofFolder = async (
   id: string,
   { store, cwd }: { readonly store: SessionStore; readonly cwd: string },
-): Promise<string> => {
+): Promise<WantedSession> => {
   const { replayed } = await readSession(store, id);
   const folder = replayed.opened?.cwd ?? cwd;
   if (folder !== cwd && existsSync(folder))
     throw new UsageError(`session ${id} belongs to ${folder}; --cwd ${folder} goes on there`);
-  return id;
+  return wantedOf(id, replayed);
 };
+
+type Replayed = Awaited<ReturnType<typeof readSession>>["replayed"];
+
+export const wantedOf = (id: string, { began }: Replayed): WantedSession =>
+  began ? { id, before: { protocol: began.protocol, model: began.head.model } } : { id };

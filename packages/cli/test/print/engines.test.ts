@@ -113,6 +113,12 @@ test("who answers is found by name, by address, and by whose key is there", () =
       found({ baseUrl: "https://api.deepseek.com/anthropic" }, all),
       found({ baseUrl: "http://127.0.0.1:1" }, all),
       found({ baseUrl: "http://127.0.0.1:1" }, { OPENAI_API_KEY: "o" }),
+      found({ baseUrl: "http://127.0.0.1:1/v1beta" }, { GEMINI_API_KEY: "g" }),
+      found({ baseUrl: "http://127.0.0.1:1" }, { GEMINI_API_KEY: "g" }),
+      found({ baseUrl: "http://127.0.0.1:1/v1beta" }, { ...all, GEMINI_API_KEY: "g" }),
+      found({ baseUrl: "https://generativelanguage.googleapis.com/v1beta/openai" }, { GEMINI_API_KEY: "g" }),
+      found({ baseUrl: "http://127.0.0.1:1/gateway/anthropic" }, { OPENAI_API_KEY: "o" }),
+      found({ baseUrl: "http://127.0.0.1:1" }),
       found({}, { OPENAI_API_KEY: " " }),
     ],
     [
@@ -128,6 +134,51 @@ test("who answers is found by name, by address, and by whose key is there", () =
       "anthropic https://api.deepseek.com/anthropic d",
       "anthropic http://127.0.0.1:1 a",
       "openai-chat http://127.0.0.1:1 o",
+      "gemini http://127.0.0.1:1/v1beta g",
+      "gemini http://127.0.0.1:1 g",
+      "gemini http://127.0.0.1:1/v1beta g",
+      "openai-chat https://generativelanguage.googleapis.com/v1beta/openai g",
+      "anthropic http://127.0.0.1:1/gateway/anthropic",
+      "anthropic http://127.0.0.1:1",
+      "rehearsal",
+    ],
+  );
+});
+
+test("where neither address nor keys say who answers, the flag that says it is named", () => {
+  const keys = { OPENAI_API_KEY: "o", GEMINI_API_KEY: "g" };
+  assert.throws(() => chooseEngine({ baseUrl: "http://127.0.0.1:1" }, keys), {
+    message: `--base-url http://127.0.0.1:1 does not say who answers there; add --provider (${[...profiles.keys()].join(", ")}, rehearsal)`,
+  });
+});
+
+test("a conversation stays with whoever has answered it, where its key is there or none is needed", () => {
+  const found = (protocol: string, env: Readonly<Record<string, string>>, flags: EngineFlags = {}): string => {
+    const choice = chooseEngine(flags, env, { protocol, model: "its-own" });
+    return choice.kind === "rehearsal" ? "rehearsal" : `${choice.profile.name} ${choice.model} ${choice.baseUrl ?? ""}`;
+  };
+  const keys = { ANTHROPIC_API_KEY: "a", DEEPSEEK_API_KEY: "d" };
+  assert.deepEqual(
+    [
+      found("deepseek", keys),
+      found("deepseek", { ANTHROPIC_API_KEY: "a" }),
+      found("deepseek", keys, { provider: "anthropic" }),
+      found("deepseek", keys, { baseUrl: "http://127.0.0.1:1" }),
+      found("vllm", {}, { provider: "vllm" }),
+      found("vllm", {}),
+      found("vllm", {}, { baseUrl: "http://127.0.0.1:1/v1" }),
+      found("vllm", keys),
+      found("minimax", {}),
+    ],
+    [
+      "deepseek its-own ",
+      "anthropic claude-sonnet-5 ",
+      "anthropic claude-sonnet-5 ",
+      "deepseek its-own http://127.0.0.1:1",
+      "vllm its-own ",
+      "vllm its-own ",
+      "vllm its-own http://127.0.0.1:1/v1",
+      "anthropic claude-sonnet-5 ",
       "rehearsal",
     ],
   );

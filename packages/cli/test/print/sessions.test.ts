@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync }
 import { join } from "node:path";
 import { test } from "node:test";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimScript, say, startSimulator, toolResults } from "@prefork/wire/simulator";
 import { type Ground, openGround, parsedLines, resultIn } from "./ground.ts";
 
 const hearing: SimScript = (request) => say(`heard ${lastUserText(request)}`);
@@ -119,7 +119,10 @@ test("a session that somebody writes in is refused, with who it is", async () =>
 test("another model goes on with the conversation in an epoch of its own", async () => {
   await using ground = await openGround(hearing);
   const id = await idOf(ground, "one");
-  assert.equal(await idOf(ground, "-c", "--model", "claude-opus-4-6", "two"), id);
+  assert.deepEqual(await ground.prefork(["-p", "-c", "--model", "claude-opus-4-6", "two"]), {
+    ...{ code: 0, out: "heard two\n" },
+    err: "prefork: this conversation was with anthropic (claude-sonnet-5) and goes on with anthropic (claude-opus-4-6): its cache knows nothing of it yet, so the next request pays for all of it\n",
+  });
   const { out } = await ground.prefork(["sessions", "show", id, "--json"]);
   const { epoch, model, turns } = resultIn(out);
   assert.deepEqual({ epoch, model, turns }, { epoch: 2, model: "claude-opus-4-6", turns: 2 });
@@ -207,4 +210,33 @@ test("XDG_STATE_HOME is where sessions are kept, where it is an absolute path", 
   assert.deepEqual(await ground.prefork(["-p", "-r", id, "speak"], { env: { XDG_STATE_HOME: "relative" } }), {
     ...{ code: 2, out: "", err: `prefork: there is no session ${id}\n` },
   });
+});
+
+test("a conversation that moves to another vendor says so, on the error output alone, in every format", async () => {
+  await using ground = await openGround(hearing);
+  const id = await idOf(ground, "one");
+  const said = (from: string, to: string): string =>
+    `prefork: this conversation was with ${from} and goes on with ${to}: its cache knows nothing of it yet, so the next request pays for all of it\n`;
+  const [claude, gpt, flash] = ["anthropic (claude-sonnet-5)", "openai (gpt-6.1-sol)", "gemini (gemini-3.8-flash)"];
+  await using openai = await startSimulator({ provider: "openai", script: hearing });
+  await using gemini = await startSimulator({ provider: "gemini", script: hearing });
+  const [toOpenai, toGemini] = [
+    ["--provider", "openai", "--base-url", `${openai.url}/v1`],
+    ["--provider", "gemini", "--base-url", `${gemini.url}/v1beta`],
+  ];
+  const env = { OPENAI_API_KEY: "any", GEMINI_API_KEY: "any" };
+  const text = await ground.prefork(["-p", "-c", ...toOpenai, "two"], { env });
+  assert.deepEqual(text, { code: 0, out: "heard two\n", err: said(claude, gpt) });
+  const json = await ground.prefork(["-p", "-c", "--output-format", "json", ...toGemini, "three"], { env });
+  assert.deepEqual([json.err, resultIn(json.out).model], [said(gpt, flash), "gemini-3.8-flash"]);
+  const lines = await ground.prefork(["-p", "-c", "--output-format", "stream-json", "--provider", "anthropic", "four"]);
+  assert.equal(lines.err, said(flash, claude));
+  const events = parsedLines(lines.out);
+  assert.deepEqual(
+    events.filter(({ type }) => type === "epoch_started").map(({ epoch, reason }) => [epoch, reason]),
+    [[4, "model"]],
+  );
+  assert.equal(events.at(-1)?.session_id, id);
+  // Without a word it stays where it is.
+  assert.equal(await idOf(ground, "-c", "five"), id);
 });

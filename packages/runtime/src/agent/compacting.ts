@@ -14,6 +14,7 @@ import {
   noUsage,
   prepare,
   promptTokens,
+  serviceOf,
   text,
   type Usage,
 } from "@prefork/wire";
@@ -132,7 +133,9 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const answered = asked?.tip;
   const markers = nextMarkers(prefix, last, { tail: false, unanswered, ...(answered ? { answered } : {}) });
   const ttls = markers.map(({ ttl }) => ttl);
-  const fitted = fit(account, { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls });
+  const { settings } = line.state.head;
+  const asking = { promptTokens: promptLength, maxTokens: SUMMARY_MAX_TOKENS, facts, ttls, speed: settings.speed };
+  const fitted = fit(account, asking);
   if (!fitted.ok) return { ok: false, reason: `a summary does not fit into the ${fitted.shortage.limit} budget` };
   const prepared = prepare({
     protocol,
@@ -141,13 +144,14 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
     closing: { maxTokens: fitted.maxTokens, stream: true },
   });
   const begun = now();
+  const service = serviceOf(settings, begun);
   const heard = new Heard();
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
     // Only one attempt is held back for.
     const hearing = { told: (event: ModelEvent) => heard.hear(event), again: () => false };
     const { id, model, stop, usage, message } = await client.send(prepared, signal, hearing);
-    const usd = costOf(usage, facts)?.total;
+    const usd = costOf(usage, facts, service)?.total;
     used = { usage, usd: usd ?? 0 };
     const spent = usd === undefined ? {} : { usd };
     journal.appendAll([{ entry: { kind: "response", turn: 0, id, model, stop, usage, ms: now() - begun, ...spent } }]);
@@ -155,7 +159,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
     return read.ok ? { ok: true, summary: read.summary, usage } : { ok: false, reason: read.reason };
   } catch (caught) {
     if (!(caught instanceof ModelError)) throw caught;
-    const lost = heard.all(facts);
+    const lost = heard.all(facts, service);
     if (lost) {
       used = { usd: 0, ...lost };
       journal.appendAll([{ entry: { kind: "billed", turn: 0, ...lost } }]);

@@ -9,7 +9,7 @@ import {
   familyMarkers,
   LaunchGate,
   type LaunchOrder,
-  LIFETIME_MS,
+  livesMs,
   type Marker,
   type ModelFacts,
   nextMarkers,
@@ -42,11 +42,8 @@ export class FamiliesAgain {
   }
 
   /** The first request of a fork that was never answered. */
-  ofFork(
-    family: string,
-    left: LeftFamily,
-    { facts, tail, ...around }: Around & { readonly tail: boolean },
-  ): NextRequest {
+  ofFork(family: string, left: LeftFamily, { tail, ...around }: Around & { readonly tail: boolean }): NextRequest {
+    const { facts } = around;
     return this.#request(family, left, { line: "fork", tail, ttl: childTtl(facts), cold: isCold(left, around) });
   }
 
@@ -90,5 +87,5 @@ export class FamiliesAgain {
 type Joining = { readonly shared: FrozenPrefix; readonly around: Around };
 type Marking = { readonly line: "fork" | "parent"; readonly tail: boolean; readonly ttl: Ttl; readonly cold: boolean };
 
-const isCold = ({ askedAt }: LeftFamily, { ttl, now }: Pick<Around, "ttl" | "now">): boolean =>
-  askedAt === undefined || LIFETIME_MS[ttl] - (now - askedAt) < ON_THE_WAY_MS;
+const isCold = ({ askedAt }: LeftFamily, { ttl, now, facts }: Around): boolean =>
+  askedAt === undefined || livesMs(ttl, facts) - (now - askedAt) < ON_THE_WAY_MS;

@@ -15,8 +15,8 @@ import {
   type LaunchDecision,
   LaunchGate,
   type LaunchQuestion,
-  LIFETIME_MS,
   launchOrder,
+  livesMs,
   type Marker,
   type Message,
   type ModelFacts,
@@ -46,6 +46,8 @@ export type FamilyStart = {
   readonly facts: ModelFacts | undefined;
   readonly ttl: Ttl;
   readonly now: number;
+  /** How many can begin now: others wait for a place. Default: all. */
+  readonly places?: number;
   /** Whether the provider explains cache misses when it is asked to. */
   readonly diagnoses: boolean;
   /** More of them may be asked for from the same bytes, one by one, and the parent may go on at any moment: the first one
@@ -70,6 +72,8 @@ export type GrownFamily = {
   readonly requests: readonly NextRequest[];
   readonly parent: NextRequest | undefined;
   readonly gate: LaunchGate;
+  /** Tokens that all share. */
+  readonly sharedTokens: number;
   readonly reason: string;
   /** What would be cheaper, or costs more than it seems. */
   readonly advice: readonly string[];
@@ -87,7 +91,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const prefix = shared?.prefix ?? base;
   const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
   const sizes = sizesOf(parent, { prefix, children });
-  const left = parent.askedAt === undefined ? 0 : LIFETIME_MS[ttl] - (now - parent.askedAt);
+  const left = parent.askedAt === undefined ? 0 : livesMs(ttl, facts) - (now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
   const question: LaunchQuestion = {
     ...sizes,
@@ -102,7 +106,9 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const decision = decideLaunch(question);
   const { reason } = decision;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const gate = start.gate ?? new LaunchGate(launchOrder({ launch, waitCapMs }, parent.protocol), start.edge);
+  const lifetimeMs = livesMs(childTtl(facts), facts);
+  const order = { ...launchOrder({ launch, waitCapMs }, parent.protocol), lifetimeMs };
+  const gate = start.gate ?? new LaunchGate(order, start.edge);
   // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
   const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
   const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
@@ -119,7 +125,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const foreseen = foreseenFor(parent, { prefix, cold });
   const isLed = (place: number): boolean => launch === "at-once" || (place === 0 && !start.gate);
   const expectations = plans.map((_, place) =>
-    expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base }),
+    expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base, until: now + lifetimeMs }),
   );
   // It has the tail of its children, or it waits with them: an entry that is about to end may be gone for it too.
   const follows = parentFollows && ((tail.inFlight === "keep" && !shared) || launch === "leader-first");
@@ -129,9 +135,10 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
     children,
     requests,
     gate,
+    sharedTokens: sizes.prefix + (tail.inFlight === "keep" ? sizes.tail : 0),
     parent: follows || start.mayGrow ? request("parent", { ttl, tail: true }) : undefined,
     reason,
-    advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts)],
+    advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts), ...queueAdvice(start, lifetimeMs)],
     expectations,
   };
 };
@@ -239,6 +246,15 @@ const tierAdvice = (sizes: Sizes, facts: ModelFacts | undefined): readonly strin
   ];
 };
 
+/** Those who get a place late may find nothing left: then one of them leads anew, and the others wait for it. */
+const queueAdvice = ({ plans, places }: FamilyStart, lifetimeMs: number): readonly string[] => {
+  if (places === undefined || plans.length <= places) return [];
+  const minutes = Math.round(lifetimeMs / 60_000);
+  return [
+    `${plans.length - places} of ${plans.length} wait for a place; what all share lives ${minutes} minutes after it was last used, and whoever gets a place later than that writes it again for those behind`,
+  ];
+};
+
 /** Why whoever leads can read little or nothing, if so. */
 const foreseenFor = (
   { asked, askedAt }: LineageState,
@@ -257,9 +273,11 @@ type Expecting = Sizes & {
   readonly leads: boolean;
   readonly parent: LineageState;
   readonly base: FrozenPrefix;
+  readonly until: number;
 };
 
-const expectationFor = ({ prefix, tail, facts, foreseen, leads, parent, base }: Expecting): Expectation => {
+const expectationFor = (expecting: Expecting): Expectation => {
+  const { prefix, tail, facts, foreseen, leads, parent, base, until } = expecting;
   const least = facts?.minimumPrefix ?? 0;
   const sent = parent.asked ?? base;
   const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
@@ -267,7 +285,9 @@ const expectationFor = ({ prefix, tail, facts, foreseen, leads, parent, base }: 
   const tokens = prefix + (leads ? 0 : tail);
   if (tokens < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
   // Where no provider has counted anything, only a loss of half is sure to be one.
-  return { tokens, estimated: parent.measured ? tokens - prefix : tokens / 2, parent: sent };
+  const estimated = parent.measured ? tokens - prefix : tokens / 2;
+  const { untoldReads: untold } = parent.protocol;
+  return { tokens, estimated, parent: sent, until, ...(untold === undefined ? {} : { untold }) };
 };
 
 type Marking = {

@@ -4,45 +4,23 @@
  *  Elsewhere: what runs (runs.ts), bytes and order (family.ts), composing a child (../session). */
 
 import { FORK_PLACEHOLDER_RESULT, type FrozenPrefix, InputError, type ToolResultBlock } from "@prefork/wire";
-import { escapeTags, noteText, oneLine } from "../context/index.ts";
-import type { EventBody, RuntimeEvent } from "../events.ts";
-import {
-  Account,
-  type Beside,
-  type Lineage,
-  type LineageState,
-  type NextRequest,
-  type StartedFamily,
-} from "../loop/index.ts";
-import type { Clock, Delegated, DelegatedCall, Ids } from "../ports.ts";
+import type { RuntimeEvent } from "../events.ts";
+import { Account, type Beside, type Lineage, type NextRequest, type StartedFamily } from "../loop/index.ts";
+import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
 import { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
-import { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
 import { FamilyAccounts } from "./family-accounts.ts";
+import { type AgentStart, FamilyStarts, type FamilyStartsOptions, NO_FORKS } from "./family-starts.ts";
 import type { ForkGate } from "./gate.ts";
 import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
 import { MovedCalls } from "./moved-calls.ts";
 import { checkMessages, type ForkPlan, planJson, planOf } from "./plan.ts";
 import { askedFor, type ForkOptions, type ForkSettings, planFor } from "./request.ts";
-import type { Child, ChildTold, RunStart } from "./running.ts";
+import type { Child, RunStart } from "./running.ts";
 import { notRun, type Runs } from "./runs.ts";
 import type { CacheSafeParams } from "./snapshot.ts";
-import { SnapshotGates } from "./snapshot-gates.ts";
+import { startedText } from "./started-text.ts";
 
-/** What a fork is opened with. */
-export type ForkStart = {
-  readonly plan: ForkPlan;
-  /** The parent's line, at the point that the child goes on from. */
-  readonly parent: LineageState;
-  readonly family: ReturnType<typeof growFamily>;
-  readonly place: number;
-  readonly words: readonly Entering[];
-  readonly account: Account;
-  readonly options: Pick<ForkOptions, "filter">;
-  readonly told: ChildTold;
-};
-
-export type AgentStart = { readonly plan: ForkPlan; readonly account: Account; readonly told: ChildTold };
 /** `by`: whose words the message is. Default: the main agent's. */
 export type WakeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
 export type WakeStart = AgentStart & {
@@ -52,27 +30,20 @@ export type WakeStart = AgentStart & {
   readonly again: (left: LeftFamily) => NextRequest;
 };
 
-export type ForkHostOptions = {
+export type ForkHostOptions = FamilyStartsOptions & {
   readonly settings: ForkSettings;
   readonly table: TaskTable;
   readonly inbox: Inbox;
   readonly runs: Runs;
-  readonly clock: Clock;
   readonly ids: Ids;
   readonly gate: () => ForkGate;
   /** The session's, which all families take from. */
   readonly account: () => Account;
   readonly snapshot: () => CacheSafeParams | undefined;
-  readonly around: (model: string) => Pick<FamilyStart, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
-  readonly openFork: (start: ForkStart) => Promise<Child>;
-  readonly openAgent: (start: AgentStart) => Promise<Child>;
   readonly wake: (start: WakeStart) => Promise<Child>;
   /** Ends a background shell of this name, where there is one. */
   readonly stopShell: (id: string) => Promise<unknown>;
-  /** The main line: its next request is not sent beside a leader that is not answered. */
-  readonly line: () => Lineage;
   readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
-  readonly emit: (event: EventBody, agent?: string) => void;
 };
 
 export const refused = (words: string): Delegated => ({ text: words, isError: true });
@@ -88,15 +59,14 @@ export class ForkHost {
   readonly #accounts: FamilyAccounts;
   readonly #again: FamiliesAgain;
   readonly #movedCalls: MovedCalls;
-  readonly #gates = new SnapshotGates();
-  /** How the conversation's next request is sent after forks of a program. */
-  #left: NextRequest | undefined;
+  readonly #starts: FamilyStarts;
   #started = 0;
 
   constructor(options: ForkHostOptions) {
     this.#options = options;
     const { table, settings, account } = options;
     this.#movedCalls = new MovedCalls(options);
+    this.#starts = new FamilyStarts(options);
     this.#again = new FamiliesAgain(() => options.line().state.protocol.pacing);
     this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
     this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
@@ -133,7 +103,7 @@ export class ForkHost {
       this.#asked.push(plan);
       return { text: FORK_PLACEHOLDER_RESULT };
     }
-    await this.#options.runs.start([{ ...this.#agentStart(plan, this.#accounts.of(family)), notifies: false }]);
+    await this.#options.runs.start([{ ...this.#starts.agent(plan, this.#accounts.of(family)), notifies: false }]);
     return this.#foreground(plan, signal);
   };
 
@@ -222,10 +192,11 @@ export class ForkHost {
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
     const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family };
-    const { starts } = this.#forkStarts(plans, { ...forking, gates: this.#gates });
+    const { starts, over } = this.#starts.forks(plans, { ...forking, isPrograms: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
     const begun = runs.start(starts.map((start) => ({ ...start, notifies: false, isPrograms: true })));
+    void this.#whenOver(plans, over);
     return plans.map((plan) => this.#handle(plan, begun));
   }
 
@@ -302,81 +273,39 @@ export class ForkHost {
     table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
   }
 
-  #agentStart(plan: ForkPlan, family: Account): Omit<RunStart, "notifies"> {
-    const account = new Account(plan.limits, { above: family });
-    return { plan, open: (told) => this.#options.openAgent({ plan, account, told }) };
-  }
-
-  #forkStarts(
-    plans: readonly ForkPlan[],
-    { parent, held, parentFollows, options, family: above, gates }: Forking,
-  ): ForkStarts {
-    const { clock, around, emit, openFork, line } = this.#options;
-    const [first] = plans;
-    if (!first) return NO_FORKS;
-    const { tail } = first;
-    const now = clock.now();
-    const known = around(parent.head.model);
-    const gate = gates?.of(parent, tail, { now, ttl: known.ttl });
-    const grown = growFamily({
-      ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
-      ...(gate ? { gate } : {}),
-      ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
-    });
-    gates?.keep(parent, tail, { now, gate: grown.gate });
-    if (gates) this.#leave(line(), { parent, grown });
-    const { reason, advice } = grown;
-    emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
-    const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
-      const { filter, signal, onMessage } = options[place] ?? {};
-      const account = new Account(plan.limits, { above });
-      const words = grown.children[place] ?? [];
-      const expectation = grown.expectations[place];
-      const start = { plan, parent, family: grown, place, words, account, options: filter ? { filter } : {} };
-      return {
-        plan,
-        open: (told) => openFork({ ...start, told }),
-        ...(expectation ? { expectation } : {}),
-        ...(signal ? { signal } : {}),
-        ...(onMessage ? { observers: [onMessage].flat() } : {}),
-      };
-    });
-    return { starts, next: grown.parent };
-  }
-
-  /** The conversation may go on at any moment: not beside a leader that is not answered. Where a request of it is under
-   *  way, or a family of its own turn has another order for the next one, there is nothing to wait for here. */
-  #leave(line: Lineage, { parent, grown }: Left): void {
-    const { planned, state } = line;
-    if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#left)) return;
-    this.#left = { ...grown.parent, isOver: () => grown.gate.isOpen };
-    line.plan(this.#left);
-  }
-
   async #launch(plans: readonly ForkPlan[], { family: name, line, held }: Launching): Promise<string> {
     const { runs } = this.#options;
     const forks = plans.filter(({ agentType }) => agentType === "fork");
     const others = plans.filter(({ agentType }) => agentType !== "fork");
     const problems = new Map<string, string>();
     const family = this.#accounts.of(name);
-    let { starts, next } = NO_FORKS;
+    let { starts, next, over } = NO_FORKS;
     try {
-      const forking = { parent: line.state, held, parentFollows: true, options: [], family };
-      ({ starts, next } = this.#forkStarts(forks, forking));
+      const forking = { parent: line.state, held, parentFollows: true, options: [], family, isPrograms: false };
+      ({ starts, next, over } = this.#starts.forks(forks, forking));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
     }
-    const all = [...starts, ...others.map((plan) => this.#agentStart(plan, family))];
+    const all = [...starts, ...others.map((plan) => this.#starts.agent(plan, family))];
     const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
     begun.forEach((problem, at) => {
       const id = all[at]?.plan.task;
       if (problem !== undefined && id !== undefined) problems.set(id, problem);
     });
+    void this.#whenOver(forks, over);
     if (next) line.plan(next);
     const told = startedText(plans, { problems, instead: this.#instead });
     this.#instead.clear();
     return told;
+  }
+
+  async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {
+    await this.#options.runs.ended(
+      plans.map(({ task }) => task),
+      "all",
+    );
+    await over();
   }
 
   #refuse(task: string, reason: string): string {
@@ -431,48 +360,4 @@ type Launching = {
   readonly family: string;
   readonly line: Lineage;
   readonly held: ToolResultBlock | undefined;
-};
-
-type ForkStarts = {
-  readonly starts: readonly Omit<RunStart, "notifies">[];
-  /** How the parent's own next request is sent. */
-  readonly next: NextRequest | undefined;
-};
-
-const NO_FORKS: ForkStarts = { starts: [], next: undefined };
-
-type Forking = {
-  readonly parent: LineageState;
-  readonly held: ToolResultBlock | undefined;
-  readonly parentFollows: boolean;
-  readonly options: readonly ForkOptions[];
-  /** What all of them take from. */
-  readonly family: Account;
-  /** Where others may have been asked for before them, from the same bytes. */
-  readonly gates?: SnapshotGates;
-};
-
-type Left = { readonly parent: LineageState; readonly grown: GrownFamily };
-
-type Starting = {
-  readonly problems: ReadonlyMap<string, string>;
-  readonly instead: ReadonlyMap<string, string>;
-};
-
-/** What only the parent is told: which task is which call. */
-const startedText = (plans: readonly ForkPlan[], { problems, instead }: Starting): string => {
-  const lines = plans.map(({ task, label, agentType }) => {
-    const problem = problems.get(task);
-    const state = problem === undefined ? "async_launched" : `not started: ${oneLine(problem)}`;
-    const reason = instead.get(task);
-    const why = reason === undefined ? "" : `; no fork: ${oneLine(reason)}, so it knows only its prompt`;
-    const kind = agentType === "fork" ? "" : `${agentType}, `;
-    return escapeTags(`- ${task}: ${label} (${kind}${state}${why})`);
-  });
-  const words = [
-    "You are the main agent. Your Agent calls were started in the background, in this order:",
-    ...lines,
-    "Each reports by a task notification; do not guess what it finds, and do not do its part yourself.",
-  ];
-  return noteText({ kind: "tasks", text: words.join("\n") });
 };

@@ -2,9 +2,10 @@
 
 export { checkClaims, editedIn } from "./claims.ts";
 export { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
+export type { AgentStart, ForkStart } from "./family-starts.ts";
 export { type ForkGate, type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "./gate.ts";
 export { ForkHandle, type ForkOutcome } from "./handle.ts";
-export { type AgentStart, ForkHost, type ForkHostOptions, type ForkStart, type WakeStart } from "./host.ts";
+export { ForkHost, type ForkHostOptions, type WakeStart } from "./host.ts";
 export { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
 export {
   type DelegateMode,
@@ -20,5 +21,6 @@ export { type ForkOptions, type ForkSettings, GENERAL_PURPOSE } from "./request.
 export type { Child, ChildTold, Observer } from "./running.ts";
 export { Runs } from "./runs.ts";
 export { type CacheSafeParams, cacheKeyHash, SnapshotSlot } from "./snapshot.ts";
+export { namingClient, StoredPrefixes, type StoredPrefixesOptions, type Storing } from "./stored-prefixes.ts";
 export { TaskTools, type TaskToolsOptions } from "./task-tools.ts";
 export { type CacheMiss, type Expectation, missOf } from "./verify.ts";

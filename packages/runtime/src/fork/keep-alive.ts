@@ -13,6 +13,7 @@ import {
   noUsage,
   prepare,
   promptTokens,
+  serviceOf,
   type Ttl,
 } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
@@ -74,7 +75,8 @@ export class KeepAlive {
     if (!asked) return false;
     const facts = modelFacts(head.model);
     const ttls = markers.map(({ ttl }) => ttl);
-    const fitted = fit(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts, ttls });
+    const { speed } = head.settings;
+    const fitted = fit(account(), { promptTokens: measured?.tokens ?? 0, maxTokens: 0, facts, ttls, speed });
     if (!fitted.ok) return false;
     let used: Spent = { usage: noUsage, usd: 0 };
     const begun = clock.now();
@@ -87,7 +89,7 @@ export class KeepAlive {
         closing,
       });
       const { id, model, stop, usage } = await client.send(prepared, signal, { again: () => false });
-      const cost = costOf(usage, facts)?.total;
+      const cost = costOf(usage, facts, serviceOf(head.settings, begun))?.total;
       used = { usage, usd: cost ?? 0 };
       const usd = cost === undefined ? {} : { usd: cost };
       journal.append({ kind: "response", turn: 0, id, model, stop, usage, ms: clock.now() - begun, ...usd });
@@ -117,7 +119,7 @@ const refusal = ({ protocol, head: { settings } }: CacheSafeParams): { readonly 
   return {};
 };
 
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);

@@ -50,6 +50,11 @@ export class Runs {
     this.#above = signal;
   }
 
+  /** How many of these could begin now. */
+  get places(): number {
+    return Math.max(0, this.#options.atOnce - this.#taken - this.#queue.length);
+  }
+
   get ids(): readonly string[] {
     return [...this.#all.keys()];
   }
@@ -324,7 +329,8 @@ const verifying = (running: Running, run: Run): Run["emit"] => {
     running.isChecked = true;
     const { usage, missed } = event;
     const child = run.line.state.asked ?? run.line.prefix;
-    const miss = missOf({ expectation, child, usage, ...(missed === undefined ? {} : { diagnosed: missed }) });
+    const { askedAt } = run.line.state;
+    const miss = missOf({ expectation, child, usage, askedAt, ...(missed === undefined ? {} : { diagnosed: missed }) });
     if (miss) run.emit({ type: "fork_cache_missed", taskId: plan.task, ...miss });
   };
 };

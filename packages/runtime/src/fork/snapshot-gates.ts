@@ -3,7 +3,7 @@
  *  first one is writing.
  *  Elsewhere: the gate (@prefork/wire), families of one turn (family.ts). */
 
-import { type LaunchGate, LIFETIME_MS, type Ttl } from "@prefork/wire";
+import type { LaunchGate } from "@prefork/wire";
 import type { LineageState } from "../loop/index.ts";
 import type { TailChoice } from "./plan.ts";
 
@@ -15,10 +15,10 @@ export class SnapshotGates {
   of(
     parent: LineageState,
     tail: TailChoice,
-    { now, ttl }: { readonly now: number; readonly ttl: Ttl },
+    { now, lifetimeMs }: { readonly now: number; readonly lifetimeMs: number },
   ): LaunchGate | undefined {
     const { key, gate, at } = this.#last ?? {};
-    return key === keyOf(parent, tail) && now - (at ?? 0) < LIFETIME_MS[ttl] ? gate : undefined;
+    return key === keyOf(parent, tail) && now - (at ?? 0) < lifetimeMs ? gate : undefined;
   }
 
   keep(

@@ -11,6 +11,10 @@ export type Expectation = {
   readonly estimated: number;
   /** Why so little, where that is foreseen: a cold leader, a prefix below the minimum. */
   readonly foreseen?: string;
+  /** Why the provider may have read all of it and not have told, where it may. */
+  readonly untold?: string;
+  /** What they share may be gone for whoever is sent later than this. */
+  readonly until?: number;
   /** What the parent had sent: the child's bytes must begin with it. */
   readonly parent: FrozenPrefix;
 };
@@ -32,32 +36,40 @@ export type Verifying = {
   readonly expectation: Expectation;
   readonly child: FrozenPrefix;
   readonly usage: Usage;
+  /** When it was sent. */
+  readonly askedAt?: number | undefined;
   /** The provider's own account. */
   readonly diagnosed?: string;
 };
 
 /** Undefined where it read all that it could. */
-export const missOf = ({ expectation, child, usage, diagnosed }: Verifying): CacheMiss | undefined => {
-  const { tokens: expected, estimated, foreseen, parent } = expectation;
+export const missOf = ({ expectation, child, usage, askedAt = 0, diagnosed }: Verifying): CacheMiss | undefined => {
+  const { tokens: expected, estimated, foreseen, parent, untold, until = Number.POSITIVE_INFINITY } = expectation;
   const prompt = promptTokens(usage);
   const { read } = usage;
   const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
   const isLow = read < prompt * HALF;
   if (!isShort && !(isLow && foreseen !== undefined)) return undefined;
   const diverged = child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
-  const cause = isShort ? causeOf({ diverged, diagnosed }) : (foreseen ?? "");
-  const isWarning = isShort && isLow && expected >= prompt * HALF;
+  const isUntold = read === 0 && untold !== undefined && diverged === undefined;
+  const isLate = askedAt > until && diverged === undefined;
+  const why = { diverged, diagnosed, isLate, untold: isUntold ? untold : undefined };
+  const cause = isShort || isUntold ? causeOf(why) : (foreseen ?? "");
+  const isWarning = isShort && isLow && expected >= prompt * HALF && !isUntold && !isLate;
   return { expected, read, prompt, cause, isWarning, ...(diverged === undefined ? {} : { diverged }) };
 };
 
-const causeOf = ({
-  diverged,
-  diagnosed,
-}: {
+type Why = {
   readonly diverged: string | undefined;
   readonly diagnosed: string | undefined;
-}): string => {
+  readonly untold: string | undefined;
+  readonly isLate: boolean;
+};
+
+const causeOf = ({ diverged, diagnosed, untold, isLate }: Why): string => {
+  if (untold !== undefined) return `nothing was told of what was read: ${untold}`;
   if (diverged !== undefined) return `the bytes differ from the parent's at ${diverged}`;
+  if (isLate) return "it waited for a place longer than the entry lives, and wrote it again";
   if (diagnosed !== undefined) return `the provider says: ${diagnosed}`;
   return "the bytes are the parent's; the provider no longer had the entry, or not yet";
 };

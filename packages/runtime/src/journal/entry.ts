@@ -66,12 +66,14 @@ export type ResponseEntry = {
 };
 
 /** What was billed and is in no answer here: of a turn whose answer had begun and was not finished, or (turn 0) of a fork
- *  that keeps no entries of its own and of a summary that was not finished. */
+ *  that keeps no entries of its own, of a summary that was not finished, and of what was stored by name. */
 export type BilledEntry = {
   readonly kind: "billed";
   readonly turn: number;
   readonly usage: Usage;
   readonly usd?: number;
+  /** `stored`: an entry was created, `storage`: it was held. */
+  readonly for?: "stored" | "storage";
 };
 
 /** Written before a tool may have any effect. */

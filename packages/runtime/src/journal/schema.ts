@@ -166,7 +166,13 @@ const shapes = {
     usd: z.number().exactOptional(),
     ms: z.number(),
   }),
-  billed: z.object({ kind: z.literal("billed"), turn: count, usage, usd: z.number().exactOptional() }),
+  billed: z.object({
+    kind: z.literal("billed"),
+    turn: count,
+    usage,
+    usd: z.number().exactOptional(),
+    for: z.enum(["stored", "storage"]).exactOptional(),
+  }),
   call_started: z.object({
     kind: z.literal("call_started"),
     callId: z.string(),

@@ -6,10 +6,10 @@
 
 import {
   addUsage,
+  dearestPrices,
   type ModelFacts,
   multipliersOf,
   noUsage,
-  pricesFor,
   promptTokens,
   type Ttl,
   type Usage,
@@ -125,13 +125,16 @@ export type Asked = {
   readonly facts: ModelFacts | undefined;
   /** Of its markers: the longest-lived is the dearest to write. */
   readonly ttls?: readonly Ttl[]; // default: 5m
+  /** The class of service that it asks for. */
+  readonly speed?: string | undefined;
 };
 
-/** All of the prompt at the price of writing it, and an answer as long as it may be. */
-export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"] }: Asked): Hold => {
+/** All of the prompt at the price of writing it, and an answer as long as it may be, at the dearest hour. */
+export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"], speed }: Asked): Hold => {
   const tokens = prompt + maxTokens;
-  if (!facts) return { usd: 0, tokens };
-  const { input, output } = pricesFor(facts, prompt);
+  const prices = facts && dearestPrices(facts, prompt, { speed });
+  if (!prices) return { usd: 0, tokens };
+  const { input, output } = prices;
   const multipliers = multipliersOf(facts, prompt);
   const write = Math.max(1, ...ttls.map((ttl) => writeMultiplier(multipliers, ttl)));
   return { usd: (prompt * input * write + maxTokens * output) / 1e6, tokens };
@@ -186,8 +189,8 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
 };
 
 /** Nobody can keep a budget in dollars where no price is known. */
-const unpricedIn = (account: Account, { facts }: Asked): Fitted | undefined =>
-  facts || !account.countsMoney
+const unpricedIn = (account: Account, { facts, speed }: Asked): Fitted | undefined =>
+  (facts && dearestPrices(facts, 0, { speed })) || !account.countsMoney
     ? undefined
     : { ok: false, shortage: { limit: "usd", needed: Number.POSITIVE_INFINITY, left: account.left.usd } };
 

@@ -3,7 +3,16 @@
  *  broke off took the one and, at the least, all that was seen of the other. Each attempt has a price of its own.
  *  Elsewhere: who listens (turn.ts, ../agent), what is held back for it (account.ts). */
 
-import { addUsage, costOf, type ModelEvent, type ModelFacts, noUsage, promptTokens, type Usage } from "@prefork/wire";
+import {
+  addUsage,
+  costOf,
+  type ModelEvent,
+  type ModelFacts,
+  noUsage,
+  promptTokens,
+  type Service,
+  type Usage,
+} from "@prefork/wire";
 import { estimateTokens } from "./account.ts";
 
 /** Without a price where none is known. */
@@ -25,13 +34,13 @@ export class Heard {
   }
 
   /** Of the attempts before this one; undefined where nothing was billed. */
-  lost(facts: ModelFacts | undefined): Priced | undefined {
-    return pricedSum(this.#lost, facts);
+  lost(facts: ModelFacts | undefined, service?: Service): Priced | undefined {
+    return pricedSum(this.#lost, facts, service);
   }
 
   /** Of this one too, as far as it came. */
-  all(facts: ModelFacts | undefined): Priced | undefined {
-    return pricedSum([...this.#lost, this.#now], facts);
+  all(facts: ModelFacts | undefined, service?: Service): Priced | undefined {
+    return pricedSum([...this.#lost, this.#now], facts, service);
   }
 
   get #now(): Usage {
@@ -39,12 +48,16 @@ export class Heard {
   }
 }
 
-const pricedSum = (attempts: readonly Usage[], facts: ModelFacts | undefined): Priced | undefined => {
+const pricedSum = (
+  attempts: readonly Usage[],
+  facts: ModelFacts | undefined,
+  service?: Service,
+): Priced | undefined => {
   const usage = attempts.reduce(addUsage, noUsage);
   if (promptTokens(usage) + usage.output === 0) return undefined;
   // One by one: together they may be longer than a prompt of another price.
   const usd = attempts.reduce<number | undefined>((sum, each) => {
-    const cost = costOf(each, facts)?.total;
+    const cost = costOf(each, facts, service)?.total;
     return sum === undefined || cost === undefined ? undefined : sum + cost;
   }, 0);
   return { usage, ...(usd === undefined ? {} : { usd }) };

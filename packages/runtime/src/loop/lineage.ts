@@ -11,6 +11,7 @@ import {
   type Message,
   type ModelResponse,
   markerPlaces,
+  modelFacts,
   type Protocol,
   promptTokens,
   type Ticket,
@@ -56,6 +57,8 @@ export type LineageState = {
   readonly answered?: FrozenPrefix;
   readonly askedAt?: number;
   readonly responseId?: string;
+  /** Of this epoch's requests: tokens that the one before had sent, and how many of them were read. */
+  readonly warmth?: { readonly could: number; readonly did: number };
 };
 
 /** How the next request is sent, where it is not sent like any other: the first ones of a family. */
@@ -201,11 +204,20 @@ export class Lineage {
     const lost = broken ? [brokenEntry(turns, broken)] : [];
     if (message) this.enter(message, { also: [...lost, took, ...ended] });
     else this.#journal.appendAll([...lost, took].map((entry) => ({ entry })));
-    const last = { asked, answered: this.prefix, askedAt: facts.askedAt, responseId: id };
+    const warmth = warmer(this.#state, usage);
+    const last = { asked, answered: this.prefix, askedAt: facts.askedAt, responseId: id, warmth };
     this.#state = { ...this.#state, ...last, measured, pictures: noPictures, unanswered: false };
     await this.#journal.flush();
   }
 }
+
+/** Prompts that are too short to be kept say nothing. */
+const warmer = ({ warmth, measured, head }: LineageState, { read }: Usage): NonNullable<LineageState["warmth"]> => {
+  const { could, did } = warmth ?? { could: 0, did: 0 };
+  const before = measured?.tokens ?? 0;
+  if (before < (modelFacts(head.model)?.minimumPrefix ?? 0)) return { could, did };
+  return { could: could + before, did: did + Math.min(before, read) };
+};
 
 type Took = { readonly usage: Usage; readonly usd?: number };
 

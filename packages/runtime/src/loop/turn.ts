@@ -19,6 +19,8 @@ import {
   noUsage,
   type Prepared,
   prepare,
+  type Service,
+  serviceOf,
   type Ticket,
   type Ttl,
 } from "@prefork/wire";
@@ -55,7 +57,9 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   const markers = planned?.markers?.(line.prefix) ?? markersOf(line.state, around.ttl);
   const promptTokens = estimatePrompt(line.prefix.byteLength, line.state);
   const ttls = markers.map(({ ttl }) => ttl);
-  const fitted = await fitInTime(account, { promptTokens, maxTokens: around.maxTokens, facts, ttls }, signal);
+  const { settings } = line.state.head;
+  const asked = { promptTokens, maxTokens: around.maxTokens, facts, ttls, speed: settings.speed };
+  const fitted = await fitInTime(account, asked, signal);
   if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
   const { maxTokens, held } = fitted;
   const prepared = prepare({
@@ -71,18 +75,19 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   const heard = new Heard();
   const shown: Shown = { text: "", heard, holds: 1 };
   let used: Spent | undefined;
+  let askedAt = now();
+  const service = (): Service => serviceOf(settings, askedAt);
   try {
     const turn = line.asking(markers, { maxTokens, held });
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
-    let askedAt = now();
     const response = await inOrder(planned, signal, (ticket) => {
       askedAt = now(); // a family may have let it wait
       return receive(prepared, { ...around, turn, shown, held, ...(ticket ? { ticket } : {}) }, signal);
     });
     const { usage } = response;
-    const cost = costOf(usage, facts)?.total;
-    const lost = heard.lost(facts);
+    const cost = costOf(usage, facts, service())?.total;
+    const lost = heard.lost(facts, service());
     used = { usage: addUsage(lost?.usage ?? noUsage, usage), usd: (lost?.usd ?? 0) + (cost ?? 0) };
     const answer = readAnswer(response);
     const ms = now() - askedAt;
@@ -95,13 +100,13 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     emit({ type: "turn_ended", turn, stop: response.stop, usage, ms, ...usd, ...missed });
     return { kind: "answered", response, answer };
   } catch (caught) {
-    const lost = heard.all(facts);
+    const lost = heard.all(facts, service());
     if (!used && lost && !(caught instanceof JournalError)) line.broke(lost);
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Once, however it ended. An answer that had begun is paid for as far as it came.
     const { holds } = shown;
-    const { usage, usd = 0 } = used ?? heard.all(facts) ?? { usage: noUsage };
+    const { usage, usd = 0 } = used ?? heard.all(facts, service()) ?? { usage: noUsage };
     account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, { usage, usd });
   }
 };

@@ -7,6 +7,7 @@
 import {
   type FrozenPrefix,
   LIFETIME_MS,
+  livesMs,
   type ModelFacts,
   modelFacts,
   noUsage,
@@ -181,7 +182,8 @@ const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry |
   const writer = first?.by.point.prefix;
   if (!first || !prefix || !writer) return undefined;
   const ttl = writes.reduce<Ttl>((longest, use) => longer(longest, use.ttl ?? longest), first.ttl ?? "5m");
-  const lives = (use: Use): number => Math.min(LIFETIME_MS[ttl], LIFETIME_MS[use.ttl ?? ttl]);
+  const facts = factsOf(request);
+  const lives = (use: Use): number => Math.min(livesMs(ttl, facts), livesMs(use.ttl ?? ttl, facts));
   return {
     ...lengths.at(writer, segment),
     segment,

@@ -3,7 +3,17 @@
  *  every part of a sum has a price.
  *  Elsewhere: the rows (ledger.ts), other ways to do the same (instead.ts), reading journals (read-family.ts). */
 
-import { addUsage, costOf, inputUnits, modelFacts, noUsage, promptTokens, type Ttl, type Usage } from "@prefork/wire";
+import {
+  addUsage,
+  costOf,
+  inputUnits,
+  modelFacts,
+  noUsage,
+  promptTokens,
+  serviceOf,
+  type Ttl,
+  type Usage,
+} from "@prefork/wire";
 import { adviceFor, causeSentence, type ShortfallCause } from "./cause.ts";
 import { type InsteadId, insteadOf } from "./instead.ts";
 import type { LedgerRow } from "./ledger.ts";
@@ -60,15 +70,18 @@ export const explain = (rows: readonly LedgerRow[], unread: readonly UnreadTask[
   return {
     total,
     agents: agents.map(([agent, own]) => ({ agent, ...sumOf(own) })),
-    instead: insteadOf(rows).map(({ id, how, rows: others }) => {
-      const sum = sumOf([...others.map(priced), ...unread]);
-      return { id, how, ...sum, saved: difference(sum, total) };
-    }),
+    // Whoever does it another way stores nothing.
+    instead: insteadOf(rows.filter(({ kind }) => kind !== "stored" && kind !== "storage")).map(
+      ({ id, how, rows: others }) => {
+        const sum = sumOf([...others.map(priced), ...unread]);
+        return { id, how, ...sum, saved: difference(sum, total) };
+      },
+    ),
     misses: rows.flatMap(missOf),
   };
 };
 
-type Billed = Pick<LedgerRow, "usage" | "model" | "usd"> & Partial<Pick<LedgerRow, "isAnswered">>;
+type Billed = Pick<LedgerRow, "usage" | "model" | "usd"> & Partial<Pick<LedgerRow, "isAnswered" | "kind">>;
 
 const sumOf = (billed: readonly Billed[]): BilledSum => {
   // One that broke off before its answer began was not billed, as far as anybody can know.
@@ -78,7 +91,7 @@ const sumOf = (billed: readonly Billed[]): BilledSum => {
     0,
   );
   return {
-    requests: billed.length,
+    requests: billed.filter(({ kind }) => kind !== "storage").length,
     usage: answered.reduce((sum, { usage }) => addUsage(sum, usage), noUsage),
     units: withoutNoise(answered.reduce((sum, { usage, model }) => sum + inputUnits(usage, modelFacts(model)), 0)),
     ...(usd === undefined ? {} : { usd }),
@@ -89,7 +102,7 @@ const withoutNoise = (units: number): number => Math.round(units * 1e6) / 1e6;
 
 /** Money by our own table: what was billed in truth stands in the journal. */
 const priced = ({ usd: _billed, ...row }: LedgerRow): Billed => {
-  const usd = costOf(row.usage, modelFacts(row.model))?.total;
+  const usd = costOf(row.usage, modelFacts(row.model), serviceOf(row, row.at))?.total;
   return usd === undefined ? row : { ...row, usd };
 };
 
@@ -104,7 +117,8 @@ const missOf = (row: LedgerRow, place: number): readonly MissedRead[] => {
   const lost = writtenBefore - usage.read;
   if (advice === undefined || lost <= 0 || !isAnswered) return [];
   const facts = modelFacts(model);
-  const [paid, read] = [costOf(usage, facts)?.total, costOf(asIfRead(usage, lost), facts)?.total];
+  const service = serviceOf(row, row.at);
+  const [paid, read] = [costOf(usage, facts, service)?.total, costOf(asIfRead(usage, lost), facts, service)?.total];
   const usd = paid === undefined || read === undefined ? {} : { usd: paid - read };
   return [{ row: place, agent, turn, cause, lost, ...usd, why: causeSentence(cause), advice }];
 };

@@ -3,7 +3,7 @@
  *  journal shows of bytes, times and markers, in that order; nothing is blamed that the journal does not show.
  *  Elsewhere: what was expected (ledger.ts), the reasons in words (cause.ts). */
 
-import { LIFETIME_MS, LOOK_BACK, promptTokens } from "@prefork/wire";
+import { LOOK_BACK, livesMs, promptTokens } from "@prefork/wire";
 import type { ShortfallCause } from "./cause.ts";
 import { type Entry, factsOf, keptTokens } from "./entries.ts";
 import type { FamilyRole } from "./families.ts";
@@ -65,8 +65,8 @@ const foreseen = ({ request, answer, written, expected, best }: Answered): Short
 };
 
 /** It was asked while the entry lived, and may have reached the provider after that. */
-const expiredOnTheWay = ({ live, answer }: Answered): ShortfallCause | undefined =>
-  live && answer.at - live.usedAt >= LIFETIME_MS[live.ttl]
+const expiredOnTheWay = ({ live, answer, request }: Answered): ShortfallCause | undefined =>
+  live && answer.at - live.usedAt >= livesMs(live.ttl, factsOf(request))
     ? { kind: "expired", ttl: live.ttl, unusedMs: answer.at - live.usedAt }
     : undefined;
 

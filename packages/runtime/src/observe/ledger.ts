@@ -3,7 +3,7 @@
  *  reported for earlier requests, and where a part of it had to be estimated the row says so.
  *  Elsewhere: requests and bytes (requests.ts), what the cache held (entries.ts), totals (explain.ts). */
 
-import { LIFETIME_MS, noUsage, type Protocol, type Usage } from "@prefork/wire";
+import { livesMs, modelFacts, noUsage, type Protocol, type Usage } from "@prefork/wire";
 import type { ShortfallCause } from "./cause.ts";
 import { type Entries, type Entry, entriesOf, keptTokens } from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
@@ -16,11 +16,13 @@ export type LedgerRow = {
   readonly agent: string;
   readonly session: string;
   /** `aside`: a summary or a keep-alive, sent beside the conversation. `unkept`: all requests of a fork that keeps no
-   *  entries, or a summary that broke off. */
-  readonly kind: SentRequest["kind"] | "unkept";
+   *  entries, or a summary that broke off. `stored`, `storage`: an entry by name was created, and held. */
+  readonly kind: SentRequest["kind"] | "unkept" | "stored" | "storage";
   readonly turn: number;
   readonly at: number;
   readonly model: string;
+  /** The class of service that it asked for, where that has a price of its own. */
+  readonly speed?: string;
   readonly epoch: number;
   /** False: broken off or still under way. Where its answer had begun, the usage is what that took; else it is none. */
   readonly isAnswered: boolean;
@@ -59,11 +61,11 @@ export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly
 type Around = { readonly entries: Entries; readonly families: Families };
 
 const unkeptRows = (line: Line): readonly LedgerRow[] =>
-  unkeptIn(line).map(({ usage, usd, at, seq }) => {
+  unkeptIn(line).map(({ usage, usd, at, seq, kind }) => {
     const { epoch } = line.at(seq) ?? {};
     const { agent, session } = line.journal;
     return {
-      ...{ agent, session, kind: "unkept", turn: 0, at, model: epoch?.head.model ?? "", epoch: epoch?.epoch ?? 0 },
+      ...{ agent, session, kind, turn: 0, at, model: epoch?.head.model ?? "", epoch: epoch?.epoch ?? 0 },
       ...{ isAnswered: true, expected: usage.read, estimated: 0, writtenBefore: usage.read, usage },
       ...(usd === undefined ? {} : { usd }),
       cause: { kind: "none" },
@@ -79,6 +81,7 @@ const brokenRow = (row: LedgerRow, { usage, usd }: Billed): LedgerRow => {
 const rowOf = (request: SentRequest, around: Around): LedgerRow => {
   const { agent, session, kind, turn, askedAt: at, model, answer, point } = request;
   const { usage, usd } = reportOf(request) ?? { usage: noUsage };
+  const { speed } = point.epoch?.head.settings ?? {};
   const found = lookUp(request, around);
   const role = around.families.roleOf(request);
   const before = request.goesOnFrom?.answer;
@@ -92,6 +95,7 @@ const rowOf = (request: SentRequest, around: Around): LedgerRow => {
     ...(answer ? { answer: answer.id } : {}),
     ...{ expected: found.expected, estimated: found.estimated, writtenBefore: found.written },
     usage,
+    ...(speed === undefined ? {} : { speed }),
     ...(usd === undefined ? {} : { usd }),
     cause: answer ? findCause({ ...found, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
     ...(family ? { family } : {}),
@@ -121,9 +125,9 @@ const lookUp = (request: SentRequest, { entries, families }: Around): Found => {
 };
 
 /** What the request before had written, and what of it was still there: other bytes cannot read it. */
-const lostBy = ({ goesOnFrom, askedAt }: SentRequest): Pick<Found, "written" | "expected"> => {
+const lostBy = ({ goesOnFrom, askedAt, model }: SentRequest): Pick<Found, "written" | "expected"> => {
   if (!goesOnFrom?.answer) return { written: 0, expected: 0 };
   const written = keptTokens(goesOnFrom.answer.usage);
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  return { written, expected: askedAt - goesOnFrom.askedAt < LIFETIME_MS[ttl] ? written : 0 };
+  return { written, expected: askedAt - goesOnFrom.askedAt < livesMs(ttl, modelFacts(model)) ? written : 0 };
 };

@@ -84,11 +84,18 @@ export const isParentsNext = ({ markers = [], forkedFrom }: SentRequest): boolea
 
 /** Of forks that keep no entries, several requests in one sum, and of summaries that broke off: nothing can be learned from
  *  it but what it cost. */
-export const unkeptIn = ({ journal }: Line): readonly (Billed & { readonly at: number; readonly seq: number })[] =>
+export const unkeptIn = ({ journal }: Line): readonly Unkept[] =>
   journal.entries.flatMap(({ entry, at, seq }) => {
     if (entry.kind !== "billed" || entry.turn > 0) return [];
-    return [{ usage: entry.usage, ...(entry.usd === undefined ? {} : { usd: entry.usd }), at, seq }];
+    const { usage, usd, for: kind = "unkept" } = entry;
+    return [{ usage, ...(usd === undefined ? {} : { usd }), at, seq, kind }];
   });
+
+type Unkept = Billed & {
+  readonly at: number;
+  readonly seq: number;
+  readonly kind: "unkept" | "stored" | "storage";
+};
 
 const requestsIn = (line: Line, above: readonly SentRequest[] | undefined): readonly SentRequest[] => {
   const found: SentRequest[] = [];

@@ -15,6 +15,7 @@ import {
   planOf,
   Runs,
   SnapshotSlot,
+  type StoredPrefixes,
   TaskTools,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
@@ -34,6 +35,7 @@ export type BesideParts = {
   readonly registry: Registry;
   readonly journal: JournalWriter;
   readonly client: Client;
+  readonly stored: StoredPrefixes;
   readonly hub: EventHub;
   readonly settings: AgentSettings;
   readonly questions: Questions | undefined;
@@ -65,7 +67,8 @@ export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "cl
 });
 
 export const composeBeside = (parts: BesideParts): Beside => {
-  const { options, registry, journal, client, hub, settings, questions, line, parent, replayed, extensions } = parts;
+  const { options, registry, journal, client, stored, hub, settings, questions, line, parent, replayed, extensions } =
+    parts;
   const { clock, ids } = options;
   const state = replayed?.state ?? new Map();
   const inbox = new Inbox(journal, replayed);
@@ -97,7 +100,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     protocol: line.state.protocol,
   });
   const host = new ForkHost({
-    ...{ table, inbox, runs, clock, ids },
+    ...{ table, inbox, runs, clock, ids, stored },
     settings: forkSettings(options),
     gate: () => gateOf(parts),
     account: () => parent().account,
@@ -129,6 +132,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
         });
   const takeOver = async (now: number): Promise<void> => {
     await isolated.takeOver(table.running);
+    await stored.takeOver(state, parent().account);
     for (const task of table.running) {
       // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
       await interrupt(task, { table, children, account: parent().account, now });

@@ -3,10 +3,13 @@
  *  Elsewhere: sending (@prefork/wire), which engine a user chose (the command line). */
 
 import {
+  type CachedContents,
   type Client,
   type ClientOptions,
   type Credential,
+  createCachedContents,
   createClient,
+  gemini,
   InputError,
   type ModelError,
   type Profile,
@@ -21,6 +24,8 @@ export type Engine = {
   readonly model: string;
   /** Does it explain cache misses when it is asked to? */
   readonly diagnoses?: boolean;
+  /** Where what a family shares can be stored by name with the provider. */
+  readonly stores?: () => CachedContents;
   readonly connect: (told: { readonly onRetry: (error: ModelError, attempt: number) => void }) => Client;
 };
 
@@ -46,6 +51,7 @@ export const engineFor = (provider: Profile | string, options: EngineOptions = {
   const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
   return {
     ...{ name, diagnoses, protocol, model },
+    ...(protocol === gemini ? { stores: () => createCachedContents({ ...client, baseUrl }) } : {}),
     connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),
   };
 };

@@ -20,6 +20,8 @@ export type ForkingOptions = TailChoice & {
   readonly wake?: "family" | "each"; // when an idle parent hears of its tasks; default: family
   /** Hold the parent's cache entry while its children work and it waits. Default: true. */
   readonly keepAlive?: boolean;
+  /** Store what a family shares by name with the provider (Gemini), where that pays. Default: true. */
+  readonly store?: boolean;
   /** Where calls wait for their agents: after this they no longer do. Default: PREFORK_AUTO_BACKGROUND_MS, or never. */
   readonly autoBackgroundMs?: number;
   /** What becomes of tasks that an earlier life of the session left running. Default: they are told as interrupted. */

@@ -7,6 +7,7 @@ import { realpath } from "node:fs/promises";
 import {
   addUsage,
   type Block,
+  dearestPrices,
   type Head,
   InputError,
   type Json,
@@ -19,7 +20,7 @@ import {
 import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { type CacheSafeParams, planOf } from "../fork/index.ts";
+import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
 import { createJournal, type JournalWriter, type OpenCall, openJournal, type Replayed } from "../journal/index.ts";
 import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
@@ -28,13 +29,13 @@ import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
 import { type Extensions, openExtensions } from "./extensions.ts";
 import { makeAgent, PRODUCT, routed } from "./make-agent.ts";
-import { type FilledOptions, type SessionLimits, type SessionOptions, withDefaults } from "./options.ts";
+import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
 
 export const createSession = async (given: SessionOptions): Promise<Session> => {
   const options = await located(withDefaults(given));
-  const { cwd, model, engine, limits } = options;
-  mustBePriced(model, limits);
+  const { cwd, model, engine } = options;
+  mustBePriced(model, options);
   const extensions = await openExtensions(options);
   return closingOnFailure(extensions, async () => {
     const registry = createRegistry([...options.tools, ...extensions.freeze()]);
@@ -123,9 +124,12 @@ const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messa
 };
 
 /** Asked before anything is made or opened. */
-const mustBePriced = (model: string, { usd }: SessionLimits): void => {
-  if (usd !== undefined && !modelFacts(model))
-    throw new InputError(`the price of ${model} is not known, so a budget in dollars cannot be kept; leave it out`);
+const mustBePriced = (model: string, { limits, settings }: Pick<FilledOptions, "limits" | "settings">): void => {
+  const { speed } = settings;
+  const facts = modelFacts(model);
+  if (limits.usd === undefined || (facts && dearestPrices(facts, 0, { speed }))) return;
+  const what = facts ? `${model} at the speed ${speed}` : model;
+  throw new InputError(`the price of ${what} is not known, so a budget in dollars cannot be kept; leave it out`);
 };
 
 type Composing = {
@@ -142,10 +146,15 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   const { policy, mode, ask, remember } = permissions;
   const hub = new EventHub();
   const { model } = line.state.head;
-  mustBePriced(model, limits);
-  const client = options.engine.connect({
-    onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
-  });
+  mustBePriced(model, { limits, settings: line.state.head.settings });
+  const contents = options.forking?.store === false ? undefined : options.engine.stores?.();
+  const stored = new StoredPrefixes({ contents, journal, clock, emit: (event) => hub.emit(event) });
+  const client = namingClient(
+    options.engine.connect({
+      onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
+    }),
+    stored,
+  );
   const settings: AgentSettings = {
     ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, window, compactAt: options.compactAt },
     thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
@@ -158,7 +167,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
       covers: (rule, { tool, args }) => agent.guarding.covers(rule, { tool, args }),
     });
   const beside = composeBeside({
-    ...{ options, registry, journal, client, hub, settings, questions, line, extensions },
+    ...{ options, registry, journal, client, stored, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
@@ -182,6 +191,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     shellTold: shells,
     emit: (event) => {
       if (event.type === "turn_ended" || event.type === "epoch_started") slot.save(snapshotOf(agent, options), "main");
+      if (event.type === "turn_ended") stored.heard();
       hub.emit(event);
     },
     lastPrompt: promptIn(replayed?.state),
@@ -197,7 +207,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, client, hub, extensions }, ...beside });
+  return new Session({ ...{ options, agent, journal, client, stored, hub, extensions }, ...beside });
 };
 
 /** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported
@@ -259,8 +269,13 @@ const eventsBefore = ({
     ...(replayed?.problems ?? []).map(
       ({ line: number, detail }): EventBody => ({ type: "journal_troubled", problem: `line ${number}: ${detail}` }),
     ),
-    ...(replayed
+    ...(replayed?.began?.epoch === epoch
       ? []
-      : [{ type: "epoch_started", epoch, reason: "start", bytes: prefix.byteLength } satisfies EventBody]),
+      : [
+          {
+            ...{ type: "epoch_started", epoch, bytes: prefix.byteLength },
+            reason: replayed?.began ? "model" : "start",
+          } satisfies EventBody,
+        ]),
   ];
 };

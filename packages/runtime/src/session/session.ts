@@ -7,7 +7,7 @@ import { type Client, InputError, noUsage } from "@prefork/wire";
 import type { Agent, Compacted } from "../agent/index.ts";
 import type { Prompt } from "../context/index.ts";
 import type { Todo } from "../events.ts";
-import type { CacheSafeParams, ForkHandle, ForkOptions } from "../fork/index.ts";
+import type { CacheSafeParams, ForkHandle, ForkOptions, StoredPrefixes } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
 import { type ExchangeResult, type Run, runExchange, type Spent, spentSince, type TurnLimits } from "../loop/index.ts";
@@ -26,6 +26,7 @@ export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "ke
   readonly agent: Agent;
   readonly journal: JournalWriter;
   readonly client: Client;
+  readonly stored: Pick<StoredPrefixes, "close" | "heard">;
   readonly hub: EventHub;
   readonly extensions: Extensions;
 };
@@ -185,10 +186,11 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { agent, client, hub, runs, journal, extensions } = this.#parts;
+    const { agent, client, hub, runs, journal, extensions, stored } = this.#parts;
     this.#closing.abort();
     await this.#running;
     await runs.close();
+    await stored.close();
     try {
       await agent[Symbol.asyncDispose]();
     } finally {
@@ -245,6 +247,7 @@ export class Session implements AsyncDisposable {
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
     host.under(tasks === "wait" ? all : AbortSignal.any(lasting));
     const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
+    this.#parts.stored.heard(); // what it could not hear now keeps nothing
     this.#parts.runs.under(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
     try {

@@ -91,6 +91,7 @@ const run = async ({ rules, profile, model, path }: Wire, count: number): Promis
     environment: { PATH: "/usr/bin:/bin" },
     permissions: { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "bypass" },
     clock: { now: () => clock.now(), sleep: passing(clock) },
+    forking: { store: false }, // what is read without anything stored by name
   });
   const { end, text } = await session.prompt("Have all parts looked at.").result();
   assert.deepEqual(

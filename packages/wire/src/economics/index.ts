@@ -12,6 +12,7 @@ export {
   type KeepAliveDecision,
   type KeepAliveQuestion,
   keepAliveBudget,
+  livesMs,
   type TtlDecision,
   type TtlQuestion,
 } from "./lifetime.ts";

@@ -5,7 +5,7 @@
 
 import type { ModelFacts } from "../models.ts";
 import { multipliersOf, withoutNoise, writeMultiplier } from "../prices.ts";
-import { LIFETIME_MS, type Ttl } from "../request.ts";
+import { LIFETIME_MS, SHORTEST_FIRST, type Ttl } from "../request.ts";
 import { figure } from "./fan-out.ts";
 
 const MINUTE_MS = 60_000;
@@ -15,6 +15,9 @@ export type HeldEntry = {
   readonly ttl: Ttl;
   readonly facts?: ModelFacts | undefined;
 };
+
+/** How long an entry lives after its last use: as long as was asked for, or as the provider keeps it by itself. */
+export const livesMs = (ttl: Ttl, facts: ModelFacts | undefined): number => facts?.keptMs ?? LIFETIME_MS[ttl];
 
 /** In base-input tokens: one keep-alive, the loss it prevents, and how many of the one the other pays for. */
 export type KeepAliveBudget = { readonly each: number; readonly loss: number; readonly requests: number };
@@ -44,22 +47,22 @@ export type KeepAliveDecision =
   | { readonly action: "stop"; readonly reason: string };
 
 /** Early enough to arrive, late enough not to send twice as many. */
-const marginMs = (ttl: Ttl): number => Math.min(MINUTE_MS, LIFETIME_MS[ttl] / 10);
+const marginMs = (lifetimeMs: number): number => Math.min(MINUTE_MS, lifetimeMs / 10);
 
 export const decideKeepAlive = (question: KeepAliveQuestion): KeepAliveDecision => {
   const { tokens, ttl, facts, sent, ageMs, refused } = question;
   const stop = (reason: string): KeepAliveDecision => ({ action: "stop", reason });
   if (refused !== undefined) return stop(`no keep-alive: ${refused}`);
   if (!isCached(tokens, facts)) return stop(`no keep-alive: ${figure(tokens)} tokens are not cached`);
-  if (ageMs >= LIFETIME_MS[ttl])
-    return stop("no keep-alive: the entry has expired, so it would be the re-write itself");
+  const lifetimeMs = livesMs(ttl, facts);
+  if (ageMs >= lifetimeMs) return stop("no keep-alive: the entry has expired, so it would be the re-write itself");
 
   const { each, loss, requests } = keepAliveBudget(question);
   const sum = `${figure(sent)} sent at ${figure(each)} base-input tokens each`;
   if (sent >= requests)
     return stop(`no more keep-alives: ${sum}, and one more would pass a re-write (${figure(loss)})`);
 
-  const waitMs = LIFETIME_MS[ttl] - marginMs(ttl) - ageMs;
+  const waitMs = lifetimeMs - marginMs(lifetimeMs) - ageMs;
   if (waitMs > 0)
     return { action: "wait", waitMs, reason: `the entry lives: next keep-alive in ${figure(waitMs / 1_000)} s` };
   return { action: "send", reason: `hold the entry: ${sum}, a re-write would cost ${figure(loss)} more than a read` };
@@ -74,36 +77,54 @@ export type TtlQuestion = {
 };
 
 export type TtlDecision = {
-  readonly ttl: "5m" | "1h";
+  readonly ttl: Ttl;
   readonly reason: string;
-  /** Base-input tokens to write the entry and use it after each gap. */
-  readonly cost: { readonly "5m": number; readonly "1h": number };
+  /** Base-input tokens to write the entry and use it after each gap, for every lifetime that is sold. */
+  readonly cost: Readonly<Partial<Record<Ttl, number>>>;
 };
 
 /** One write, then at each gap a read while the entry lives, or the write again. */
 const costOfUses = ({ tokens, gapsMs, facts }: TtlQuestion, ttl: Ttl): number => {
   const multipliers = multipliersOf(facts, tokens);
   const write = writeMultiplier(multipliers, ttl);
-  const uses = gapsMs.map((gap) => (gap < LIFETIME_MS[ttl] ? multipliers.read : write));
+  const uses = gapsMs.map((gap) => (gap < livesMs(ttl, facts) ? multipliers.read : write));
   return withoutNoise(tokens * uses.reduce((sum, use) => sum + use, write));
 };
 
+/** Lifetimes with a price, the shortest first. Where writing has no fee there is none to choose: what is asked for is not
+ *  heeded. */
+const soldBy = (facts: ModelFacts | undefined): readonly Ttl[] => {
+  const { write } = multipliersOf(facts);
+  return SHORTEST_FIRST.filter((ttl) => write[ttl] !== undefined);
+};
+
+/** The lifetime that costs least over these gaps; of equals the shortest. */
 export const decideTtl = (question: TtlQuestion): TtlDecision => {
-  const cost = { "5m": costOfUses(question, "5m"), "1h": costOfUses(question, "1h") };
-  if (!isCached(question.tokens, question.facts)) {
-    return { ttl: "5m", cost, reason: `5m: ${figure(question.tokens)} tokens are not cached, so nothing lives longer` };
-  }
-  const figures = `${figure(cost["1h"])} base-input tokens with 1h, ${figure(cost["5m"])} with 5m`;
-  if (question.owner === "child") {
-    return { ttl: "5m", cost, reason: "5m: a child's turns follow each other within minutes, and then it is gone" };
-  }
-  if (question.facts !== undefined && question.facts.prices.write["1h"] === undefined) {
-    return { ttl: "5m", cost, reason: `5m: ${question.facts.id} sells no 1h lifetime` };
-  }
-  const rescued = question.gapsMs.filter((gap) => gap >= LIFETIME_MS["5m"] && gap < LIFETIME_MS["1h"]).length;
-  if (rescued === 0) return { ttl: "5m", cost, reason: `5m: no pause that only 1h would outlive (${figures})` };
-  const pauses = rescued === 1 ? "1 pause" : `${rescued} pauses`;
-  return cost["1h"] < cost["5m"]
-    ? { ttl: "1h", cost, reason: `1h: it outlives ${pauses} between 5 minutes and an hour (${figures})` }
-    : { ttl: "5m", cost, reason: `5m: ${pauses} between 5 minutes and an hour cost less than 1h writes (${figures})` };
+  const { owner, tokens, gapsMs, facts } = question;
+  const [shortest = "5m", ...longer] = soldBy(facts);
+  const cost = Object.fromEntries([shortest, ...longer].map((ttl) => [ttl, costOfUses(question, ttl)]));
+  const decided = (ttl: Ttl, reason: string): TtlDecision => ({ ttl, cost, reason: `${ttl}: ${reason}` });
+  if (!isCached(tokens, facts))
+    return decided(shortest, `${figure(tokens)} tokens are not cached, so nothing lives longer`);
+  if (facts !== undefined && Object.keys(facts.prices.write).length === 0)
+    return decided(shortest, `${facts.id} keeps what it likes without a fee, so no lifetime is asked for`);
+  if (owner === "child")
+    return decided(shortest, "a child's turns follow each other within minutes, and then it is gone");
+  if (longer.length === 0) return decided(shortest, `${facts?.id ?? "it"} sells no longer lifetime with a known price`);
+  const best = longer.reduce<Ttl>((found, ttl) => ((cost[ttl] ?? 0) < (cost[found] ?? 0) ? ttl : found), shortest);
+  const other = best === shortest ? (longer[0] ?? shortest) : best;
+  const figures = `${figure(cost[other] ?? 0)} base-input tokens with ${other}, ${figure(cost[shortest] ?? 0)} with ${shortest}`;
+  const rescued = gapsMs.filter((gap) => gap >= LIFETIME_MS[shortest] && gap < LIFETIME_MS[other]).length;
+  if (rescued === 0) return decided(shortest, `no pause that only ${other} would outlive (${figures})`);
+  const pauses = `${rescued === 1 ? "1 pause" : `${rescued} pauses`} between ${WORDS[shortest]} and ${WORDS[other]}`;
+  return best === shortest
+    ? decided(shortest, `${pauses} cost less than ${other} writes (${figures})`)
+    : decided(best, `it outlives ${pauses} (${figures})`);
+};
+
+const WORDS: Readonly<Record<Ttl, string>> = {
+  "5m": "5 minutes",
+  "30m": "30 minutes",
+  "1h": "an hour",
+  "12h": "12 hours",
 };

@@ -48,6 +48,8 @@ export type ChatDialect = {
   /** A call without reasoning must say that it has none. */
   readonly emptyReasoning: boolean;
   readonly usage: UsageWords;
+  /** Why a read may go untold, where it may. */
+  readonly untoldReads?: string;
 };
 
 export const markerStyle = ({ markers }: ChatDialect, model: string): MarkerStyle => {

@@ -15,6 +15,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   readable: dialect.readable,
   emptyAnswers: dialect.fewestTokens === 0,
   routes: dialect.cacheKey !== "none",
+  ...(dialect.untoldReads === undefined ? {} : { untoldReads: dialect.untoldReads }),
   pacing: dialect.pacing,
   path: "/chat/completions",
   encoder: chatEncoder(dialect),

@@ -131,22 +131,33 @@ const glm: ChatDialect = {
   thinking: "kept",
 };
 
+/** What engines that people run themselves have in common. */
+const engine: Omit<ChatDialect, "name"> = {
+  ...compatible,
+  sends: ["stream_options", "reasoning_effort", "parallel_tool_calls", "top_k"],
+  thinking: "kwargs",
+};
+
 /** Blocks are shared as soon as they are allocated, by requests of the same batch too. Reasoning that comes back under
  *  its older name is dropped without a word. */
 const vllm: ChatDialect = {
-  ...compatible,
+  ...engine,
   name: "vllm",
   readable: "at-once",
-  sends: ["stream_options", "reasoning_effort", "parallel_tool_calls", "top_k"],
-  thinking: "kwargs",
   reasoning: "reasoning",
+  untoldReads: "vLLM tells it only where it was started with --enable-prompt-tokens-details",
 };
 
 /** A prompt is shared once it is in the tree: when its answer begins. */
-const sglang: ChatDialect = { ...vllm, name: "sglang", readable: "first-event", reasoning: "reasoning_content" };
+const sglang: ChatDialect = {
+  ...engine,
+  name: "sglang",
+  readable: "first-event",
+  untoldReads: "SGLang tells it only where it was started with --enable-cache-report",
+};
 
 /** Slots share nothing while they run; the next request in the same one reads what the last left. */
-const llamaCpp: ChatDialect = { ...sglang, name: "llama.cpp", readable: "complete", fewestTokens: 0 };
+const llamaCpp: ChatDialect = { ...engine, name: "llama.cpp", fewestTokens: 0 };
 
 /** One request at a time, each on what the last left; it never says what it read. */
 const ollama: ChatDialect = {
@@ -155,6 +166,7 @@ const ollama: ChatDialect = {
   thinking: "effort",
   reasoning: "reasoning",
   usage: { ...automaticWords, read: [] },
+  untoldReads: "Ollama never tells it",
 };
 
 /** Anybody who speaks the format and of whom nothing else is known: what all take, and the most careful moment. */

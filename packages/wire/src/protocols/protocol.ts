@@ -69,6 +69,8 @@ export type Protocol = {
   readonly pacing?: Pacing;
   /** Does it take a request for no answer at all (`maxTokens: 0`), which only fills or holds the cache? */
   readonly emptyAnswers: boolean;
+  /** Why a read may go untold, where it may: then nothing is known from a report of none. */
+  readonly untoldReads?: string;
   /** Does it send `cacheKey`, by which requests of one conversation come to the same machine? */
   readonly routes: boolean;
   /** Where requests go; a function where the address names the model or says how the answer shall come. */

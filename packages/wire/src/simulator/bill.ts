@@ -1,7 +1,7 @@
 /** What is billed for a prompt, in tokens and in money?
  *  Invariant: read + written + plain = prompt tokens. The arithmetic is the simulator's own, on purpose:
  *  it must not agree with the package's economics by sharing code with it.
- *  Elsewhere: what was read (cache/), published prices (rules/, models.ts of the package). */
+ *  Elsewhere: what was read (cache/), published prices (models.ts of the package). */
 
 import type { Prices } from "../models.ts";
 import type { Ttl } from "../request.ts";
@@ -47,8 +47,7 @@ export const billOf = (usage: Usage, terms: BillTerms): Billed => {
   const prices = pricesOf(usage, terms);
   if (prices === undefined || writes.some(([ttl, tokens]) => tokens > 0 && prices.write[ttl] === undefined))
     return { inputUnits: null, usd: null };
-  const { markedRead } = rules.cache;
-  const read = marked && markedRead !== "listed" ? markedRead * prices.input : prices.read;
+  const read = marked ? prices.read : (rules.facts?.unmarkedRead ?? prices.read);
   const priced = writes.reduce((total, [ttl, tokens]) => total + tokens * (prices.write[ttl] ?? 0), usage.read * read);
   const inputUnits = usage.plain + priced / prices.input;
   const speed = fast ? rules.facts?.fast : undefined;
@@ -59,8 +58,9 @@ export const billOf = (usage: Usage, terms: BillTerms): Billed => {
 export type Holding = { readonly tokens: number; readonly from: number; readonly until: number };
 
 /** A prompt that is held by name: its input once, and its storage by the hour. */
-export const holdingBill = ({ tokens, from, until }: Holding, { facts, storage }: ModelRules): Billed => {
+export const holdingBill = ({ tokens, from, until }: Holding, { facts }: ModelRules): Billed => {
   if (facts === undefined) return { inputUnits: null, usd: null };
+  const { storage } = facts;
   const hours = Math.max(0, until - from) / HOUR;
   const perMillion = storage === undefined ? null : tokens * (facts.prices.input + storage * hours);
   return { inputUnits: tokens, usd: perMillion === null ? null : tidy(perMillion / 1e6, 1e12) };
@@ -73,7 +73,8 @@ const HOUR = 3_600_000;
 
 /** By the hour, and for the whole request by the length of its prompt. */
 const pricesOf = (usage: Usage, { rules, startedAt }: BillTerms): Prices | undefined => {
-  const { facts, peak } = rules;
+  const { facts } = rules;
+  const peak = facts?.peak;
   const now = new Date(startedAt);
   const hour = (startedAt % (24 * HOUR)) / HOUR;
   if (peak?.days.includes(now.getUTCDay()) && peak.hours.some(([from, to]) => hour >= from && hour < to))

@@ -17,7 +17,6 @@ export type {
   KeyParameter,
   Level,
   ModelRules,
-  PeakPrices,
   ProviderName,
   ProviderSummary,
   ReportRules,

@@ -151,8 +151,9 @@ export class SimServer {
 
   /** A prompt that is held by name; only beginning to hold one is a row of the ledger. */
   #hold(arrival: Arrival, call: HeldCall): undefined {
-    const { response, wire, body } = arrival;
-    const { ledger } = this.#parts.engine;
+    const { response, wire, body, url } = arrival;
+    const { engine, keepBodies } = this.#parts;
+    const { ledger } = engine;
     const begins = call.action === "create";
     const sequence = begins ? ++this.#sequence : 0;
     const requestId = begins ? stableId("req", sequence, "hold") : this.#otherId("hold");
@@ -160,14 +161,14 @@ export class SimServer {
     const parsed = "parsed" in opened ? opened.parsed : emptyBody;
     const model = stringOf(parsed.body.model).replace(/^models\//, "");
     const received = this.#received(arrival, parsed, { call: { kind: "count", model }, requestId, sequence });
-    const { workspace, startedAt } = received;
+    const { workspace, startedAt, headers } = received;
+    if (begins && keepBodies) this.kept.push({ sequence, path: keptPath(url), headers, body });
     if (begins) ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: false });
     const fault = begins && "parsed" in opened ? this.faults.take(model, ["status"]) : undefined;
     const injected =
       fault?.kind === "status" ? { status: fault.status, message: statusMessage(fault.status) } : undefined;
     const refusal = injected ?? ("parsed" in opened ? undefined : opened);
-    const reply =
-      refusal === undefined ? this.#parts.engine.hold(call, received, wire) : { ok: false as const, ...refusal };
+    const reply = refusal === undefined ? engine.hold(call, received, wire) : { ok: false as const, ...refusal };
     if (reply.ok) {
       sendJson(response, { status: 200, requestId, idHeader: wire.idHeader }, reply.body);
       return;

@@ -23,6 +23,9 @@ export type ShapeWords<C> = {
   readonly tooDeep: (place: string, levels: number) => C;
 };
 
+/** A field below another one, as most name it. */
+export const dotted = (place: string, name: string): string => (place === "" ? name : `${place}.${name}`);
+
 export type Shape<C = string> = {
   readonly required?: Readonly<Record<string, Checker<C>>>;
   readonly optional?: Readonly<Record<string, Checker<C>>>;

@@ -39,6 +39,9 @@ export const breakpointsOf = (prompt: Prompt): readonly Breakpoint[] => {
   }
 };
 
+/** Did its client ask for any entry? */
+export const hasMarkers = (prompt: Prompt): boolean => prompt.automatic !== undefined || marked(prompt).length > 0;
+
 /** The provider marks results of its own tools by itself, but only behind the client's markers. */
 const serverResult = ({ pieces }: Prompt, last: Breakpoint | undefined): readonly Breakpoint[] => {
   const index = pieces.findLastIndex(isServerResult);

@@ -6,7 +6,7 @@
 import { costOf, inputUnits, type Service } from "../prices.ts";
 import { SHORTEST_FIRST, type Ttl } from "../request.ts";
 import { promptTokens, type Usage } from "../usage.ts";
-import { breakpointsOf } from "./entries.ts";
+import { breakpointsOf, hasMarkers } from "./entries.ts";
 import { endOf, type Footing } from "./footing.ts";
 import type { Prompt } from "./piece.ts";
 import type { SentFacts } from "./sent.ts";
@@ -28,7 +28,7 @@ export const lossOf = (
   const { facts } = b.rules;
   const paid = terms.sent.usage ?? usageBy(footing, terms.read);
   const mended = moveToRead(paid, tokens);
-  const service = serviceOf(b);
+  const service = serviceOf(b, terms.sent.startedAt);
   const [cost, less] = [costOf(withoutOutput(paid), facts, service), costOf(withoutOutput(mended), facts, service)];
   return {
     tokens,
@@ -37,9 +37,11 @@ export const lossOf = (
   };
 };
 
-export const serviceOf = ({ fast, inUs }: Prompt): Service => ({
-  ...(fast ? { speed: "fast" } : {}),
-  ...(inUs ? { geoUs: true } : {}),
+export const serviceOf = (prompt: Prompt, at?: number): Service => ({
+  ...(prompt.fast ? { speed: "fast" } : {}),
+  ...(prompt.inUs ? { geoUs: true } : {}),
+  ...(!hasMarkers(prompt) ? { unmarked: true } : {}),
+  ...(at === undefined ? {} : { at }),
 });
 
 const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });

@@ -94,7 +94,7 @@ export class Trail {
       relation: isFork ? "forks" : relation,
       lineage: lineage.id,
       model: prompt.body.model,
-      service: serviceOf(prompt),
+      service: serviceOf(prompt, sent.startedAt),
       prompt: compared?.xray.tokens.b ?? (sent.usage ? promptTokens(sent.usage) : prompt.tokens),
       ...(best ? { against: best.index } : {}),
       ...(grewFrom === undefined ? {} : { grewFrom, inherited }),

@@ -3,7 +3,6 @@
 
 import fc from "fast-check";
 import { anthropic, type Block, type Head, type Message, text, toolResult, userText } from "../../src/index.ts";
-import { anyCharacter } from "../any-character.ts";
 import {
   answers,
   blockStart,
@@ -18,6 +17,17 @@ import {
   wholeBody,
 } from "./anthropic-answers.ts";
 import type { Conformance } from "./protocol-suite.ts";
+import {
+  anyInput,
+  anyText,
+  ask,
+  cutInto,
+  everySetting,
+  linkedPicture,
+  picture,
+  readsFiles,
+  twoParagraphs,
+} from "./said.ts";
 
 const model = "claude-sonnet-5";
 const bare: Head = { model, tools: [], system: [], settings: {} };
@@ -27,7 +37,6 @@ const head: Head = {
   system: [text("You are a test.")],
   settings: {},
 };
-const ask = { maxTokens: 64, stream: false };
 
 const malformed: Conformance["malformed"] = {
   "a frame that is not JSON": [started(), { event: "content_block_start", data: `{"type":"content_block_st` }],
@@ -56,30 +65,11 @@ const encoded: Conformance["encoded"] = {
     head: {
       model,
       tools: [
-        {
-          type: "function",
-          name: "Read",
-          description: 'Reads "files".',
-          inputSchema: { type: "object", properties: { b: { type: "string" }, a: {} } },
-        },
+        readsFiles,
         { type: "provider", name: "web_search", json: `{ "type":"web_search_20250305","name":"web_search" }` },
       ],
-      system: [text("One."), text("Two.")],
-      settings: {
-        thinking: { type: "enabled", budgetTokens: 2_048 },
-        effort: "high",
-        outputFormat: { type: "json_schema", schema: {} },
-        toolChoice: { type: "tool", name: "Read" },
-        parallelTools: false,
-        temperature: 1,
-        topP: 0.9,
-        topK: 40,
-        stopSequences: ["###"],
-        speed: "fast",
-        serviceTier: "auto",
-        contextManagement: { edits: [] },
-        betas: ["one-2026-01-01"],
-      },
+      system: twoParagraphs,
+      settings: { ...everySetting, serviceTier: "auto" },
     },
     messages: [userText("Hi")],
     closing: ask,
@@ -91,8 +81,8 @@ const encoded: Conformance["encoded"] = {
       {
         role: "user",
         content: [
-          { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } },
-          { type: "image", source: { kind: "url", url: "https://example.com/a.png" } },
+          picture,
+          linkedPicture,
           { type: "document", source: { kind: "file", fileId: "file_1" }, title: "Plan" },
           { type: "document", source: { kind: "text", text: "words" } },
         ],
@@ -115,11 +105,7 @@ const encoded: Conformance["encoded"] = {
           {
             type: "tool_result",
             toolUseId: "toolu_1",
-            content: [
-              text("seen"),
-              { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } },
-              { type: "document", source: { kind: "text", text: "words" } },
-            ],
+            content: [text("seen"), picture, { type: "document", source: { kind: "text", text: "words" } }],
           },
           { type: "tool_result", toolUseId: "toolu_2", content: [text("no such file")], isError: true },
           { type: "tool_result", toolUseId: "toolu_3", content: [] },
@@ -251,12 +237,6 @@ const failures: Conformance["failures"] = {
   },
 };
 
-/** Valid JSON in forms that no encoder of ours would write. */
-const anyInput = fc
-  .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
-  .map(([value, indent]) => JSON.stringify(value, null, indent));
-
-const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
 const anyBlock: fc.Arbitrary<Block> = fc.oneof(
   anyText.map(text),
   fc
@@ -280,9 +260,6 @@ const spelled = (block: Block): string => {
   const { input, ...rest } = block;
   return `{"input":${input},${JSON.stringify(rest).slice(1)}`;
 };
-
-const cutInto = (value: string, size: number): readonly string[] =>
-  Array.from({ length: Math.ceil(value.length / size) }, (_, at) => value.slice(at * size, (at + 1) * size));
 
 const streamedBlock = (block: Block, index: number, cut: number): Conformance["malformed"][string] => {
   const grow = (type: string, key: string, value: string) =>

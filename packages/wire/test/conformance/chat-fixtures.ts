@@ -4,9 +4,9 @@
 
 import fc from "fast-check";
 import type { Block, Head, Message, ModelResponse, Protocol, Usage } from "../../src/index.ts";
-import { anyCharacter } from "../any-character.ts";
 import { openaiFailures, openaiHeaders } from "./openai-failures.ts";
 import type { AnswerFixture, Conformance } from "./protocol-suite.ts";
+import { anyInput, anyText, cutInto } from "./said.ts";
 
 type SentFrame = AnswerFixture["frames"][number];
 
@@ -219,12 +219,6 @@ const malformedOf = (model: string): Conformance["malformed"] => {
 
 // --- by chance -------------------------------------------------------------------------------------------------------
 
-/** Valid JSON in forms that no encoder of ours would write. */
-const anyInput = fc
-  .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
-  .map(([value, indent]) => JSON.stringify(value, null, indent));
-const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
-
 /** In the one order this format has: reasoning, text, calls. */
 const anyContentOf = ({ shown, resent }: ChatSubject): fc.Arbitrary<readonly Block[]> => {
   const anyThinking = anyText.map((said) => thinkingOf(said, resent));
@@ -243,9 +237,6 @@ const anyContentOf = ({ shown, resent }: ChatSubject): fc.Arbitrary<readonly Blo
     .map(([thinking, said, calls]): readonly Block[] => [...thinking, ...said, ...calls])
     .filter((content) => content.length > 0);
 };
-
-const cutInto = (value: string, size: number): readonly string[] =>
-  Array.from({ length: Math.ceil(value.length / size) }, (_, at) => value.slice(at * size, (at + 1) * size));
 
 const spellOf = (subject: ChatSubject): Conformance["spell"] => {
   const { chunk, opening, ending, whole } = chatWords(subject.head.model);

@@ -5,7 +5,6 @@ import { test } from "node:test";
 import {
   fold,
   type Head,
-  type Message,
   ModelError,
   type ModelEvent,
   openaiChat,
@@ -15,52 +14,24 @@ import {
 } from "../../src/index.ts";
 import { type ChatSubject, chatConformance, chatWords } from "./chat-fixtures.ts";
 import { conformanceSuite } from "./protocol-suite.ts";
+import { ask, callsTwo, everySetting, linkedPicture, picture, readsFiles, twoParagraphs } from "./said.ts";
 
 const model = "gpt-6-sol";
 const bare: Head = { model, tools: [], system: [], settings: {} };
-const ask = { maxTokens: 64, stream: false };
 const asked = `"max_completion_tokens":64,"store":false,"prompt_cache_options":{"mode":"explicit"}}`;
 const hi = `{"role":"user","content":[{"type":"text","text":"Hi"}]}`;
 
-const callsTwo: Message = {
-  role: "assistant",
-  content: [
-    { type: "tool_use", id: "call_1", name: "Read", input: "{}" },
-    { type: "tool_use", id: "call_2", name: "Read", input: `{"a": 1}` },
-  ],
-};
 const twoCalls = `{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"Read","arguments":"{}"}},{"id":"call_2","type":"function","function":{"name":"Read","arguments":"{\\"a\\": 1}"}}]}`;
 
 const encoded: ChatSubject["encoded"] = {
   "the settings of the cache key, each in its place": {
     head: {
       model,
-      tools: [
-        {
-          type: "function",
-          name: "Read",
-          description: 'Reads "files".',
-          inputSchema: { type: "object", properties: { b: { type: "string" }, a: {} } },
-        },
-        { type: "provider", name: "own", json: `{ "type":"custom","custom":{"name":"own"} }` },
-      ],
-      system: [text("One."), text("Two.")],
+      tools: [readsFiles, { type: "provider", name: "own", json: `{ "type":"custom","custom":{"name":"own"} }` }],
+      system: twoParagraphs,
       settings: {
-        thinking: { type: "enabled", budgetTokens: 2_048 },
-        effort: "high",
-        verbosity: "low",
+        ...everySetting,
         outputFormat: { type: "json_schema", schema: {}, name: "shape", strict: true },
-        toolChoice: { type: "tool", name: "Read" },
-        parallelTools: false,
-        temperature: 1,
-        topP: 0.9,
-        topK: 40,
-        stopSequences: ["###"],
-        speed: "fast",
-        serviceTier: "flex",
-        contextManagement: { edits: [] },
-        betas: ["one-2026-01-01"],
-        cacheKey: "session-1",
       },
     },
     messages: [userText("Hi")],
@@ -83,8 +54,8 @@ const encoded: ChatSubject["encoded"] = {
       {
         role: "user",
         content: [
-          { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } },
-          { type: "image", source: { kind: "url", url: "https://example.com/a.png" } },
+          picture,
+          linkedPicture,
           { type: "document", source: { kind: "file", fileId: "file_1" }, title: "Plan" },
           { type: "document", source: { kind: "text", text: "words" }, title: "Plan" },
           { type: "document", source: { kind: "base64", mediaType: "application/pdf", data: "JVBE" }, title: "a.pdf" },
@@ -105,7 +76,7 @@ const encoded: ChatSubject["encoded"] = {
           {
             type: "tool_result",
             toolUseId: "call_1",
-            content: [{ type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } }],
+            content: [picture],
           },
           {
             type: "tool_result",

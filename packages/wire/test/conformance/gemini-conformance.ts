@@ -3,15 +3,14 @@
 
 import fc from "fast-check";
 import { type Block, gemini, type Head, type Message, text, toolResult, userText } from "../../src/index.ts";
-import { anyCharacter } from "../any-character.ts";
 import { answers, chunk, ended, frame, stops, wholeBody } from "./gemini-answers.ts";
 import { failures } from "./gemini-failures.ts";
 import type { Conformance } from "./protocol-suite.ts";
+import { anyInput, anyText, ask, cutInto, everySetting, linkedPicture, picture, readsFiles } from "./said.ts";
 
 const model = "gemini-3.8-flash";
 const bare: Head = { model, tools: [], system: [], settings: {} };
 const older: Head = { ...bare, model: "gemini-2.5-pro" };
-const ask = { maxTokens: 64, stream: false };
 const start = `{"safetySettings":[]`;
 /** What follows the contents of a request that asks for nothing special. */
 const asked = `"generationConfig":{"maxOutputTokens":64}}`;
@@ -39,7 +38,6 @@ const callsTwo: Message = {
 const twoCalls = `{"role":"model","parts":[{"functionCall":{"id":"a1","name":"Read"},"thoughtSignature":"Cg=="},{"functionCall":{"id":"a2","name":"Grep","args":{}}}]}`;
 const result = (id: string, name: string, said: string): string =>
   `{"functionResponse":{"id":"${id}","name":"${name}","response":{"output":"${said}"}}}`;
-const image: Block = { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } };
 const inlined = `{"inlineData":{"mimeType":"image/png","data":"iVBO"}}`;
 const handled = "No result stands here: this call is handled in the background.";
 
@@ -49,31 +47,14 @@ const encoded: Conformance["encoded"] = {
       model,
       tools: [
         { type: "provider", name: "search", json: ` { "googleSearch":{} } ` },
-        {
-          type: "function",
-          name: "Read",
-          description: 'Reads "files".',
-          inputSchema: { type: "object", properties: { b: { type: "string" }, a: {} } },
-        },
+        readsFiles,
         { type: "function", name: "Now", description: "", inputSchema: {} },
       ],
       system: [text("One."), text(""), text("Two.")],
       settings: {
-        thinking: { type: "enabled", budgetTokens: 2_048 },
+        ...everySetting,
         effort: "medium",
-        verbosity: "low",
         outputFormat: { type: "json_schema", schema: { type: "object" } },
-        toolChoice: { type: "tool", name: "Read" },
-        parallelTools: false,
-        temperature: 1,
-        topP: 0.9,
-        topK: 40,
-        stopSequences: ["###"],
-        speed: "fast",
-        serviceTier: "flex",
-        contextManagement: { edits: [] },
-        betas: ["one-2026-01-01"],
-        cacheKey: "session-1",
       },
     },
     messages: [userText("Hi")],
@@ -120,8 +101,8 @@ const encoded: Conformance["encoded"] = {
       {
         role: "user",
         content: [
-          image,
-          { type: "image", source: { kind: "url", url: "https://example.com/a.png" } },
+          picture,
+          linkedPicture,
           { type: "image", source: { kind: "file", fileId: "files/abc" } },
           { type: "document", source: { kind: "text", text: "words" }, title: "Plan" },
           { type: "document", source: { kind: "base64", mediaType: "application/pdf", data: "JVBE" } },
@@ -136,7 +117,7 @@ const encoded: Conformance["encoded"] = {
     messages: [
       userText("Hi"),
       callsTwo,
-      { role: "user", content: [text("and?"), toolResult("a2", "two"), toolResult("a1", "one"), image] },
+      { role: "user", content: [text("and?"), toolResult("a2", "two"), toolResult("a1", "one"), picture] },
     ],
     closing: ask,
     body: `${start},"contents":[${hi},${twoCalls},{"role":"user","parts":[${result("a1", "Read", "one")},${result("a2", "Grep", "two")}]},{"parts":[{"text":"and?"},${inlined}],"role":"user"}],${asked}`,
@@ -158,7 +139,7 @@ const encoded: Conformance["encoded"] = {
       {
         role: "user",
         content: [
-          { type: "tool_result", toolUseId: "a1", content: [text("seen"), image, text("twice")] },
+          { type: "tool_result", toolUseId: "a1", content: [text("seen"), picture, text("twice")] },
           { type: "tool_result", toolUseId: "a2", content: [text("no such file")], isError: true },
           { type: "tool_result", toolUseId: "a3", content: [] },
         ],
@@ -177,7 +158,7 @@ const encoded: Conformance["encoded"] = {
           { type: "tool_use", id: "r-0", name: "Read", input: "{}", raw: `{"functionCall":{"name":"Read","args":{}}}` },
         ],
       },
-      { role: "user", content: [{ type: "tool_result", toolUseId: "r-0", content: [image as never] }] },
+      { role: "user", content: [{ type: "tool_result", toolUseId: "r-0", content: [picture] }] },
     ],
     closing: ask,
     body: `${start},"contents":[${hi},{"role":"model","parts":[{"functionCall":{"name":"Read","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"Read","response":{"output":"(The picture stands in the next message.)"}}}]},{"parts":[${inlined}],"role":"user"}],${asked}`,
@@ -237,11 +218,6 @@ const encoded: Conformance["encoded"] = {
 
 // --- by chance -------------------------------------------------------------------------------------------------------
 
-/** Valid JSON in forms that no encoder of ours would write. */
-const anyInput = fc
-  .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
-  .map(([value, indent]) => JSON.stringify(value, null, indent));
-const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
 const anySignature = fc.base64String({ minLength: 4 });
 
 const anyBlock: fc.Arbitrary<Block> = fc.oneof(
@@ -288,9 +264,6 @@ const partOf = (block: Block): string => {
   if (block.type === "thinking") return JSON.stringify({ text: block.thinking, thought: true });
   return JSON.stringify({ text: block.type === "text" ? block.text : "" });
 };
-
-const cutInto = (value: string, size: number): readonly string[] =>
-  Array.from({ length: Math.ceil(value.length / size) }, (_, at) => value.slice(at * size, (at + 1) * size));
 
 const piecesOf = (block: Block, cut: number): readonly string[] => {
   if (!isPlain(block)) return [partOf(block)];

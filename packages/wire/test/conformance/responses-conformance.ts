@@ -2,8 +2,7 @@
  *  Elsewhere: answers (responses-answers.ts), what is done with them (protocol-suite.ts). */
 
 import fc from "fast-check";
-import { type Block, type Head, type Message, openaiResponses, text, toolResult, userText } from "../../src/index.ts";
-import { anyCharacter } from "../any-character.ts";
+import { type Block, type Head, openaiResponses, text, toolResult, userText } from "../../src/index.ts";
 import { openaiFailures, openaiHeaders } from "./openai-failures.ts";
 import type { Conformance } from "./protocol-suite.ts";
 import {
@@ -18,56 +17,36 @@ import {
   stops,
   wholeBody,
 } from "./responses-answers.ts";
+import {
+  anyInput,
+  anyText,
+  ask,
+  callsTwo,
+  cutInto,
+  everySetting,
+  linkedPicture,
+  picture,
+  readsFiles,
+  twoParagraphs,
+} from "./said.ts";
 
 const model = "gpt-6-sol";
 const bare: Head = { model, tools: [], system: [], settings: {} };
 const older: Head = { ...bare, model: "gpt-5.5" };
-const ask = { maxTokens: 64, stream: false };
 /** What follows the input of a request that asks for nothing special, on a model with breakpoints. */
 const asked = `"max_output_tokens":64,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_options":{"mode":"explicit"}}`;
 const askedOlder = `"max_output_tokens":64,"store":false,"include":["reasoning.encrypted_content"]}`;
 
 const hi = `{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}`;
-const callsTwo: Message = {
-  role: "assistant",
-  content: [
-    { type: "tool_use", id: "call_1", name: "Read", input: "{}" },
-    { type: "tool_use", id: "call_2", name: "Read", input: `{"a": 1}` },
-  ],
-};
 const twoCalls = `{"type":"function_call","call_id":"call_1","name":"Read","arguments":"{}"},{"type":"function_call","call_id":"call_2","name":"Read","arguments":"{\\"a\\": 1}"}`;
 
 const encoded: Conformance["encoded"] = {
   "the settings of the cache key, each in its place": {
     head: {
       model,
-      tools: [
-        {
-          type: "function",
-          name: "Read",
-          description: 'Reads "files".',
-          inputSchema: { type: "object", properties: { b: { type: "string" }, a: {} } },
-        },
-        { type: "provider", name: "web_search", json: `{ "type":"web_search" }` },
-      ],
-      system: [text("One."), text("Two.")],
-      settings: {
-        thinking: { type: "enabled", budgetTokens: 2_048 },
-        effort: "high",
-        verbosity: "low",
-        outputFormat: { type: "json_schema", schema: {} },
-        toolChoice: { type: "tool", name: "Read" },
-        parallelTools: false,
-        temperature: 1,
-        topP: 0.9,
-        topK: 40,
-        stopSequences: ["###"],
-        speed: "fast",
-        serviceTier: "flex",
-        contextManagement: { edits: [] },
-        betas: ["one-2026-01-01"],
-        cacheKey: "session-1",
-      },
+      tools: [readsFiles, { type: "provider", name: "web_search", json: `{ "type":"web_search" }` }],
+      system: twoParagraphs,
+      settings: everySetting,
     },
     messages: [userText("Hi")],
     closing: ask,
@@ -95,8 +74,8 @@ const encoded: Conformance["encoded"] = {
       {
         role: "user",
         content: [
-          { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } },
-          { type: "image", source: { kind: "url", url: "https://example.com/a.png" } },
+          picture,
+          linkedPicture,
           { type: "image", source: { kind: "file", fileId: "file_0" } },
           { type: "document", source: { kind: "file", fileId: "file_1" }, title: "Plan" },
           { type: "document", source: { kind: "text", text: "words" }, title: "Plan" },
@@ -122,11 +101,7 @@ const encoded: Conformance["encoded"] = {
           {
             type: "tool_result",
             toolUseId: "call_1",
-            content: [
-              text("seen"),
-              { type: "image", source: { kind: "base64", mediaType: "image/png", data: "iVBO" } },
-              { type: "document", source: { kind: "text", text: "words" } },
-            ],
+            content: [text("seen"), picture, { type: "document", source: { kind: "text", text: "words" } }],
           },
           { type: "tool_result", toolUseId: "call_2", content: [text("no such file")], isError: true },
           { type: "tool_result", toolUseId: "call_3", content: [] },
@@ -241,12 +216,6 @@ const malformed: Conformance["malformed"] = {
 
 // --- by chance -------------------------------------------------------------------------------------------------------
 
-/** Valid JSON in forms that no encoder of ours would write. */
-const anyInput = fc
-  .tuple(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }), fc.constantFrom(0, 1, 3))
-  .map(([value, indent]) => JSON.stringify(value, null, indent));
-const anyText = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 30 });
-
 const anyBlock: fc.Arbitrary<Block> = fc.oneof(
   anyText.map((said) => ({
     type: "text" as const,
@@ -277,9 +246,6 @@ const itemOf = (block: Block): string => {
   if (block.type === "provider") return block.json;
   return "raw" in block ? (block.raw ?? "") : "";
 };
-
-const cutInto = (value: string, size: number): readonly string[] =>
-  Array.from({ length: Math.ceil(value.length / size) }, (_, at) => value.slice(at * size, (at + 1) * size));
 
 const streamedItem = (block: Block, index: number, cut: number): Conformance["malformed"][string] => {
   const grow = (kind: string, value: string) =>

@@ -49,7 +49,6 @@ export const anthropicCache: ProviderRules["cache"] = {
   isolation: "workspace",
   apart: "none",
   serverResultMarker: "5m",
-  markedRead: "listed",
 };
 
 export const anthropicAccepts: AcceptanceRules = {
@@ -127,7 +126,7 @@ export const anthropic: ProviderRules = {
   accepts: anthropicAccepts,
   reports: { reasoning: "hidden", usage: [], timings: false, errorCode: "named", errorTypes: {} },
   rowOf: (id) => own(anthropicModels, id) ?? {},
-  models: new Map(),
+  models: /^claude-/,
   defaultModel: DEFAULT_MODEL,
 };
 

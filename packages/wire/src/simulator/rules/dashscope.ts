@@ -2,13 +2,12 @@
  *  Invariant: data only. A request with markers uses the explicit cache, one without the implicit one; an entry of either
  *  exists once the answer is complete.
  *  Not documented, and read as the dearer: in which steps and for how long the implicit cache keeps (at ends of blocks,
- *  five minutes), and which settings are in the key (all). The price tiers at 256K tokens are left out: their figures are not in our lists.
+ *  five minutes), and which settings are in the key (all).
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
-import { figures, MINUTE } from "./figures.ts";
 import type { ProviderRules } from "./rules.ts";
-import { groupDefaults } from "./rules.ts";
+import { groupDefaults, MINUTE } from "./rules.ts";
 
 export const dashscope: ProviderRules = {
   cache: {
@@ -21,8 +20,6 @@ export const dashscope: ProviderRules = {
     ttls: { "5m": 5 * MINUTE },
     readable: "complete",
     serverResultMarker: "none",
-    // What is kept by itself is read at the listed price.
-    markedRead: 0.1,
   },
   accepts: {
     ...anthropicAccepts,
@@ -43,11 +40,6 @@ export const dashscope: ProviderRules = {
     errorTypes: {},
   },
   rowOf: () => ({}),
-  models: figures([
-    { id: "qwen3.7-max", input: 1.475, write: ["5m", 1.844], read: 0.295, output: 4.425, minimum: 1_024 },
-    { id: "qwen3.7-plus", input: 0.32, write: ["5m", 0.4], read: 0.064, output: 1.28, minimum: 1_024 },
-    // Its list has no write price; the documented one is a quarter above the input's.
-    { id: "qwen3.8-max", input: 2, write: ["5m", 2.5], read: 0.25, output: 6, minimum: 1_024 },
-  ]),
+  models: /^qwen/,
   defaultModel: "qwen3.7-max",
 };

@@ -6,21 +6,10 @@
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
-import { figures, HOUR, prices } from "./figures.ts";
-import type { Level, PeakPrices, ProviderRules } from "./rules.ts";
-import { groupDefaults } from "./rules.ts";
+import type { Level, ProviderRules } from "./rules.ts";
+import { groupDefaults, HOUR } from "./rules.ts";
 
 const UNIT = 64;
-
-/** 01–04 and 06–10 UTC, Monday to Friday. */
-const peak = (listed: Parameters<typeof prices>[0]): PeakPrices => ({
-  prices: prices(listed),
-  hours: [
-    [1, 4],
-    [6, 10],
-  ],
-  days: [1, 2, 3, 4, 5],
-});
 
 /** Nobody has published which settings are in the key: here all of them, and they lose everything. */
 const everythingFrom = (level: Level): ProviderRules["cache"]["invalidation"] => ({
@@ -84,23 +73,6 @@ export const deepseek: ProviderRules = {
     errorTypes: {},
   },
   rowOf: () => ({}),
-  models: figures([
-    {
-      id: "deepseek-flash",
-      input: 0.15,
-      read: 0.003,
-      output: 0.6,
-      minimum: UNIT,
-      peak: peak({ input: 0.3, read: 0.006, output: 1.2 }),
-    },
-    {
-      id: "deepseek-v4-pro",
-      input: 0.66,
-      read: 0.022,
-      output: 1.98,
-      minimum: UNIT,
-      peak: peak({ input: 1.32, read: 0.044, output: 3.96 }),
-    },
-  ]),
+  models: /^deepseek-/,
   defaultModel: "deepseek-flash",
 };

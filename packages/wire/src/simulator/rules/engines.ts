@@ -41,7 +41,7 @@ const accepts: ProviderRules["accepts"] = {
 
 const usage: ProviderRules["reports"]["usage"] = [["prompt_tokens_details.cached_tokens", "read"]];
 
-const anyModel = { rowOf: () => ({}), models: new Map(), defaultModel: "local", free: true } as const;
+const anyModel = { rowOf: () => ({}), models: "any", defaultModel: "local", free: true } as const;
 
 /** Full blocks of 16 tokens, which siblings of the same batch share as soon as they are allocated. */
 export const vllm: ProviderRules = {

@@ -10,7 +10,6 @@ export type {
   KeyParameter,
   Level,
   ModelRules,
-  PeakPrices,
   ProviderRules,
   ReportRules,
   RoutingRules,

@@ -7,10 +7,8 @@
  *  Elsewhere: what the fields mean (rules.ts). */
 
 import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
-import type { Row } from "./figures.ts";
-import { figures, HOUR, MINUTE, prices } from "./figures.ts";
 import type { ProviderRules, RuleOverrides } from "./rules.ts";
-import { groupDefaults } from "./rules.ts";
+import { groupDefaults, HOUR, MINUTE } from "./rules.ts";
 
 const cache: ProviderRules["cache"] = {
   ...anthropicCache,
@@ -90,55 +88,13 @@ const reports: ProviderRules["reports"] = {
   errorTypes: {},
 };
 
-/** Above this a whole request costs twice as much to send, and half as much again to answer. */
-const LONG = 272_000;
-
-type Short = readonly [id: string, input: number, write: number | "free", read: number, output: number];
-
-const row = ([id, input, write, read, output]: Short): Row => {
-  const fee = (factor: number) => (write === "free" ? {} : { write: ["30m", write * factor] as const });
-  return {
-    id,
-    input,
-    read,
-    output,
-    ...fee(1),
-    minimum: 1_024,
-    earlierThinking: write === "free" ? "last-turn" : "keep-all",
-    tiers: [{ above: LONG, prices: prices({ input: input * 2, read: read * 2, output: output * 1.5, ...fee(2) }) }],
-  };
-};
-
-const models = figures(
-  (
-    [
-      ["gpt-6-astra", 10, 12.5, 1, 50],
-      ["gpt-6-sol", 2, 2.5, 0.2, 10],
-      ["gpt-6-luna", 0.1, 0.125, 0.01, 0.5],
-      ["gpt-6.1-sol", 2, 2.5, 0.1, 10],
-      ["gpt-6.1-terra", 1, 1.25, 0.05, 5],
-      ["gpt-5.6-sol", 4, 5, 0.4, 20],
-      ["gpt-5.6-terra", 2, 2.5, 0.2, 12],
-      ["gpt-5.6-luna", 0.2, 0.25, 0.02, 1.2],
-      ["gpt-5.5", 5, "free", 0.5, 30],
-      ["gpt-5.4", 2.5, "free", 0.25, 15],
-      ["gpt-5.2", 1.75, "free", 0.175, 14],
-      ["gpt-5.1", 1.25, "free", 0.125, 10],
-      ["gpt-5", 1.25, "free", 0.125, 10],
-      ["gpt-4.1", 2, "free", 0.5, 8],
-      ["gpt-4o", 2.5, "free", 1.25, 10],
-    ] satisfies readonly Short[]
-  ).map(row),
-);
-
 /** As the provider is: each model by its generation. */
 export const openai: ProviderRules = {
   cache,
   accepts,
   reports,
   rowOf: (id) => (hasLongSteps.test(id) ? longSteps : isOlder.test(id) ? older : id === "gpt-6-astra" ? astra : {}),
-  recognised: /^(?:gpt-\d|chatgpt|o\d)/,
-  models,
+  models: /^(?:gpt-\d|chatgpt|o\d)/,
   defaultModel: "gpt-6-sol",
 };
 

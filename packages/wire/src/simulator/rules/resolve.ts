@@ -4,9 +4,9 @@
  *  Elsewhere: what each provider says (the other files of this folder). */
 
 import type { ModelFacts } from "../../models.ts";
-import { knownModels, modelFacts } from "../../models.ts";
+import { modelFacts } from "../../models.ts";
 import { own } from "../body.ts";
-import type { ModelRules, OwnFacts, ProviderRules, RuleTable } from "./rules.ts";
+import type { ModelRules, ProviderRules, RuleTable } from "./rules.ts";
 import { groupDefaults } from "./rules.ts";
 
 /** Providers and gateways add dates, makers and stages to ids: `openai/gpt-6-sol`, `gpt-5.5-2026-04-23`, `…-preview`. */
@@ -15,19 +15,6 @@ const bare = (model: string): string =>
     .replace(/^[a-z][\w-]*\//, "")
     .replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, "")
     .replace(/-preview(?:-[\d-]+)?$/, "");
-
-const ownFacts = (provider: ProviderRules, model: string): OwnFacts | undefined =>
-  provider.models.get(model) ?? provider.models.get(bare(model));
-
-export const figuresOf = (
-  provider: ProviderRules,
-  model: string,
-  models: ReadonlyMap<string, ModelFacts> = knownModels,
-): OwnFacts | undefined => {
-  const facts = modelFacts(model, models);
-  const known = ownFacts(provider, model);
-  return facts === undefined ? known : { ...known, facts };
-};
 
 /** A group as it is after each change in turn. */
 const grouped = <G extends object>(
@@ -41,11 +28,12 @@ const grouped = <G extends object>(
   }, initial);
 
 export const resolveRules = (provider: ProviderRules, model: string, table: RuleTable = {}): ModelRules => {
-  const figures = (id: string): OwnFacts | undefined => figuresOf(provider, id, table.models);
+  const figures = (id: string): ModelFacts | undefined => modelFacts(id, table.models);
   const standIn = table.unknownAs === undefined ? undefined : figures(table.unknownAs);
-  const given = figures(model) ?? standIn;
-  const base = given?.facts ?? figuresOf(provider, provider.defaultModel)?.facts;
-  const row = provider.rowOf(provider.recognised?.test(bare(model)) ? bare(model) : (base?.id ?? model));
+  const facts = figures(model) ?? standIn;
+  const base = facts ?? modelFacts(provider.defaultModel);
+  const { models } = provider;
+  const row = provider.rowOf(models !== "any" && models.test(bare(model)) ? bare(model) : (base?.id ?? model));
   const all = table.overrides ?? {};
   const single = own(table.byModel ?? {}, model) ?? {};
   const changes = [row.cache, all.cache, single.cache];
@@ -88,7 +76,7 @@ export const resolveRules = (provider: ProviderRules, model: string, table: Rule
     },
     accepts: { ...provider.accepts, ...row.accepts, ...all.accepts, ...single.accepts },
     reports: { ...provider.reports, ...row.reports, ...all.reports, ...single.reports },
-    ...given,
+    ...(facts === undefined ? {} : { facts }),
     ...(provider.free ? { free: true } : {}),
   };
 };

@@ -3,7 +3,7 @@
  *  and the dearer reading is the default.
  *  Elsewhere: what each provider says (the other files of this folder), applying it (../prompt, ../cache, ../wires). */
 
-import type { ModelFacts, Prices } from "../../models.ts";
+import type { ModelFacts } from "../../models.ts";
 import type { Json, Ttl } from "../../request.ts";
 
 /** The formats a provider can be spoken to in: Anthropic's Messages, OpenAI's Responses and Chat Completions, Gemini's. */
@@ -110,8 +110,6 @@ export type CacheRules = {
   readonly earlierThinking: "keep-all" | "last-turn";
   /** Server-tool results act as a marker of this lifetime once the request has any marker. */
   readonly serverResultMarker: Ttl | "none";
-  /** What a read through a marker costs, as a share of the input price; listed: the model's own read price. */
-  readonly markedRead: number | "listed";
 };
 
 /** What requests the model accepts, apart from caching. */
@@ -154,15 +152,6 @@ export type ReportRules = {
   readonly errorTypes: Readonly<Record<number, string>>;
 };
 
-/** Prices that hold at some hours. */
-export type PeakPrices = {
-  readonly prices: Prices;
-  /** From and to, in hours of UTC. */
-  readonly hours: readonly (readonly [from: number, to: number])[];
-  /** 0 is Sunday. */
-  readonly days: readonly number[];
-};
-
 export type ModelRules = {
   readonly model: string;
   readonly cache: CacheRules;
@@ -170,9 +159,6 @@ export type ModelRules = {
   readonly reports: ReportRules;
   /** Absent for a model without published prices: tokens are counted, money is not. */
   readonly facts?: ModelFacts;
-  readonly peak?: PeakPrices;
-  /** Dollars for a million tokens held an hour on request; absent: not published. */
-  readonly storage?: number;
   /** Nobody is billed: what counts is what must be computed. */
   readonly free?: true;
 };
@@ -194,7 +180,8 @@ export type RuleOverrides = {
   readonly reports?: Partial<ReportRules>;
 };
 
-const MINUTE = 60_000;
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
 
 /** What holds of a group of fields where nobody says otherwise. */
 export const groupDefaults: Groups = {
@@ -229,16 +216,8 @@ export type ProviderRules = {
   readonly reports: ReportRules;
   /** What differs for a model, by its id. */
   readonly rowOf: (id: string) => RuleOverrides;
-  /** Ids that say by themselves which row is theirs, also where no figures are known. */
-  readonly recognised?: RegExp;
-  /** Figures that the package's table of models may lack. */
-  readonly models: ReadonlyMap<string, OwnFacts>;
+  /** Ids of its models: they say by themselves which row is theirs, also where no figures are known. */
+  readonly models: RegExp | "any";
   readonly defaultModel: string;
   readonly free?: true;
-};
-
-export type OwnFacts = {
-  readonly facts: ModelFacts;
-  readonly peak?: PeakPrices;
-  readonly storage?: number;
 };

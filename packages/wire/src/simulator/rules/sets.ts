@@ -2,6 +2,7 @@
  *  Invariant: a name is all that a user must know; everything else about a provider is in its own file.
  *  Elsewhere: the wires (../wires). */
 
+import { knownModels } from "../../models.ts";
 import { anthropic } from "./anthropic.ts";
 import { dashscope } from "./dashscope.ts";
 import { deepseek } from "./deepseek.ts";
@@ -33,7 +34,7 @@ export type ProviderSummary = {
   readonly words: string;
   /** Whose rules serve models that nobody published figures for. */
   readonly defaultModel: string;
-  /** Models with figures of the provider's own, beside those of the package's table. */
+  /** Its models with published figures. */
   readonly models: readonly string[];
 };
 
@@ -102,7 +103,7 @@ const byName: ReadonlyMap<string, RuleSet> = new Map(sets.map((set) => [set.name
 export const providers: readonly ProviderSummary[] = sets.map(({ rules, ...summary }) => ({
   ...summary,
   defaultModel: rules.defaultModel,
-  models: [...rules.models.keys()],
+  models: [...knownModels.keys()].filter((id) => rules.models !== "any" && rules.models.test(id)),
 }));
 
 /** Undefined for a name that nobody has. */

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../../request.ts";
 import type { Refusal } from "../../errors.ts";
 import { invalid } from "../../errors.ts";
 import type { Checker, Expected, ShapeWords } from "../../shape.ts";
-import { shapesIn } from "../../shape.ts";
+import { dotted, shapesIn } from "../../shape.ts";
 
 const statusNames: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
@@ -42,7 +42,7 @@ const parted = (place: string): readonly [owner: string, name: string] => {
 };
 
 const words: ShapeWords<Refusal> = {
-  under: (place, name) => (place === "" ? name : `${place}.${name}`),
+  under: dotted,
   at: (place, index) => `${place}[${index}]`,
   wrongType: (place, expected, value) =>
     invalid(`Invalid value at '${place}' (${names[expected]}), ${JSON.stringify(value).slice(0, 80)}`),

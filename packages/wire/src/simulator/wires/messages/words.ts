@@ -1,7 +1,7 @@
 /** How does Anthropic say that a field is wrong? */
 
 import type { Expected, ShapeWords } from "../../shape.ts";
-import { shapesIn } from "../../shape.ts";
+import { dotted, shapesIn } from "../../shape.ts";
 
 const names: Readonly<Record<Expected, string>> = {
   string: "string",
@@ -13,7 +13,7 @@ const names: Readonly<Record<Expected, string>> = {
 };
 
 const words: ShapeWords<string> = {
-  under: (place, name) => (place === "" ? name : `${place}.${name}`),
+  under: dotted,
   at: (place, index) => `${place}.${index}`,
   wrongType: (place, expected) => `${place === "" ? "body" : place}: Input should be a valid ${names[expected]}`,
   tooSmall: (place, least) => `${place}: Input should be greater than or equal to ${least}`,

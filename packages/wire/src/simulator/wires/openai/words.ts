@@ -6,7 +6,7 @@ import type { Json } from "../../../request.ts";
 import type { Refusal } from "../../errors.ts";
 import { invalid } from "../../errors.ts";
 import type { Expected, Shapes, ShapeWords } from "../../shape.ts";
-import { shapesIn } from "../../shape.ts";
+import { dotted, shapesIn } from "../../shape.ts";
 
 const names: Readonly<Record<Expected, string>> = {
   string: "a string",
@@ -27,7 +27,7 @@ const nameOf = (value: Json): string => {
 const quoted = (choices: readonly string[]): string => choices.map((choice) => `'${choice}'`).join(", ");
 
 const words: ShapeWords<Refusal> = {
-  under: (place, name) => (place === "" ? name : `${place}.${name}`),
+  under: dotted,
   at: (place, index) => `${place}[${index}]`,
   wrongType: (param, expected, value) =>
     invalid(`Invalid type for '${param}': expected ${names[expected]}, but got ${nameOf(value)} instead.`, {

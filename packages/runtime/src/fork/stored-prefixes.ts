@@ -1,0 +1,369 @@
+/** What a family shares, stored by name while its members run, where the provider sells that and it pays.
+ *  Invariant: a request means the same whether it names an entry or not, and is sent whole where the entry is gone; what an
+ *  entry costs is in the journal and in the account; one that outlives its session is known by the journal, so that the
+ *  next life of it is rid of it, and ends by itself within minutes where there is none.
+ *  Elsewhere: what stands in an entry, the calls and the arithmetic (@prefork/wire), who starts a family (family-starts.ts). */
+
+import {
+  type CachedContentPlan,
+  type CachedContents,
+  type Client,
+  decideStored,
+  type FrozenPrefix,
+  InputError,
+  type Json,
+  ModelError,
+  type ModelFacts,
+  modelFacts,
+  noUsage,
+  type Prepared,
+  planCachedContent,
+  type StoredContent,
+  storedBills,
+  withCachedContent,
+} from "@prefork/wire";
+import type { EventBody } from "../events.ts";
+import { type Journal, JournalError } from "../journal/index.ts";
+import type { Account, Hold } from "../loop/index.ts";
+import type { Clock } from "../ports.ts";
+import { pause } from "./keep-alive.ts";
+
+export type StoredPrefixesOptions = {
+  /** Absent where the provider stores nothing by name, or nobody wants it to. */
+  readonly contents: CachedContents | undefined;
+  readonly journal: Pick<Journal, "append">;
+  readonly clock: Clock;
+  readonly emit: (event: EventBody) => void;
+};
+
+/** A family that is about to start. */
+export type Storing = {
+  readonly family: string;
+  /** Of its members, with their own words: two are enough to tell what all share. Asked for only where it pays. */
+  readonly lines: () => readonly FrozenPrefix[];
+  readonly tokens: number;
+  /** Requests that will name it. */
+  readonly reads: number;
+  /** The share that is read without an entry. */
+  readonly hitRate: number;
+  readonly facts: ModelFacts | undefined;
+  /** What creating and holding it is taken from. */
+  readonly account: Account;
+};
+
+export type Store = {
+  readonly reason: string;
+  /** Whether there is one now. */
+  readonly ready: Promise<boolean>;
+  /** The family has ended. `isHeard`: nobody is left who reads it; else its parent does once more. */
+  readonly over: (isHeard: boolean) => Promise<void>;
+};
+
+/** An entry lives no longer than this without its session. */
+const TTL_SECONDS = 600;
+const TTL_MS = TTL_SECONDS * 1_000;
+/** When it is held for as long again. */
+const RENEW_MS = TTL_MS * 0.8;
+/** Letting an entry go holds nobody up for longer. */
+const PATIENCE_MS = 5_000;
+
+const SLOT = "stored:";
+
+type Kept = {
+  readonly plan: CachedContentPlan;
+  readonly account: Account;
+  readonly facts: ModelFacts | undefined;
+  readonly end: AbortController;
+  ready: Promise<boolean>;
+  families: number;
+  entry?: StoredContent;
+  from: number;
+  until: number;
+  /** What its storage may still cost. */
+  held: Hold;
+  /** The provider no longer knows it. */
+  isLost: boolean;
+};
+
+export class StoredPrefixes {
+  readonly #options: StoredPrefixesOptions;
+  readonly #kept = new Map<string, Kept>();
+  readonly #leaving = new Set<Promise<void>>();
+  /** The endpoint has refused to store anything. */
+  #isRefused = false;
+
+  constructor(options: StoredPrefixesOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to store what a family shares; undefined where that does not pay, or cannot be. */
+  begin(storing: Storing): Store | undefined {
+    const { contents } = this.#options;
+    const { tokens, reads, facts, hitRate } = storing;
+    if (!contents || this.#isRefused) return undefined;
+    const decision = decideStored({ tokens, reads, facts, hitRate, heldMs: TTL_MS });
+    if (!decision.store) return undefined;
+    const lines = storing.lines();
+    const plan = planned(lines);
+    const [line] = lines;
+    if (!plan || !line) return undefined;
+    const known = this.#kept.get(plan.hash);
+    const kept = known ?? this.#start(plan, { contents, storing, line, reason: decision.reason });
+    kept.families += 1;
+    return { reason: decision.reason, ready: kept.ready, over: (isHeard) => this.#leave(kept, isHeard) };
+  }
+
+  /** The same request with an entry's name in place of what stands in it; undefined where none begins it. */
+  naming(prepared: Prepared): Naming | undefined {
+    for (const kept of this.#kept.values()) {
+      const { entry, plan, isLost } = kept;
+      if (!entry || isLost || !beginsWith(prepared.prefix, plan)) continue;
+      const lost = (): void => {
+        kept.isLost = true;
+      };
+      return { prepared: withCachedContent(prepared, entry), lost };
+    }
+    return undefined;
+  }
+
+  /** Entries that an earlier life of the session left behind. */
+  async takeOver(state: ReadonlyMap<string, Json>, account: Account): Promise<void> {
+    for (const [slot, value] of state) {
+      const left = slot.startsWith(SLOT) ? leftIn(value) : undefined;
+      if (!left) continue;
+      const { name, model, tokens, from, until } = left;
+      const now = this.#options.clock.now();
+      const how = await this.#remove(name);
+      this.#release(
+        { name, tokens, from, until: how === "removed" ? Math.min(until, now) : until },
+        { how, account, held: NOTHING_HELD, facts: modelFacts(model) },
+      );
+    }
+  }
+
+  /** Lets everything go, and waits until that is done. */
+  async close(): Promise<void> {
+    for (const kept of [...this.#kept.values()]) {
+      kept.families = 1;
+      void this.#leave(kept, true);
+    }
+    await Promise.all(this.#leaving);
+    this.disconnect();
+  }
+
+  disconnect(): void {
+    this.#options.contents?.close();
+  }
+
+  #start(plan: CachedContentPlan, starting: Starting): Kept {
+    const { account, facts } = starting.storing;
+    const now = this.#options.clock.now();
+    const kept: Kept = {
+      ...{ plan, account, facts, end: new AbortController(), families: 0, from: now, until: now + TTL_MS },
+      ...{ ready: Promise.resolve(false), held: NOTHING_HELD, isLost: false },
+    };
+    kept.ready = this.#create(kept, starting);
+    this.#kept.set(plan.hash, kept);
+    return kept;
+  }
+
+  async #create(kept: Kept, { contents, storing, line, reason }: Starting): Promise<boolean> {
+    const { emit, journal } = this.#options;
+    const { family, tokens, account, facts } = storing;
+    const failed = (why: string): false => {
+      this.#kept.delete(kept.plan.hash);
+      emit({ type: "prefix_not_stored", family, reason: why });
+      return false;
+    };
+    const worst = costs(tokens, { facts, heldMs: TTL_MS });
+    const creating: Hold = { usd: worst.creation, tokens };
+    if (account.hold(creating)) return failed("the budget has no room for it");
+    let spent = { usage: noUsage, usd: 0 };
+    try {
+      const held = { usd: worst.storage, tokens: 0 };
+      if (account.hold(held)) return failed("the budget has no room for holding it");
+      kept.held = held;
+      const entry = await contents.create(kept.plan, line, kept.end.signal);
+      const { creation } = costs(entry.tokens, { facts, heldMs: 0 });
+      spent = { usage: { ...noUsage, plain: entry.tokens }, usd: creation };
+      kept.entry = entry;
+      this.#note(kept);
+      journal.append({ kind: "billed", turn: 0, for: "stored", ...spent });
+      emit({ type: "prefix_stored", family, name: entry.name, tokens: entry.tokens, usd: creation, reason });
+      void this.#hold(kept, contents);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ModelError || error instanceof JournalError)) throw error;
+      account.settle(kept.held, { usage: noUsage, usd: 0 });
+      kept.held = NOTHING_HELD;
+      if (kept.entry) await this.#remove(kept.entry.name); // nobody would find it again
+      // What this endpoint does not know, or does not let us do, it will not the next time either.
+      if (error instanceof ModelError && !error.retryable && !kept.end.signal.aborted) this.#isRefused = true;
+      return failed(error.message);
+    } finally {
+      account.settle(creating, spent);
+    }
+  }
+
+  /** For as long as anybody needs it. */
+  async #hold(kept: Kept, contents: CachedContents): Promise<void> {
+    const { clock } = this.#options;
+    const { signal } = kept.end;
+    while (!signal.aborted) {
+      await (clock.sleep ?? pause)(RENEW_MS, signal);
+      const { entry, facts, account } = kept;
+      if (signal.aborted || !entry || kept.isLost) return;
+      const more = { usd: costs(entry.tokens, { facts, heldMs: RENEW_MS }).storage, tokens: 0 };
+      if (account.hold(more)) return; // it ends by itself
+      kept.held = { usd: kept.held.usd + more.usd, tokens: 0 };
+      try {
+        const now = clock.now();
+        kept.entry = await contents.extend(entry, TTL_SECONDS, signal);
+        kept.until = now + TTL_MS;
+        this.#note(kept);
+      } catch (error) {
+        if (error instanceof ModelError || error instanceof JournalError) return;
+        throw error;
+      }
+    }
+  }
+
+  /** The parent has read what its tasks have told: entries of families that have ended are let go. */
+  heard(): void {
+    for (const kept of [...this.#kept.values()]) {
+      if (kept.families > 0) continue;
+      kept.families = 1;
+      void this.#leave(kept, true);
+    }
+  }
+
+  async #leave(kept: Kept, isHeard: boolean): Promise<void> {
+    kept.families -= 1;
+    if (kept.families > 0 || this.#kept.get(kept.plan.hash) !== kept) return;
+    if (!isHeard) return kept.end.abort(); // it is held no longer than it is paid for
+    this.#kept.delete(kept.plan.hash);
+    const leaving = this.#letGo(kept).finally(() => this.#leaving.delete(leaving));
+    this.#leaving.add(leaving);
+    await leaving;
+  }
+
+  async #letGo(kept: Kept): Promise<void> {
+    kept.end.abort();
+    await kept.ready;
+    const { entry, account, held, facts, from } = kept;
+    if (!entry) return;
+    const now = this.#options.clock.now();
+    const how = await this.#remove(entry.name);
+    const until = how === "removed" ? now : kept.until;
+    this.#release({ name: entry.name, tokens: entry.tokens, from, until }, { how, account, held, facts });
+  }
+
+  async #remove(name: string): Promise<Removed> {
+    const { contents } = this.#options;
+    if (!contents) return "left";
+    try {
+      return await contents.remove({ name }, AbortSignal.timeout(PATIENCE_MS));
+    } catch (error) {
+      if (!(error instanceof ModelError || error instanceof InputError)) throw error;
+      return "left";
+    }
+  }
+
+  #release({ name, tokens, from, until }: Held, { how, account, held, facts }: Releasing): void {
+    const { journal, emit } = this.#options;
+    const ms = Math.max(0, until - from);
+    const usd = costs(tokens, { facts, heldMs: ms }).storage;
+    this.#journalled(() => {
+      journal.append({ kind: "billed", turn: 0, for: "storage", usage: noUsage, usd });
+      journal.append({ kind: "state", slot: SLOT + name, value: null });
+    });
+    account.settle(held, { usage: noUsage, usd });
+    emit({ type: "prefix_released", name, tokens, ms, usd, how });
+  }
+
+  /** What the next life of the session needs to be rid of it. */
+  #note({ entry, plan, from, until }: Kept): void {
+    if (!entry) return;
+    const { name, tokens } = entry;
+    this.#options.journal.append({
+      kind: "state",
+      slot: SLOT + name,
+      value: { name, tokens, model: plan.model, from, until },
+    });
+  }
+
+  #journalled(write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      if (!(error instanceof JournalError)) throw error;
+      this.#options.emit({ type: "journal_troubled", problem: error.message });
+    }
+  }
+}
+
+type Starting = {
+  readonly contents: CachedContents;
+  readonly storing: Storing;
+  /** One that begins with the plan. */
+  readonly line: FrozenPrefix;
+  readonly reason: string;
+};
+type Held = { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
+type Removed = "removed" | "gone" | "left";
+type Releasing = Pick<Kept, "account" | "held" | "facts"> & { readonly how: Removed };
+
+export type Naming = { readonly prepared: Prepared; readonly lost: () => void };
+
+const NOTHING_HELD: Hold = { usd: 0, tokens: 0 };
+
+const planned = (lines: readonly FrozenPrefix[]): CachedContentPlan | undefined => {
+  try {
+    return planCachedContent(lines, { ttlSeconds: TTL_SECONDS });
+  } catch (error) {
+    if (error instanceof InputError) return undefined; // nothing that ends with a whole content is shared
+    throw error;
+  }
+};
+
+const beginsWith = (prefix: FrozenPrefix, { model, segments, hash }: CachedContentPlan): boolean => {
+  const next = prefix.segmentAt(segments);
+  return prefix.model === model && prefix.segmentAt(segments - 1)?.hash === hash && next?.part === 0;
+};
+
+/** In dollars. Where no price is known nothing is stored at all. */
+const costs = (
+  tokens: number,
+  { facts, heldMs }: { readonly facts: ModelFacts | undefined; readonly heldMs: number },
+): { readonly creation: number; readonly storage: number } => {
+  const bills = storedBills({ tokens, heldMs, reads: 0, facts });
+  return { creation: bills?.creation.money ?? 0, storage: bills?.storage.money ?? 0 };
+};
+
+const leftIn = (value: Json): (Held & { readonly model: string }) | undefined => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const { name, tokens, model, from, until } = value as Readonly<Record<string, Json>>;
+  if (typeof name !== "string" || typeof model !== "string") return undefined;
+  if (typeof tokens !== "number" || typeof from !== "number" || typeof until !== "number") return undefined;
+  return { name, tokens, model, from, until };
+};
+
+/** A client whose requests name what is stored of them. One that the provider no longer knows is sent whole. */
+export const namingClient = (client: Client, stored: StoredPrefixes): Client => ({
+  stream: (prepared, signal) => client.stream(stored.naming(prepared)?.prepared ?? prepared, signal),
+  send: async (prepared, signal, hearing) => {
+    const naming = stored.naming(prepared);
+    if (!naming) return client.send(prepared, signal, hearing);
+    try {
+      return await client.send(naming.prepared, signal, hearing);
+    } catch (error) {
+      if (!(error instanceof ModelError) || error.reason.kind !== "not-found" || error.afterContent) throw error;
+      naming.lost();
+      return client.send(prepared, signal, hearing);
+    }
+  },
+  close: () => {
+    client.close();
+    stored.disconnect();
+  },
+});

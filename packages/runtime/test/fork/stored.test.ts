@@ -1,0 +1,283 @@
+/** What a family shares, stored by name with Gemini: where it pays, that it means the same, what it costs, and that it is
+ *  let go. Every figure is held against the simulated provider's ledger, over HTTP. */
+
+import assert from "node:assert/strict";
+import { cpSync, mkdirSync } from "node:fs";
+import { test } from "node:test";
+import type { Json, JsonObject } from "@prefork/wire";
+import {
+  callTools,
+  ManualClock,
+  type ProviderName,
+  type SimRequest,
+  type Simulator,
+  say,
+  startSimulator,
+  toolResults,
+} from "@prefork/wire/simulator";
+import {
+  createSession,
+  engineFor,
+  explainFamily,
+  mergeLayers,
+  type RuntimeEvent,
+  readFamily,
+  resumeSession,
+  type SessionOptions,
+} from "../../src/index.ts";
+import { type Scratch, scratch } from "../scratch.ts";
+
+const PARTS = ["part1", "part2", "part3", "part4", "part5"];
+
+/** Reads, then has each part looked at by a fork that reads too; every answer takes five seconds. */
+const script = (clock: ManualClock, at?: (words: string) => unknown) => async (request: SimRequest) => {
+  clock.advance(5_000);
+  const text = JSON.stringify(request.body);
+  const directive = text.lastIndexOf("fork-directive: part");
+  if (directive >= 0) {
+    await at?.("fork");
+    if (text.slice(directive).includes("own.txt")) return say("Scope: part\nResult: done");
+    return callTools([{ name: "Read", input: { file_path: "own.txt" } }]);
+  }
+  if (text.includes("<task-id>")) return say("All parts are done.");
+  if (text.includes("look at part1")) return say("I wait.");
+  const read = toolResults(request).length;
+  if (read === 0) return callTools([{ name: "Read", input: { file_path: "a.txt" } }]);
+  if (!text.includes("b.txt")) return callTools([{ name: "Read", input: { file_path: "b.txt" } }]);
+  return callTools(
+    PARTS.map((part) => ({ name: "Agent", input: { description: `look at ${part}`, prompt: part } })),
+    "Each part is looked at by a fork.",
+  );
+};
+
+type Ground = AsyncDisposable & {
+  readonly folder: Scratch;
+  readonly clock: ManualClock;
+  readonly simulator: Simulator;
+  readonly options: (more?: Partial<SessionOptions>) => SessionOptions;
+};
+
+const opened = async (rules: ProviderName, at?: (words: string) => unknown): Promise<Ground> => {
+  const folder = scratch();
+  for (const name of ["work", "home"]) mkdirSync(folder.at(name));
+  folder.put("work/a.txt", "every line is read by the parent, and known to its forks\n".repeat(300));
+  folder.put("work/b.txt", "b.txt\n");
+  folder.put("work/own.txt", "own.txt\n");
+  const clock = new ManualClock();
+  const simulator = await startSimulator({ provider: rules, clock, keepBodies: true, script: script(clock, at) });
+  return {
+    ...{ folder, clock, simulator },
+    options: (more = {}) => ({
+      engine: engineFor("gemini", {
+        baseUrl: `${simulator.url}/v1beta`,
+        credential: { kind: "api-key", value: "any" },
+        retry: { attempts: 1 },
+      }),
+      ...{ cwd: folder.at("work"), home: folder.at("home"), state: folder.at("state") },
+      environment: { PATH: "/usr/bin:/bin" },
+      permissions: { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "bypass" },
+      clock: { now: () => clock.now() },
+      ...more,
+    }),
+    [Symbol.asyncDispose]: async () => {
+      await simulator.close();
+      folder[Symbol.dispose]();
+    },
+  };
+};
+
+type Run = { readonly id: string; readonly usd: number; readonly events: readonly RuntimeEvent[] };
+
+const run = async (ground: Ground, more: Partial<SessionOptions> = {}): Promise<Run> => {
+  await using session = await createSession(ground.options(more));
+  const events: RuntimeEvent[] = [];
+  const reader = session.events();
+  const reading = (async () => {
+    for await (const event of reader) events.push(event);
+  })();
+  const { end, text } = await session.prompt("Have all parts looked at.").result();
+  assert.deepEqual([end, text], ["done", "All parts are done."]);
+  await session.close();
+  await reading;
+  return { id: session.id, usd: session.spent.usd, events };
+};
+
+const isStoring = ({ type }: RuntimeEvent): boolean => type.startsWith("prefix_");
+const billed = ({ simulator }: Ground): number =>
+  simulator.ledger().reduce((sum, row) => sum + (row.billed.usd ?? 0), 0);
+const cents = (usd: number | undefined): number => Math.round((usd ?? Number.NaN) * 1e9) / 1e9;
+const bodiesOf = ({ simulator }: Ground): readonly { readonly path: string; readonly body: JsonObject }[] =>
+  simulator.requests().map(({ path, body }) => ({ path, body: JSON.parse(body.toString() || "{}") as JsonObject }));
+const listOf = (value: Json | undefined): readonly Json[] => (Array.isArray(value) ? value : []);
+
+test("where nothing is read without an entry, a family stores what it shares, reads it from its first request on, and lets it go", async () => {
+  await using ground = await opened("gemini-explicit");
+  const { usd, events, id } = await run(ground);
+  const [stored, released, ...others] = events.filter(isStoring);
+  assert.ok(stored?.type === "prefix_stored" && released?.type === "prefix_released");
+  assert.deepEqual([others, released.how, released.name], [[], "removed", stored.name]);
+  const rows = ground.simulator.ledger();
+  const forks = bodiesOf(ground).flatMap(({ body }, at) =>
+    JSON.stringify(body).includes("fork-directive") ? [at] : [],
+  );
+  assert.equal(forks.length, PARTS.length * 2);
+  assert.deepEqual(await heldBy(ground), []);
+  for (const at of forks) assert.equal(rows[at]?.read, stored.tokens);
+  // Nobody is missed, and what the session says is what the provider bills: creation and storage among it.
+  assert.deepEqual(
+    events.filter(({ type }) => type === "fork_cache_missed"),
+    [],
+  );
+  assert.equal(cents(usd), cents(billed(ground)));
+  const store = { state: ground.folder.at("state"), now: () => ground.clock.now(), newId: () => "" };
+  const family = await readFamily(store, id);
+  assert.deepEqual(
+    family.rows
+      .filter(({ kind }) => kind === "stored" || kind === "storage")
+      .map(({ kind, usage, usd: cost }) => [kind, usage.plain, cents(cost)]),
+    [
+      ["stored", stored.tokens, cents(stored.usd)],
+      ["storage", 0, cents(released.usd)],
+    ],
+  );
+  const { total } = explainFamily(family);
+  assert.equal(cents(total.usd), cents(billed(ground)));
+  assert.equal(cents(released.usd), cents((stored.tokens * 0.5 * released.ms) / 3_600_000 / 1e6));
+});
+
+test("it costs less than the same family without it, by as much as its arithmetic says", async () => {
+  await using storing = await opened("gemini-explicit");
+  await using plain = await opened("gemini-explicit");
+  const stored = await run(storing);
+  const unstored = await run(plain, { forking: { store: false } });
+  assert.deepEqual(unstored.events.filter(isStoring), []);
+  // Ten requests of forks and two of the parent read 8,238 tokens each for a tenth; storing them costs them once.
+  const spared = 12 * 8_238 * 0.9 - 8_238;
+  const storage = stored.events.flatMap((event) => (event.type === "prefix_released" ? [event.usd] : []));
+  // What a notification says of its task's time and money is a few tokens longer or shorter.
+  const roughly = (usd: number): string => usd.toFixed(4);
+  assert.equal(roughly(unstored.usd - stored.usd), roughly((spared * 0.75) / 1e6 - (storage[0] ?? 0)));
+});
+
+test("a request that names an entry says with it what the same request says alone", async () => {
+  await using storing = await opened("gemini-explicit");
+  await using plain = await opened("gemini-explicit");
+  await run(storing);
+  await run(plain, { forking: { store: false } });
+  const held = bodiesOf(storing).find(({ path }) => path.endsWith("/cachedContents"))?.body ?? {};
+  const whole = (body: JsonObject): JsonObject => {
+    const { cachedContent, contents, ...rest } = body;
+    // An empty list only gives every head the same opening.
+    if (cachedContent === undefined) return { ...body, safetySettings: null };
+    for (const name of ["tools", "toolConfig", "systemInstruction"]) assert.equal(rest[name], undefined);
+    const { ttl: _ttl, model: _model, contents: before, ...head } = held;
+    return { ...head, ...rest, safetySettings: null, contents: [...listOf(before), ...listOf(contents)] };
+  };
+  const asked = (ground: Ground): readonly string[] =>
+    bodiesOf(ground)
+      .filter(({ path }) => path.includes("enerateContent"))
+      .map(({ body }) => withoutIds(JSON.stringify(sorted(whole(body)))))
+      .filter((body) => body.includes("fork-directive"))
+      .toSorted();
+  const [named, alone] = [asked(storing), asked(plain)];
+  assert.equal(named.length, PARTS.length * 2);
+  assert.ok(named.every((body, at) => body === alone[at]));
+});
+
+test("where the provider has read all of the conversation by itself, nothing is stored", async () => {
+  await using ground = await opened("gemini");
+  const { events, usd } = await run(ground);
+  assert.deepEqual(events.filter(isStoring), []);
+  assert.equal(cents(usd), cents(billed(ground)));
+});
+
+/** Names of what the provider holds. */
+const heldBy = async ({ simulator }: Ground): Promise<readonly unknown[]> => {
+  const response = await fetch(`${simulator.url}/v1beta/cachedContents`, { headers: { "x-goog-api-key": "any" } });
+  const { cachedContents = [] } = (await response.json()) as { cachedContents?: readonly { name: string }[] };
+  return cachedContents.map(({ name }) => name);
+};
+
+test("an entry that is gone early is done without: requests are sent whole", async () => {
+  let forks = 0;
+  await using ground = await opened("gemini-explicit", () => {
+    forks += 1;
+    if (forks === 1) ground.clock.advance(700_000);
+  });
+  const { events, usd } = await run(ground);
+  const released = events.find(({ type }) => type === "prefix_released");
+  assert.ok(released?.type === "prefix_released");
+  assert.deepEqual([released.how, released.ms], ["gone", 600_000]);
+  const asked = bodiesOf(ground).filter(({ body }) => JSON.stringify(body).includes("fork-directive"));
+  assert.ok(asked.some(({ body }) => body.cachedContent === undefined));
+  assert.equal(cents(usd), cents(billed(ground)));
+});
+
+test("an entry that a killed session left behind is removed when it goes on, and billed for as long as it was held", async () => {
+  const { promise: killed, resolve: endAll } = Promise.withResolvers<void>();
+  await using ground = await opened("gemini-explicit", () => killed);
+  const session = await createSession(ground.options());
+  const exchange = session.prompt("Have all parts looked at.");
+  for await (const event of session.events()) if (event.type === "prefix_stored") break;
+  // As if the process died here: its journal as it is now, and nobody who closes anything.
+  await new Promise((done) => setTimeout(done, 50));
+  const isLock = (path: string): boolean => path.endsWith("lock");
+  cpSync(ground.folder.at("state"), ground.folder.at("copy"), { recursive: true, filter: (path) => !isLock(path) });
+  assert.equal((await heldBy(ground)).length, 1);
+  const before = ground.clock.now();
+  ground.clock.advance(60_000);
+  const again = await resumeSession(session.id, ground.options({ state: ground.folder.at("copy") }));
+  assert.deepEqual(await heldBy(ground), []);
+  await again.close();
+  const store = { state: ground.folder.at("copy"), now: () => ground.clock.now(), newId: () => "" };
+  const { rows } = await readFamily(store, session.id);
+  const held = rows.filter(({ kind }) => kind === "stored" || kind === "storage");
+  const created = ground.simulator
+    .ledger()
+    .find(({ nextRead, promptTokens, output }) => output === 0 && nextRead === promptTokens);
+  assert.ok(created && created.timeMs <= before);
+  assert.equal(cents(held.reduce((sum, { usd }) => sum + (usd ?? 0), 0)), cents(created.billed.usd ?? 0));
+  endAll();
+  exchange.abort();
+  await session.close();
+});
+
+test("where the budget has no room for an entry, the family is told so and runs without it", async () => {
+  await using ground = await opened("gemini-explicit");
+  await using session = await createSession(ground.options({ forking: { family: { usd: 0.006 } } }));
+  const exchange = session.prompt("Have all parts looked at.");
+  const events: RuntimeEvent[] = [];
+  for await (const event of exchange) events.push(event);
+  assert.deepEqual(
+    events.filter(isStoring).map((event) => [event.type, "reason" in event && event.reason]),
+    [["prefix_not_stored", "the budget has no room for it"]],
+  );
+  assert.deepEqual(await heldBy(ground), []);
+});
+
+test("an endpoint that stores nothing is asked once", async () => {
+  await using ground = await opened("gemini-explicit");
+  ground.simulator.fault({ kind: "status", status: 404, nth: 4 });
+  const { events } = await run(ground);
+  assert.deepEqual(
+    events.filter(isStoring).map(({ type }) => type),
+    ["prefix_not_stored"],
+  );
+});
+
+/** Folders and tasks have names of their own. */
+const withoutIds = (body: string): string =>
+  body
+    .replaceAll(/task-[0-9a-f]{10}/g, "task")
+    .replaceAll(/\/[^" \\]*\/work/g, "/work")
+    .replaceAll(/call_\w+/g, "call");
+
+const sorted = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([key, each]) => [key, sorted(each)]),
+  );
+};
