@@ -8,7 +8,7 @@ import type { Service } from "../prices.ts";
 import type { Recording } from "../recorded/index.ts";
 import { LIFETIME_MS } from "../request.ts";
 import { promptTokens } from "../usage.ts";
-import { readBody } from "./body.ts";
+import { type Body, readBody } from "./body.ts";
 import { compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
 import { type Entry, entriesOf, isExpired } from "./footing.ts";
 import { serviceOf } from "./money.ts";
@@ -79,8 +79,13 @@ export class Trail {
     this.#nextLineage = nextLineage;
   }
 
-  add(body: Recording, { index, ...sent }: TrailFacts): XrayStep {
-    const prompt = promptOf(readBody(body, `request ${index + 1}`), this.#options, sent.betas);
+  add(body: Recording, facts: TrailFacts): XrayStep {
+    return this.addRead(readBody(body, `request ${facts.index + 1}`, facts.model), facts);
+  }
+
+  /** One that has been read already. */
+  addRead(body: Body, { index, ...sent }: TrailFacts): XrayStep {
+    const prompt = promptOf(body, this.#options, sent.betas);
     const best = this.#bestFor(prompt);
     const compared = best && this.#compared(best, prompt, sent);
     const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key));
@@ -157,6 +162,7 @@ export class Trail {
     const { startedAt } = sent;
     this.#remembered.set(index, request);
     this.#bytes += bytes;
+    const common = this.#commonUnit(prompt);
     for (const { key, own } of prompt.pieces) {
       this.#reached.set(key, index);
       this.#seen.set(own, index);
@@ -165,8 +171,16 @@ export class Trail {
     const { key = "" } = prompt.pieces[read] ?? {};
     const used = this.#entries.get(key);
     if (used && startedAt !== undefined) this.#entries.set(key, { ...used, usedAt: later(used.usedAt, startedAt) });
-    for (const [written, entry] of entriesOf(prompt, sent, read))
+    const left = entriesOf(prompt, sent, read);
+    const [whole] = left.values();
+    for (const [written, entry] of [...left, ...(whole && common ? [[common, whole] as const] : [])])
       this.#entries.set(written, renewed(this.#entries.get(written), entry));
+  }
+
+  /** Where units are kept, what this prompt and an earlier one have in common becomes one too. */
+  #commonUnit({ pieces, rules }: Prompt): string | undefined {
+    if (rules.keeping.kind !== "units") return undefined;
+    return pieces.findLast(({ key, at }) => at !== undefined && this.#reached.has(key))?.key;
   }
 
   #drop(index: number): void {
