@@ -106,15 +106,15 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
     case "effort":
       return `${cause.kind} went from ${cause.from} to ${cause.to}, and everything before the answer is kept by it`;
     case "tool-choice":
-      return `tool_choice went from ${cause.from} to ${cause.to}, which loses the messages; tools and system stay`;
+      return `the tool_choice went from ${cause.from} to ${cause.to}, which loses the messages; tools and system stay`;
     case "cache-key":
-      return `${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
+      return `the ${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
     case "parameter":
-      return `${cause.name} went from ${cause.from} to ${cause.to}, which is in the key`;
+      return `the parameter ${cause.name} went from ${cause.from} to ${cause.to}, which is in the key`;
     case "tools-added":
-      return `${list(cause.tools)} ${cause.tools.length === 1 ? "was" : "were"} added to the tools`;
+      return `the ${toolsNamed(cause.tools)} ${cause.tools.length === 1 ? "was" : "were"} added`;
     case "tools-removed":
-      return `${list(cause.tools)} ${cause.tools.length === 1 ? "is" : "are"} no longer among the tools`;
+      return `the ${toolsNamed(cause.tools)} ${cause.tools.length === 1 ? "is" : "are"} no longer there`;
     case "tools-reordered":
       return `the same tools in another order: ${cause.tool} went from place ${cause.from} to ${cause.to}`;
     case "tools-changed":
@@ -173,6 +173,8 @@ const EDITS = { edited: "changed", "block-added": "has a further block", "block-
 const list = (names: readonly string[]): string =>
   names.length > 4 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
 
+const toolsNamed = (names: readonly string[]): string => `tool${names.length === 1 ? "" : "s"} ${list(names)}`;
+
 const messageName = ({ message, role }: { readonly message: number; readonly role: string }): string =>
   `message ${message}${role === "" ? "" : ` (${role})`}`;
 
@@ -212,7 +214,7 @@ export const xrayAdvice = (cause: XrayCause): string | undefined => {
     case "tool-choice":
       return "keep tool_choice as it was, and say in words which tool is wanted";
     case "cache-key":
-      return `send the same ${cause.name} with every request of one conversation, forks included`;
+      return `send the same ${cause.name} with all requests that begin alike: of one conversation, of its forks`;
     case "parameter":
       return `send the same ${cause.name} for as long as the conversation lives`;
     case "tools-added":
@@ -259,16 +261,16 @@ export const xrayAdvice = (cause: XrayCause): string | undefined => {
         ? "where pauses are longer than five minutes, markers of 1h cost less"
         : "send something before the entry expires, or accept the price of the pause";
     case "raced":
-      return `send one request first, and the others ${RACED_ADVICE[cause.until ?? "begun"]}`;
+      return RACED_ADVICE[cause.until ?? "begun"];
     case "unexplained":
       return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
   }
 };
 
 const RACED_ADVICE = {
-  begun: "when its answer has begun",
-  complete: "when its answer is complete",
-  built: "some seconds after its answer is complete",
+  begun: "send one request first, and the others when its answer has begun",
+  complete: "send one request first, and the others when its answer is complete",
+  built: "let some seconds pass after an answer, or let it be: whoever comes later reads it",
 } as const;
 
 const markerAdvice = ({ in: request, at, form }: Extract<XrayCause, { kind: "marker-missing" }>): string => {

@@ -95,6 +95,8 @@ export type Compared = {
   readonly footing: Footing;
   /** The second goes on from the first with something changed, and not merely in words of its own. */
   readonly isEdited: boolean;
+  /** Something of it would have been read, had nothing been changed. */
+  readonly isRelated: boolean;
 };
 
 /** `known` is everything that was kept when the second was sent. */
@@ -129,7 +131,8 @@ export const compare = (comparison: FootingTerms): Compared => {
     ...(fix === undefined ? {} : { fix }),
     notes: notesOf(footing, comparison),
   };
-  return { xray, footing, isEdited: real.length > 0 };
+  const isOther = differences.some((each) => each.level === "messages" && !each.isSetting && !real.includes(each));
+  return { xray, footing, isEdited: real.length > 0 && !isOther, isRelated: real.length > 0 };
 };
 
 const NAMES: Readonly<Record<XrayProtocol, string>> = {

@@ -95,7 +95,8 @@ export const footingOf = (terms: FootingTerms): Footing => {
   const scale = { a: own.a ?? own.b ?? 1, b: own.b ?? own.a ?? 1 };
   const kept = a.pieces.findLastIndex(({ key }) => known.has(key));
   const inside = partlyShared(a, b, shared);
-  const unit = nearUnit({ a, b, kept, shared, inside, scale });
+  const next = a.pieces.findIndex(({ key }, index) => index >= shared && known.has(key));
+  const unit = nearUnit({ a, b, next, shared, inside, scale });
   const partly = b.rules.keeping.kind === "units" && unit === undefined ? 0 : inside;
   // What is kept whole is kept in steps; what both share must be long enough to be one.
   const isLong = (index: number): boolean =>
@@ -120,14 +121,18 @@ export const footingOf = (terms: FootingTerms): Footing => {
   };
 };
 
-type UnitTerms = Pick<Footing, "a" | "b" | "kept" | "shared" | "scale"> & { readonly inside: number };
+type UnitTerms = Pick<Footing, "a" | "b" | "shared" | "scale"> & {
+  /** The first piece behind what both share that an entry ends at. */
+  readonly next: number;
+  readonly inside: number;
+};
 
-/** The last unit of the first prompt ends before its last words: whoever parts from it in these alone has all of it. */
-const nearUnit = ({ a, b, kept, shared, inside, scale }: UnitTerms): string | undefined => {
+/** A unit ends before the last words of its prompt: whoever parts from it in these alone has all of it. */
+const nearUnit = ({ a, b, next, shared, inside, scale }: UnitTerms): string | undefined => {
   const { keeping } = b.rules;
-  if (keeping.kind !== "units" || kept < shared || shared === 0) return undefined;
-  const end = Math.floor((endOf(a, kept) * scale.b) / keeping.step) * keeping.step;
-  return (endOf(b, shared - 1) + inside) * scale.b >= end ? a.pieces[kept]?.key : undefined;
+  if (keeping.kind !== "units" || next < 0 || shared === 0) return undefined;
+  const end = Math.floor((endOf(a, next) * scale.b) / keeping.step) * keeping.step;
+  return (endOf(b, shared - 1) + inside) * scale.b >= end ? a.pieces[next]?.key : undefined;
 };
 
 const withUnit = (known: Known, unit: string, last: PromptPiece | undefined): Known => {
@@ -150,8 +155,8 @@ const withAnswers = (b: Prompt, known: Known): Known => {
 
 const canEnd =
   ({ rules, explicitOnly }: Prompt) =>
-  ({ markable, ending }: PromptPiece): boolean =>
-    isUnasked(rules.keeping) ||
+  ({ markable, ending, at }: PromptPiece): boolean =>
+    (isUnasked(rules.keeping) && at !== undefined) ||
     (rules.keeping.kind === "endings" && !explicitOnly ? ending === true || markable : markable);
 
 type LookedUp = Pick<Footing, "found" | "live" | "reading">;
@@ -199,8 +204,14 @@ const partlyShared = (a: Prompt, b: Prompt, shared: number): number => {
   const { keeping } = b.rules;
   const hasSteps = keeping.kind === "units" || (keeping.kind === "everything" && keeping.step !== "piece");
   if (!hasSteps || !one || !other || one.kind !== other.kind || one.role !== other.role) return 0;
-  const [field, same] = [one.fields[0], other.fields[0]];
-  if (!field || !same) return 0;
-  const [text, theirs] = [fieldText(field, a.text), fieldText(same, b.text)];
-  return theirs.length === 0 ? 0 : Math.floor((commonStart(text, theirs) / theirs.length) * other.tokens);
+  const texts = other.fields.map((field) => fieldText(field, b.text));
+  const all = texts.reduce((sum, { length }) => sum + length, 0);
+  let same = 0;
+  for (const [index, theirs] of texts.entries()) {
+    const field = one.fields[index];
+    const text = field && field.name === other.fields[index]?.name ? fieldText(field, a.text) : "";
+    same += commonStart(text, theirs);
+    if (text !== theirs) break;
+  }
+  return all === 0 ? 0 : Math.floor((same / all) * other.tokens);
 };

@@ -133,12 +133,26 @@ const fieldsOf = (members: readonly MemberAt[], skipped: ReadonlySet<string>): r
     .map(({ key, at }): Field => ({ name: key, at, form: rule.ordered.has(key) ? "ordered" : "unordered" }))
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 
+/** Its name first, as it is rendered. */
+const toolFields = (at: At): readonly Field[] => {
+  const members = membersAt(at);
+  const called = memberAt(members, "function");
+  const outer = fieldsOf(members, new Set(called ? ["function"] : []));
+  const rank = ({ name }: Field): number =>
+    (TOLD_FIRST.indexOf(name) + TOLD_FIRST.length + 1) % (TOLD_FIRST.length + 1);
+  const inner = called ? fieldsOf(membersAt(called), new Set()) : [];
+  return [...inner, ...outer].sort((one, other) => rank(one) - rank(other));
+};
+
+const TOLD_FIRST = ["name", "description", "parameters"];
+
 /** `cache_control` can stand on a tool, a breakpoint cannot. */
 const toolPiece = (at: At, rules: Rules): Piece => ({
   ...pieceOf({
     at,
     kind: "tool",
     role: "",
+    ...(isObjectHere(at) ? { fields: toolFields(at) } : {}),
     counted: objectBytes(at, rule.unseen),
     marker: controlOf(membersAt(at), rules),
   }),

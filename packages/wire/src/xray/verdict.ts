@@ -123,14 +123,19 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
 
 /** Differences that are none of two conversations going on in their own words: what stood behind them is there again. */
 export const realOnes = (footing: Footing, differences: readonly Difference[]): readonly Difference[] => {
-  const { a, b, shared } = footing;
+  const { a, b, shared, scale, kept } = footing;
   if (differences.length === 0) return [];
-  const behind = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
-  return differences.filter((difference) => isReal(footing, difference, behind.tokens));
+  const { tokens } = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
+  const same = endOf(b, shared - 1) + tokens;
+  // Had nothing changed, less would not have been read; a few words that two agents both were asked are no prompt.
+  const isEnough = tokens > 0 && (same * scale.b >= b.rules.minimum || (kept >= 0 && same >= b.tokens / 2));
+  const sharesMessage = b.pieces.slice(0, shared).some(({ level, at }) => level === "messages" && at !== undefined);
+  if (!isEnough && !sharesMessage) return [];
+  return differences.filter((difference) => isReal(footing, difference, isEnough));
 };
 
-const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, behind: number): boolean => {
-  if (level !== "messages" || isSetting || cause.kind === "thinking-dropped") return behind > 0;
+const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, isEnough: boolean): boolean => {
+  if (level !== "messages" || isSetting || cause.kind === "thinking-dropped") return isEnough;
   if (cause.kind === "message-edited" && cause.change === "block-removed") return true;
   const [ours, theirs] = [a, b].map(({ pieces }) => pieces.filter((piece) => piece.level === level && piece.at));
   if (!ours || !theirs) return false;
@@ -138,6 +143,8 @@ const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, behi
   while (from < ours.length && ours[from]?.own === theirs[from]?.own) from += 1;
   return isEdited(ours.slice(from), theirs.slice(from), b.text);
 };
+
+const isMendable = ({ cause, lost }: Ruled): boolean => lost > 0 && cause.kind !== "below-minimum";
 
 /** Something that was kept stands behind a difference. */
 const changed = (terms: Terms): Ruled | undefined => {
@@ -147,7 +154,7 @@ const changed = (terms: Terms): Ruled | undefined => {
   const lost = repeatedFrom(footing, footing.live, footing.kept);
   if (lost === 0) return undefined;
   const reach = outOfReach(terms);
-  return { cause: first.cause, lost, also: [...causesOf(later), ...(reach.lost > 0 ? [reach.cause] : [])] };
+  return { cause: first.cause, lost, also: [...causesOf(later), ...(isMendable(reach) ? [reach.cause] : [])] };
 };
 
 const tooLateOrEarly = (terms: Terms): Ruled | undefined => {
