@@ -94,19 +94,15 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   "text/plain": '{"type":"text"}',
 };
 
-/** What is shown of its thoughts is no part of the prompt. */
-const thinkingRule: TextRule = { ...rule, unseen: new Set([...rule.unseen, "includeThoughts", "include_thoughts"]) };
-
-const settingsOf = ({ members, model, root }: Body): readonly Setting[] => {
+const settingsOf = ({ members, model }: Body): readonly Setting[] => {
   const stated = PLACES.flatMap(([name, places]): readonly Setting[] => {
     const at = places.map((place) => said(members, place)).find((found) => found !== undefined);
     if (!at) return [];
-    const text = stringAt(at) ?? unorderedText(at, name === "thinking" ? thinkingRule : rule);
-    if (name === "thinking" && text === "{}") return [];
+    const text = stringAt(at) ?? unorderedText(at, rule);
     return [{ name, text: DEFAULTS[text] ?? text, at }];
   });
   const inBody = members.find(({ key }) => key === "model")?.at;
-  const place = inBody && root ? { at: inBody } : {};
+  const place = inBody ? { at: inBody } : {};
   return [...(model === "" ? [] : [{ name: "model" as const, text: model, ...place }]), ...stated];
 };
 
@@ -189,7 +185,8 @@ const partPiece = (at: At, home: Home): Piece => {
     const inner = named(members, key);
     if (!inner) continue;
     const fields = fieldsOf(membersAt(inner));
-    const counted = lettersOf(named(membersAt(inner), key === "functionCall" ? "args" : "response"));
+    const said = named(membersAt(inner), key === "functionCall" ? "args" : "response");
+    const counted = lettersOf(key === "functionCall" ? said : resultIn(said));
     return pieceOf({ ...home, at, kind, fields, counted });
   }
   const data = DATA.map((key) => named(members, key)).find((found) => found !== undefined);
@@ -202,6 +199,12 @@ const partPiece = (at: At, home: Home): Piece => {
     fields: fieldsOf(members),
     counted,
   });
+};
+
+/** What stands under `output` or `error` is the result, or else the whole response. */
+const resultIn = (response: At | undefined): At | undefined => {
+  const members = response ? membersAt(response) : [];
+  return named(members, "error") ?? named(members, "output") ?? response;
 };
 
 const PICTURE: Counted = { bytes: 0, images: 1 };

@@ -212,6 +212,12 @@ const responseTurns = (members: readonly MemberAt[], rules: Rules): readonly Tur
     const role = stringAt(memberAt(inside, "role"));
     if (type === "message" && role !== undefined)
       return { role, pieces: partPieces(memberAt(inside, "content"), { role, message, rules }) };
+    // Tools that are declared inside the conversation; no breakpoint can stand there.
+    if (type === "additional_tools")
+      return {
+        role: role ?? "developer",
+        pieces: listed(inside, "tools").map((tool) => ({ ...toolPiece(tool, rules), message, markable: false })),
+      };
     const isResult = type.endsWith("_output");
     const output = isResult ? memberAt(inside, "output") : undefined;
     const inner = output ? itemsAt(output).map((part) => controlOf(membersAt(part), rules)) : [];
