@@ -5,7 +5,7 @@
 
 import { InputError } from "../errors.ts";
 import { isObject } from "../json.ts";
-import { anthropic, gemini, openaiChat, openaiResponses, type Protocol, profileAt } from "../protocols/index.ts";
+import { anthropic, gemini, openaiResponses, type Protocol, plainChat, profileAt } from "../protocols/index.ts";
 import type { JsonObject } from "../request.ts";
 import type { XrayProtocol } from "../xray/index.ts";
 import { hasHeader, type RawHeaders } from "./headers.ts";
@@ -71,7 +71,7 @@ export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
   if (wire === "anthropic-messages") return known?.path === anthropic.path ? known : anthropic;
   if (wire === "openai-responses") return openaiResponses;
   if (wire === "gemini") return gemini;
-  return known?.path === openaiChat.path ? known : openaiChat;
+  return known?.path === plainChat.path ? known : plainChat;
 };
 
 // --- where it goes ---------------------------------------------------------------------------------------------------

@@ -103,7 +103,9 @@ export type Compared = {
 export const compare = (comparison: FootingTerms): Compared => {
   const { a, b, sent } = comparison;
   if (a.body.protocol !== b.body.protocol)
-    throw new InputError(`the first request is ${NAMES[a.body.protocol]}, the second ${NAMES[b.body.protocol]}`);
+    throw new InputError(
+      `the first request is ${NAMES[a.body.protocol]}, the second request ${NAMES[b.body.protocol]}`,
+    );
   const footing = footingOf(comparison);
   const differences = differencesOf({ a, b });
   const real = realOnes(footing, differences);

@@ -57,7 +57,7 @@ test("what is no request is refused in one line", () => {
 test("two formats have nothing to compare", () => {
   assert.throws(() => diffRequests(a, { model: "gpt-6-sol", input: "Who?" }), {
     name: "InputError",
-    message: "the first request is an Anthropic Messages body, the second an OpenAI Responses body",
+    message: "the first request is an Anthropic Messages body, the second request an OpenAI Responses body",
   });
 });
 
