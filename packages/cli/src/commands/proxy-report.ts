@@ -3,6 +3,7 @@
  *  model has prices.
  *  Elsewhere: the figures (@prefork/wire/proxy), when it is shown (proxy.ts). */
 
+import { promptTokens } from "@prefork/wire";
 import type { Counted, FamilyReport, Loss, MissReport, ProxyReport, Spent } from "@prefork/wire/proxy";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
@@ -125,7 +126,8 @@ const causeTable = ({ causes }: ProxyReport, colour: boolean): string =>
 
 /** Whatever is not in the sums, and why. */
 const remarks = (report: ProxyReport): string => {
-  const { passed, failed, aborted, cut, unanswered, unstated, notLookedAt, errors, analysis, record, open } = report;
+  const { passed, failed, aborted, brokenOff, cut, unanswered, unstated, notLookedAt, errors, analysis, record, open } =
+    report;
   const { others, upgraded, unreachable, refused, unfinished } = passed;
   const listed = (list: readonly Counted[]): string =>
     list.map(({ name, times }) => `${inLine(name)} (${formatTokens(times)})`).join(", ");
@@ -134,6 +136,11 @@ const remarks = (report: ProxyReport): string => {
     [aborted, `${count(aborted, "client")} left before the end of an answer.`],
     [unfinished, `${count(unfinished, "client")} left before the end of a request.`],
     [cut, `${count(cut, "answer")} broken off by the provider.`],
+    [
+      brokenOff.requests,
+      `Paid for answers that came to no end, and in no sum: ${formatTokens(promptTokens(brokenOff.usage))} prompt tokens` +
+        `${brokenOff.usd === undefined ? "" : ` (${formatMoney(brokenOff.usd)})`}.`,
+    ],
     [unanswered, `${count(unanswered, "request")} without an answer; ${unreachable} of these found nobody.`],
     [open, `${count(open, "request")} still open.`],
     [unstated, `${count(unstated, "answer")} stated no usage and stand in no sum.`],

@@ -39,7 +39,7 @@ export const proxyCommand = (io: Io): Command =>
     .description(
       "stand between any agent and its provider: pass everything on as it is, tell what the cache made of it",
     )
-    .option("--upstream <url>", "where everything goes (default: Anthropic or OpenAI, by path)")
+    .option("--upstream <url>", "where everything goes (default: Anthropic, OpenAI or Gemini, by path)")
     .option("--port <n>", "port; 0 takes a free one", number(65_535, "a port"), 0)
     .option("--host <name>", "127.0.0.1, ::1 or localhost; nothing but loopback", "127.0.0.1")
     .option("--record <folder>", "keep requests and answers there, readable by you alone; without it nothing is kept")
@@ -74,7 +74,7 @@ See docs/proxy.md.`,
       const { url, recordedTo } = proxy;
       if (options.json) io.out(jsonLine({ type: "listening", url, ...(recordedTo ? { recordedTo } : {}) }));
       else io.out(`ANTHROPIC_BASE_URL=${url}\nOPENAI_BASE_URL=${url}/v1\n`);
-      io.err(`prefork: proxy to ${options.upstream ?? "Anthropic and OpenAI, by path"}; Ctrl-C ends it\n`);
+      io.err(`prefork: proxy to ${options.upstream ?? "Anthropic, OpenAI and Gemini, by path"}; Ctrl-C ends it\n`);
       if (!io.signal.aborted) await once(io.signal, "abort");
       const report = await proxy.close();
       live.clear();

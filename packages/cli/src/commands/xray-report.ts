@@ -19,6 +19,7 @@ const FORMATS: Readonly<Record<Xray["protocol"], string>> = {
   "anthropic-messages": "Anthropic Messages",
   "openai-responses": "OpenAI Responses",
   "openai-chat": "OpenAI Chat",
+  gemini: "Gemini",
 };
 
 type Names = readonly [first: string, second: string];

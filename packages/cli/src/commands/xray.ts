@@ -11,6 +11,7 @@ import {
   readRequests,
   readStated,
   type SentFacts,
+  type Xray,
   type XrayOptions,
   xrayChain,
 } from "@prefork/wire";
@@ -18,6 +19,7 @@ import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { priceTable } from "../price-file.ts";
+import { inLine } from "./xray-place.ts";
 import { chainAsText, pairAsText } from "./xray-report.ts";
 
 type XrayCommandOptions = {
@@ -45,27 +47,40 @@ const bytesOf = async (path: string): Promise<Buffer> => {
 };
 
 /** Errors of the library speak of the first and the second request; here these have names. */
-const named = <T>(names: readonly string[], act: () => T): T => {
-  try {
-    return act();
-  } catch (error) {
-    if (!(error instanceof InputError)) throw error;
-    const message = error.message
-      .replaceAll(/the (first|second) request/g, (_, which) => names[which === "first" ? 0 : 1] ?? "")
-      .replaceAll(/\brequest (\d+)\b/g, (whole, number) => names[Number(number) - 1] ?? whole);
-    throw new UsageError(message, { cause: error });
-  }
-};
+const nameIn = (message: string, names: readonly string[]): string =>
+  message
+    .replaceAll(/the (first|second) request/g, (_, which) => names[which === "first" ? 0 : 1] ?? "")
+    .replaceAll(/\brequest (\d+)\b/g, (whole, number) => names[Number(number) - 1] ?? whole);
+
+type Found = { readonly requests: readonly RecordedBody[]; readonly unreadable: readonly string[] };
 
 /** What the files say, with what `--usage` states over it. */
-const requestsIn = async (files: readonly string[], usage: string | undefined): Promise<readonly RecordedBody[]> => {
+const requestsIn = async (files: readonly string[], usage: string | undefined): Promise<Found> => {
   const found: RecordedBody[] = [];
-  for (const file of files) found.push(...readRequests(await bytesOf(file), file));
+  const unreadable: string[] = [];
+  for (const file of files) found.push(...readRequests(await bytesOf(file), file, (line) => unreadable.push(line)));
   const stated: readonly SentFacts[] = usage === undefined ? [] : readStated(await bytesOf(usage), usage);
+  if (found.length < 2 && unreadable[0] !== undefined) throw new UsageError(unreadable[0]);
   if (found.length < 2) throw new UsageError("two requests are needed: two files, or one with a request on each line");
   if (stated.length > found.length)
     throw new UsageError(`${usage} has ${stated.length} entries for ${found.length} requests`);
-  return found.map((request, index) => ({ ...request, ...stated[index] }));
+  return { requests: found.map((request, index) => ({ ...request, ...stated[index] })), unreadable };
+};
+
+/** Two requests; undefined where they are of one recording and cannot be compared. */
+const pairIn = (
+  files: readonly string[],
+  [a, b, ...more]: readonly RecordedBody[],
+  settings: XrayOptions,
+): Xray | undefined => {
+  if (!a || !b || more.length > 0) return undefined;
+  try {
+    return diffRequests(a.body, b.body, { ...settings, a, b });
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    if (files.length === 1) return undefined;
+    throw new UsageError(nameIn(error.message, [a.name, b.name]), { cause: error });
+  }
 };
 
 export const xrayCommand = (io: Io): Command =>
@@ -79,24 +94,26 @@ export const xrayCommand = (io: Io): Command =>
     .option("--json", "as one JSON object")
     .addHelpText("after", "\nExit codes: 0 all was read, 1 something was lost, 2 called wrongly.")
     .action(async (files: readonly string[], options: XrayCommandOptions) => {
-      const requests = await requestsIn(files, options.usage);
+      const { requests, unreadable } = await requestsIn(files, options.usage);
       const settings: XrayOptions = {
         models: await priceTable(options.prices),
         ...(options.model === undefined ? {} : { model: options.model }),
         ...(options.singly ? { reading: "singly" as const } : {}),
       };
       const names = requests.map(({ name }) => name);
-      const [a, b, ...more] = requests;
-      if (a === undefined || b === undefined) return;
-      if (more.length === 0) {
-        const xray = named(names, () => diffRequests(a.body, b.body, { ...settings, a, b }));
+      for (const line of unreadable) io.err(`prefork: ${inLine(line)}: left out\n`);
+      const [first = "", second = ""] = names;
+      const xray = pairIn(files, requests, settings);
+      if (xray) {
         io.out(
-          options.json ? jsonLine({ a: a.name, b: b.name, ...xray }) : pairAsText(xray, [a.name, b.name], io.colour),
+          options.json ? jsonLine({ a: first, b: second, ...xray }) : pairAsText(xray, [first, second], io.colour),
         );
         io.exitWith(xray.lost.tokens > 0 ? 1 : 0);
         return;
       }
-      const chain = named(names, () => xrayChain(requests, settings));
+      const chain = xrayChain(requests, settings);
+      for (const { why } of chain.skipped) io.err(`prefork: ${inLine(nameIn(why, names))}: left out\n`);
+      if (chain.steps.length < 2) throw new UsageError("fewer than two requests are left to compare");
       io.out(options.json ? jsonLine({ requests: names, ...chain }) : chainAsText(chain, names, io.colour));
       io.exitWith(chain.lost.tokens > 0 ? 1 : 0);
     });

@@ -23,6 +23,11 @@ const turn = [
   { role: "user", content: [{ type: "text", text: "Go on.", ...marker }] },
 ];
 
+const asked = { role: "user", content: textOfTokens(1_500, 1) };
+const again = [asked, { role: "assistant", content: "Yes." }, { role: "user", content: "Why?" }];
+const chat = { model: "gpt-5.4", messages: [asked] };
+const responses = { model: "gpt-5.4", input: [asked] };
+
 let folder = "";
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "prefork-xray-"));
@@ -51,6 +56,12 @@ before(async () => {
     "wide-b.json": JSON.stringify({ ...request("2026-03-01"), system: "漢字é𝔘🙂 B" }),
     "list.json": "[]",
     "cut.json": '{"model":"x","mess',
+    "chat.json": JSON.stringify(chat),
+    "responses.json": JSON.stringify(responses),
+    "unlike.ndjson": `${JSON.stringify(chat)}\n${JSON.stringify(responses)}`,
+    "mixed.ndjson": [chat, responses, '{"messages":', {}, { ...responses, input: again }, { ...chat, messages: again }]
+      .map((line) => (typeof line === "string" ? line : JSON.stringify(line)))
+      .join("\n"),
     "one.ndjson": `${JSON.stringify(request("2026-03-01"))}\n{"messages":`,
   };
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
@@ -141,7 +152,7 @@ Lost in all: 1,620 tokens ($0.00373).`,
 test("bodies are found in what recorded them, with their betas and times", async () => {
   const { code, out } = await xray("wrapped.ndjson");
   assert.match(out, /\nbetas changed: about 1,598 tokens/);
-  assert.match(out, /\nBetas went from x-1 to none, which is in the key\.\n/);
+  assert.match(out, /\nThe parameter betas went from x-1 to none, which is in the key\.\n/);
   assert.equal(code, 1);
 });
 
@@ -162,6 +173,26 @@ test("nothing that stands in a body acts on the terminal", async () => {
   assert.ok(out.includes("\\u001b[31mred\\u202e"));
   assert.doesNotMatch(out.replaceAll("\n", ""), /\p{Cc}|[\u202a-\u202e]/u);
 });
+
+test("a recording of several formats is judged within each, and lines that are no request are named", async () => {
+  const { code, out, err } = await xray("mixed.ndjson");
+  assert.match(out, /^4 requests, 2 lineages\n/);
+  assert.match(out, /Nothing lost\./);
+  assert.deepEqual(
+    err.split("\n").map((line) => line.replace(/^prefork: /, "").replace(/: .*(?=: left out)/, ": …")),
+    ["mixed.ndjson:3 is not valid JSON: …: left out", "mixed.ndjson:4 is no request that x-ray knows: …: left out", ""],
+  );
+  assert.equal(code, 0);
+});
+
+test("two requests of one recording that no format shares are told side by side", async () => {
+  const { code, out } = await xray("unlike.ndjson");
+  assert.match(out, /^2 requests, 2 lineages\n/);
+  assert.equal(code, 0);
+  assert.equal((await xray("chat.json", "responses.json")).err, UNLIKE);
+});
+
+const UNLIKE = "prefork: chat.json is an OpenAI Chat body, responses.json an OpenAI Responses body\n";
 
 test("called wrongly it says so in one line and ends with 2", async () => {
   const ends = await Promise.all(

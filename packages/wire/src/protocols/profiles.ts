@@ -169,12 +169,17 @@ const ollama: ChatDialect = {
   untoldReads: "Ollama never tells it",
 };
 
-/** Anybody who speaks the format and of whom nothing else is known: what all take, and the most careful moment. */
+/** Anybody who speaks the format and of whom nothing else is known: what all take, the most careful moment, and whatever
+ *  words usage may be told in. */
 export const plainChat: Protocol = chatProtocol({
   ...compatible,
   name: "chat",
   content: "text",
-  usage: { ...automaticWords, read: [...deepseekWords.read, ["cached_tokens"]] },
+  usage: {
+    ...chatWords,
+    read: [...deepseekWords.read, ["cached_tokens"]],
+    written: [...chatWords.written, ...dashscopeWords.written],
+  },
 });
 
 // --- endpoints -------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import { isObject } from "../json.ts";
 import { type ModelFacts, modelFacts } from "../models.ts";
 import type { Json } from "../request.ts";
 import { type Usage, writtenTokens } from "../usage.ts";
-import { Trail, type TrailOptions, type XrayStep, xrayCauseWords } from "../xray/index.ts";
+import { modelAt, Trail, type TrailOptions, type XrayStep, xrayCauseWords } from "../xray/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { decodeWhole } from "./decode.ts";
-import type { AnalysisReport, Answered, Asked, TapMessage } from "./messages.ts";
+import type { AnalysisReport, Answered, Asked, Ended, TapMessage } from "./messages.ts";
 import type { Loss, MissReport, Outcome, ProxyEvent } from "./report.ts";
 import { isHeldElsewhere, protocolOf } from "./route.ts";
 import { Counts, Tally } from "./tally.ts";
@@ -25,6 +25,7 @@ export type Exchange = {
   readonly headers: Readonly<Record<string, string>>;
   readonly startedAt: number;
   readonly firstEventAt?: number;
+  readonly endedAt?: number;
   readonly usage?: Usage;
   readonly outcome: Outcome;
   readonly body: Uint8Array;
@@ -55,6 +56,8 @@ type Flight = {
   step?: XrayStep;
   state: "waiting" | "settled" | "entered";
   outcome?: Outcome;
+  endedAt?: number;
+  miss?: MissReport;
   isRead: boolean;
 };
 
@@ -91,7 +94,7 @@ export class Analysis {
       if (!flight) return;
       if (message.type === "answered") this.#answer(flight, message);
       if (message.type !== "asked" && message.bytes) this.#hear(flight, message.bytes);
-      if (message.type === "ended") this.#end(flight, message.outcome);
+      if (message.type === "ended") this.#end(flight, message);
     } catch (error) {
       this.#errors.add(nameOf(error));
     }
@@ -153,8 +156,11 @@ export class Analysis {
     const { asked } = flight;
     if (!isGood(answered.status)) return;
     flight.isRead = false;
+    const protocol = protocolOf(asked.wire, asked.upstream);
+    // Only here usage comes first; and when others can read it, is known by then.
+    const isKnownEarly = asked.wire === "anthropic-messages" && protocol.readable !== "complete";
     flight.reader = new AnswerReader({
-      protocol: protocolOf(asked.wire, asked.upstream),
+      protocol,
       contentType: answered.contentType,
       encoding: answered.encoding,
       limit: this.#options.bodyLimit,
@@ -162,7 +168,7 @@ export class Analysis {
       counted: (usage) => {
         flight.usage = usage;
         // With what was read and written the first report is complete; what was said is counted later.
-        this.#settle(flight);
+        if (isKnownEarly) this.#settle(flight);
       },
       ended: (failure) => {
         flight.isRead = true;
@@ -177,8 +183,10 @@ export class Analysis {
     this.#options.released(bytes.length);
   }
 
-  #end(flight: Flight, outcome: Outcome): void {
+  #end(flight: Flight, { outcome, endedAt }: Pick<Ended, "outcome" | "endedAt">): void {
     flight.outcome = outcome;
+    // What broke off never became complete.
+    flight.endedAt = outcome === "complete" ? endedAt : Number.POSITIVE_INFINITY;
     if (flight.reader) flight.reader.end();
     else this.#close(flight);
   }
@@ -224,7 +232,8 @@ export class Analysis {
   }
 
   #place(flight: Flight, given: Uint8Array): void {
-    const { asked, trail, usage, answered, number } = flight;
+    const { asked, trail, usage, answered, endedAt, number } = flight;
+    const sentTo = modelAt(asked.path);
     const decoded = decodeWhole(given, asked.encoding, this.#options.bodyLimit);
     if ("failure" in decoded) {
       this.#errors.add(decoded.failure);
@@ -243,6 +252,8 @@ export class Analysis {
       ...(wire === "anthropic-messages" ? { betas } : {}),
       ...(usage ? { usage } : {}),
       ...(answered ? { firstEventAt: answered.firstByteAt } : {}),
+      ...(endedAt === undefined ? {} : { endedAt }),
+      ...(sentTo === undefined ? {} : { model: sentTo }),
     });
     flight.step = step;
     const { lineage: id, model, relation, grewFrom, against } = step;
@@ -252,7 +263,7 @@ export class Analysis {
     if (family) this.#options.told({ type: "family_grew", ...family });
     const miss = missOf(step);
     if (!miss) return;
-    this.#tally.miss(miss);
+    flight.miss = miss;
     this.#options.told({ type: "request_missed", ...miss });
   }
 
@@ -274,12 +285,10 @@ export class Analysis {
     if (outcome === "complete" && isGood(status)) this.#ends.answered += 1;
     else if (outcome !== "complete") this.#ends[outcome] += 1;
     else this.#failed.add(String(status));
-    if (usage) {
-      const facts = this.#facts(step?.model ?? "");
-      const lost = step?.xray?.lost ?? NO_LOSS;
-      const rewritten = rewrittenBy(usage, step);
-      this.#tally.bill({ usage, facts, service: step?.service ?? {}, lost, rewritten }, step);
-    } else if (isGood(status)) this.#ends.unstated += 1;
+    const isWhole = outcome === "complete" && isGood(status);
+    if (isWhole && flight.miss) this.#tally.miss(flight.miss);
+    if (usage) this.#bill(flight, usage, isWhole);
+    else if (isWhole) this.#ends.unstated += 1;
     this.#options.told({
       type: "request_ended",
       request: number,
@@ -294,12 +303,20 @@ export class Analysis {
     this.#rest();
   }
 
+  #bill({ step }: Flight, usage: Usage, isWhole: boolean): void {
+    const facts = this.#facts(step?.model ?? "");
+    const lost = step?.xray?.lost ?? NO_LOSS;
+    const bill = { usage, facts, service: step?.service ?? {}, lost, rewritten: rewrittenBy(usage, step) };
+    if (isWhole) this.#tally.bill(bill, step);
+    else this.#tally.breakOff(bill);
+  }
+
   #facts(model: string): ModelFacts | undefined {
     const { models, model: instead } = this.#options;
     return modelFacts(model, models) ?? (instead === undefined ? undefined : modelFacts(instead, models));
   }
 
-  #record({ asked, answered, usage, step, outcome = "complete", number, body, reader }: Flight): void {
+  #record({ asked, answered, usage, step, outcome = "complete", endedAt, number, body, reader }: Flight): void {
     const { recorded } = this.#options;
     if (!recorded || !body) return;
     const { path, headers, startedAt, secrets } = asked;
@@ -310,6 +327,7 @@ export class Analysis {
       headers,
       startedAt,
       ...(answered ? { firstEventAt: answered.firstByteAt } : {}),
+      ...(endedAt === undefined || outcome !== "complete" ? {} : { endedAt }),
       ...(usage ? { usage } : {}),
       outcome,
       body,

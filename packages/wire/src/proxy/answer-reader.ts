@@ -3,7 +3,7 @@
  *  throws.
  *  Elsewhere: decoding (decode.ts), the protocols' readers (../protocols/). */
 
-import { isObject } from "../json.ts";
+import { isArray, isObject } from "../json.ts";
 import type { Protocol } from "../protocols/index.ts";
 import type { Json, JsonObject } from "../request.ts";
 import { frameReader } from "../transport.ts";
@@ -65,7 +65,7 @@ export class AnswerReader {
     const frames = this.#frames(bytes);
     this.#waiting = frames.length > 0 ? 0 : this.#waiting + bytes.length;
     if (this.#waiting > limit) this.#fail("an answer that is too long");
-    for (const { data } of frames) if (data.includes('"usage"')) this.#look(data);
+    for (const { data } of frames) if (/"usage(?:Metadata)?"/.test(data)) this.#look(data);
   }
 
   #keep(bytes: Buffer): void {
@@ -100,12 +100,15 @@ export class AnswerReader {
   }
 }
 
-/** Where each format says it: at the top, in the message that begins, in the response that ends. */
+/** Where each format says it: at the top, in the message that begins, in the response that ends; in the last part that
+ *  has one, where all parts of an answer come as one list. */
 const usageIn = (value: Json): JsonObject | undefined => {
+  if (isArray(value)) return value.map(usageIn).findLast((found) => found !== undefined);
   if (!isObject(value)) return undefined;
   const { message, response } = value;
   return [
     value.usage,
+    value.usageMetadata,
     isObject(message) ? message.usage : undefined,
     isObject(response) ? response.usage : undefined,
   ].find((found) => isObject(found));

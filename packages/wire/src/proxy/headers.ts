@@ -163,6 +163,6 @@ export const secretsIn = (raw: RawHeaders, url: string): readonly string[] => {
 
 /** Who pays, as one text: requests of different accounts share no cache. */
 export const accountText = (raw: RawHeaders): string =>
-  ["authorization", "x-api-key", "api-key", "openai-organization", "openai-project"]
+  ["authorization", "x-api-key", "api-key", "x-goog-api-key", "openai-organization", "openai-project"]
     .map((name) => headerValue(raw, name))
     .join("\n");

@@ -38,11 +38,19 @@ export type Answered = {
   readonly bytes?: Uint8Array;
 };
 
+export type Ended = {
+  readonly type: "ended";
+  readonly id: number;
+  readonly outcome: Outcome;
+  readonly endedAt: number;
+  readonly bytes?: Uint8Array;
+};
+
 export type TapMessage =
   | Asked
   | Answered
   | { readonly type: "bytes"; readonly id: number; readonly bytes: Uint8Array }
-  | { readonly type: "ended"; readonly id: number; readonly outcome: Outcome; readonly bytes?: Uint8Array };
+  | Ended;
 
 /** `finish` waits for what is still being read. */
 export type ToAnalysis =

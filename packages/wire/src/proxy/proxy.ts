@@ -131,6 +131,7 @@ const NOTHING_KNOWN: ThreadReport = {
   unanswered: 0,
   unstated: 0,
   all: nothing,
+  brokenOff: nothing,
   lineages: [],
   older: { ...nothing, lineages: 0 },
   families: [],

@@ -103,7 +103,10 @@ export type ProxyReport = {
   readonly unanswered: number;
   /** Answers that stated no usage: in no sum. */
   readonly unstated: number;
+  /** Answers that came to their end. */
   readonly all: Spent;
+  /** What was counted of those that were aborted or cut: in no other sum. */
+  readonly brokenOff: Spent;
   readonly lineages: readonly LineageReport[];
   /** Lineages that are no longer listed, together. */
   readonly older: Spent & { readonly lineages: number };

@@ -5,7 +5,7 @@
 
 import { InputError } from "../errors.ts";
 import { isObject } from "../json.ts";
-import { anthropic, openaiChat, openaiResponses, type Protocol, profileAt } from "../protocols/index.ts";
+import { anthropic, gemini, openaiResponses, type Protocol, plainChat, profileAt } from "../protocols/index.ts";
 import type { JsonObject } from "../request.ts";
 import type { XrayProtocol } from "../xray/index.ts";
 import { hasHeader, type RawHeaders } from "./headers.ts";
@@ -46,6 +46,7 @@ export const upstreamUrl = ({ isSecure, host, base }: Upstream): string =>
 
 const ANTHROPIC = upstreamOf("https://api.anthropic.com");
 const OPENAI = upstreamOf("https://api.openai.com");
+const GEMINI = upstreamOf("https://generativelanguage.googleapis.com");
 
 // --- what a request speaks -------------------------------------------------------------------------------------------
 
@@ -57,6 +58,7 @@ const WIRES: readonly (readonly [XrayProtocol, RegExp])[] = [
   ["anthropic-messages", /^(?!.*\/threads\/).*\/messages$/],
   ["openai-responses", /\/responses$/],
   ["openai-chat", /\/chat\/completions$/],
+  ["gemini", /\/models\/[^/]+:(?:generateContent|streamGenerateContent)$/],
 ];
 
 /** What is looked at; everything else is only passed on. */
@@ -65,10 +67,11 @@ export const wireOf = (method: string, path: string): XrayProtocol | undefined =
 
 /** Who reads the usage in its answers. */
 export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
-  if (wire === "anthropic-messages") return anthropic;
-  if (wire === "openai-responses") return openaiResponses;
   const known = profileAt(upstream)?.protocol;
-  return known?.path === openaiChat.path ? known : openaiChat;
+  if (wire === "anthropic-messages") return known?.path === anthropic.path ? known : anthropic;
+  if (wire === "openai-responses") return openaiResponses;
+  if (wire === "gemini") return gemini;
+  return known?.path === plainChat.path ? known : plainChat;
 };
 
 // --- where it goes ---------------------------------------------------------------------------------------------------
@@ -76,10 +79,14 @@ export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
 const isAnthropic = (path: string, raw: RawHeaders): boolean =>
   /^\/v1\/messages(?:\/|$)/.test(path) || hasHeader(raw, "anthropic-version") || hasHeader(raw, "x-api-key");
 
+const isGemini = (path: string, raw: RawHeaders): boolean =>
+  /^\/v1(?:alpha|beta)?\/models\/[^/]+:\w+$/.test(path) || hasHeader(raw, "x-goog-api-key");
+
 /** By `given`, or by whose request it is; undefined where nobody can tell. */
 export const upstreamFor = (path: string, raw: RawHeaders, given: Upstream | undefined): Upstream | undefined => {
   if (given) return given;
   if (isAnthropic(path, raw)) return ANTHROPIC;
+  if (isGemini(path, raw)) return GEMINI;
   return /^\/v1\//.test(path) ? OPENAI : undefined;
 };
 
@@ -99,6 +106,8 @@ export const refusalBody = ({ status, message }: Refusal, path: string, raw: Raw
   const text = `prefork proxy: ${message}`;
   if (isAnthropic(path, raw) || wireOf("POST", path) === "anthropic-messages")
     return { type: "error", error: { type: ANTHROPIC_TYPES[status] ?? "api_error", message: text } };
+  if (isGemini(path, raw))
+    return { error: { code: status, message: text, status: status < 500 ? "INVALID_ARGUMENT" : "UNAVAILABLE" } };
   const type = status < 500 ? "invalid_request_error" : "server_error";
   return { error: { message: text, type, param: null, code: null } };
 };

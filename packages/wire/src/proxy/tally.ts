@@ -122,6 +122,7 @@ export class Counts {
 export class Tally {
   readonly #all = new Sum();
   readonly #older = new Sum();
+  readonly #brokenOff = new Sum();
   readonly #lineages = new Map<number, Lineage>();
   readonly #families = new Map<number, Family>();
   readonly #causes = new Map<string, CauseReport>();
@@ -179,6 +180,11 @@ export class Tally {
     if (step.relation !== "repeats") this.#families.get(step.grewFrom ?? -1)?.sum.add(bill);
   }
 
+  /** It was paid for, and came to no end. */
+  breakOff(bill: Bill): void {
+    this.#brokenOff.add(bill);
+  }
+
   get spent(): Spent {
     return this.#all.spent();
   }
@@ -187,10 +193,11 @@ export class Tally {
     return this.#lineagesSeen;
   }
 
-  report(): Pick<ProxyReport, "all" | "lineages" | "older" | "families" | "causes" | "misses"> {
+  report(): Pick<ProxyReport, "all" | "brokenOff" | "lineages" | "older" | "families" | "causes" | "misses"> {
     const families = [...this.#families.values()].filter(({ lineages }) => lineages.size > 1);
     return {
       all: this.#all.spent(),
+      brokenOff: this.#brokenOff.spent(),
       lineages: [...this.#lineages.values()]
         .map(({ sum, ...lineage }) => ({ ...lineage, ...sum.spent() }))
         .sort((one, other) => one.id - other.id),

@@ -132,7 +132,7 @@ export const openTap = (
       }
       if (state === "sending") ask("not sent to its end");
       begin();
-      post({ type: "ended", id, outcome, ...taken() });
+      post({ type: "ended", id, outcome, endedAt: now(), ...taken() });
       answer.drop();
       state = "ended";
     },

@@ -16,6 +16,14 @@ const citesIn = (block: Block): boolean => {
 export const imagesIn = (block: Block): readonly At[] =>
   [block, ...partsOf(block)].filter((part) => part.type === "image").map(({ at }) => at);
 
+/** The model's own choice, of several calls too, is what no choice is. */
+const choiceText = (at: At): string => {
+  const parallel = memberAt(membersAt(at), "disable_parallel_tool_use");
+  const isPlain = parallel === undefined || rawText(parallel) === "false";
+  const text = isPlain ? without(at, "disable_parallel_tool_use") : unorderedText(at, rule);
+  return text === '{"type":"auto"}' ? "auto" : text;
+};
+
 const without = (object: At, key: string): string =>
   unorderedText(object, { ...rule, unseen: new Set([...rule.unseen, key]) });
 
@@ -35,7 +43,9 @@ export const anthropicSettings = (
   const thinking = memberAt(members, "thinking");
   const plain = (["model", "speed", "context_management", "mcp_servers", "tool_choice"] as const).flatMap((name) => {
     const at = memberAt(members, name);
-    return at ? [{ name, text: stringAt(at) ?? unorderedText(at, rule), at }] : [];
+    return at
+      ? [{ name, text: name === "tool_choice" ? choiceText(at) : (stringAt(at) ?? unorderedText(at, rule)), at }]
+      : [];
   });
   return [
     ...plain.filter(({ name }) => name === "model" || name === "speed"),

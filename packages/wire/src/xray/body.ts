@@ -1,7 +1,7 @@
 /** What is this body: whose format, and which members?
  *  Invariant: whatever is given, the answer is a body or an InputError of one line; the bytes are never changed, so that
  *  every offset is one of the bytes that were given.
- *  Elsewhere: what speaks for which format (../recorded/), the prompt that it says (anthropic.ts, openai.ts). */
+ *  Elsewhere: what speaks for which format (../recorded/), the prompt that it says (anthropic.ts, openai.ts, gemini.ts). */
 
 import { isUtf8 } from "node:buffer";
 import { InputError } from "../errors.ts";
@@ -10,7 +10,7 @@ import { type Recording, signsIn } from "../recorded/index.ts";
 import type { JsonObject } from "../request.ts";
 import { type At, doubledKeys, itemsAt, type MemberAt, memberAt, membersAt, stringAt } from "./places.ts";
 
-export type XrayProtocol = "anthropic-messages" | "openai-responses" | "openai-chat";
+export type XrayProtocol = "anthropic-messages" | "openai-responses" | "openai-chat" | "gemini";
 
 export type Body = {
   readonly protocol: XrayProtocol;
@@ -20,8 +20,8 @@ export type Body = {
   readonly notes: readonly string[];
 };
 
-/** `name` is what errors and notes call it. */
-export const readBody = (given: Recording, name: string): Body => {
+/** `name` is what errors and notes call it; `sentTo` is the model it was sent to where it names none itself. */
+export const readBody = (given: Recording, name: string, sentTo = ""): Body => {
   const bytes = bytesOf(given, name);
   if (!isUtf8(bytes)) throw new InputError(`${name} is not valid UTF-8`);
   if (skipSpace(bytes, 0) === bytes.length) throw new InputError(`${name} is empty`);
@@ -34,7 +34,7 @@ export const readBody = (given: Recording, name: string): Body => {
   const doubled = [root, ...turnsIn(members)].flatMap((object) =>
     doubledKeys(object).map((key) => `${name}: ${object.path || "the body"} has "${key}" twice; the last one counts`),
   );
-  return { protocol, root, members, model: stringAt(memberAt(members, "model")) ?? "", notes: doubled };
+  return { protocol, root, members, model: stringAt(memberAt(members, "model")) ?? sentTo, notes: doubled };
 };
 
 const bytesOf = (given: Recording, name: string): Buffer => {
@@ -56,14 +56,15 @@ const withoutMark = (bytes: Buffer, whose: "own" | "copy"): Buffer => {
 };
 
 const turnsIn = (members: readonly MemberAt[]): readonly At[] =>
-  ["messages", "input"].flatMap((key) => {
+  ["messages", "input", "contents"].flatMap((key) => {
     const list = memberAt(members, key);
     return list ? itemsAt(list) : [];
   });
 
 // --- whose format ----------------------------------------------------------------------------------------------------
 
-const EXPECTED = "expected `messages` (Anthropic Messages, OpenAI Chat) or `input` (OpenAI Responses)";
+const EXPECTED =
+  "expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)";
 
 /** A guess will do: what is compared is only looked at. */
 const protocolOf = (body: JsonObject, name: string): XrayProtocol => {
@@ -75,7 +76,6 @@ const protocolOf = (body: JsonObject, name: string): XrayProtocol => {
   }
   if (isArray(input) || typeof input === "string") return "openai-responses";
   if ((previous_response_id ?? null) !== null || (instructions ?? null) !== null) return "openai-responses";
-  if ((contents ?? null) !== null)
-    throw new InputError(`${name} looks like a Gemini request, which x-ray does not read`);
+  if (isArray(contents)) return "gemini";
   throw new InputError(`${name} is no request that x-ray knows: ${EXPECTED}`);
 };

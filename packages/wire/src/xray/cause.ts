@@ -18,8 +18,14 @@ export type XrayCause =
   | ({ readonly kind: "parameter"; readonly name: Parameter } & Changed)
   | { readonly kind: "tools-added" | "tools-removed"; readonly tools: readonly string[] }
   | { readonly kind: "tools-reordered"; readonly tool: string; readonly from: number; readonly to: number }
-  /** `key` is the path below the tool, such as `input_schema.properties.path`. */
-  | { readonly kind: "tools-changed"; readonly tool: string; readonly key: string; readonly volatile?: Volatile }
+  /** `key` is the path below the tool, such as `input_schema.properties.path`; `was` is its earlier name. */
+  | {
+      readonly kind: "tools-changed";
+      readonly tool: string;
+      readonly key: string;
+      readonly was?: string;
+      readonly volatile?: Volatile;
+    }
   | { readonly kind: "system"; readonly change: "edited" | "added" | "removed"; readonly volatile?: Volatile }
   | { readonly kind: "images"; readonly change: "added" | "removed" | "changed"; readonly count: number }
   /** `message` is its index: of the first request if it is there no more, else of the second. */
@@ -38,14 +44,28 @@ export type XrayCause =
     }
   /** New words of the user made the model leave out its earlier thinking, and with it all that stood after it. */
   | { readonly kind: "thinking-dropped" }
-  /** No marker where one was needed: in the first request to write, or in the second to find it. */
-  | { readonly kind: "marker-missing"; readonly in: "a" | "b"; readonly at: string }
-  /** So many blocks lie between the entry and the next marker, with runs of calls and results counted as one or singly. */
-  | { readonly kind: "look-back-exceeded"; readonly positions: { readonly runs: number; readonly singly: number } }
+  /** No marker where one was needed: in the first request to write, or in the second to find it. `form` is said where it
+   *  is not `cache_control`: a breakpoint of OpenAI's, or one that no field there takes and a developer message does. */
+  | {
+      readonly kind: "marker-missing";
+      readonly in: "a" | "b";
+      readonly at: string;
+      readonly form?: "breakpoint" | "developer-message";
+    }
+  /** Where units are kept, and none ends in or at what both have in common. */
+  | { readonly kind: "unit-missing"; readonly at: string }
+  /** So many blocks lie between the entry and the next marker, with runs of calls and results counted as one or singly; or
+   *  so many ends of messages. */
+  | {
+      readonly kind: "look-back-exceeded";
+      readonly positions: { readonly runs: number; readonly singly: number };
+      readonly of?: "endings";
+    }
   | { readonly kind: "below-minimum"; readonly minimum: number; readonly tokens: number }
-  | { readonly kind: "expired"; readonly ttl: Ttl; readonly unusedMs: number }
-  /** Sent before the entry could be read. */
-  | { readonly kind: "raced"; readonly afterMs: number }
+  /** `longest`: no longer lifetime can be asked for. */
+  | { readonly kind: "expired"; readonly ttl: Ttl; readonly unusedMs: number; readonly longest?: true }
+  /** Sent before the entry could be read: before the answer began, unless `until` says what else had to happen. */
+  | { readonly kind: "raced"; readonly afterMs: number; readonly until?: "complete" | "built" }
   /** By the rules it should have read more. */
   | { readonly kind: "unexplained" };
 
@@ -86,18 +106,19 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
     case "effort":
       return `${cause.kind} went from ${cause.from} to ${cause.to}, and everything before the answer is kept by it`;
     case "tool-choice":
-      return `tool_choice went from ${cause.from} to ${cause.to}, which loses the messages; tools and system stay`;
+      return `the tool_choice went from ${cause.from} to ${cause.to}, which loses the messages; tools and system stay`;
     case "cache-key":
-      return `${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
+      return `the ${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
     case "parameter":
-      return `${cause.name} went from ${cause.from} to ${cause.to}, which is in the key`;
+      return `the parameter ${cause.name} went from ${cause.from} to ${cause.to}, which is in the key`;
     case "tools-added":
-      return `${list(cause.tools)} ${cause.tools.length === 1 ? "was" : "were"} added to the tools`;
+      return `the ${toolsNamed(cause.tools)} ${cause.tools.length === 1 ? "was" : "were"} added`;
     case "tools-removed":
-      return `${list(cause.tools)} ${cause.tools.length === 1 ? "is" : "are"} no longer among the tools`;
+      return `the ${toolsNamed(cause.tools)} ${cause.tools.length === 1 ? "is" : "are"} no longer there`;
     case "tools-reordered":
       return `the same tools in another order: ${cause.tool} went from place ${cause.from} to ${cause.to}`;
     case "tools-changed":
+      if (cause.was !== undefined) return `the tool ${cause.was} was renamed to ${cause.tool}`;
       return `the tool ${cause.tool} changed${cause.key === "" ? "" : ` at ${cause.key}`}${looksLike(cause)}`;
     case "system":
       return cause.change === "edited"
@@ -117,12 +138,20 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
       return "new words of the user made the model leave out its earlier thinking";
     case "marker-missing":
       return cause.in === "a"
-        ? `nothing was kept up to ${cause.at}: the first request has no marker there`
-        : `the second request has no marker at or behind ${cause.at}, where the entry ends`;
+        ? `nothing was kept up to ${cause.at}: the first request has no ${MARKER_WORDS[cause.form ?? "marker"]} there`
+        : `the second request has no ${MARKER_WORDS[cause.form ?? "marker"]} ` +
+            `${cause.form === undefined ? "at or behind" : "at"} ${cause.at}, where the entry ends`;
+    case "unit-missing":
+      return (
+        `this provider keeps a prompt up to its end, to the end of its answer and to where two prompts were seen to part: ` +
+        `nothing ended at ${cause.at} yet`
+      );
     case "look-back-exceeded":
       return (
-        `the entry lies ${positions(cause.positions)} blocks before the next marker of the second request, and 20 are ` +
-        "looked at"
+        (cause.of === "endings"
+          ? `the entry lies ${cause.positions.runs} ends of messages before the last one of the second request`
+          : `the entry lies ${positions(cause.positions)} blocks before the next marker of the second request`) +
+        ", and 20 are looked at"
       );
     case "below-minimum":
       return `${cause.tokens} tokens are not kept: this model caches from ${cause.minimum}`;
@@ -137,10 +166,14 @@ export const xrayCauseSentence = (cause: XrayCause): string => {
   }
 };
 
+const MARKER_WORDS = { marker: "marker", breakpoint: "breakpoint", "developer-message": "breakpoint" } as const;
+
 const EDITS = { edited: "changed", "block-added": "has a further block", "block-removed": "lost a block" } as const;
 
 const list = (names: readonly string[]): string =>
   names.length > 4 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+
+const toolsNamed = (names: readonly string[]): string => `tool${names.length === 1 ? "" : "s"} ${list(names)}`;
 
 const messageName = ({ message, role }: { readonly message: number; readonly role: string }): string =>
   `message ${message}${role === "" ? "" : ` (${role})`}`;
@@ -181,7 +214,7 @@ export const xrayAdvice = (cause: XrayCause): string | undefined => {
     case "tool-choice":
       return "keep tool_choice as it was, and say in words which tool is wanted";
     case "cache-key":
-      return `send the same ${cause.name} with every request of one conversation, forks included`;
+      return `send the same ${cause.name} with all requests that begin alike: of one conversation, of its forks`;
     case "parameter":
       return `send the same ${cause.name} for as long as the conversation lives`;
     case "tools-added":
@@ -191,6 +224,7 @@ export const xrayAdvice = (cause: XrayCause): string | undefined => {
     case "tools-reordered":
       return "sort the tools by name before they are sent";
     case "tools-changed":
+      if (cause.was !== undefined) return "leave a tool its name for as long as the conversation lives";
       return cause.volatile
         ? `take ${VOLATILE_WORDS[cause.volatile]} out of the tool; say it in the last message`
         : "render tools once and keep the result, with its order of keys";
@@ -213,20 +247,40 @@ export const xrayAdvice = (cause: XrayCause): string | undefined => {
     case "thinking-dropped":
       return "this model does so by rule; inside a tool loop put the words into the last tool result";
     case "marker-missing":
-      return cause.in === "a"
-        ? `put a marker at ${cause.at}: the last block that the next request repeats`
-        : `put a marker at ${cause.at} or behind it, at most 20 blocks`;
+      return markerAdvice(cause);
+    case "unit-missing":
+      return "from the third request with this beginning on it is read; sooner, if one request ends exactly there";
     case "look-back-exceeded":
-      return "keep the last request's marker where it was when a turn brings more than 20 blocks";
+      return cause.of === "endings"
+        ? "put a breakpoint on a message that stays, and keep it where it is"
+        : "keep the last request's marker where it was when a turn brings more than 20 blocks";
     case "below-minimum":
       return "none needed: so short a prompt costs little";
     case "expired":
-      return cause.ttl === "5m"
+      return cause.ttl === "5m" && !cause.longest
         ? "where pauses are longer than five minutes, markers of 1h cost less"
         : "send something before the entry expires, or accept the price of the pause";
     case "raced":
-      return "send one request first, and the others when its answer has begun";
+      return RACED_ADVICE[cause.until ?? "begun"];
     case "unexplained":
       return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
   }
+};
+
+const RACED_ADVICE = {
+  begun: "send one request first, and the others when its answer has begun",
+  complete: "send one request first, and the others when its answer is complete",
+  built: "let some seconds pass after an answer, or let it be: whoever comes later reads it",
+} as const;
+
+const markerAdvice = ({ in: request, at, form }: Extract<XrayCause, { kind: "marker-missing" }>): string => {
+  if (form === "developer-message")
+    return `${at} takes no breakpoint: say it as a developer message, and put a breakpoint on the end of that`;
+  if (form === "breakpoint")
+    return request === "a"
+      ? `put a breakpoint (prompt_cache_breakpoint) at ${at}: the last part that the next request repeats`
+      : `put a breakpoint (prompt_cache_breakpoint) at ${at}, just there`;
+  return request === "a"
+    ? `put a marker (cache_control) at ${at}: the last block that the next request repeats`
+    : `put a marker (cache_control) at ${at} or behind it, at most 20 blocks`;
 };

@@ -1,8 +1,11 @@
 /** Many requests: each against the earlier one that it repeats most of, with the lineages and forks that they form.
- *  Invariant: requests are given in the order in which they were sent; every step is kept.
+ *  Invariant: requests are given in the order in which they were sent; every step is kept; formats are kept apart, and
+ *  what is no request stops nobody.
  *  Elsewhere: finding and comparing (trail.ts), two requests (diff.ts). */
 
+import { InputError } from "../errors.ts";
 import type { Recording } from "../recorded/index.ts";
+import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import type { XrayOptions } from "./diff.ts";
 import type { SentFacts } from "./sent.ts";
 import { Trail, type TrailOptions, type XrayStep } from "./trail.ts";
@@ -14,6 +17,8 @@ export type XrayChain = {
   readonly lineages: readonly XrayLineage[];
   /** Requests that grew from the same one, side by side. */
   readonly families: readonly { readonly from: number; readonly members: readonly number[] }[];
+  /** Those that are no request of a format that x-ray knows: which, and why. */
+  readonly skipped: readonly { readonly index: number; readonly why: string }[];
   /** `usd` is absent where no lost token has a price. */
   readonly lost: { readonly tokens: number; readonly usd?: number };
 };
@@ -35,23 +40,47 @@ type Lineage = { readonly id: number; readonly requests: number[]; readonly fork
 
 /** The same, request by request, for those that go on arriving. */
 export class XrayHistory {
-  readonly #trail: Trail;
+  readonly #options: XrayHistoryOptions;
+  /** One for each format: only requests of one format are compared. */
+  readonly #trails = new Map<XrayProtocol, Trail>();
   readonly #steps: XrayStep[] = [];
+  readonly #skipped: { readonly index: number; readonly why: string }[] = [];
   readonly #lineages: Lineage[] = [];
+  #nextLineage = 0;
 
   constructor(options: XrayHistoryOptions = {}) {
-    this.#trail = new Trail(options);
+    this.#options = options;
   }
 
-  add(body: Recording, sent: SentFacts = {}): XrayStep {
-    const step = this.#trail.add(body, { ...sent, index: this.#steps.length });
-    const { index, lineage, relation, grewFrom, against } = step;
+  /** Undefined for what is no request: it is told among those that were skipped. */
+  add(body: Recording, sent: SentFacts = {}): XrayStep | undefined {
+    const index = this.#steps.length + this.#skipped.length;
+    const read = this.#read(body, index, sent);
+    if (!read) return undefined;
+    const step = this.#trail(read.protocol).addRead(read, { ...sent, index });
+    const { lineage, relation, grewFrom, against } = step;
     this.#steps.push(step);
     const known = this.#lineages[lineage];
     const from = relation === "starts" ? undefined : (grewFrom ?? against);
     if (known) known.requests.push(index);
     else this.#lineages.push({ id: lineage, requests: [index], ...(from === undefined ? {} : { forkedFrom: from }) });
     return step;
+  }
+
+  #read(body: Recording, index: number, { model }: SentFacts): Body | undefined {
+    try {
+      return readBody(body, `request ${index + 1}`, model);
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      this.#skipped.push({ index, why: error.message });
+      return undefined;
+    }
+  }
+
+  #trail(protocol: XrayProtocol): Trail {
+    const known = this.#trails.get(protocol) ?? new Trail(this.#options, () => this.#nextLineage++);
+    this.#trails.set(protocol, known);
+    return known;
   }
 
   chain(): XrayChain {
@@ -64,6 +93,7 @@ export class XrayHistory {
       families: [...grown]
         .filter(([from, members]) => from >= 0 && members.length > 1)
         .map(([from, members]) => ({ from, members: members.map(({ index }) => index) })),
+      skipped: [...this.#skipped],
       lost: {
         tokens: lost.reduce((sum, { tokens }) => sum + tokens, 0),
         ...(priced.length > 0 ? { usd: priced.reduce((sum, usd) => sum + usd, 0) } : {}),

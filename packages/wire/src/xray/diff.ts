@@ -11,13 +11,15 @@ import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
 import { type Difference, differencesOf } from "./differences.ts";
 import type { Reading } from "./entries.ts";
 import { entriesOf, type Footing, type FootingTerms, footingOf } from "./footing.ts";
+import { geminiPrompt } from "./gemini.ts";
 import { lossOf, type XrayLoss } from "./money.ts";
 import { notesOf } from "./notes.ts";
 import { openaiPrompt } from "./openai.ts";
 import type { Prompt } from "./piece.ts";
-import { type Level, rulesFor } from "./rules.ts";
+import type { Level } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 import type { XrayPlace } from "./spot.ts";
+import { rulesFor } from "./vendors.ts";
 import { keptBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
 
 export type XrayOptions = {
@@ -76,15 +78,16 @@ export type Xray = {
 export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}): Xray => {
   const sent = { a: facts.a ?? {}, b: facts.b ?? {} };
   const hasBetas = sent.a.betas !== undefined && sent.b.betas !== undefined;
-  const first = promptOf(readBody(a, "the first request"), facts, hasBetas ? sent.a.betas : undefined);
-  const second = promptOf(readBody(b, "the second request"), facts, hasBetas ? sent.b.betas : undefined);
+  const first = promptOf(readBody(a, "the first request", sent.a.model), facts, hasBetas ? sent.a.betas : undefined);
+  const second = promptOf(readBody(b, "the second request", sent.b.model), facts, hasBetas ? sent.b.betas : undefined);
   return compare({ a: first, b: second, known: entriesOf(first, sent.a), sent, reading: facts.reading ?? "runs" }).xray;
 };
 
 /** The prompt of a body under the rules of its model. */
 export const promptOf = (body: Body, options: XrayOptions, betas?: readonly string[]): Prompt => {
   const rules = rulesFor(body, { ...options, marked: body.root.bytes.includes('"cache_control"') });
-  return body.protocol === "anthropic-messages" ? anthropicPrompt(body, rules, betas) : openaiPrompt(body, rules);
+  if (body.protocol === "anthropic-messages") return anthropicPrompt(body, rules, betas);
+  return body.protocol === "gemini" ? geminiPrompt(body, rules) : openaiPrompt(body, rules);
 };
 
 export type Compared = {
@@ -92,17 +95,21 @@ export type Compared = {
   readonly footing: Footing;
   /** The second goes on from the first with something changed, and not merely in words of its own. */
   readonly isEdited: boolean;
+  /** Something of it would have been read, had nothing been changed. */
+  readonly isRelated: boolean;
 };
 
 /** `known` is everything that was kept when the second was sent. */
 export const compare = (comparison: FootingTerms): Compared => {
-  const { a, b, known, sent } = comparison;
+  const { a, b, sent } = comparison;
   if (a.body.protocol !== b.body.protocol)
-    throw new InputError(`the first request is ${NAMES[a.body.protocol]}, the second ${NAMES[b.body.protocol]}`);
+    throw new InputError(
+      `the first request is ${NAMES[a.body.protocol]}, the second request ${NAMES[b.body.protocol]}`,
+    );
   const footing = footingOf(comparison);
   const differences = differencesOf({ a, b });
   const real = realOnes(footing, differences);
-  const terms: Terms = { footing, differences: real, known, sent };
+  const terms: Terms = { footing, differences: real, sent };
   const { cause, lost, read, also } = verdictOf(terms);
   const divergence = differences[0];
   const fix = xrayAdvice(cause);
@@ -126,13 +133,15 @@ export const compare = (comparison: FootingTerms): Compared => {
     ...(fix === undefined ? {} : { fix }),
     notes: notesOf(footing, comparison),
   };
-  return { xray, footing, isEdited: real.length > 0 };
+  const isOther = differences.some((each) => each.level === "messages" && !each.isSetting && !real.includes(each));
+  return { xray, footing, isEdited: real.length > 0 && !isOther, isRelated: real.length > 0 };
 };
 
 const NAMES: Readonly<Record<XrayProtocol, string>> = {
   "anthropic-messages": "an Anthropic Messages body",
   "openai-responses": "an OpenAI Responses body",
   "openai-chat": "an OpenAI Chat body",
+  gemini: "a Gemini body",
 };
 
 const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ level, path, a, b });

@@ -15,12 +15,13 @@ const isServerResult = ({ kind }: PromptPiece): boolean => kind !== "tool_result
 const marked = ({ pieces }: Prompt): readonly Breakpoint[] =>
   pieces.flatMap(({ marker }, index) => (marker === undefined ? [] : [{ index, ttl: marker }]));
 
-/** Where entries end that this prompt writes, in its order. A prompt that is kept whole has one, at its end. */
+/** Where entries end that this prompt writes, in its order. One that is kept unasked has one, at its end. */
 export const breakpointsOf = (prompt: Prompt): readonly Breakpoint[] => {
   const { pieces, automatic, explicitOnly, rules } = prompt;
   const explicit = marked(prompt);
   switch (rules.keeping.kind) {
     case "everything":
+    case "units":
       return pieces.length === 0 ? [] : [{ index: pieces.length - 1, ttl: rules.defaultTtl }];
     case "endings": {
       if (explicitOnly) return explicit.slice(-4);
@@ -48,7 +49,7 @@ const serverResult = ({ pieces }: Prompt, last: Breakpoint | undefined): readonl
   return last === undefined || index <= last.index ? [] : [{ index, ttl: "5m" }];
 };
 
-const collapses = (kind: string): boolean => kind === "tool_use" || kind === "tool_result";
+const RUNS = new Set(["tool_use", "tool_call", "tool_result"]);
 
 /** Parameters and what only surrounds a message's content are no block. */
 const isPosition = ({ kind }: PromptPiece): boolean => kind !== "settings" && kind !== "message";
@@ -64,7 +65,7 @@ function* positionsBefore(
   for (let index = from; index >= 0; index -= 1) {
     const piece = pieces[index];
     if (piece === undefined || !isPosition(piece)) continue;
-    if (reading === "singly" || !collapses(piece.kind) || piece.kind !== previous) distance += 1;
+    if (reading === "singly" || !RUNS.has(piece.kind) || piece.kind !== previous) distance += 1;
     previous = piece.kind;
     yield [index, distance];
   }
@@ -74,7 +75,7 @@ function* positionsBefore(
 export const placesOf = (prompt: Prompt, reading: Reading): ReadonlySet<number> => {
   const { pieces, rules, explicitOnly } = prompt;
   const { keeping } = rules;
-  if (keeping.kind === "everything") return new Set(pieces.keys());
+  if (keeping.kind === "everything" || keeping.kind === "units") return new Set(pieces.keys());
   const places = new Set<number>();
   if (keeping.kind === "endings") {
     const explicit = marked(prompt).map(({ index }) => index);

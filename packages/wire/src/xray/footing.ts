@@ -8,6 +8,7 @@ import { LIFETIME_MS } from "../request.ts";
 import { promptTokens, writtenTokens } from "../usage.ts";
 import { breakpointsOf, placesOf, type Reading } from "./entries.ts";
 import { agreement, fieldText, type Prompt, type PromptPiece } from "./piece.ts";
+import { isUnasked, type Rules } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 import { commonStart } from "./spot.ts";
 
@@ -24,6 +25,8 @@ export type Known = ReadonlyMap<string, Entry>;
 export type Footing = {
   readonly a: Prompt;
   readonly b: Prompt;
+  /** Everything that was kept, with the answers that the second prompt shows to have been. */
+  readonly known: Known;
   /** Provider's tokens for one that is estimated. */
   readonly scale: { readonly a: number; readonly b: number };
   /** How many pieces both begin with. */
@@ -34,8 +37,10 @@ export type Footing = {
   readonly sharedEnd: number;
   readonly found: number;
   readonly live: number;
+  /** What is surely read of it: where answers are kept, whether one came back letter for letter no body tells. */
+  readonly sure: number;
   readonly reading: Reading;
-  /** Tokens that a prompt kept whole shares inside the piece in which both part. */
+  /** Tokens that a prompt kept unasked shares inside the piece in which both part. */
   readonly partly: number;
 };
 
@@ -50,13 +55,17 @@ export type FootingTerms = {
 /** What a request leaves behind that it did not read: entries behind the piece at `read`. Where its provider says that it
  *  kept nothing, nothing is there. */
 export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => {
-  const { usage, startedAt, firstEventAt } = sent;
-  const isWhole = prompt.rules.keeping.kind === "everything";
-  if (usage && !isWhole && usage.read + writtenTokens(usage) === 0) return new Map();
+  const { usage, startedAt } = sent;
+  const { keeping, statesWrites } = prompt.rules;
+  const isWhole = keeping.kind === "everything";
+  const saysNothing = usage !== undefined && usage.read + writtenTokens(usage) === 0;
+  if (saysNothing && statesWrites && !isUnasked(keeping)) return new Map();
+  const readableAt = readableFrom(prompt.rules, sent);
+  if (readableAt === Number.POSITIVE_INFINITY) return new Map();
   const scale = usage ? scaleOf(prompt, usage) : 1;
   const times = {
     ...(startedAt === undefined ? {} : { usedAt: startedAt }),
-    ...(firstEventAt === undefined ? {} : { readableAt: firstEventAt }),
+    ...(readableAt === undefined ? {} : { readableAt }),
   };
   const ends = isWhole
     ? [...prompt.pieces.keys()].map((index) => ({ index, ttl: prompt.rules.defaultTtl }))
@@ -70,6 +79,10 @@ export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => 
   );
 };
 
+/** As far as it is known; an answer that is complete had begun before. */
+const readableFrom = ({ readable, settleMs }: Rules, { firstEventAt, endedAt }: SentFacts): number | undefined =>
+  readable === "complete" && endedAt !== undefined ? endedAt + settleMs : firstEventAt;
+
 export const endOf = ({ pieces }: Prompt, index: number): number => pieces[index]?.end ?? 0;
 
 const scaleOf = (prompt: Prompt, usage: NonNullable<SentFacts["usage"]>): number =>
@@ -80,36 +93,79 @@ export const footingOf = (terms: FootingTerms): Footing => {
   const shared = agreement(a, b);
   const own = { a: sent.a.usage && scaleOf(a, sent.a.usage), b: sent.b.usage && scaleOf(b, sent.b.usage) };
   const scale = { a: own.a ?? own.b ?? 1, b: own.b ?? own.a ?? 1 };
-  const partly = partlyShared(a, b, shared);
+  const kept = a.pieces.findLastIndex(({ key }) => known.has(key));
+  const inside = partlyShared(a, b, shared);
+  const next = a.pieces.findIndex(({ key }, index) => index >= shared && known.has(key));
+  const unit = nearUnit({ a, b, next, shared, inside, scale });
+  const partly = b.rules.keeping.kind === "units" && unit === undefined ? 0 : inside;
   // What is kept whole is kept in steps; what both share must be long enough to be one.
   const isLong = (index: number): boolean =>
     (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b >= b.rules.minimum;
-  const { found, live, reading } = lookedUp(terms, (index) => isLong(index), scale.b);
+  const looking = { ...terms, known: unit === undefined ? known : withUnit(known, unit, b.pieces[shared - 1]) };
+  const sure = lookedUp(looking, isLong, scale.b);
+  const answered = { ...looking, known: withAnswers(b, looking.known) };
+  const { found, live, reading } = answered.known === looking.known ? sure : lookedUp(answered, isLong, scale.b);
   return {
     a,
     b,
+    known: answered.known,
     scale,
     shared,
-    kept: a.pieces.findLastIndex(({ key }) => known.has(key)),
+    kept,
     sharedEnd: b.pieces.slice(0, shared).findLastIndex(canEnd(b)),
     found,
     live,
+    sure: sure.live,
     reading,
     partly,
   };
 };
 
+type UnitTerms = Pick<Footing, "a" | "b" | "shared" | "scale"> & {
+  /** The first piece behind what both share that an entry ends at. */
+  readonly next: number;
+  readonly inside: number;
+};
+
+/** A unit ends before the last words of its prompt: whoever parts from it in these alone has all of it. */
+const nearUnit = ({ a, b, next, shared, inside, scale }: UnitTerms): string | undefined => {
+  const { keeping } = b.rules;
+  if (keeping.kind !== "units" || next < 0 || shared === 0) return undefined;
+  const end = Math.floor((endOf(a, next) * scale.b) / keeping.step) * keeping.step;
+  return (endOf(b, shared - 1) + inside) * scale.b >= end ? a.pieces[next]?.key : undefined;
+};
+
+const withUnit = (known: Known, unit: string, last: PromptPiece | undefined): Known => {
+  const entry = known.get(unit);
+  return entry && last ? new Map([...known, [last.key, entry]]) : known;
+};
+
+/** Where units are kept, the answer that followed a kept prompt is one too. */
+const withAnswers = (b: Prompt, known: Known): Known => {
+  if (b.rules.keeping.kind !== "units") return known;
+  const answers = b.pieces.flatMap(({ key }, index): readonly (readonly [string, Entry])[] => {
+    const entry = known.get(key);
+    if (!entry || b.pieces[index + 1]?.role !== "assistant") return [];
+    const next = b.pieces.findIndex(({ role }, at) => at > index && role !== "assistant");
+    const last = b.pieces[(next < 0 ? b.pieces.length : next) - 1];
+    return last && !known.has(last.key) ? [[last.key, entry]] : [];
+  });
+  return answers.length === 0 ? known : new Map([...known, ...answers]);
+};
+
 const canEnd =
   ({ rules, explicitOnly }: Prompt) =>
-  ({ markable, ending }: PromptPiece): boolean =>
-    rules.keeping.kind === "everything" ||
+  ({ markable, ending, at }: PromptPiece): boolean =>
+    (isUnasked(rules.keeping) && at !== undefined) ||
     (rules.keeping.kind === "endings" && !explicitOnly ? ending === true || markable : markable);
 
 type LookedUp = Pick<Footing, "found" | "live" | "reading">;
 
 /** Where a provider may count otherwise, and what was read can only be explained by that, it is taken to do so. */
 const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, scale: number): LookedUp => {
-  const { b, sent, reading } = terms;
+  const { b, sent } = terms;
+  const { keeping } = b.rules;
+  const reading = keeping.kind === "markers" && keeping.singly ? "singly" : terms.reading;
   const first = search(terms, isLong, reading);
   const read = sent.b.usage?.read;
   if (read === undefined || reading === "singly" || first.live < 0) return first;
@@ -142,13 +198,20 @@ export const isRaced = ({ usedAt, readableAt }: Entry, at: number | undefined): 
   return at !== undefined && from !== undefined && at < from;
 };
 
-/** Providers that keep whole prompts read into the middle of a piece. */
+/** Providers that count in tokens read into the middle of a piece. */
 const partlyShared = (a: Prompt, b: Prompt, shared: number): number => {
   const [one, other] = [a.pieces[shared], b.pieces[shared]];
-  if (b.rules.keeping.kind !== "everything" || !one || !other || one.kind !== other.kind || one.role !== other.role)
-    return 0;
-  const [field, same] = [one.fields[0], other.fields[0]];
-  if (!field || !same) return 0;
-  const [text, theirs] = [fieldText(field, a.text), fieldText(same, b.text)];
-  return theirs.length === 0 ? 0 : Math.floor((commonStart(text, theirs) / theirs.length) * other.tokens);
+  const { keeping } = b.rules;
+  const hasSteps = keeping.kind === "units" || (keeping.kind === "everything" && keeping.step !== "piece");
+  if (!hasSteps || !one || !other || one.kind !== other.kind || one.role !== other.role) return 0;
+  const texts = other.fields.map((field) => fieldText(field, b.text));
+  const all = texts.reduce((sum, { length }) => sum + length, 0);
+  let same = 0;
+  for (const [index, theirs] of texts.entries()) {
+    const field = one.fields[index];
+    const text = field && field.name === other.fields[index]?.name ? fieldText(field, a.text) : "";
+    same += commonStart(text, theirs);
+    if (text !== theirs) break;
+  }
+  return all === 0 ? 0 : Math.floor((same / all) * other.tokens);
 };

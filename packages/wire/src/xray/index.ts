@@ -19,7 +19,7 @@ export {
   type XraySegment,
 } from "./diff.ts";
 export type { XrayLoss } from "./money.ts";
-export { type RecordedBody, readRequests, readStated } from "./recording.ts";
+export { modelAt, type RecordedBody, readRequests, readStated } from "./recording.ts";
 export { readUsage, type SentFacts } from "./sent.ts";
 export type { XrayPlace } from "./spot.ts";
 export { Trail, type TrailOptions, type XrayRelation, type XrayStep } from "./trail.ts";

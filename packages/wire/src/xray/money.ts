@@ -9,6 +9,7 @@ import { promptTokens, type Usage } from "../usage.ts";
 import { breakpointsOf, hasMarkers } from "./entries.ts";
 import { endOf, type Footing } from "./footing.ts";
 import type { Prompt } from "./piece.ts";
+import { isUnasked } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 
 export type XrayLoss = {
@@ -50,7 +51,7 @@ const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });
 const usageBy = ({ b, scale }: Footing, read: number): Usage => {
   const total = Math.round(b.tokens * scale.b);
   const { keeping, minimum } = b.rules;
-  if (keeping.kind === "everything") return { plain: total - read, read, written: {}, output: 0 };
+  if (isUnasked(keeping)) return { plain: total - read, read, written: {}, output: 0 };
   const written: Partial<Record<Ttl, number>> = {};
   const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(endOf(b, index) * scale.b) }));
   let from = read;

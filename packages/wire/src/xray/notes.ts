@@ -38,7 +38,9 @@ const PLACED = new Set(
     "reasoning_effort text verbosity parallel_tool_calls response_format prompt_cache_options prompt_cache_retention " +
     "max_tokens max_completion_tokens max_output_tokens stream stream_options metadata stop stop_sequences temperature " +
     "top_p top_k seed n user safety_identifier store include diagnostics inference_geo previous_response_id conversation " +
-    "prompt background frequency_penalty presence_penalty logit_bias logprobs top_logprobs truncation"
+    "contents systemInstruction system_instruction toolConfig tool_config generationConfig generation_config cachedContent " +
+    "cached_content safetySettings safety_settings serviceTier service_tier user_id enable_thinking chat_template_kwargs " +
+    "client_metadata prompt background frequency_penalty presence_penalty logit_bias logprobs top_logprobs truncation"
   ).split(" "),
 );
 

@@ -13,11 +13,14 @@ const PLACES: readonly (readonly [Parameter, readonly (readonly string[])[]])[] 
   ["cache_key", [["prompt_cache_key"]]],
   ["session_id", [["session_id"]]],
   ["cache_salt", [["cache_salt"]]],
+  ["user_id", [["user_id"]]],
+  ["thinking", [["thinking"], ["enable_thinking"], ["chat_template_kwargs"], ["reasoning", "max_tokens"]]],
   ["effort", [["reasoning", "effort"], ["reasoning_effort"]]],
   ["verbosity", [["text", "verbosity"], ["verbosity"]]],
   ["parallel_tool_calls", [["parallel_tool_calls"]]],
   ["output_format", [["text", "format"], ["response_format"]]],
   ["context_management", [["context_management"]]],
+  ["tool_choice", [["tool_choice"]]],
 ];
 
 const said = (members: readonly MemberAt[], [key = "", ...below]: readonly string[]): At | undefined => {
@@ -25,9 +28,11 @@ const said = (members: readonly MemberAt[], [key = "", ...below]: readonly strin
   return at && below.length > 0 ? said(membersAt(at), below) : at;
 };
 
-/** In the order in which a first difference is named. */
-export const openaiSettings = (members: readonly MemberAt[], rule: TextRule): readonly Setting[] =>
-  PLACES.flatMap(([name, places]) => {
+/** In the order in which a first difference is named. How many images there are counts with some models alone. */
+export const openaiSettings = (members: readonly MemberAt[], rule: TextRule, images: number): readonly Setting[] => [
+  ...PLACES.flatMap(([name, places]) => {
     const at = places.map((place) => said(members, place)).find((found) => found !== undefined);
     return at ? [{ name, text: stringAt(at) ?? unorderedText(at, rule), at }] : [];
-  });
+  }),
+  ...(images > 0 ? [{ name: "images", text: String(images) } as const] : []),
+];

@@ -38,7 +38,10 @@ export const openaiPrompt = (body: Body, rules: Rules): Prompt => {
     system: [...instructions(members), ...flattened(turns.slice(0, opened), "system")],
     messages: flattened(turns.slice(opened), "messages"),
   };
-  const settings = openaiSettings(members, rule);
+  const images = Object.values(byLevel).flatMap((list) =>
+    list.flatMap(({ kind, at }) => (kind === "image" && at ? at : [])),
+  );
+  const settings = openaiSettings(members, rule, images.length);
   const pieces = chained(
     rules.levels.flatMap((level) => [settingsPiece(level, settings, rules), ...byLevel[level]]),
     rule,
@@ -51,7 +54,7 @@ export const openaiPrompt = (body: Body, rules: Rules): Prompt => {
     text: rule,
     pieces,
     tokens: pieces.at(-1)?.end ?? 0,
-    images: [],
+    images,
     ...(automatic === undefined ? {} : { automatic }),
     explicitOnly: stringAt(memberAt(options, "mode")) === "explicit",
     fast: false,
@@ -109,16 +112,7 @@ type Saying = {
 };
 
 /** Pieces that can carry a marker, or could as a block of their own. */
-const MARKABLE = new Set([
-  "tool",
-  "text",
-  "image",
-  "input_file",
-  "file",
-  "input_audio",
-  "function_call_output",
-  "tool_result",
-]);
+const MARKABLE = new Set(["text", "image", "input_file", "file", "input_audio", "function_call_output", "tool_result"]);
 
 const pieceOf = ({ at, kind, role, message, fields, counted, marker }: Saying): Piece => ({
   level: "messages",
@@ -139,15 +133,31 @@ const fieldsOf = (members: readonly MemberAt[], skipped: ReadonlySet<string>): r
     .map(({ key, at }): Field => ({ name: key, at, form: rule.ordered.has(key) ? "ordered" : "unordered" }))
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 
+/** Its name first, as it is rendered. */
+const toolFields = (at: At): readonly Field[] => {
+  const members = membersAt(at);
+  const called = memberAt(members, "function");
+  const outer = fieldsOf(members, new Set(called ? ["function"] : []));
+  const rank = ({ name }: Field): number =>
+    (TOLD_FIRST.indexOf(name) + TOLD_FIRST.length + 1) % (TOLD_FIRST.length + 1);
+  const inner = called ? fieldsOf(membersAt(called), new Set()) : [];
+  return [...inner, ...outer].sort((one, other) => rank(one) - rank(other));
+};
+
+const TOLD_FIRST = ["name", "description", "parameters"];
+
+/** `cache_control` can stand on a tool, a breakpoint cannot. */
 const toolPiece = (at: At, rules: Rules): Piece => ({
   ...pieceOf({
     at,
     kind: "tool",
     role: "",
+    ...(isObjectHere(at) ? { fields: toolFields(at) } : {}),
     counted: objectBytes(at, rule.unseen),
     marker: controlOf(membersAt(at), rules),
   }),
   level: "tools",
+  markable: rules.keeping.kind !== "endings",
 });
 
 /** Text parts are named by role elsewhere; one word for all of them makes a string and one part the same. */
@@ -157,9 +167,14 @@ const PAPERS = new Set(["input_file", "file"]);
 
 type Said = { readonly role: string; readonly message: number; readonly rules: Rules };
 
-/** The parts of a message's content, each a piece. */
-const partPieces = (content: At | undefined, { role, message, rules }: Said): readonly Piece[] => {
-  if (!content) return [];
+/** The parts of a message's content, each a piece. No breakpoint can stand on what the model said. */
+const partPieces = (content: At | undefined, said: Said): readonly Piece[] => {
+  const pieces = content ? contentPieces(content, said) : [];
+  const isClosed = said.role === "assistant" && said.rules.keeping.kind === "endings";
+  return isClosed ? pieces.map((piece) => ({ ...piece, markable: false })) : pieces;
+};
+
+const contentPieces = (content: At, { role, message, rules }: Said): readonly Piece[] => {
   if (!isArrayHere(content)) return [pieceOf({ at: content, kind: "text", role, message })];
   return itemsAt(content).map((at) => {
     const members = membersAt(at);
@@ -197,6 +212,12 @@ const responseTurns = (members: readonly MemberAt[], rules: Rules): readonly Tur
     const role = stringAt(memberAt(inside, "role"));
     if (type === "message" && role !== undefined)
       return { role, pieces: partPieces(memberAt(inside, "content"), { role, message, rules }) };
+    // Tools that are declared inside the conversation; no breakpoint can stand there.
+    if (type === "additional_tools")
+      return {
+        role: role ?? "developer",
+        pieces: listed(inside, "tools").map((tool) => ({ ...toolPiece(tool, rules), message, markable: false })),
+      };
     const isResult = type.endsWith("_output");
     const output = isResult ? memberAt(inside, "output") : undefined;
     const inner = output ? itemsAt(output).map((part) => controlOf(membersAt(part), rules)) : [];
@@ -227,23 +248,35 @@ const chatTurns = (members: readonly MemberAt[], rules: Rules): readonly Turn[] 
       others.length === 0
         ? []
         : [pieceOf({ at, kind: "message", role, message, fields: others, counted: { bytes: 0 } })];
+    const content = memberAt(inside, "content");
+    // An answer of calls alone says nothing, whether as "" or not at all.
+    const isSilent = content !== undefined && stringAt(content) === "" && role === "assistant";
     return {
       role,
-      pieces: [
-        // Whatever a message carries beside its content.
-        ...extra,
-        ...(reasoning ? [pieceOf({ at: reasoning, kind: "reasoning", role, message })] : []),
-        ...partPieces(memberAt(inside, "content"), said),
-        ...listed(inside, "tool_calls").map((call) => callPiece(call, said)),
-      ],
+      pieces: withMarker(
+        [
+          // Whatever a message carries beside its content.
+          ...extra,
+          ...(reasoning ? [pieceOf({ at: reasoning, kind: "reasoning", role, message })] : []),
+          ...partPieces(isSilent ? undefined : content, said),
+          ...listed(inside, "tool_calls").map((call) => callPiece(call, said)),
+        ],
+        controlOf(inside, rules),
+      ),
     };
   });
+
+/** Some gateways take a marker on a message: it stands on its last piece. */
+const withMarker = (pieces: readonly Piece[], marker: Ttl | undefined): readonly Piece[] =>
+  marker === undefined
+    ? pieces
+    : pieces.map((piece, at) => (at === pieces.length - 1 ? { ...piece, marker: piece.marker ?? marker } : piece));
 
 /** A result is one piece with the call that it answers. */
 const resultPiece = (at: At, members: readonly MemberAt[], { role, message, rules }: Said): Piece => {
   const parts = partPieces(memberAt(members, "content"), { role, message, rules });
   const tokens = parts.reduce((sum, part) => sum + part.tokens, 0);
-  const marker = parts.findLast((part) => part.marker !== undefined)?.marker;
+  const marker = parts.findLast((part) => part.marker !== undefined)?.marker ?? controlOf(members, rules);
   const fields = fieldsOf(members, new Set(["role", "id"]));
   return { ...pieceOf({ at, kind: "tool_result", role, message, fields, marker }), tokens };
 };

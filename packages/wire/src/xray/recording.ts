@@ -16,10 +16,15 @@ export type RecordedBody = SentFacts & {
 };
 
 /** The requests of a file. A line may be a body, or an object with a `body` (or a `request`) and beside it `headers`,
- *  `usage` (or a `response` that has one), `startedAt` and `firstEventAt`. Those whose `response` has the `status` of an
- *  error are left out. */
-export const readRequests = (file: Uint8Array, name: string): readonly RecordedBody[] =>
-  valuesIn(file, name)
+ *  `usage` (or a `response` that has one), `startedAt`, `firstEventAt`, `endedAt`, and the `path` (or `url`) it was sent
+ *  to. Those whose `response` has the `status` of an error are left out. Lines among others that are no JSON are left out
+ *  too where somebody hears of it, and else refused. */
+export const readRequests = (
+  file: Uint8Array,
+  name: string,
+  unreadable?: (line: string) => void,
+): readonly RecordedBody[] =>
+  valuesIn(file, name, unreadable)
     .filter(({ value }) => !isRefused(value))
     .map(({ at, value, name: place }) => ({ name: place, ...sentFacts(value), body: bodyIn(at) }));
 
@@ -51,14 +56,22 @@ const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const LINE_FEED = 0x0a;
 
 /** One value, or one a line. */
-const valuesIn = (file: Uint8Array, name: string): readonly Value[] => {
+const valuesIn = (file: Uint8Array, name: string, unreadable?: (line: string) => void): readonly Value[] => {
   const given = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const bytes = given.subarray(0, 3).equals(MARK) ? given.subarray(3) : given;
   if (skipSpace(bytes, 0) === bytes.length) throw new InputError(`${name} is empty`);
   const lines = linesOf(bytes);
   const [first] = lines;
   if (first === undefined || lines.length === 1 || !isJson(first.bytes)) return [readValue(bytes, name)];
-  return lines.map(({ bytes: line, number }) => readValue(line, `${name}:${number}`));
+  return lines.flatMap(({ bytes: line, number }) => {
+    try {
+      return [readValue(line, `${name}:${number}`)];
+    } catch (error) {
+      if (!unreadable || !(error instanceof InputError)) throw error;
+      unreadable(error.message);
+      return [];
+    }
+  });
 };
 
 /** The lines that say something. */
@@ -111,17 +124,34 @@ const objectIn = (object: JsonObject, key: string): JsonObject => {
 const sentFacts = (value: Json): SentFacts => {
   if (!isObject(value)) return {};
   const [request, response] = [objectIn(value, "request"), objectIn(value, "response")];
-  const usage = [value.usage, response.usage, objectIn(response, "body").usage].map(readUsage).find((found) => found);
+  const answer = objectIn(response, "body");
+  const usage = [value.usage, response.usage, answer.usage, response.usageMetadata, answer.usageMetadata]
+    .map(readUsage)
+    .find((found) => found);
   const betas = betasIn(value.betas, isObject(value.headers) ? value.headers : request.headers);
   const startedAt = timeOf(value.startedAt);
   const firstEventAt = timeOf(value.firstEventAt);
+  const endedAt = isBrokenOff(value) ? Number.POSITIVE_INFINITY : timeOf(value.endedAt);
+  const model = modelIn([value.path, value.url, request.path, request.url]);
   return {
     ...(usage ? { usage } : {}),
     ...(betas ? { betas } : {}),
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(firstEventAt === undefined ? {} : { firstEventAt }),
+    ...(endedAt === undefined ? {} : { endedAt }),
+    ...(model === undefined ? {} : { model }),
   };
 };
+
+const isBrokenOff = ({ outcome }: JsonObject): boolean => outcome === "aborted" || outcome === "cut";
+
+/** Some providers have the model in the address of a request. */
+const modelIn = (addresses: readonly (Json | undefined)[]): string | undefined =>
+  addresses.map((address) => (typeof address === "string" ? modelAt(address) : undefined)).find((found) => found);
+
+/** `/v1beta/models/gemini-3.8-flash:streamGenerateContent` names a model. */
+export const modelAt = (address: string): string | undefined =>
+  /\/models\/([^/:?#]+):(?:stream)?[gG]enerateContent\b/.exec(address)?.[1];
 
 /** Milliseconds, or a time as ISO 8601 spells it. */
 const timeOf = (value: Json | undefined): number | undefined => {

@@ -42,7 +42,9 @@ export const repeatedTokens = (
     }
   }
   const left = ours.filter((piece) => !used.has(piece));
-  const edited = pairedUp(left, fresh).filter(([one, other]) => alike(one, other, rule));
+  const edited = [...pairedUp(left, fresh), ...renamedTools(left, fresh)].filter(([one, other]) =>
+    alike(one, other, rule),
+  );
   return {
     tokens: edited.reduce((sum, [one, other]) => sum + Math.min(one.tokens, other.tokens), tokens),
     exactly,
@@ -67,6 +69,19 @@ const pairedUp = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]):
     const at = taken.get(sort) ?? 0;
     taken.set(sort, at + 1);
     const partner = sorts.get(sort)?.[at];
+    return partner ? [[partner, piece]] : [];
+  });
+};
+
+/** Tools whose names only one side has, in their order. */
+const renamedTools = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[]): readonly Two[] => {
+  const named = (list: readonly PromptPiece[]): ReadonlySet<string> =>
+    new Set(list.flatMap((piece) => (piece.kind === "tool" ? toolName(piece) : [])));
+  const [mine, others] = [named(ours), named(theirs)];
+  const gone = ours.filter((piece) => piece.kind === "tool" && !others.has(toolName(piece)));
+  const come = theirs.filter((piece) => piece.kind === "tool" && !mine.has(toolName(piece)));
+  return come.flatMap((piece, index): readonly Two[] => {
+    const partner = gone[index];
     return partner ? [[partner, piece]] : [];
   });
 };
@@ -120,5 +135,10 @@ export const isEdited = (ours: readonly PromptPiece[], theirs: readonly PromptPi
   if (isTail && tokens < paid / 2) return false;
   if (exactly > 0 && exactly * 4 >= blocks) return true;
   if (!first) return false;
+  // Two short questions that resemble each other are two questions.
+  if (isTail && one === ours.at(-1) && Math.min(one.tokens, other.tokens) < TYPED) return false;
   return tokens > Math.min(one.tokens, other.tokens) || endsAlike(one, other, rule);
 };
+
+/** More tokens than people type twice. */
+const TYPED = 200;

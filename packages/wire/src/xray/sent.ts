@@ -10,8 +10,12 @@ export type SentFacts = {
   readonly usage?: Usage;
   /** When it was sent, in milliseconds of one clock for all requests. */
   readonly startedAt?: number;
-  /** When its answer began: from then on others can read what it wrote. */
+  /** When its answer began, and when it was complete: from one or the other on others can read what it wrote. Never, if
+   *  it broke off. */
   readonly firstEventAt?: number;
+  readonly endedAt?: number;
+  /** Where the body does not name it: as the address said that it was sent to. */
+  readonly model?: string;
   /** Compared only where both requests state them. */
   readonly betas?: readonly string[];
 };
@@ -26,10 +30,11 @@ const objectIn = (object: JsonObject, key: string): JsonObject => {
   return isObject(value) ? value : {};
 };
 
-/** A usage as Anthropic, OpenAI (both formats), DeepSeek or this package states it; undefined if it is none of these. */
+/** A usage as Anthropic, OpenAI (both formats), DeepSeek, Gemini or this package states it; undefined if it is none of
+ *  these. */
 export const readUsage = (value: Json | undefined): Usage | undefined => {
   if (!isObject(value)) return undefined;
-  return ownUsage(value) ?? anthropicUsage(value) ?? openaiUsage(value);
+  return ownUsage(value) ?? anthropicUsage(value) ?? openaiUsage(value) ?? geminiUsage(value);
 };
 
 const ownUsage = (value: JsonObject): Usage | undefined => {
@@ -69,4 +74,14 @@ const openaiUsage = (value: JsonObject): Usage | undefined => {
     written: wrote > 0 ? { "30m": wrote } : {},
     output: numberIn(value, "output_tokens") ?? numberIn(value, "completion_tokens") ?? 0,
   };
+};
+
+/** Here too; what the provider's own tools brought in comes on top of it. */
+const geminiUsage = (value: JsonObject): Usage | undefined => {
+  const said = numberIn(value, "promptTokenCount");
+  if (said === undefined) return undefined;
+  const total = said + (numberIn(value, "toolUsePromptTokenCount") ?? 0);
+  const read = Math.min(total, numberIn(value, "cachedContentTokenCount") ?? 0);
+  const output = (numberIn(value, "candidatesTokenCount") ?? 0) + (numberIn(value, "thoughtsTokenCount") ?? 0);
+  return { plain: total - read, read, written: {}, output };
 };

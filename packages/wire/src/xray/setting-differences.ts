@@ -44,6 +44,8 @@ const KEYS: Readonly<Partial<Record<Parameter, string>>> = {
   cache_key: "prompt_cache_key",
   session_id: "session_id",
   cache_salt: "cache_salt",
+  user_id: "user_id",
+  cached_content: "cachedContent",
 };
 
 const settingCause = (name: Parameter, one: Setting | undefined, other: Setting | undefined): XrayCause => {

@@ -4,7 +4,7 @@
 
 import type { XrayCause } from "./cause.ts";
 import type { PromptPiece } from "./piece.ts";
-import { memberAt, membersAt, stringAt } from "./places.ts";
+import { memberAt, membersAt, stringAt, unorderedText } from "./places.ts";
 import { type Located, wholePlace } from "./spot.ts";
 import { volatileIn } from "./volatile.ts";
 import { gapBefore, type Pair, withinPieces } from "./within.ts";
@@ -30,6 +30,11 @@ export const toolDifference = (
   const added = other?.at && !ourNames.includes(toolName(other)) ? other.at : undefined;
   const removed = one?.at && !theirNames.includes(toolName(one)) ? one.at : undefined;
   if (one && other && toolName(one) === toolName(other)) return changedTool(pair, one, other);
+  if (one && other && added && removed && isRenamed(pair, one, other))
+    return {
+      cause: { kind: "tools-changed", tool: toolName(other), key: "name", was: toolName(one) },
+      ...withinPieces(one, other, pair),
+    };
   if (added) {
     const known = new Set(ourNames);
     const tools = [...new Set(theirNames.filter((name) => !known.has(name)))];
@@ -57,6 +62,24 @@ export const toolDifference = (
   }
   return onlyOne(pair, { ours, theirs }, index);
 };
+
+/** The same tool under another name: what it is for, or what it takes, is the same. */
+const isRenamed = ({ a, b }: Pair, one: PromptPiece, other: PromptPiece): boolean => {
+  const said = ({ at }: PromptPiece, rule: Pair["a"]["text"], key: string): string => {
+    const members = at ? membersAt(at) : [];
+    const called = memberAt(members, "function");
+    const inside = called ? membersAt(called) : members;
+    const value = memberAt(inside, key);
+    return value ? (stringAt(value) ?? unorderedText(value, rule)) : "";
+  };
+  return ["description", "input_schema", "parameters", "parametersJsonSchema"].some((key) => {
+    const text = said(one, a.text, key);
+    return text.length >= TELLING && text === said(other, b.text, key);
+  });
+};
+
+/** Shorter ones, such as a schema without properties, many tools have. */
+const TELLING = 60;
 
 const changedTool = (pair: Pair, one: PromptPiece, other: PromptPiece): Located & { readonly cause: XrayCause } => {
   const located = withinPieces(one, other, pair);

@@ -8,8 +8,8 @@ import type { Service } from "../prices.ts";
 import type { Recording } from "../recorded/index.ts";
 import { LIFETIME_MS } from "../request.ts";
 import { promptTokens } from "../usage.ts";
-import { readBody } from "./body.ts";
-import { compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
+import { type Body, readBody } from "./body.ts";
+import { type Compared, compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
 import { type Entry, entriesOf, isExpired } from "./footing.ts";
 import { serviceOf } from "./money.ts";
 import { agreement, type Prompt, type PromptPiece } from "./piece.ts";
@@ -49,6 +49,11 @@ export type TrailFacts = SentFacts & { readonly index: number };
 
 const REMEMBERED = 200;
 const BODY_BYTES = 64 * 1024 * 1024;
+const MOST_ALIKE = 4;
+const MOST_LATEST = 16;
+/** How much of a prompt may repeat by chance what another one says. */
+const CHANCE_TOKENS = 32;
+const CHANCE_SHARE = 0.01;
 
 type Remembered = {
   readonly index: number;
@@ -79,14 +84,19 @@ export class Trail {
     this.#nextLineage = nextLineage;
   }
 
-  add(body: Recording, { index, ...sent }: TrailFacts): XrayStep {
-    const prompt = promptOf(readBody(body, `request ${index + 1}`), this.#options, sent.betas);
+  add(body: Recording, facts: TrailFacts): XrayStep {
+    return this.addRead(readBody(body, `request ${facts.index + 1}`, facts.model), facts);
+  }
+
+  /** One that has been read already. */
+  addRead(body: Body, { index, ...sent }: TrailFacts): XrayStep {
+    const prompt = promptOf(body, this.#options, sent.betas);
     const best = this.#bestFor(prompt);
     const compared = best && this.#compared(best, prompt, sent);
     const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key));
     const grewFrom = this.#ends.get(grown?.key ?? "");
     const inherited = Math.round((grown?.end ?? 0) * (compared?.footing.scale.b ?? 1));
-    const relation = best && compared ? relationOf(best.prompt, prompt, compared.isEdited) : "starts";
+    const relation = best && compared ? relationOf(best.prompt, prompt, compared) : "starts";
     const lineage = this.#lineageFor({ index, relation }, best);
     const isFork = relation === "extends" && lineage.isForked && best?.lineage !== lineage.id;
     const step: XrayStep = {
@@ -113,7 +123,8 @@ export class Trail {
     return compare({ a: best.prompt, b, known: this.#entries, sent: { a: best.sent, b: sent }, reading });
   }
 
-  /** The one it repeats most of; of equals the one with the longest common prefix, then the latest. */
+  /** The one it repeats most of; of equals the one with the longest common prefix, then with the least else, then the
+   *  latest. */
   #bestFor(prompt: Prompt): Remembered | undefined {
     const { protocol } = prompt.body;
     const at = prompt.pieces.findLastIndex(({ key, at: place }) => place !== undefined && this.#reached.has(key));
@@ -121,20 +132,40 @@ export class Trail {
     const isNew = ({ own, at: place }: PromptPiece): boolean => place === undefined || !this.#seen.has(own);
     if (nearest && prompt.pieces.slice(at + 1).every(isNew)) return nearest;
     const tips = [...this.#lineages.values()].flatMap(({ last }) => this.#remembered.get(last) ?? []);
-    const candidates = [...new Set([...(nearest ? [nearest] : []), ...tips])].filter(
+    const latest = [...this.#remembered.values()].slice(-MOST_LATEST);
+    const candidates = [...new Set([...(nearest ? [nearest] : []), ...this.#alike(prompt), ...latest, ...tips])].filter(
       (candidate) => candidate.prompt.body.protocol === protocol,
     );
     const counts = countsOf(prompt);
-    const weighed = candidates.map((candidate) => ({
-      candidate,
-      overlap: overlapOf(candidate.prompt, counts),
-      shared: agreement(candidate.prompt, prompt),
-    }));
+    const weighed = candidates.map((candidate) => {
+      const overlap = overlapOf(candidate.prompt, counts);
+      const shared = agreement(candidate.prompt, prompt);
+      // Whoever goes on from all of it does so, whatever few words it repeats of somebody else.
+      const isWhole = shared === candidate.prompt.pieces.length;
+      const weight = overlap + (isWhole ? CHANCE_TOKENS + prompt.tokens * CHANCE_SHARE : 0);
+      return { candidate, weight, rest: candidate.prompt.tokens - overlap, shared };
+    });
     weighed.sort(
       (one, other) =>
-        other.overlap - one.overlap || other.shared - one.shared || other.candidate.index - one.candidate.index,
+        other.weight - one.weight ||
+        other.shared - one.shared ||
+        one.rest - other.rest ||
+        other.candidate.index - one.candidate.index,
     );
     return weighed[0]?.candidate;
+  }
+
+  /** The few that were the last to say most of what this one says. */
+  #alike({ pieces }: Prompt): readonly Remembered[] {
+    const tokens = new Map<number, number>();
+    for (const piece of pieces) {
+      const index = this.#seen.get(piece.own);
+      if (index !== undefined) tokens.set(index, (tokens.get(index) ?? 0) + piece.tokens);
+    }
+    return [...tokens]
+      .sort(([, one], [, other]) => other - one)
+      .slice(0, MOST_ALIKE)
+      .flatMap(([index]) => this.#remembered.get(index) ?? []);
   }
 
   #lineageFor({ index, relation }: Grown, best: Remembered | undefined): Lineage {
@@ -157,6 +188,7 @@ export class Trail {
     const { startedAt } = sent;
     this.#remembered.set(index, request);
     this.#bytes += bytes;
+    const common = this.#commonUnit(prompt);
     for (const { key, own } of prompt.pieces) {
       this.#reached.set(key, index);
       this.#seen.set(own, index);
@@ -165,8 +197,16 @@ export class Trail {
     const { key = "" } = prompt.pieces[read] ?? {};
     const used = this.#entries.get(key);
     if (used && startedAt !== undefined) this.#entries.set(key, { ...used, usedAt: later(used.usedAt, startedAt) });
-    for (const [written, entry] of entriesOf(prompt, sent, read))
+    const left = entriesOf(prompt, sent, read);
+    const [whole] = left.values();
+    for (const [written, entry] of [...left, ...(whole && common ? [[common, whole] as const] : [])])
       this.#entries.set(written, renewed(this.#entries.get(written), entry));
+  }
+
+  /** Where units are kept, what this prompt and an earlier one have in common becomes one too. */
+  #commonUnit({ pieces, rules }: Prompt): string | undefined {
+    if (rules.keeping.kind !== "units") return undefined;
+    return pieces.findLast(({ key, at }) => at !== undefined && this.#reached.has(key))?.key;
   }
 
   #drop(index: number): void {
@@ -224,14 +264,17 @@ const renewed = (there: Entry | undefined, entry: Entry): Entry => {
   };
 };
 
-const relationOf = (a: Prompt, b: Prompt, isEdited: boolean): XrayRelation => {
+const relationOf = (a: Prompt, b: Prompt, { isEdited, isRelated }: Compared): XrayRelation => {
   const shared = agreement(a, b);
   const [ours, theirs] = [a.pieces.length, b.pieces.length];
   if (shared === ours) return shared === theirs ? "repeats" : "extends";
   if (shared === theirs) return "returns";
   if (isEdited) return "changes";
-  const sharesMessage = b.pieces.slice(0, shared).some(({ level, at }) => level === "messages" && at !== undefined);
-  return sharesMessage ? "forks" : "starts";
+  const [one, other] = [a, b].map(({ pieces }) =>
+    pieces.find(({ level, at }) => level === "messages" && at !== undefined),
+  );
+  const sharesMessage = other !== undefined && b.pieces.indexOf(other) < shared;
+  return sharesMessage || (isRelated && one?.own === other?.own) ? "forks" : "starts";
 };
 
 const countsOf = ({ pieces }: Prompt): ReadonlyMap<string, number> => {

@@ -7,9 +7,10 @@ import { promptTokens, writtenTokens } from "../usage.ts";
 import type { XrayCause } from "./cause.ts";
 import type { Difference } from "./differences.ts";
 import { breakpointsOf, distanceTo } from "./entries.ts";
-import { type Entry, endOf, type Footing, isExpired, isRaced, type Known } from "./footing.ts";
+import { type Entry, endOf, type Footing, isExpired, isRaced } from "./footing.ts";
 import type { Prompt } from "./piece.ts";
 import { isEdited, repeatedTokens } from "./repeated.ts";
+import { isUnasked, type Rules } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
 
 export type Verdict = {
@@ -25,7 +26,6 @@ export type Terms = {
   readonly footing: Footing;
   /** Those that are none of two conversations going on in their own words (`realOnes`). */
   readonly differences: readonly Difference[];
-  readonly known: Known;
   readonly sent: { readonly a: SentFacts; readonly b: SentFacts };
 };
 
@@ -37,10 +37,10 @@ const MET_ESTIMATE = 0.5;
 export const verdictOf = (terms: Terms): Verdict => {
   const { footing, sent } = terms;
   const ruled = byRules(terms);
-  const expected = readBy(footing, footing.live);
+  const [expected, sure] = [readBy(footing, footing.live), readBy(footing, footing.sure)];
   const read = sent.b.usage?.read ?? expected;
-  const [more, less] = [Math.max(0, read - expected), Math.max(0, expected - read)];
-  const isShort = sent.b.usage !== undefined && read < expected * (isCounted(terms) ? MET : MET_ESTIMATE);
+  const [more, less] = [Math.max(0, read - expected), Math.max(0, sure - read)];
+  const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET : MET_ESTIMATE);
   if (ruled.cause.kind === "none" && isShort) return { ...ruled, cause: { kind: "unexplained" }, lost: less, read };
   const lost = Math.max(0, ruled.lost - more + (isShort ? less : 0));
   return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: { kind: "none" }, lost: 0, read };
@@ -48,26 +48,28 @@ export const verdictOf = (terms: Terms): Verdict => {
 
 /** The provider itself stated how long the prefix is that should have been read: all that the first request left. */
 const isCounted = ({ footing, sent }: Terms): boolean =>
-  sent.a.usage !== undefined && footing.live === footing.kept && footing.live >= 0;
+  sent.a.usage !== undefined && footing.sure === footing.kept && footing.sure >= 0;
+
+/** Whole steps, where its provider counts in such. */
+const stepped = ({ rules }: Prompt, tokens: number): number => {
+  const { keeping } = rules;
+  const step = keeping.kind === "everything" || keeping.kind === "units" ? keeping.step : "piece";
+  return step === "piece" ? Math.round(tokens) : Math.floor(tokens / step) * step;
+};
 
 /** Tokens up to the end of a piece of the second prompt, as they would be read. */
-export const readBy = ({ b, scale, shared, partly }: Footing, index: number): number => {
-  const { keeping } = b.rules;
-  if (keeping.kind !== "everything") return Math.round(endOf(b, index) * scale.b);
-  const tokens = index < 0 ? 0 : (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b;
-  return Math.floor(tokens / keeping.step) * keeping.step;
-};
+export const readBy = ({ b, scale, shared, partly }: Footing, index: number): number =>
+  index < 0 ? 0 : stepped(b, (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b);
 
 /** What the first request left behind, as stated or by the rules. */
 export const keptBy = ({ footing, sent }: Pick<Terms, "footing" | "sent">): number => {
   const { a, kept, scale } = footing;
-  const { keeping } = a.rules;
   const { usage } = sent.a;
-  if (keeping.kind === "everything") {
+  if (isUnasked(a.rules.keeping)) {
     const whole = usage ? promptTokens(usage) : Math.round(a.tokens * scale.a);
-    return kept < 0 ? 0 : Math.floor(whole / keeping.step) * keeping.step;
+    return kept < 0 ? 0 : stepped(a, whole);
   }
-  return usage ? usage.read + writtenTokens(usage) : Math.round(endOf(a, kept) * scale.a);
+  return usage && a.rules.statesWrites ? usage.read + writtenTokens(usage) : Math.round(endOf(a, kept) * scale.a);
 };
 
 // --- by the rules ----------------------------------------------------------------------------------------------------
@@ -81,10 +83,23 @@ const pathAt = ({ pieces }: Prompt, index: number): string => pieces[index]?.at?
 
 const causesOf = (differences: readonly Difference[]): readonly XrayCause[] => differences.map(({ cause }) => cause);
 
-/** All that both say, wherever it stands, up to a piece of the first prompt. */
-const repeatedFrom = ({ a, b, scale }: Footing, read: number, until: number): number => {
+/** All that both say, wherever it stands, up to a piece of the first prompt: as it would have been read, had nothing
+ *  stood in the way. */
+const repeatedFrom = (footing: Footing, read: number, until: number): number => {
+  const { a, b, scale } = footing;
   const { tokens } = repeatedTokens(a.pieces.slice(read + 1, until + 1), b.pieces.slice(read + 1), b.text);
-  return Math.round(tokens * scale.b);
+  const whole = Math.min((endOf(b, read) + tokens) * scale.b, Math.max(endOf(a, until), endOf(b, read)) * scale.b);
+  return isUnasked(b.rules.keeping)
+    ? Math.max(0, stepped(b, whole) - readBy(footing, read))
+    : Math.round(tokens * scale.b);
+};
+
+/** Where a marker was needed, and what it is called there. */
+const missingIn = (request: "a" | "b", prompt: Prompt, at: number): XrayCause => {
+  const { pieces, rules } = prompt;
+  const cause = { kind: "marker-missing", in: request, at: pathAt(prompt, at) } as const;
+  if (rules.keeping.kind !== "endings") return cause;
+  return { ...cause, form: pieces[at]?.markable ? "breakpoint" : "developer-message" };
 };
 
 const nothingKept = (terms: Terms): Ruled | undefined => {
@@ -98,7 +113,7 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
   if (last === undefined) {
     const at = footing.sharedEnd >= 0 ? footing.sharedEnd : a.pieces.findLastIndex(({ markable }) => markable);
     const lost = repeated(a.pieces.length);
-    return { cause: { kind: "marker-missing", in: "a", at: pathAt(a, at) }, lost, also };
+    return { cause: missingIn("a", a, at), lost, also };
   }
   const tokens = Math.round(endOf(a, last.index) * scale.a);
   const { minimum } = a.rules;
@@ -108,14 +123,19 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
 
 /** Differences that are none of two conversations going on in their own words: what stood behind them is there again. */
 export const realOnes = (footing: Footing, differences: readonly Difference[]): readonly Difference[] => {
-  const { a, b, shared } = footing;
+  const { a, b, shared, scale, kept } = footing;
   if (differences.length === 0) return [];
-  const behind = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
-  return differences.filter((difference) => isReal(footing, difference, behind.tokens));
+  const { tokens } = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
+  const same = endOf(b, shared - 1) + tokens;
+  // Had nothing changed, less would not have been read; a few words that two agents both were asked are no prompt.
+  const isEnough = tokens > 0 && (same * scale.b >= b.rules.minimum || (kept >= 0 && same >= b.tokens / 2));
+  const sharesMessage = b.pieces.slice(0, shared).some(({ level, at }) => level === "messages" && at !== undefined);
+  if (!isEnough && !sharesMessage) return [];
+  return differences.filter((difference) => isReal(footing, difference, isEnough));
 };
 
-const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, behind: number): boolean => {
-  if (level !== "messages" || isSetting || cause.kind === "thinking-dropped") return behind > 0;
+const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, isEnough: boolean): boolean => {
+  if (level !== "messages" || isSetting || cause.kind === "thinking-dropped") return isEnough;
   if (cause.kind === "message-edited" && cause.change === "block-removed") return true;
   const [ours, theirs] = [a, b].map(({ pieces }) => pieces.filter((piece) => piece.level === level && piece.at));
   if (!ours || !theirs) return false;
@@ -123,6 +143,8 @@ const isReal = ({ a, b }: Footing, { level, isSetting, cause }: Difference, behi
   while (from < ours.length && ours[from]?.own === theirs[from]?.own) from += 1;
   return isEdited(ours.slice(from), theirs.slice(from), b.text);
 };
+
+const isMendable = ({ cause, lost }: Ruled): boolean => lost > 0 && cause.kind !== "below-minimum";
 
 /** Something that was kept stands behind a difference. */
 const changed = (terms: Terms): Ruled | undefined => {
@@ -132,38 +154,41 @@ const changed = (terms: Terms): Ruled | undefined => {
   const lost = repeatedFrom(footing, footing.live, footing.kept);
   if (lost === 0) return undefined;
   const reach = outOfReach(terms);
-  return { cause: first.cause, lost, also: [...causesOf(later), ...(reach.lost > 0 ? [reach.cause] : [])] };
+  return { cause: first.cause, lost, also: [...causesOf(later), ...(isMendable(reach) ? [reach.cause] : [])] };
 };
 
 const tooLateOrEarly = (terms: Terms): Ruled | undefined => {
-  const { footing, known, sent } = terms;
-  const { b, found, live } = footing;
+  const { footing, sent } = terms;
+  const { b, found, live, known } = footing;
   const entry = known.get(b.pieces[found]?.key ?? "");
   if (found === live || entry === undefined) return undefined;
-  const cause = timeCause(entry, sent.b.startedAt ?? 0);
+  const cause = timeCause(entry, sent.b.startedAt ?? 0, b.rules);
   return cause && { cause, lost: readBy(footing, found) - readBy(footing, live), also: [] };
 };
 
-const timeCause = (entry: Entry, at: number): XrayCause | undefined => {
+const timeCause = (entry: Entry, at: number, { longerTtl, readable, settleMs }: Rules): XrayCause | undefined => {
   const { usedAt = at, ttl } = entry;
-  if (ttl !== undefined && isExpired(entry, at)) return { kind: "expired", ttl, unusedMs: at - usedAt };
-  return isRaced(entry, at) ? { kind: "raced", afterMs: at - usedAt } : undefined;
+  const longest = ttl === "5m" && longerTtl === undefined ? { longest: true as const } : {};
+  if (ttl !== undefined && isExpired(entry, at)) return { kind: "expired", ttl, unusedMs: at - usedAt, ...longest };
+  const until = readable === "first-event" ? {} : { until: settleMs > 0 ? ("built" as const) : ("complete" as const) };
+  return isRaced(entry, at) ? { kind: "raced", afterMs: at - usedAt, ...until } : undefined;
 };
 
 /** The shared part was not kept up to its end, or what was kept is not found. */
-const outOfReach = ({ footing, known }: Terms): Ruled => {
-  const { a, b, found, sharedEnd, shared, scale } = footing;
+const outOfReach = ({ footing }: Terms): Ruled => {
+  const { a, b, known, found, sharedEnd, shared, scale } = footing;
   const none: Ruled = { cause: { kind: "none" }, lost: 0, also: [] };
-  if (b.rules.keeping.kind === "everything" && found >= 0) return none;
-  const lost = Math.round(endOf(b, sharedEnd) * scale.b) - readBy(footing, found);
-  if (lost <= 0) return none;
+  const { keeping, minimum } = b.rules;
+  if (keeping.kind === "everything" && found >= 0) return none;
   const tokens = Math.round(endOf(b, sharedEnd) * scale.b);
-  const { minimum } = b.rules;
+  const lost = stepped(b, endOf(b, sharedEnd) * scale.b) - readBy(footing, found);
+  if (lost <= 0) return none;
   if (tokens < minimum) return { cause: { kind: "below-minimum", minimum, tokens }, lost, also: [] };
+  if (keeping.kind === "units") return { cause: { kind: "unit-missing", at: pathAt(a, sharedEnd) }, lost, also: [] };
   const entry = b.pieces.slice(0, shared).findLastIndex(({ key }) => known.has(key));
-  if (entry <= found) return { cause: { kind: "marker-missing", in: "a", at: pathAt(a, sharedEnd) }, lost, also: [] };
+  if (entry <= found) return { cause: missingIn("a", a, sharedEnd), lost, also: [] };
   const [runs, singly] = [distanceTo(b, entry, "runs"), distanceTo(b, entry, "singly")];
-  if (runs === undefined || singly === undefined)
-    return { cause: { kind: "marker-missing", in: "b", at: pathAt(b, entry) }, lost, also: [] };
-  return { cause: { kind: "look-back-exceeded", positions: { runs, singly } }, lost, also: [] };
+  if (runs === undefined || singly === undefined) return { cause: missingIn("b", b, entry), lost, also: [] };
+  const of = keeping.kind === "endings" ? ({ of: "endings" } as const) : {};
+  return { cause: { kind: "look-back-exceeded", positions: { runs, singly }, ...of }, lost, also: [] };
 };

@@ -29,7 +29,7 @@ test("what is no request is refused in one line", () => {
     null: "null",
     "an empty object": "{}",
     "messages that are no list": '{"messages":7}',
-    "a Gemini request": '{"contents":[]}',
+    "contents that are no list": '{"contents":{}}',
     "bytes that are no text": Buffer.from([0x7b, 0xff, 0x7d]),
     "an object in a circle": circular,
     "a number too large for JSON": { messages: [], n: 1n },
@@ -43,9 +43,10 @@ test("what is no request is refused in one line", () => {
     "a string": "the first request must be a JSON object, the body of a request",
     null: "the first request must be a JSON object, the body of a request",
     "an empty object":
-      "the first request is no request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat) or `input` (OpenAI Responses)",
+      "the first request is no request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)",
     "messages that are no list": "the first request: messages must be an array",
-    "a Gemini request": "the first request looks like a Gemini request, which x-ray does not read",
+    "contents that are no list":
+      "the first request is no request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)",
     "bytes that are no text": "the first request is not valid UTF-8",
     "an object in a circle": told.find(([name]) => name === "an object in a circle")?.[1] ?? "",
     "a number too large for JSON": "the first request cannot be written as JSON: Do not know how to serialize a BigInt",
@@ -56,7 +57,7 @@ test("what is no request is refused in one line", () => {
 test("two formats have nothing to compare", () => {
   assert.throws(() => diffRequests(a, { model: "gpt-6-sol", input: "Who?" }), {
     name: "InputError",
-    message: "the first request is an Anthropic Messages body, the second an OpenAI Responses body",
+    message: "the first request is an Anthropic Messages body, the second request an OpenAI Responses body",
   });
 });
 

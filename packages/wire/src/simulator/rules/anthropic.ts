@@ -28,7 +28,7 @@ export const anthropicCache: ProviderRules["cache"] = {
     parallel_tool_calls: "none",
     service_tier: "none",
   },
-  defaults: { effort: "high", speed: "standard", thinking: { type: "disabled" } },
+  defaults: { effort: "high", speed: "standard", tool_choice: { type: "auto" }, thinking: { type: "disabled" } },
   webToolsLevel: "system",
   images: "count",
   markers: "strict",
@@ -67,13 +67,15 @@ export const anthropicAccepts: AcceptanceRules = {
 };
 
 const alwaysThinking: RuleOverrides = {
-  cache: { defaults: { effort: "high", speed: "standard", thinking: { type: "adaptive" } } },
+  cache: {
+    defaults: { effort: "high", speed: "standard", tool_choice: { type: "auto" }, thinking: { type: "adaptive" } },
+  },
   accepts: { thinkingTypes: ["adaptive"], systemMessages: "accepted" },
 };
 
 /** Thinking's own default is not published for these, so no explicit value counts as absent. */
 const unstatedThinking: RuleOverrides = {
-  cache: { defaults: { effort: "high", speed: "standard" } },
+  cache: { defaults: { effort: "high", speed: "standard", tool_choice: { type: "auto" } } },
 };
 
 const older: RuleOverrides = {
@@ -92,7 +94,9 @@ const anthropicModels: Readonly<Record<string, RuleOverrides>> = {
   "claude-fable-5-1": joined(alwaysThinking, { accepts: { forcedToolChoice: false, boundThinking: true } }),
   "claude-mythos-5-1": joined(alwaysThinking, { accepts: { forcedToolChoice: false } }),
   "claude-opus-5-5": joined(alwaysThinking, {
-    cache: { defaults: { effort: "medium", speed: "standard", thinking: { type: "adaptive" } } },
+    cache: {
+      defaults: { effort: "medium", speed: "standard", tool_choice: { type: "auto" }, thinking: { type: "adaptive" } },
+    },
     accepts: { forcedToolChoice: false, boundThinking: true },
   }),
   "claude-opus-5": joined(unstatedThinking, {

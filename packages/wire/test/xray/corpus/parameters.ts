@@ -98,10 +98,10 @@ export const parameters: readonly Pair[] = [
     b: { ...b, tool_choice: { type: "auto", disable_parallel_tool_use: true } },
     cause: {
       kind: "tool-choice",
-      from: '{"type":"auto"}',
+      from: "its default",
       to: '{"disable_parallel_tool_use":true,"type":"auto"}',
     },
-    path: "tool_choice.disable_parallel_tool_use",
+    path: "tool_choice",
     read: HEAD,
     lost: KEPT - HEAD,
   },
