@@ -73,7 +73,7 @@ See docs/proxy.md.`,
       });
       const { url, recordedTo } = proxy;
       if (options.json) io.out(jsonLine({ type: "listening", url, ...(recordedTo ? { recordedTo } : {}) }));
-      else io.out(`ANTHROPIC_BASE_URL=${url}\nOPENAI_BASE_URL=${url}/v1\n`);
+      else io.out(`ANTHROPIC_BASE_URL=${url}\nOPENAI_BASE_URL=${url}/v1\nGOOGLE_GEMINI_BASE_URL=${url}\n`);
       io.err(`prefork: proxy to ${options.upstream ?? "Anthropic, OpenAI and Gemini, by path"}; Ctrl-C ends it\n`);
       if (!io.signal.aborted) await once(io.signal, "abort");
       const report = await proxy.close();

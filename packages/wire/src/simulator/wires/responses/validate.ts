@@ -162,6 +162,7 @@ const isRequest = isShape({
   optional: {
     access_programs: isDictionary,
     background: isBoolean,
+    client_metadata: isDictionary,
     context_management: isListOf(isDictionary),
     conversation: isAnything,
     image: isDictionary,
