@@ -40,7 +40,8 @@ export const applyChanges = async (repository: Repository, applying: Applying): 
     step("swap begins");
     for (const { path } of changes) await swap.takeOut(path, before.get(path));
     step("swap half done");
-    for (const { path, after } of changes) if (after) await swap.putIn(path, after.mode, before.get(path));
+    for (const { path, after } of changes) if (after) await swap.clear(path);
+    for (const change of changes) await swap.putIn(change, before.get(change.path));
     await swap.dropEmpty();
     step("swap ends");
   } catch (error) {
@@ -95,23 +96,35 @@ class Swap {
     this.#out.push({ path, at });
   }
 
-  async putIn(path: TreePath, mode: string, before: Standing | undefined): Promise<void> {
+  async putIn({ path, before, after }: Change, standing: Standing | undefined): Promise<void> {
+    if (!after) return;
     const from = Buffer.concat([Buffer.from(join(this.#stage, "new/")), bytesOf(path)]);
     this.#made.push(...(await this.#checkout.moveIn(from, path)));
     this.#in.push(path);
-    if (mode.startsWith("100") && before?.kind === "file")
-      await this.#checkout.chmod(path, modeLike(before.mode, mode === "100755"));
+    if (!after.mode.startsWith("100") || standing?.kind !== "file") return;
+    const isSame = before?.mode === after.mode;
+    await this.#checkout.chmod(path, isSame ? standing.mode : modeLike(standing.mode, after.mode === "100755"));
+  }
+
+  /** Where a file is to come in place of a folder: what is empty there goes. */
+  async clear(path: TreePath): Promise<void> {
+    if (!(await this.#checkout.facts(path))?.isDirectory()) return;
+    for (const { path: gone } of this.#out) if (gone.startsWith(`${path}/`)) await this.#dropAbove(gone, path.length);
   }
 
   /** As git does, a folder goes with its last file. */
   async dropEmpty(): Promise<void> {
-    for (const { path } of this.#out)
-      for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
-        const folder = path.slice(0, at);
-        const facts = await this.#checkout.facts(folder);
-        if (!facts?.isDirectory() || !(await this.#checkout.removeFolder(folder))) break;
-        this.#dropped.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
-      }
+    for (const { path } of this.#out) await this.#dropAbove(path, 0);
+  }
+
+  /** Empty folders above a file, down to those whose names are so long. */
+  async #dropAbove(path: TreePath, least: number): Promise<void> {
+    for (let at = path.lastIndexOf("/"); at > least; at = path.lastIndexOf("/", at - 1)) {
+      const folder = path.slice(0, at);
+      const facts = await this.#checkout.facts(folder);
+      if (!facts?.isDirectory() || !(await this.#checkout.removeFolder(folder))) break;
+      this.#dropped.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
+    }
   }
 
   async back(): Promise<void> {

@@ -30,10 +30,10 @@ export class Checkout implements AsyncDisposable {
     return new Checkout(await Folder.open(path));
   }
 
-  /** Throws where something stands there that git cannot hold. */
+  /** A folder is no file: absent. Throws where something stands there that git cannot hold. */
   async look(path: TreePath): Promise<Standing> {
     const facts = await this.facts(path);
-    if (facts === undefined) return ABSENT;
+    if (facts === undefined || facts.isDirectory()) return ABSENT;
     const { mode, mtimeMs } = facts;
     const about = { mode: Number(mode) & 0o7777, version: versionOf(facts), mtimeMs: Number(mtimeMs) };
     if (facts.isSymbolicLink()) return { kind: "link", ...about };

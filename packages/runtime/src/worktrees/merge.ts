@@ -15,7 +15,7 @@ import { mustBeReady } from "./repository.ts";
 import { type Choice, resolveConflicts } from "./resolve.ts";
 import { save } from "./save.ts";
 import { undoPoint } from "./undo.ts";
-import { commitWork } from "./work.ts";
+import { keepWork } from "./work.ts";
 
 /** `stop`: the queue ends and nothing of this task is merged. `skip`: the same, and the queue goes on. */
 export type OnConflict = "stop" | "skip" | Choice;
@@ -102,8 +102,9 @@ type Here = Grouped & { readonly scratch: string };
 const mergeWorktree = async (merging: Merging, worktree: Worktree, options: Here): Promise<MergeOutcome> => {
   const { repository } = merging;
   const { task, label } = worktree;
-  const { tip } = await commitWork(merging, worktree, `Kept before ${task} was merged\n`);
-  const plan = await planMerge(merging, { ...worktree, tip }, options.scratch);
+  const kept = await keepWork(merging, worktree, `Kept before ${task} was merged\n`);
+  const { tip } = kept;
+  const plan = await planMerge(merging, { ...kept, task, base: worktree.base }, options.scratch);
   const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: shownPath(path), kind }));
   const { onConflict = "stop", isPreview = false, scratch } = options;
   const isOpen = conflicts.length > 0 && (onConflict === "stop" || onConflict === "skip");
@@ -137,7 +138,7 @@ const bringIn = async (merging: Merging, bringing: Bringing): Promise<number> =>
   const { repository, store, step } = merging;
   const { worktree, tip, plan, changes, group, scratch } = bringing;
   const point = await nextPoint(merging);
-  const saved = await save(repository, changes, { point, tip });
+  const saved = await save(repository, changes, { point, tip, absent: plan.now.absent });
   await mustBeUnchanged(merging, plan, changes);
   const { task, top } = worktree;
   await store.append({
@@ -163,9 +164,7 @@ const mustBeUnchanged = async (
   changes: readonly Change[],
 ): Promise<void> => {
   const git = repository.git.indexed(now.index);
-  await git.ask(["update-index", "-q", "--refresh", "--ignore-submodules"], { may: [0, 1] });
-  const words = ["diff-files", "-z", "--name-only", "--ignore-submodules=all", "--no-ext-diff"];
-  const changed = new Set<TreePath>(fieldsOf(await git.out(words)));
+  const changed = new Set<TreePath>(fieldsOf(await git.out(["ls-files", "-z", "--modified", "--deleted"])));
   const [path] = changes.flatMap((change) => (changed.has(change.path) ? [change.path] : []));
   if (path !== undefined)
     throw new WorktreeError("changed-meanwhile", `${shownPath(path)} was changed meanwhile; nothing was merged`);

@@ -7,14 +7,15 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { livenessOf } from "../journal/index.ts";
 import { dropStage } from "./apply.ts";
-import { isOurs, type Place, takeAway } from "./create.ts";
+import { openCopy, removeCopy } from "./copies.ts";
+import { type Place, takeAway } from "./create.ts";
 import { fieldsOf } from "./git.ts";
 import type { MergePoint, Worktree, WorktreeTable } from "./records.ts";
-import { dropRefs, readRef, savedRef, tipRef } from "./refs.ts";
+import { dropRefs, savedRef } from "./refs.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { putBack, readSaved } from "./save.ts";
 import { takeBack } from "./undo.ts";
-import { commitWork, dropAll, dropCopy } from "./work.ts";
+import { commitWork, dropAll } from "./work.ts";
 
 /** What was found, and what was done about it; one line each. */
 export type Repaired = { readonly what: string; readonly done: string };
@@ -81,7 +82,7 @@ const repairWorktree = async (place: Place, worktree: Worktree): Promise<Repaire
         await store.append({ kind: "finished", task, tip: work.tip, files: work.files.length, end: "interrupted" });
         return { what, done: "kept: something was put into it since" };
       }
-      await dropCopy(repository, worktree, { forced: true });
+      await removeCopy(repository, path);
       await dropAll(repository, worktree);
       await store.append({ kind: "removed", task });
       return { what, done: "removed to its end" };
@@ -96,11 +97,11 @@ const repairWorktree = async (place: Place, worktree: Worktree): Promise<Repaire
 };
 
 /** A removal takes files away; anything else in the folder is somebody's. */
-const holdsMore = async (repository: Repository, { task, path }: Worktree): Promise<boolean> => {
-  const tip = await readRef(repository, tipRef(task));
-  if (!(await isOurs(repository, path)) || tip === undefined) return false;
-  const git = repository.git.at(path);
-  const { code, out } = await git.ask(["status", "--porcelain=v1", "-z", "--no-renames"], { may: [0, 128] });
+const holdsMore = async (repository: Repository, { path }: Worktree): Promise<boolean> => {
+  const copy = await openCopy(repository, path);
+  if (!copy) return false;
+  const words = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"];
+  const { code, out } = await copy.git.ask(words, { may: [0, 128] });
   return code === 0 && fieldsOf(out).some((line) => !/^( D|D |DD)/.test(line));
 };
 

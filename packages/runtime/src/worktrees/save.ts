@@ -32,22 +32,21 @@ type Manifest = Omit<Saved, "commit">;
 export const save = async (
   repository: Repository,
   changes: readonly Change[],
-  { point, tip }: { readonly point: number; readonly tip: string },
+  { point, tip, absent }: { readonly point: number; readonly tip: string; readonly absent: ReadonlySet<TreePath> },
 ): Promise<Saved> => {
   await using checkout = await Checkout.open(repository.top);
   const files: SavedFile[] = [];
   for (const { path, before, after } of changes) {
     const standing = await checkout.look(path);
-    mustBe(path, standing, before);
+    mustBe(path, standing, absent.has(path) ? undefined : before);
     files.push({ path, before: standing, after });
   }
   const manifest: Manifest = { files, folders: await foldersOf(checkout, files), head: repository.head };
   const ref = savedRef(point);
   const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
-  await repository.git.out(words, {
-    input: importOf({ checkout, manifest, ref, tip, index: await indexOf(repository) }),
-  });
-  return { ...manifest, commit: await repository.git.line(["rev-parse", "--verify", ref]) };
+  const index = await indexOf(repository);
+  const commit = await repository.git.line(words, { input: importOf({ checkout, manifest, ref, tip, index }) });
+  return { ...manifest, commit };
 };
 
 const mustBe = (path: TreePath, standing: Standing, before: TreeEntry | undefined): void => {
@@ -61,6 +60,8 @@ const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promi
   const paths = new Set<TreePath>();
   for (const { path } of files)
     for (let at = path.indexOf("/"); at > 0; at = path.indexOf("/", at + 1)) paths.add(path.slice(0, at));
+  // A folder may stand where a file is to come.
+  for (const { path } of files) if ((await checkout.facts(path))?.isDirectory()) paths.add(path);
   const folders: { path: TreePath; mode: number | undefined }[] = [];
   for (const path of [...paths].sort()) {
     const facts = await checkout.facts(path);
@@ -104,10 +105,10 @@ async function* importOf({ checkout, manifest, ref, tip, index }: Import): Async
   ] as const)
     if (content) yield* blob(names.push(name), content);
   yield Buffer.from(
-    `commit ${ref}\ncommitter Prefork <prefork@localhost> now\ndata ${MESSAGE.length}\n${MESSAGE}\nfrom ${tip}\ndeleteall\n`,
+    `commit ${ref}\nmark :${names.length + 1}\ncommitter Prefork <prefork@localhost> now\ndata ${MESSAGE.length}\n${MESSAGE}\nfrom ${tip}\ndeleteall\n`,
   );
   for (const [at, name] of names.entries()) yield Buffer.from(`M 100644 :${at + 1} ${name}\n`);
-  yield Buffer.from("\ndone\n");
+  yield Buffer.from(`\nget-mark :${names.length + 1}\ndone\n`);
 }
 
 const NEWLINE = Buffer.from("\n");

@@ -7,13 +7,13 @@ import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
 import { shownPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
-import { dropIndexLock, putIndex } from "./private-index.ts";
+import { dropOurLock, putIndex } from "./private-index.ts";
 import type { MergePoint } from "./records.ts";
 import { setRefs } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
 import { putBack, readSaved, type Saved } from "./save.ts";
-import { commitTree, readTree } from "./snapshot.ts";
+import { commitTree, EVERYTHING, readTree } from "./snapshot.ts";
 
 export type UndoOptions = {
   /** Put back also what was changed since; that is kept on a ref. Default: refuse. */
@@ -74,7 +74,7 @@ const sinceMerge = async (
   { repository }: Place,
   { saved, number, isForced, scratch }: Since,
 ): Promise<{ readonly kept?: string }> => {
-  const { tree } = await readTree(repository, `${scratch}/now`, { bytes: Number.POSITIVE_INFINITY });
+  const { tree } = await readTree(repository, `${scratch}/now`, EVERYTHING);
   const now = await entriesOf(repository.git, tree);
   const changed = saved.files.filter(({ path, after }) => !isSameEntry(now.get(path), after));
   if (changed.length === 0) return {};
@@ -99,8 +99,8 @@ const isSameEntry = (one: TreeEntry | undefined, other: TreeEntry | undefined): 
 const putIndexBack = async ({ git, index, head }: Repository, saved: Saved): Promise<boolean> => {
   if (head !== saved.head) return false;
   const { code, out } = await git.ask(["cat-file", "blob", `${saved.commit}:index`], { may: [0, 128] });
+  await dropOurLock(index);
   if (code !== 0) return true; // there was none, and a merge makes none
-  await dropIndexLock(index, out);
   const now = await readFile(index).catch(() => undefined);
   if (now?.equals(out)) return true;
   return putIndex(index, out);

@@ -79,7 +79,7 @@ export class Worktrees {
   }
 
   async create(options: Omit<CreateOptions, "cwd">): Promise<Created> {
-    return createWorktree(this.#here, { ...options, cwd: this.#options.cwd });
+    return createWorktree(await this.#place(), { ...options, cwd: this.#options.cwd });
   }
 
   /** Its agent goes on in it, after an end. */
@@ -91,7 +91,7 @@ export class Worktrees {
   }
 
   async finish(task: string, how: { readonly message: string; readonly end: string }) {
-    return finishWork(this.#here, await this.find(task), how);
+    return finishWork(await this.#place(), await this.find(task), how);
   }
 
   async find(task: string): Promise<Worktree> {
@@ -167,9 +167,9 @@ export class Worktrees {
     return { store: this.#store, repository: this.#repository };
   }
 
-  /** The repository as it is now: its head moves. */
+  /** The repository as it is now: its head moves, and a task may have changed its settings. */
   async #place(): Promise<Place> {
-    this.#repository = await openRepository(this.#options.cwd, this.#options);
+    this.#repository = await openRepository(this.#options.cwd, { ...this.#options, user: this.#repository.user });
     return this.#here;
   }
 
