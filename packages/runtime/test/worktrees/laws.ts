@@ -10,7 +10,7 @@ export type State = {
   readonly name: string;
   /** Words for git init. */
   readonly init?: readonly string[];
-  /** What is done on top of the usual files; with `isBare` of them, without them. */
+  /** What is done on top of the usual files. */
   readonly prepare: (ground: Ground) => void;
   readonly withoutUsual?: true;
   /** Where the task is started from; default: the repository. */
@@ -23,6 +23,8 @@ export type State = {
   readonly copyHolds?: (copy: Files, checkout: Files) => void;
   /** The checkout after the merge, where it is not simply as the copy. */
   readonly mergedHolds?: (checkout: Files, copy: Files) => void;
+  /** What the user's own git would do: then the trap springs, or it would show nothing. */
+  readonly spring?: readonly string[];
   readonly also?: (facts: { readonly ground: Ground; readonly snapshot: Snapshot; readonly created: Created }) => void;
 };
 
@@ -37,6 +39,15 @@ const mustBeMerged = (outcomes: readonly MergeOutcome[]): void =>
     outcomes.map(({ kind, conflicts, ...rest }) => ({ kind, conflicts, ...("reason" in rest ? rest : {}) })),
     [{ kind: "merged", conflicts: [] }],
   );
+
+const assertSprings = ({ git, canary }: Ground, words: readonly string[]): void => {
+  try {
+    git(...words);
+  } catch {
+    // a filter that says nothing fails
+  }
+  assert.equal(existsSync(canary), true, "the trap would have sprung");
+};
 
 /** Create, edit, finish, merge, undo, merge, prune. */
 export const assertLife = async (state: State): Promise<void> => {
@@ -78,4 +89,5 @@ export const assertLife = async (state: State): Promise<void> => {
   isAsBefore("after undo without the copy");
   assert.equal(existsSync(ground.canary), false, "no program of the repository was run");
   ground.git("fsck", "--connectivity-only");
+  if (state.spring) assertSprings(ground, state.spring);
 };
