@@ -4,14 +4,15 @@
  *  that the merge changes are touched, and each keeps its permissions. The index is not touched.
  *  Elsewhere: what to change (merge-plan.ts), the way back after a crash (save.ts). */
 
-import { lstat, mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkout, type Standing } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, type Git, inputOf, shownPath, type TreePath } from "./git.ts";
 import type { Change } from "./merge-plan.ts";
 import type { Repository } from "./repository.ts";
-import { putBack, type Saved } from "./save.ts";
+import { restoreFolders, type Saved } from "./save.ts";
+import { dropStage, stageOf } from "./stage.ts";
 
 export type Applying = {
   readonly point: number;
@@ -20,23 +21,19 @@ export type Applying = {
   /** A folder of ours. */
   readonly scratch: string;
   readonly step: (name: string) => void;
+  /** Notes that all is in place. Where that fails, nothing is. */
+  readonly noted: () => Promise<void>;
 };
 
 export const applyChanges = async (repository: Repository, applying: Applying): Promise<void> => {
-  const { point, changes, saved, step } = applying;
+  const { point, changes, saved, step, noted } = applying;
   const stage = await stageOf(repository, point);
-  await mkdir(join(stage, "new"), { recursive: true, mode: 0o700 });
-  await mkdir(join(stage, "old"), { mode: 0o700 });
-  await stageNew(repository.git.indexed(join(applying.scratch, "stage")), changes, join(stage, "new")).catch(
-    async (error: unknown) => {
-      await dropStage(repository, point);
-      throw error;
-    },
-  );
+  const before = new Map(saved.files.map((file) => [file.path, file.before]));
   await using checkout = await Checkout.open(repository.top);
   const swap = new Swap(checkout, stage);
-  const before = new Map(saved.files.map((file) => [file.path, file.before]));
   try {
+    for (const name of ["new", "old"]) await mkdir(join(stage, name), { recursive: true, mode: 0o700 });
+    await stageNew(repository.git.indexed(join(applying.scratch, "stage")), changes, join(stage, "new"));
     step("swap begins");
     for (const { path } of changes) await swap.takeOut(path, before.get(path));
     step("swap half done");
@@ -44,23 +41,14 @@ export const applyChanges = async (repository: Repository, applying: Applying): 
     for (const change of changes) await swap.putIn(change, before.get(change.path));
     await swap.dropEmpty();
     step("swap ends");
+    await noted();
   } catch (error) {
     await swap.back();
-    await putBack(repository, saved); // folders that were made anew get their modes
+    await restoreFolders(checkout, saved);
     await dropStage(repository, point);
     throw error;
   }
   await dropStage(repository, point);
-};
-
-/** After a merge that a crash ended. What it held is in the saved commit, or in the work that was merged. */
-export const dropStage = async (repository: Repository, point: number): Promise<void> =>
-  rm(await stageOf(repository, point), { recursive: true, force: true });
-
-/** On the file system of the checkout, and where git does not look. */
-const stageOf = async ({ gitDir, top }: Repository, point: number): Promise<string> => {
-  const [own, files] = await Promise.all([lstat(gitDir), lstat(top)]);
-  return own.dev === files.dev ? join(gitDir, `prefork-stage-${point}`) : join(top, `.prefork-stage-${point}`);
 };
 
 /** Contents as they are to stand in the checkout, with line ends as it has them. */

@@ -4,7 +4,7 @@
  *  Elsewhere: which files (apply.ts, save.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
-import { lutimes, mkdir, open, readlink, rename, rmdir, symlink, unlink } from "node:fs/promises";
+import { mkdir, open, readlink, rename, rmdir, unlink } from "node:fs/promises";
 import { Folder } from "../files/index.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, shownPath, type TreePath } from "./git.ts";
@@ -90,28 +90,15 @@ export class Checkout implements AsyncDisposable {
     return made;
   }
 
-  async write(
-    path: TreePath,
-    content: Buffer,
-    { kind, mode, mtimeMs }: Extract<Standing, { mode: number }>,
-  ): Promise<void> {
+  /** Puts a file of the same file system in place of whatever file stands there. */
+  async replace(from: string | Buffer, path: TreePath): Promise<void> {
     await this.#visit(
       path,
       async (folder, name) => {
-        const beside = `.prefork-${process.pid}-${name.toString("hex").slice(-40)}`;
         const there = await folder.look(name);
         if (there?.isDirectory()) await rmdir(folder.at(name)).catch(inTheWay(path));
-        await unlink(folder.at(beside)).catch(() => undefined);
-        if (kind === "link") await symlink(content, folder.at(beside));
-        else {
-          await using file = await open(folder.at(beside), "wx", 0o600);
-          await file.writeFile(content);
-          await file.chmod(mode);
-          await file.sync();
-        }
-        await lutimes(folder.at(beside), mtimeMs / 1_000, mtimeMs / 1_000);
         await folder.verify();
-        await rename(folder.at(beside), folder.at(name));
+        await rename(from, folder.at(name));
       },
       { made: [] },
     );

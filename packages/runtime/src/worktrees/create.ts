@@ -44,7 +44,7 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
   mustBeTaskName(task);
   const { git, top } = repository;
   const below = relative(top, await realpath(cwd));
-  const { path } = await announce(place, options, below);
+  const { path, nonce } = await announce(place, options, below);
   const leftOut = snapshot.leftOut.map(shownPath);
   try {
     signal?.throwIfAborted();
@@ -56,9 +56,13 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
     await store.append({ kind: "created", task, copied, leftOut });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    await takeAway(place, { task, path, base: snapshot.commit }).catch(() => undefined); // repair does it later
-    await store.append({ kind: "not-created", task, reason }).catch(() => undefined);
+    // What cannot be taken away, or noted, is seen to later.
+    await takeAway(place, { task, path, base: snapshot.commit })
+      .then(() => store.append({ kind: "not-created", task, reason }))
+      .catch(() => undefined);
     throw worktreeErrorOf(error, `no worktree could be made for ${task}`);
+  } finally {
+    store.making.delete(nonce);
   }
   return { path, cwd: join(path, below), branch: branchOf(task) };
 };
@@ -68,22 +72,26 @@ const announce = async (
   { repository, store }: Place,
   { task, label, session, snapshot, folder = store.trees }: CreateOptions,
   below: string,
-): Promise<{ readonly path: string }> => {
+): Promise<{ readonly path: string; readonly nonce: string }> => {
   const taken = new WorktreeError("not-ready", `there is a worktree of ${task} already`);
   const known = (await store.read()).worktrees.get(task);
-  if (known && known.state.kind !== "gone") throw taken;
+  if (known?.state.kind === "creating" && store.isAbandoned(known)) {
+    await takeAway({ repository, store }, known);
+    await store.append({ kind: "not-created", task, reason: "it was given up" });
+  } else if (known && known.state.kind !== "gone") throw taken;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(await realpath(folder), task);
   if (await lstat(path).catch(() => undefined)) throw new WorktreeError("not-ready", `${path} exists already`);
   if ((await readRef(repository, branchRef(task))) !== undefined)
     throw new WorktreeError("not-ready", `there is a branch ${branchOf(task)} already`);
   const nonce = randomUUID();
+  store.making.add(nonce);
   await store.append({
     ...{ kind: "creating", by: store.self, nonce, task, label, top: repository.top, folder: below, path },
     ...{ branch: branchOf(task), base: snapshot.commit, ...(session === undefined ? {} : { session }) },
   });
   if ((await store.read()).worktrees.get(task)?.nonce !== nonce) throw taken;
-  return { path };
+  return { path, nonce };
 };
 
 /** A copy that was never given to anybody. */

@@ -145,15 +145,19 @@ const bringIn = async (merging: Merging, bringing: Bringing): Promise<number> =>
     ...{ kind: "merging", point, by: store.self, task, group, top, tip },
     ...{ files: changes.length, saved: saved.commit },
   });
+  const conflicts = plan.conflicts.map(({ path }) => shownPath(path));
+  const noted = (): Promise<void> => store.append({ kind: "merged", point, conflicts });
   try {
-    await applyChanges(repository, { point, changes, saved, scratch, step });
+    await applyChanges(repository, { point, changes, saved, scratch, step, noted });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    await store.append({ kind: "not-merged", point, reason });
-    await dropRefs(repository, [{ ref: savedRef(point) }]);
+    // Where this cannot be noted either, whoever comes next finds that all is as it was.
+    await store
+      .append({ kind: "not-merged", point, reason })
+      .then(() => dropRefs(repository, [{ ref: savedRef(point) }]))
+      .catch(() => undefined);
     throw error;
   }
-  await store.append({ kind: "merged", point, conflicts: plan.conflicts.map(({ path }) => shownPath(path)) });
   return point;
 };
 

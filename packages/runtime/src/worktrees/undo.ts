@@ -4,7 +4,7 @@
 
 import { readFile } from "node:fs/promises";
 import type { Place } from "./create.ts";
-import { WorktreeError } from "./errors.ts";
+import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { shownPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
 import { dropOurLock, putIndex } from "./private-index.ts";
@@ -12,8 +12,9 @@ import type { MergePoint } from "./records.ts";
 import { setRefs } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
-import { putBack, readSaved, type Saved } from "./save.ts";
+import { prepareBack, putBack, readSaved, type Saved, unlikeBefore } from "./save.ts";
 import { commitTree, EVERYTHING, readTree } from "./snapshot.ts";
+import { dropStage } from "./stage.ts";
 
 export type UndoOptions = {
   /** Put back also what was changed since; that is kept on a ref. Default: refuse. */
@@ -56,10 +57,17 @@ export const takeBack = async (
   point: number,
   saved: Saved,
 ): Promise<{ readonly files: readonly string[]; readonly isIndexKept: boolean }> => {
-  const files = await putBack(repository, saved);
-  const isIndexKept = !(await putIndexBack(repository, saved));
-  await store.append({ kind: "undone", point });
-  return { files: files.map(shownPath), isIndexKept };
+  try {
+    const restoring = await prepareBack(repository, saved, point);
+    const isIndexKept = !(await putIndexBack(repository, saved));
+    const files = await putBack(repository, saved, restoring);
+    await dropStage(repository, point);
+    await store.append({ kind: "undone", point });
+    return { files: files.map(shownPath), isIndexKept };
+  } catch (error) {
+    const words = `merge ${point} could not be taken back, or not be noted as such; the next merge or undo sees to it`;
+    throw worktreeErrorOf(error, words);
+  }
 };
 
 type Since = {
@@ -84,12 +92,29 @@ const sinceMerge = async (
       "changed-meanwhile",
       `changed since the merge: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}; nothing was taken back. With --force they are put back too, and kept on a ref`,
     );
-  const kept = `refs/prefork/kept/${number}`;
-  const message = `The checkout before merge ${number} was taken back\n`;
-  await setRefs(repository, [
-    { ref: kept, to: await commitTree(repository, tree, { parent: repository.head, message }) },
-  ]);
-  return { kept };
+  return { kept: await keepTree(repository, tree, number) };
+};
+
+const keepTree = async (repository: Repository, tree: string, point: number): Promise<string> => {
+  const ref = `refs/prefork/kept/${point}`;
+  const message = `The checkout before merge ${point} was taken back\n`;
+  const to = await commitTree(repository, tree, { parent: repository.head, message });
+  await setRefs(repository, [{ ref, to }]);
+  return ref;
+};
+
+/** After a crash: what neither stood there before the merge nor was brought by it is somebody's, and is kept on a ref. */
+export const keepForeign = async (
+  { repository, store }: Place,
+  point: number,
+  saved: Saved,
+): Promise<string | undefined> => {
+  const unlike = await unlikeBefore(repository, saved);
+  if (unlike.length === 0) return undefined;
+  const { tree } = await store.scratch((scratch) => readTree(repository, `${scratch}/now`, EVERYTHING));
+  const now = await entriesOf(repository.git, tree);
+  const isForeign = unlike.some(({ path, after }) => !isSameEntry(now.get(path), after));
+  return isForeign ? keepTree(repository, tree, point) : undefined;
 };
 
 const isSameEntry = (one: TreeEntry | undefined, other: TreeEntry | undefined): boolean =>

@@ -1,0 +1,16 @@
+/** A folder for files on their way into a checkout, or out of it.
+ *  Invariant: on the file system of the checkout, so that renaming is all it takes, and where git does not look.
+ *  Elsewhere: who uses it (apply.ts, save.ts). */
+
+import { lstat, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Repository } from "./repository.ts";
+
+export const stageOf = async ({ gitDir, top }: Repository, point: number): Promise<string> => {
+  const [own, files] = await Promise.all([lstat(gitDir), lstat(top)]);
+  return own.dev === files.dev ? join(gitDir, `prefork-stage-${point}`) : join(top, `.prefork-stage-${point}`);
+};
+
+/** Also after a crash. What it held is in the saved commit, or in the work that was merged. */
+export const dropStage = async (repository: Repository, point: number): Promise<void> =>
+  rm(await stageOf(repository, point), { recursive: true, force: true });
