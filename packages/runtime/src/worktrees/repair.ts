@@ -13,7 +13,7 @@ import type { MergePoint, Worktree, WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
 import { openRepository, type Repository } from "./repository.ts";
 import { prepareBack, putBack, readSaved } from "./save.ts";
-import { dropStage } from "./stage.ts";
+import { dropStage, dropStages } from "./stage.ts";
 import { keepForeign, takeBack } from "./undo.ts";
 import { commitWork, dropAll } from "./work.ts";
 
@@ -44,6 +44,7 @@ export const repair = async (place: Place): Promise<readonly Repaired[]> => {
   for (const worktree of worktrees) repaired.push(await repairWorktree(place, worktree));
   repaired.push(...(await dropOrphans(place, table)));
   await dropScratch(place);
+  await dropStages(place.repository);
   return repaired;
 };
 
@@ -66,7 +67,7 @@ const repairPoint = async (place: Place, { point, state, task, saved: commit }: 
     const kept = await keepForeign(place, point, saved);
     const also = kept === undefined ? "" : `; what was changed since is on ${kept}`;
     if (state === "undoing") {
-      const { files } = await takeBack(place, point, saved);
+      const files = await takeBack(place, point, saved);
       return { what, done: `taken back to its end, ${files.length} files were left to do${also}` };
     }
     const files = await putBack(repository, saved, await prepareBack(repository, saved, point));

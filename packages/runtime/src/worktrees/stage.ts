@@ -2,7 +2,7 @@
  *  Invariant: on the file system of the checkout, so that renaming is all it takes, and where git does not look.
  *  Elsewhere: who uses it (apply.ts, save.ts). */
 
-import { lstat, rm } from "node:fs/promises";
+import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Repository } from "./repository.ts";
 
@@ -14,3 +14,13 @@ export const stageOf = async ({ gitDir, top }: Repository, point: number): Promi
 /** Also after a crash. What it held is in the saved commit, or in the work that was merged. */
 export const dropStage = async (repository: Repository, point: number): Promise<void> =>
   rm(await stageOf(repository, point), { recursive: true, force: true });
+
+/** Those of a merge or an undo that had not begun. Call it alone. */
+export const dropStages = async ({ gitDir, top }: Repository): Promise<void> => {
+  for (const [folder, name] of [
+    [gitDir, /^prefork-stage-\d+$/],
+    [top, /^\.prefork-stage-\d+$/],
+  ] as const)
+    for (const found of await readdir(folder))
+      if (name.test(found)) await rm(join(folder, found), { recursive: true, force: true });
+};

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Folder, openPrivateFolder } from "../files/index.ts";
 import { acquireLock, JournalError, type LockHolder, livenessOf, lockHolder, thisProcess } from "../journal/index.ts";
-import { WorktreeError, worktreeErrorOf } from "./errors.ts";
+import { inWords, WorktreeError, worktreeErrorOf } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { tableOf, type Worktree, type WorktreeRecord, type WorktreeTable } from "./records.ts";
 
@@ -114,7 +114,7 @@ export class WorktreeStore {
       });
       if (lock)
         try {
-          return await work();
+          return await inWords(work, doing);
         } finally {
           await lock.release();
         }

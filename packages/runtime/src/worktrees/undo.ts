@@ -12,7 +12,7 @@ import type { MergePoint } from "./records.ts";
 import { setRefs } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
-import { prepareBack, putBack, readSaved, type Saved, unlikeBefore } from "./save.ts";
+import { prepareBack, putBack, type Restoring, readSaved, type Saved, unlikeBefore } from "./save.ts";
 import { commitTree, EVERYTHING, readTree } from "./snapshot.ts";
 import { dropStage } from "./stage.ts";
 
@@ -46,28 +46,35 @@ export const undoPoint = async (place: Place, number: number, { isForced = false
   }
   const saved = await readSaved(repository, point.saved);
   const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
+  const restoring = await prepareBack(repository, saved, number);
   await store.append({ kind: "undoing", point: number, by: store.self });
-  const { files, isIndexKept } = await takeBack(place, number, saved);
-  return { point: number, task: point.task, files, isIndexKept, ...kept };
+  const isIndexKept = await putIndexBack(repository, saved).catch(async (error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    await dropStage(repository, number);
+    await store.append({ kind: "not-undone", point: number, reason });
+    throw worktreeErrorOf(error, `merge ${number} was not taken back`);
+  });
+  const files = await putFilesBack(place, { point: number, saved, restoring });
+  return { point: number, task: point.task, files, isIndexKept: !isIndexKept, ...kept };
 };
 
-/** Also for an undo that a crash ended: what is back already stays. */
-export const takeBack = async (
+type FilesBack = { readonly point: number; readonly saved: Saved; readonly restoring: Restoring };
+
+const putFilesBack = async (
   { repository, store }: Place,
-  point: number,
-  saved: Saved,
-): Promise<{ readonly files: readonly string[]; readonly isIndexKept: boolean }> => {
-  try {
-    const restoring = await prepareBack(repository, saved, point);
-    const isIndexKept = !(await putIndexBack(repository, saved));
-    const files = await putBack(repository, saved, restoring);
-    await dropStage(repository, point);
-    await store.append({ kind: "undone", point });
-    return { files: files.map(shownPath), isIndexKept };
-  } catch (error) {
-    const words = `merge ${point} could not be taken back, or not be noted as such; the next merge or undo sees to it`;
-    throw worktreeErrorOf(error, words);
-  }
+  { point, saved, restoring }: FilesBack,
+): Promise<readonly string[]> => {
+  const files = await putBack(repository, saved, restoring);
+  await dropStage(repository, point);
+  await store.append({ kind: "undone", point });
+  return files.map(shownPath);
+};
+
+/** Brings an undo to its end that came to none: what is back already stays. */
+export const takeBack = async (place: Place, point: number, saved: Saved): Promise<readonly string[]> => {
+  const restoring = await prepareBack(place.repository, saved, point);
+  await putIndexBack(place.repository, saved);
+  return putFilesBack(place, { point, saved, restoring });
 };
 
 type Since = {

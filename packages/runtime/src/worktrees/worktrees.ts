@@ -5,7 +5,7 @@
 
 import { type Checked, runCheck } from "./check.ts";
 import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
-import { WorktreeError } from "./errors.ts";
+import { inWords, WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue } from "./merge.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
@@ -75,11 +75,15 @@ export class Worktrees {
   async snapshot(limit: UntrackedLimit = {}): Promise<Snapshot> {
     const { repository, store } = await this.#place();
     await mustBeReady(repository);
-    return store.scratch((scratch) => takeSnapshot(repository, `${scratch}/index`, limit));
+    const take = (): Promise<Snapshot> =>
+      store.scratch((scratch) => takeSnapshot(repository, `${scratch}/index`, limit));
+    return inWords(take, "the checkout could not be read");
   }
 
   async create(options: Omit<CreateOptions, "cwd">): Promise<Created> {
-    return createWorktree(await this.#place(), { ...options, cwd: this.#options.cwd });
+    const place = await this.#place();
+    const { cwd } = this.#options;
+    return inWords(() => createWorktree(place, { ...options, cwd }), `no worktree could be made for ${options.task}`);
   }
 
   /** Its agent goes on in it, after an end. */
@@ -130,9 +134,12 @@ export class Worktrees {
   async undo(which: number | "group", options: UndoOptions = {}): Promise<readonly Undone[]> {
     const work = async (): Promise<readonly Undone[]> => {
       const place = await this.#place();
+      const { top } = place.repository;
+      // One that was begun and came to no end is what is asked for now, and ends here.
+      const begun = (await this.#store.read()).points.filter((one) => one.state === "undoing" && one.top === top);
       await repair(place);
-      const chosen = toUndo((await this.#store.read()).points, { which, top: place.repository.top });
-      const undone: Undone[] = [];
+      const undone = begun.map(({ point, task }): Undone => ({ point, task, files: [], isIndexKept: false }));
+      const chosen = toUndo((await this.#store.read()).points, { which, top, begun });
       for (const { point } of chosen) undone.push(await undoPoint(place, point, options));
       return undone;
     };
@@ -198,10 +205,15 @@ const pruneOne = async (place: Place, worktree: Worktree, forced: readonly strin
 
 const toUndo = (
   points: readonly MergePoint[],
-  { which, top }: { readonly which: number | "group"; readonly top: string },
+  {
+    which,
+    top,
+    begun,
+  }: { readonly which: number | "group"; readonly top: string; readonly begun: readonly MergePoint[] },
 ): readonly MergePoint[] => {
   const all = undoable(points).filter((point) => point.top === top);
-  const [last] = all;
+  const last = begun.at(-1) ?? all[0];
   if (!last) throw new WorktreeError("unknown-task", "there is no merge to take back in this checkout");
-  return which === "group" ? all.filter(({ group }) => group === last.group) : all.slice(0, which);
+  if (which === "group") return all.filter(({ group }) => group === last.group);
+  return all.slice(0, Math.max(0, which - begun.length));
 };

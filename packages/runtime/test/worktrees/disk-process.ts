@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { closeSync, openSync, readdirSync, rmSync, truncateSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { WorktreeError, type Worktrees } from "../../src/worktrees/index.ts";
 import { type Ground, openGround, photograph, photographFiles } from "./ground.ts";
 import { begin, editCheckout, prepareLife } from "./life.ts";
@@ -38,9 +39,11 @@ type Trying = {
   readonly work: () => Promise<unknown>;
   /** Of everything that must be as it was. */
   readonly look: () => unknown;
+  /** It may also have been done, and only not be noted. */
+  readonly isDone?: () => boolean;
 };
 
-const untilItFits = async ({ ground, work, look }: Trying): Promise<Trial> => {
+const untilItFits = async ({ ground, work, look, isDone = () => false }: Trying): Promise<Trial> => {
   const reasons: Record<string, number> = {};
   for (let free = 0; free < MOST_PAGES; free += stride) {
     const before = look();
@@ -54,7 +57,7 @@ const untilItFits = async ({ ground, work, look }: Trying): Promise<Trial> => {
     } finally {
       rmSync(filler, { force: true });
     }
-    assert.deepEqual(look(), before, `with ${free} pages free`);
+    if (!isDone()) assert.deepEqual(look(), before, `with ${free} pages free`);
     assert.deepEqual(
       readdirSync(join(ground.path, ".git")).filter((name) => /lock|prefork|crash/.test(name)),
       [],
@@ -96,6 +99,11 @@ editCheckout(ground);
 const before = photograph(ground);
 trials.merge = await untilItFits({ ground, work: () => mergeOrThrow(worktrees), look: both });
 ground.git("add", "-A"); // so that the index has to go back too
-trials.undo = await untilItFits({ ground, work: () => worktrees.undo(1), look: both });
+trials.undo = await untilItFits({
+  ground,
+  work: () => worktrees.undo(1),
+  look: both,
+  isDone: () => isDeepStrictEqual(photograph(ground), before),
+});
 assert.deepEqual(photograph(ground), before);
 console.log(JSON.stringify(trials));
