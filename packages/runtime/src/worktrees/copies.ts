@@ -5,6 +5,7 @@
 
 import { lstat, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { RefFacts } from "./refs.ts";
 import { countingIn, type Repository, settingsOf, switchedOff } from "./repository.ts";
 
 export type Copy = Repository & {
@@ -14,8 +15,14 @@ export type Copy = Repository & {
   readonly tree: string | undefined;
 };
 
-/** Undefined where the folder is gone, or is no copy any more. */
-export const openCopy = async (repository: Repository, path: string): Promise<Copy | undefined> => {
+type Known = ReadonlyMap<string, RefFacts>;
+
+/** Undefined where the folder is gone, or is no copy any more. `refs`: those that were read just now. */
+export const openCopy = async (
+  repository: Repository,
+  path: string,
+  refs: Known = new Map(),
+): Promise<Copy | undefined> => {
   const records = await recordsOf(repository, path);
   if (records === undefined || (await placeOf(path)) !== "folder") return undefined;
   const { commonDir, user } = repository;
@@ -24,8 +31,8 @@ export const openCopy = async (repository: Repository, path: string): Promise<Co
   // Only a repository that says so has settings for single checkouts.
   const settings = "extensions.worktreeconfig" in repository.settings ? await settingsOf(own) : repository.settings;
   const git = own.configured({ ...countingIn(settings, user), ...switchedOff(settings) }).in(around);
-  const [head, tree] = await headOf(git);
   const branch = /^ref: (refs\/\S+)$/.exec((await readFile(join(records, "HEAD"), "utf8")).trim())?.[1];
+  const { id: head, tree } = refs.get(branch ?? "") ?? (await headOf(git));
   return {
     ...repository,
     git,
@@ -39,9 +46,10 @@ export const openCopy = async (repository: Repository, path: string): Promise<Co
   };
 };
 
-const headOf = async (git: Repository["git"]): Promise<readonly (string | undefined)[]> => {
+const headOf = async (git: Repository["git"]): Promise<Partial<Pick<RefFacts, "id" | "tree">>> => {
   const { code, out } = await git.ask(["rev-parse", "HEAD^{commit}", "HEAD^{tree}"], { may: [0, 128] });
-  return code === 0 ? out.toString().split("\n") : []; // its branch is gone
+  const [id = "", tree = ""] = out.toString().split("\n");
+  return code === 0 ? { id, tree } : {}; // its branch is gone
 };
 
 /** The one folder of git's that is kept for these files. */

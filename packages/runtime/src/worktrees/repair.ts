@@ -34,15 +34,21 @@ const unfinished = (points: readonly MergePoint[]): readonly MergePoint[] =>
 
 export type Left = { readonly worktrees: readonly Worktree[]; readonly points: readonly MergePoint[] };
 
-/** Call it alone: then whatever merge is not at its end was given up, even by this very process. */
+/** All that a crash can leave. Call it alone. */
 export const repair = async (place: Place): Promise<readonly Repaired[]> => {
+  const mended = await mend(place);
+  return [...mended, ...(await dropOrphans(place, await place.store.read()))];
+};
+
+/** What others would build upon. Call it alone: then whatever merge is not at its end was given up, even by this very
+ *  process. */
+export const mend = async (place: Place): Promise<readonly Repaired[]> => {
   const table = await place.store.read();
   const { worktrees } = leftUnderWay(place, table);
   const repaired: Repaired[] = [];
   // The last first: an earlier one was built upon.
   for (const point of unfinished(table.points).toReversed()) repaired.push(await repairIn(place, point));
   for (const worktree of worktrees) repaired.push(await repairWorktree(place, worktree));
-  repaired.push(...(await dropOrphans(place, table)));
   await dropScratch(place);
   await dropStages(place.repository);
   return repaired;

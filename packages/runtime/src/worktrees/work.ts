@@ -44,8 +44,8 @@ export const commitWork = async (place: Place, worktree: Worktree, message: stri
 export const keepWork = async (place: Place, worktree: Worktree, message: string): Promise<Kept> => {
   const { store, repository } = place;
   const { task, path, base } = worktree;
-  const copy = await openCopy(repository, path);
   const refs = await readRefs(repository, [branchRef(task), tipRef(task), baseRef(task)]);
+  const copy = await openCopy(repository, path, refs);
   const baseTree = refs.get(baseRef(task))?.id === base ? refs.get(baseRef(task))?.tree : undefined;
   const last = refs.get(tipRef(task)) ?? refs.get(branchRef(task));
   if (!copy) {

@@ -10,7 +10,7 @@ import type { Steps } from "./git.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue } from "./merge.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
-import { leftUnderWay, type Repaired, repair } from "./repair.ts";
+import { leftUnderWay, mend, type Repaired, repair } from "./repair.ts";
 import { mustBeReady, openRepository, type Repository } from "./repository.ts";
 import { type Snapshot, takeSnapshot, type UntrackedLimit } from "./snapshot.ts";
 import { WorktreeStore } from "./store.ts";
@@ -118,7 +118,7 @@ export class Worktrees {
   async merge(tasks: readonly string[], options: MergeOptions = {}): Promise<readonly MergeOutcome[]> {
     const work = async (): Promise<readonly MergeOutcome[]> => {
       const place = await this.#place();
-      await repair(place);
+      await mend(place);
       return mergeQueue({ ...place, step: this.#step }, tasks, options);
     };
     return this.#store.alone(work, "merge");
@@ -137,7 +137,7 @@ export class Worktrees {
       const { top } = place.repository;
       // One that was begun and came to no end is what is asked for now, and ends here.
       const begun = (await this.#store.read()).points.filter((one) => one.state === "undoing" && one.top === top);
-      await repair(place);
+      await mend(place);
       const undone = begun.map(({ point, task }): Undone => ({ point, task, files: [], isIndexKept: false }));
       const chosen = toUndo((await this.#store.read()).points, { which, top, begun });
       for (const { point } of chosen) undone.push(await undoPoint(place, point, options));

@@ -32,7 +32,7 @@ const isThere = (group: number): boolean => {
 };
 
 /** Ends when the process and every git that it started have ended. */
-const live = async (ground: Ground, cut: Cut): Promise<Lived> => {
+export const live = async (ground: Ground, cut: Cut): Promise<Lived> => {
   const begun = performance.now();
   const step = "atStep" in cut ? cut.atStep : 0;
   const words = ["--conditions=prefork-source", PROCESS, ground.at(), String(step)];

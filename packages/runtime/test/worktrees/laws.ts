@@ -70,8 +70,6 @@ export const assertLife = async (state: State): Promise<void> => {
   const { leftOut } = await worktrees.finish("task-1", { message: "did it\n", end: "reported" });
   assert.deepEqual(leftOut, []);
   isAsBefore("after finish");
-  await worktrees.merge(["task-1"], { isPreview: true });
-  isAsBefore("after a preview");
   mustBeMerged(await worktrees.merge(["task-1"]));
   const merged = photograph(checkout);
   assert.deepEqual({ ...merged, files: {} }, { ...before, files: {} }, "a merge changes files alone");
