@@ -41,6 +41,12 @@ const soaks: Readonly<Record<string, Soak>> = {
     const held = result.broken.length === 0 && result.hashes.sent === result.hashes.arrived;
     return { held, summary: JSON.stringify(result) };
   },
+  /** Worktrees: a task's life killed at every step, and merges of random edits on both sides. */
+  worktrees: async () => {
+    const { worktreesSoak } = await import(at("packages/runtime/test/worktrees/worktrees-soak.ts"));
+    const result = await worktreesSoak();
+    return { held: result.broken.length === 0, summary: JSON.stringify(result) };
+  },
   /** A thousand forks one after another, kept and not, with what they leave behind. */
   forks: async () => {
     const { allForksSoak } = await import(at("packages/runtime/test/fork/forks-soak.ts"));

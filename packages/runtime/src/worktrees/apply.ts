@@ -4,14 +4,15 @@
  *  that the merge changes are touched, and each keeps its permissions. The index is not touched.
  *  Elsewhere: what to change (merge-plan.ts), the way back after a crash (save.ts). */
 
-import { lstat, mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkout, type Standing } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, type Git, inputOf, shownPath, type TreePath } from "./git.ts";
 import type { Change } from "./merge-plan.ts";
 import type { Repository } from "./repository.ts";
-import { putBack, type Saved } from "./save.ts";
+import { restoreFolders, type Saved } from "./save.ts";
+import { dropStage, stageOf } from "./stage.ts";
 
 export type Applying = {
   readonly point: number;
@@ -20,46 +21,34 @@ export type Applying = {
   /** A folder of ours. */
   readonly scratch: string;
   readonly step: (name: string) => void;
+  /** Notes that all is in place. Where that fails, nothing is. */
+  readonly noted: () => Promise<void>;
 };
 
 export const applyChanges = async (repository: Repository, applying: Applying): Promise<void> => {
-  const { point, changes, saved, step } = applying;
+  const { point, changes, saved, step, noted } = applying;
   const stage = await stageOf(repository, point);
-  await mkdir(join(stage, "new"), { recursive: true, mode: 0o700 });
-  await mkdir(join(stage, "old"), { mode: 0o700 });
-  await stageNew(repository.git.indexed(join(applying.scratch, "stage")), changes, join(stage, "new")).catch(
-    async (error: unknown) => {
-      await dropStage(repository, point);
-      throw error;
-    },
-  );
+  const before = new Map(saved.files.map((file) => [file.path, file.before]));
   await using checkout = await Checkout.open(repository.top);
   const swap = new Swap(checkout, stage);
-  const before = new Map(saved.files.map((file) => [file.path, file.before]));
   try {
+    for (const name of ["new", "old"]) await mkdir(join(stage, name), { recursive: true, mode: 0o700 });
+    await stageNew(repository.git.indexed(join(applying.scratch, "stage")), changes, join(stage, "new"));
     step("swap begins");
     for (const { path } of changes) await swap.takeOut(path, before.get(path));
     step("swap half done");
-    for (const { path, after } of changes) if (after) await swap.putIn(path, after.mode, before.get(path));
+    for (const { path, after } of changes) if (after) await swap.clear(path);
+    for (const change of changes) await swap.putIn(change, before.get(change.path));
     await swap.dropEmpty();
     step("swap ends");
+    await noted();
   } catch (error) {
     await swap.back();
-    await putBack(repository, saved); // folders that were made anew get their modes
+    await restoreFolders(checkout, saved);
     await dropStage(repository, point);
     throw error;
   }
   await dropStage(repository, point);
-};
-
-/** After a merge that a crash ended. What it held is in the saved commit, or in the work that was merged. */
-export const dropStage = async (repository: Repository, point: number): Promise<void> =>
-  rm(await stageOf(repository, point), { recursive: true, force: true });
-
-/** On the file system of the checkout, and where git does not look. */
-const stageOf = async ({ gitDir, top }: Repository, point: number): Promise<string> => {
-  const [own, files] = await Promise.all([lstat(gitDir), lstat(top)]);
-  return own.dev === files.dev ? join(gitDir, `prefork-stage-${point}`) : join(top, `.prefork-stage-${point}`);
 };
 
 /** Contents as they are to stand in the checkout, with line ends as it has them. */
@@ -95,23 +84,35 @@ class Swap {
     this.#out.push({ path, at });
   }
 
-  async putIn(path: TreePath, mode: string, before: Standing | undefined): Promise<void> {
+  async putIn({ path, before, after }: Change, standing: Standing | undefined): Promise<void> {
+    if (!after) return;
     const from = Buffer.concat([Buffer.from(join(this.#stage, "new/")), bytesOf(path)]);
     this.#made.push(...(await this.#checkout.moveIn(from, path)));
     this.#in.push(path);
-    if (mode.startsWith("100") && before?.kind === "file")
-      await this.#checkout.chmod(path, modeLike(before.mode, mode === "100755"));
+    if (!after.mode.startsWith("100") || standing?.kind !== "file") return;
+    const isSame = before?.mode === after.mode;
+    await this.#checkout.chmod(path, isSame ? standing.mode : modeLike(standing.mode, after.mode === "100755"));
+  }
+
+  /** Where a file is to come in place of a folder: what is empty there goes. */
+  async clear(path: TreePath): Promise<void> {
+    if (!(await this.#checkout.facts(path))?.isDirectory()) return;
+    for (const { path: gone } of this.#out) if (gone.startsWith(`${path}/`)) await this.#dropAbove(gone, path.length);
   }
 
   /** As git does, a folder goes with its last file. */
   async dropEmpty(): Promise<void> {
-    for (const { path } of this.#out)
-      for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
-        const folder = path.slice(0, at);
-        const facts = await this.#checkout.facts(folder);
-        if (!facts?.isDirectory() || !(await this.#checkout.removeFolder(folder))) break;
-        this.#dropped.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
-      }
+    for (const { path } of this.#out) await this.#dropAbove(path, 0);
+  }
+
+  /** Empty folders above a file, down to those whose names are so long. */
+  async #dropAbove(path: TreePath, least: number): Promise<void> {
+    for (let at = path.lastIndexOf("/"); at > least; at = path.lastIndexOf("/", at - 1)) {
+      const folder = path.slice(0, at);
+      const facts = await this.#checkout.facts(folder);
+      if (!facts?.isDirectory() || !(await this.#checkout.removeFolder(folder))) break;
+      this.#dropped.push({ path: folder, mode: Number(facts.mode) & 0o7777 });
+    }
   }
 
   async back(): Promise<void> {

@@ -4,7 +4,7 @@
  *  Elsewhere: which files (apply.ts, save.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
-import { lutimes, mkdir, open, readlink, rename, rmdir, symlink, unlink } from "node:fs/promises";
+import { mkdir, open, readlink, rename, rmdir, unlink } from "node:fs/promises";
 import { Folder } from "../files/index.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, shownPath, type TreePath } from "./git.ts";
@@ -30,10 +30,10 @@ export class Checkout implements AsyncDisposable {
     return new Checkout(await Folder.open(path));
   }
 
-  /** Throws where something stands there that git cannot hold. */
+  /** A folder is no file: absent. Throws where something stands there that git cannot hold. */
   async look(path: TreePath): Promise<Standing> {
     const facts = await this.facts(path);
-    if (facts === undefined) return ABSENT;
+    if (facts === undefined || facts.isDirectory()) return ABSENT;
     const { mode, mtimeMs } = facts;
     const about = { mode: Number(mode) & 0o7777, version: versionOf(facts), mtimeMs: Number(mtimeMs) };
     if (facts.isSymbolicLink()) return { kind: "link", ...about };
@@ -90,28 +90,15 @@ export class Checkout implements AsyncDisposable {
     return made;
   }
 
-  async write(
-    path: TreePath,
-    content: Buffer,
-    { kind, mode, mtimeMs }: Extract<Standing, { mode: number }>,
-  ): Promise<void> {
+  /** Puts a file of the same file system in place of whatever file stands there. */
+  async replace(from: string | Buffer, path: TreePath): Promise<void> {
     await this.#visit(
       path,
       async (folder, name) => {
-        const beside = `.prefork-${process.pid}-${name.toString("hex").slice(-40)}`;
         const there = await folder.look(name);
         if (there?.isDirectory()) await rmdir(folder.at(name)).catch(inTheWay(path));
-        await unlink(folder.at(beside)).catch(() => undefined);
-        if (kind === "link") await symlink(content, folder.at(beside));
-        else {
-          await using file = await open(folder.at(beside), "wx", 0o600);
-          await file.writeFile(content);
-          await file.chmod(mode);
-          await file.sync();
-        }
-        await lutimes(folder.at(beside), mtimeMs / 1_000, mtimeMs / 1_000);
         await folder.verify();
-        await rename(folder.at(beside), folder.at(name));
+        await rename(from, folder.at(name));
       },
       { made: [] },
     );

@@ -3,9 +3,11 @@
  *  task that should have had one never works in the checkout instead.
  *  Elsewhere: what the copy holds (snapshot.ts), its end (work.ts). */
 
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { copyFile, lstat, mkdir, readlink, rmdir, symlink } from "node:fs/promises";
+import { copyFile, lstat, mkdir, readlink, realpath, rmdir, symlink } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { dropHalfMade, lockReason, removeCopy } from "./copies.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { bytesOf, fieldsOf, shownPath, type TreePath } from "./git.ts";
 import { baseRef, branchOf, branchRef, dropRefs, mustBeTaskName, readRef, setRefs } from "./refs.ts";
@@ -38,34 +40,61 @@ export type Created = {
 
 export const createWorktree = async (place: Place, options: CreateOptions): Promise<Created> => {
   const { repository, store } = place;
-  const { task, label, session, cwd, snapshot, folder = store.trees, signal } = options;
+  const { task, cwd, snapshot, signal } = options;
   mustBeTaskName(task);
   const { git, top } = repository;
-  const path = join(folder, task);
-  if (path === top || `${path}/`.startsWith(`${top}/`))
-    throw new WorktreeError("not-ready", `worktrees must lie outside of the checkout ${top}; change worktrees.folder`);
-  const below = relative(top, cwd);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const below = relative(top, await realpath(cwd));
+  const { path, nonce } = await announce(place, options, below);
   const leftOut = snapshot.leftOut.map(shownPath);
-  await store.append({
-    ...{ kind: "creating", by: store.self, task, label, top, folder: below, path },
-    ...{ branch: branchOf(task), base: snapshot.commit, ...(session === undefined ? {} : { session }) },
-  });
   try {
     signal?.throwIfAborted();
     await setRefs(repository, [{ ref: baseRef(task), to: snapshot.commit }]);
-    const how = ["--no-track", "--lock", "--reason", `prefork works here: ${task}`, "-b", branchOf(task)];
+    const how = ["--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
     await git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit], signal ? { signal } : {});
     const copied = await copyIgnored(repository, path, options.copyIgnored ?? []);
     if (below !== "") await mkdir(join(path, below), { recursive: true }); // it may have held ignored files alone
     await store.append({ kind: "created", task, copied, leftOut });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    await takeAway(place, { task, path, base: snapshot.commit }).catch(() => undefined); // repair does it later
-    await store.append({ kind: "not-created", task, reason }).catch(() => undefined);
+    // What cannot be taken away, or noted, is seen to later.
+    await takeAway(place, { task, path, base: snapshot.commit })
+      .then(() => store.append({ kind: "not-created", task, reason }))
+      .catch(() => undefined);
     throw worktreeErrorOf(error, `no worktree could be made for ${task}`);
+  } finally {
+    store.making.delete(nonce);
   }
   return { path, cwd: join(path, below), branch: branchOf(task) };
+};
+
+/** Notes that this task gets a copy. Of several that want the same name, the first to note it has it. */
+const announce = async (
+  { repository, store }: Place,
+  { task, label, session, snapshot, folder = store.trees }: CreateOptions,
+  below: string,
+): Promise<{ readonly path: string; readonly nonce: string }> => {
+  const taken = new WorktreeError("not-ready", `there is a worktree of ${task} already`);
+  const known = (await store.read()).worktrees.get(task);
+  if (known?.state.kind === "creating" && store.isAbandoned(known)) {
+    await takeAway({ repository, store }, known);
+    await store.append({ kind: "not-created", task, reason: "it was given up" });
+  } else if (known && known.state.kind !== "gone") throw taken;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const path = join(await realpath(folder), task);
+  const { top } = repository;
+  if (`${path}/`.startsWith(`${top}/`))
+    throw new WorktreeError("not-ready", `worktrees must lie outside of the checkout ${top}; change worktrees.folder`);
+  if (await lstat(path).catch(() => undefined)) throw new WorktreeError("not-ready", `${path} exists already`);
+  if ((await readRef(repository, branchRef(task))) !== undefined)
+    throw new WorktreeError("not-ready", `there is a branch ${branchOf(task)} already`);
+  const nonce = randomUUID();
+  store.making.add(nonce);
+  await store.append({
+    ...{ kind: "creating", by: store.self, nonce, task, label, top: repository.top, folder: below, path },
+    ...{ branch: branchOf(task), base: snapshot.commit, ...(session === undefined ? {} : { session }) },
+  });
+  if ((await store.read()).worktrees.get(task)?.nonce !== nonce) throw taken;
+  return { path, nonce };
 };
 
 /** A copy that was never given to anybody. */
@@ -73,22 +102,11 @@ export const takeAway = async (
   { repository }: Place,
   { task, path, base }: { readonly task: string; readonly path: string; readonly base: string },
 ): Promise<void> => {
-  const { git } = repository;
-  if (await isOurs(repository, path)) {
-    const { code } = await git.ask(["worktree", "remove", "--force", "--force", path], { may: [0, 128] });
-    if (code !== 0) await git.ask(["worktree", "unlock", path], { may: [0, 128] }); // it never came to be a folder
-  }
-  await git.out(["worktree", "prune"]);
+  await removeCopy(repository, path);
+  await dropHalfMade(repository, task);
   await rmdir(path).catch(() => undefined); // what git had begun with; a folder that holds anything stays
   const there = await readRef(repository, branchRef(task));
   await dropRefs(repository, [{ ref: baseRef(task) }, ...(there === base ? [{ ref: branchRef(task), at: base }] : [])]);
-};
-
-/** Does git itself say that this folder is a copy of this repository? Nothing else is ever removed. */
-export const isOurs = async ({ git }: Pick<Repository, "git">, path: string): Promise<boolean> => {
-  const listed = fieldsOf(await git.out(["worktree", "list", "--porcelain", "-z"]));
-  const name = Buffer.from(`worktree ${path}`).toString("latin1");
-  return listed.indexOf(name) > 0; // the first is the checkout that all others belong to
 };
 
 const copyIgnored = async ({ git, top }: Repository, to: string, patterns: readonly string[]): Promise<number> => {

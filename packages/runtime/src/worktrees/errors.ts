@@ -37,3 +37,12 @@ export const worktreeErrorOf = (error: unknown, doing: string): WorktreeError =>
   const said = error instanceof Error ? error.message : String(error);
   return new WorktreeError(isDiskFull(error) ? "disk-full" : "io", `${doing}: ${said}`, { cause: error });
 };
+
+/** Errors of the system as one of these; all else is passed on as it is. */
+export const inWords = async <T>(work: () => Promise<T>, doing: string): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof Error && "syscall" in error ? worktreeErrorOf(error, doing) : error;
+  }
+};

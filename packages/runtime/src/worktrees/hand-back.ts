@@ -3,6 +3,7 @@
  *  checkout that it has seen, and not before every marker is gone.
  *  Elsewhere: waking the agent (../session), merging what it made (merge.ts). */
 
+import { openCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
 import { shownPath } from "./git.ts";
@@ -12,20 +13,23 @@ import { baseRef, setRefs } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf, resolveConflicts } from "./resolve.ts";
 import { commitTree } from "./snapshot.ts";
-import { commitWork } from "./work.ts";
+import { keepWork } from "./work.ts";
 
 /** Empty where nothing conflicts: then nothing was done. */
 export const handBack = async (place: Place, worktree: Worktree): Promise<readonly ConflictedFile[]> => {
   const { repository, store } = place;
   const { task, path, base } = worktree;
   return store.scratch(async (scratch) => {
-    const { tip } = await commitWork(place, worktree, `Kept before ${task} was given its conflicts\n`);
-    const plan = await planMerge(place, { ...worktree, tip }, scratch);
+    const kept = await keepWork(place, worktree, `Kept before ${task} was given its conflicts\n`);
+    const { tip } = kept;
+    const plan = await planMerge(place, { ...kept, task, base }, scratch);
     if (plan.conflicts.length === 0) return [];
+    const copy = await openCopy(repository, path);
+    if (!copy) throw new WorktreeError("unknown-task", `the worktree of ${task} is not there any more: ${path}`);
     const tree = await resolveConflicts(repository, plan, { choice: "markers", task, scratch });
     const now = await commitTree(repository, plan.now.tree, { parent: base, message: "The checkout now\n" });
     // The files first: a copy that does not hold the checkout's changes would seem to take them back.
-    await repository.git.at(path).out(["read-tree", "--reset", "-u", tree]);
+    await copy.git.out(["read-tree", "--reset", "-u", tree]);
     await setRefs(repository, [{ ref: baseRef(task), to: now }]);
     const conflicted = plan.conflicts.map((conflict) => conflict.path);
     await store.append({ kind: "based", task, base: now, tip, conflicted });

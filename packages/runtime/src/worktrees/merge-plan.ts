@@ -9,6 +9,7 @@ import { fieldsOf, type TreePath } from "./git.ts";
 import type { Worktree } from "./records.ts";
 import type { Repository } from "./repository.ts";
 import { commitTree, readTree, type TreeReading } from "./snapshot.ts";
+import type { Kept } from "./work.ts";
 
 /** A file as a tree has it. */
 export type TreeEntry = { readonly mode: string; readonly id: string };
@@ -39,24 +40,23 @@ export type MergePlan = {
   readonly conflicts: readonly Conflict[];
 };
 
-type Merging = Pick<Worktree, "base" | "task"> & { readonly tip: string };
+type Merging = Pick<Worktree, "base" | "task"> & Kept;
 
 const NO_LIMIT = { bytes: Number.POSITIVE_INFINITY } as const;
 
 /** `scratch`: a folder of ours. */
 export const planMerge = async (
   { repository }: Pick<Place, "repository">,
-  { base, tip, task }: Merging,
+  { base, task, tip, tree: theirs, baseTree, isOnBase }: Merging,
   scratch: string,
 ): Promise<MergePlan> => {
   const now = await readTree(repository, `${scratch}/now`, NO_LIMIT);
-  const theirs = await repository.git.line(["rev-parse", `${tip}^{tree}`]);
+  if (now.tree === baseTree) return { now, theirs, tree: theirs, conflicts: [] };
   // Both sides are given the base as their only parent: so git finds it, wherever either side has gone meanwhile.
-  const [mine, child] = await Promise.all([
-    commitTree(repository, now.tree, { parent: base, message: "The checkout now\n" }),
-    commitTree(repository, theirs, { parent: base, message: `The work of ${task}\n` }),
-  ]);
-  const words = ["merge-tree", "--write-tree", "-z", "--messages", mine ?? "", child ?? ""];
+  const mine = await commitTree(repository, now.tree, { parent: base, message: "The checkout now\n" });
+  const message = `The work of ${task}\n`;
+  const child = isOnBase ? tip : await commitTree(repository, theirs, { parent: base, message });
+  const words = ["merge-tree", "--write-tree", "-z", "--messages", mine, child];
   const { code, out, complaint } = await repository.git.ask(words, { may: [0, 1, 129] });
   if (code === 129) throw new WorktreeError("git", `merging needs git 2.38 or later: ${complaint.split("\n")[0]}`);
   const { tree, conflicts } = readMerge(out);

@@ -16,7 +16,7 @@ import { mustBeReady } from "./repository.ts";
 import { type Choice, resolveConflicts } from "./resolve.ts";
 import { save } from "./save.ts";
 import { undoPoint } from "./undo.ts";
-import { commitWork } from "./work.ts";
+import { keepWork } from "./work.ts";
 
 /** `stop`: the queue ends and nothing of this task is merged. `skip`: the same, and the queue goes on. */
 export type OnConflict = "stop" | "skip" | Choice;
@@ -104,9 +104,10 @@ type Here = Grouped & { readonly scratch: string };
 const mergeWorktree = async (merging: Merging, worktree: Worktree, options: Here): Promise<MergeOutcome> => {
   const { repository } = merging;
   const { task, label } = worktree;
-  const { tip } = await commitWork(merging, worktree, `Kept before ${task} was merged\n`);
+  const kept = await keepWork(merging, worktree, `Kept before ${task} was merged\n`);
+  const { tip } = kept;
   await mustBeResolved(repository, worktree, tip);
-  const plan = await planMerge(merging, { ...worktree, tip }, options.scratch);
+  const plan = await planMerge(merging, { ...kept, task, base: worktree.base }, options.scratch);
   const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: shownPath(path), kind }));
   const { onConflict = "stop", isPreview = false, scratch } = options;
   const isOpen = conflicts.length > 0 && (onConflict === "stop" || onConflict === "skip");
@@ -140,22 +141,26 @@ const bringIn = async (merging: Merging, bringing: Bringing): Promise<number> =>
   const { repository, store, step } = merging;
   const { worktree, tip, plan, changes, group, scratch } = bringing;
   const point = await nextPoint(merging);
-  const saved = await save(repository, changes, { point, tip });
+  const saved = await save(repository, changes, { point, tip, absent: plan.now.absent });
   await mustBeUnchanged(merging, plan, changes);
   const { task, top } = worktree;
   await store.append({
     ...{ kind: "merging", point, by: store.self, task, group, top, tip },
     ...{ files: changes.length, saved: saved.commit },
   });
+  const conflicts = plan.conflicts.map(({ path }) => shownPath(path));
+  const noted = (): Promise<void> => store.append({ kind: "merged", point, conflicts });
   try {
-    await applyChanges(repository, { point, changes, saved, scratch, step });
+    await applyChanges(repository, { point, changes, saved, scratch, step, noted });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    await store.append({ kind: "not-merged", point, reason });
-    await dropRefs(repository, [{ ref: savedRef(point) }]);
+    // Where this cannot be noted either, whoever comes next finds that all is as it was.
+    await store
+      .append({ kind: "not-merged", point, reason })
+      .then(() => dropRefs(repository, [{ ref: savedRef(point) }]))
+      .catch(() => undefined);
     throw error;
   }
-  await store.append({ kind: "merged", point, conflicts: plan.conflicts.map(({ path }) => shownPath(path)) });
   return point;
 };
 
@@ -166,9 +171,7 @@ const mustBeUnchanged = async (
   changes: readonly Change[],
 ): Promise<void> => {
   const git = repository.git.indexed(now.index);
-  await git.ask(["update-index", "-q", "--refresh", "--ignore-submodules"], { may: [0, 1] });
-  const words = ["diff-files", "-z", "--name-only", "--ignore-submodules=all", "--no-ext-diff"];
-  const changed = new Set<TreePath>(fieldsOf(await git.out(words)));
+  const changed = new Set<TreePath>(fieldsOf(await git.out(["ls-files", "-z", "--modified", "--deleted"])));
   const [path] = changes.flatMap((change) => (changed.has(change.path) ? [change.path] : []));
   if (path !== undefined)
     throw new WorktreeError("changed-meanwhile", `${shownPath(path)} was changed meanwhile; nothing was merged`);

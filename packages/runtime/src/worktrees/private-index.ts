@@ -3,7 +3,7 @@
  *  holds its lock.
  *  Elsewhere: what is done with a copy (snapshot.ts). */
 
-import { chmod, copyFile, readFile, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { chmod, copyFile, link, lstat, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
 
 /** Git takes a file for unchanged that is older than the index. A copy is younger than its original, so it is given the
  *  age of the original, and a little more: then files that changed in the same moment are read. */
@@ -15,25 +15,38 @@ export const copyIndex = async (from: string, to: string): Promise<void> => {
   await utimes(to, age, age);
 };
 
-/** False where git itself is at work on it. */
+/** False where git itself is at work on it. The lock comes whole, with a name beside it that tells whose it is. */
 export const putIndex = async (index: string, content: Buffer): Promise<boolean> => {
-  const lock = `${index}.lock`;
-  const mode = (await stat(index).catch(() => undefined))?.mode;
+  await dropOurLock(index);
+  const [lock, ours] = [`${index}.lock`, `${index}${OURS}`];
+  const mode = (await stat(index).catch(() => undefined))?.mode ?? 0o644;
   try {
-    await writeFile(lock, content, { flag: "wx" });
-    if (mode !== undefined) await chmod(lock, mode & 0o777);
+    await unlink(ours).catch(unlessGone);
+    await writeFile(ours, content, { flag: "wx" });
+    await chmod(ours, mode & 0o777);
+    await link(ours, lock);
+    await rename(lock, index);
+    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    await unlink(lock).catch(() => undefined);
     throw error;
+  } finally {
+    await unlink(ours).catch(unlessGone);
   }
-  await rename(lock, index);
-  return true;
 };
 
-/** A lock that a crash left behind, known by what it was to bring. */
-export const dropIndexLock = async (index: string, content: Buffer): Promise<void> => {
-  const lock = `${index}.lock`;
-  const left = await readFile(lock).catch(() => undefined);
-  if (left && content.subarray(0, left.length).equals(left)) await unlink(lock);
+/** After a crash. A lock of git's own stays. */
+export const dropOurLock = async (index: string): Promise<void> => {
+  const [lock, ours] = await Promise.all(
+    [`${index}.lock`, `${index}${OURS}`].map((path) => lstat(path).catch(() => undefined)),
+  );
+  if (!ours) return;
+  if (lock && lock.ino === ours.ino && lock.dev === ours.dev) await unlink(`${index}.lock`);
+  await unlink(`${index}${OURS}`);
+};
+
+const OURS = ".prefork";
+
+const unlessGone = (error: NodeJS.ErrnoException): void => {
+  if (error.code !== "ENOENT") throw error;
 };

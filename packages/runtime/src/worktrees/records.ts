@@ -14,6 +14,8 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly kind: "creating";
       readonly task: string;
       readonly by: LockHolder;
+      /** Tells this one apart from another of the same name. */
+      readonly nonce: string;
       readonly label: string;
       readonly session?: string;
       /** The checkout it branches off from, and the folder in it that the agent worked in, relative. */
@@ -116,6 +118,8 @@ const enter = (table: Drafts, record: WorktreeRecord): void => {
   switch (record.kind) {
     case "creating": {
       const { kind: _kind, by, at, ...facts } = record;
+      const there = table.worktrees.get(record.task);
+      if (there && there.state.kind !== "gone") return; // it came second
       const state = { kind: "creating", by } as const;
       table.worktrees.set(record.task, {
         ...facts,

@@ -24,12 +24,13 @@ export const mustBeTaskName = (task: string): void => {
 
 type Named = Pick<Repository, "git" | "noObject">;
 
-/** All of these or none. */
+/** All of these or none; each only where it points to what is expected, if that is said. */
 export const setRefs = async (
   { git }: Named,
-  refs: readonly { readonly ref: string; readonly to: string }[],
+  refs: readonly { readonly ref: string; readonly to: string; readonly from?: string }[],
 ): Promise<void> => {
-  const lines = refs.map(({ ref, to }) => `update ${ref} ${to}\n`);
+  if (refs.length === 0) return;
+  const lines = refs.map(({ ref, to, from }) => `update ${ref} ${to}${from === undefined ? "" : ` ${from}`}\n`);
   await git.out(["update-ref", "--stdin"], { input: lines.join("") });
 };
 
@@ -46,4 +47,18 @@ export const dropRefs = async (
 export const readRef = async ({ git }: Named, ref: string): Promise<string | undefined> => {
   const { code, out } = await git.ask(["rev-parse", "--verify", "--quiet", `${ref}^{commit}`], { may: [0, 1, 128] });
   return code === 0 ? out.toString().trim() : undefined;
+};
+
+export type RefFacts = { readonly id: string; readonly tree: string; readonly parents: readonly string[] };
+
+/** The commits that these refs point to; those that are not there are left out. */
+export const readRefs = async ({ git }: Named, refs: readonly string[]): Promise<ReadonlyMap<string, RefFacts>> => {
+  const format = "--format=%(refname)%09%(objectname)%09%(tree)%09%(parent)";
+  const lines = (await git.line(["for-each-ref", format, ...refs])).split("\n");
+  return new Map(
+    lines.flatMap((line) => {
+      const [ref = "", id = "", tree = "", parents = ""] = line.split("\t");
+      return refs.includes(ref) ? [[ref, { id, tree, parents: parents.split(" ").filter(Boolean) }] as const] : [];
+    }),
+  );
 };

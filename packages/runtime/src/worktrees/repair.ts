@@ -6,15 +6,16 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { livenessOf } from "../journal/index.ts";
-import { dropStage } from "./apply.ts";
-import { isOurs, type Place, takeAway } from "./create.ts";
+import { openCopy, removeCopy } from "./copies.ts";
+import { type Place, takeAway } from "./create.ts";
 import { fieldsOf } from "./git.ts";
 import type { MergePoint, Worktree, WorktreeTable } from "./records.ts";
-import { dropRefs, readRef, savedRef, tipRef } from "./refs.ts";
+import { dropRefs, savedRef } from "./refs.ts";
 import { openRepository, type Repository } from "./repository.ts";
-import { putBack, readSaved } from "./save.ts";
-import { takeBack } from "./undo.ts";
-import { commitWork, dropAll, dropCopy } from "./work.ts";
+import { prepareBack, putBack, readSaved } from "./save.ts";
+import { dropStage, dropStages } from "./stage.ts";
+import { keepForeign, takeBack } from "./undo.ts";
+import { commitWork, dropAll } from "./work.ts";
 
 /** What was found, and what was done about it; one line each. */
 export type Repaired = { readonly what: string; readonly done: string };
@@ -23,44 +24,66 @@ export type Repaired = { readonly what: string; readonly done: string };
 export const leftUnderWay = ({ store }: Place, { worktrees, points }: WorktreeTable): Left => {
   const isDead = (one: { readonly by: MergePoint["by"] }): boolean => livenessOf(one.by, store.self) === "dead";
   return {
-    worktrees: [...worktrees.values()].filter(({ state }) => "by" in state && isDead(state)),
-    points: points.filter((point) => (point.state === "merging" || point.state === "undoing") && isDead(point)),
+    worktrees: [...worktrees.values()].filter((one) => store.isAbandoned(one)),
+    points: unfinished(points).filter(isDead),
   };
 };
 
+const unfinished = (points: readonly MergePoint[]): readonly MergePoint[] =>
+  points.filter(({ state }) => state === "merging" || state === "undoing");
+
 export type Left = { readonly worktrees: readonly Worktree[]; readonly points: readonly MergePoint[] };
 
-/** Call it alone. */
+/** All that a crash can leave. Call it alone. */
 export const repair = async (place: Place): Promise<readonly Repaired[]> => {
+  const mended = await mend(place);
+  return [...mended, ...(await dropOrphans(place, await place.store.read()))];
+};
+
+/** What others would build upon. Call it alone: then whatever merge is not at its end was given up, even by this very
+ *  process. */
+export const mend = async (place: Place): Promise<readonly Repaired[]> => {
   const table = await place.store.read();
-  const { worktrees, points } = leftUnderWay(place, table);
+  const { worktrees } = leftUnderWay(place, table);
   const repaired: Repaired[] = [];
   // The last first: an earlier one was built upon.
-  for (const point of points.toReversed()) repaired.push(await repairPoint(await at(place, point.top), point));
+  for (const point of unfinished(table.points).toReversed()) repaired.push(await repairIn(place, point));
   for (const worktree of worktrees) repaired.push(await repairWorktree(place, worktree));
-  repaired.push(...(await dropOrphans(place, table)));
   await dropScratch(place);
+  await dropStages(place.repository);
   return repaired;
 };
 
-/** The same records, in the checkout that something happened in. */
-const at = async (place: Place, top: string): Promise<Place> =>
-  top === place.repository.top ? place : { ...place, repository: await openRepository(top) };
+/** In the checkout that it happened in. Another that cannot be reached keeps nobody from working in this one. */
+const repairIn = async (place: Place, point: MergePoint): Promise<Repaired> => {
+  if (point.top === place.repository.top) return repairPoint(place, point);
+  try {
+    return await repairPoint({ ...place, repository: await openRepository(point.top) }, point);
+  } catch (error) {
+    const what = `merge ${point.point} (${point.task}) came to no end in ${point.top}`;
+    return { what, done: `nothing: ${error instanceof Error ? error.message : String(error)}` };
+  }
+};
 
 const repairPoint = async (place: Place, { point, state, task, saved: commit }: MergePoint): Promise<Repaired> => {
   const { store, repository } = place;
   const what = `merge ${point} (${task}) was ${state === "merging" ? "under way" : "being taken back"}`;
   if (commit !== "") {
     const saved = await readSaved(repository, commit);
+    const kept = await keepForeign(place, point, saved);
+    const also = kept === undefined ? "" : `; what was changed since is on ${kept}`;
     if (state === "undoing") {
-      const { files } = await takeBack(place, point, saved);
-      return { what, done: `taken back to its end, ${files.length} files were left to do` };
+      const files = await takeBack(place, point, saved);
+      return { what, done: `taken back to its end, ${files.length} files were left to do${also}` };
     }
-    const files = await putBack(repository, saved);
+    const files = await putBack(repository, saved, await prepareBack(repository, saved, point));
     await dropStage(repository, point);
     await store.append({ kind: "not-merged", point, reason: "it was interrupted" });
     await dropRefs(repository, [{ ref: savedRef(point) }]);
-    return { what, done: `taken back, ${files.length} files were changed already; merge it again when you like` };
+    return {
+      what,
+      done: `taken back, ${files.length} files were changed already; merge it again when you like${also}`,
+    };
   }
   await store.append(state === "undoing" ? { kind: "undone", point } : { kind: "merged", point, conflicts: [] });
   return { what, done: "nothing had to be changed" };
@@ -81,7 +104,7 @@ const repairWorktree = async (place: Place, worktree: Worktree): Promise<Repaire
         await store.append({ kind: "finished", task, tip: work.tip, files: work.files.length, end: "interrupted" });
         return { what, done: "kept: something was put into it since" };
       }
-      await dropCopy(repository, worktree, { forced: true });
+      await removeCopy(repository, path);
       await dropAll(repository, worktree);
       await store.append({ kind: "removed", task });
       return { what, done: "removed to its end" };
@@ -96,11 +119,11 @@ const repairWorktree = async (place: Place, worktree: Worktree): Promise<Repaire
 };
 
 /** A removal takes files away; anything else in the folder is somebody's. */
-const holdsMore = async (repository: Repository, { task, path }: Worktree): Promise<boolean> => {
-  const tip = await readRef(repository, tipRef(task));
-  if (!(await isOurs(repository, path)) || tip === undefined) return false;
-  const git = repository.git.at(path);
-  const { code, out } = await git.ask(["status", "--porcelain=v1", "-z", "--no-renames"], { may: [0, 128] });
+const holdsMore = async (repository: Repository, { path }: Worktree): Promise<boolean> => {
+  const copy = await openCopy(repository, path);
+  if (!copy) return false;
+  const words = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"];
+  const { code, out } = await copy.git.ask(words, { may: [0, 128] });
   return code === 0 && fieldsOf(out).some((line) => !/^( D|D |DD)/.test(line));
 };
 

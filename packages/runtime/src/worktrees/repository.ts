@@ -2,9 +2,9 @@
  *  Invariant: asks and changes nothing; a repository that is in the middle of something is refused with the way out.
  *  Elsewhere: how git is run (git.ts), what is taken from it (snapshot.ts). */
 
-import { access, realpath } from "node:fs/promises";
+import { access, lstat, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { WorktreeError } from "./errors.ts";
 import { fieldsOf, Git, type Steps } from "./git.ts";
 
@@ -23,7 +23,13 @@ export type Repository = {
   readonly noObject: string;
   /** Contents that a filter would change, were it run: told, because those files stand as they are stored. */
   readonly filters: readonly string[];
+  /** Of git: those of this repository, and those of its user that count in it. */
+  readonly settings: Settings;
+  readonly user: Settings;
 };
+
+/** Keys of git's configuration, with the value that counts. */
+type Settings = Readonly<Record<string, string>>;
 
 const BARE = "this repository is bare: it has no files to work on; start in a checkout of it";
 const NONE = "this folder is in no git repository; worktrees need one (git init)";
@@ -32,28 +38,38 @@ const NONE = "this folder is in no git repository; worktrees need one (git init)
 export type RepositoryOptions = {
   readonly step?: Steps;
   readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
+  /** The user's settings, where they were read before. */
+  readonly user?: Settings;
 };
 
 export const openRepository = async (cwd: string, options: RepositoryOptions = {}): Promise<Repository> => {
   const plain = Git.in(cwd, options.step);
-  const asked = await plain.ask([...PLACES, "--is-bare-repository", "--show-object-format"], { may: [0, 128] });
-  const [top = "", gitDir = "", commonDir = "", index = "", bare, format] = asked.out.toString().split("\n");
-  if (asked.code !== 0 || bare !== "false")
-    throw new WorktreeError("no-repository", refusalOf(asked.complaint, bare === "true"));
-  const keys = await configOf(plain);
-  if (keys.has("core.worktree") && top !== (await realpath(cwd)) && !(await realpath(cwd)).startsWith(`${top}/`))
+  const asked = await plain.ask([...PLACES, "--is-bare-repository", "--show-object-format", "HEAD^{commit}"], {
+    may: [0, 128], // there may be no commit yet
+  });
+  const [top = "", gitDir = "", commonDir = "", index = "", bare, format, head = ""] = asked.out.toString().split("\n");
+  if (bare !== "false") throw new WorktreeError("no-repository", refusalOf(asked.complaint, bare === "true"));
+  if (top !== (await topAbove(await realpath(cwd))))
     throw new WorktreeError("not-ready", "the repository says that its files lie elsewhere (core.worktree)");
-  const head = await plain.ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], { may: [0, 1] });
+  const settings = await settingsOf(plain);
+  const user = options.user ?? (await userSettings(plain, options));
   return {
-    git: plain.configured({ ...(await userSettings(plain, options)), ...switchedOff(keys) }).at(top),
-    top,
-    gitDir,
-    commonDir,
-    index,
-    head: head.code === 0 ? head.out.toString().trim() : undefined,
+    git: plain.configured({ ...countingIn(settings, user), ...switchedOff(settings) }).at(top),
+    ...{ top, gitDir, commonDir, index, settings, user },
+    head: /^[0-9a-f]{40,64}$/.test(head) ? head : undefined,
     noObject: "0".repeat(format === "sha256" ? 64 : 40),
-    filters: [...keys.keys()].flatMap((key) => /^filter\.(.*)\.(?:clean|smudge|process)$/s.exec(key)?.[1] ?? []),
+    filters: Object.keys(settings).flatMap((key) => /^filter\.(.*)\.(?:clean|smudge|process)$/s.exec(key)?.[1] ?? []),
   };
+};
+
+/** Where git begins to look, whatever a repository says of itself. */
+const topAbove = async (folder: string): Promise<string | undefined> => {
+  const isTop = await lstat(join(folder, ".git")).then(
+    () => true,
+    () => false,
+  );
+  if (isTop) return folder;
+  return folder === "/" ? undefined : topAbove(dirname(folder));
 };
 
 const PLACES: readonly string[] = [
@@ -72,9 +88,9 @@ const refusalOf = (complaint: string, isBare: boolean): string => {
   return `git cannot read this repository: ${complaint.trim().split("\n")[0]}`;
 };
 
-const configOf = async (git: Git): Promise<ReadonlyMap<string, string>> => {
+export const settingsOf = async (git: Git): Promise<Settings> => {
   const out = fieldsOf(await git.out(["config", "--list", "-z"]));
-  return new Map(
+  return Object.fromEntries(
     out.map((field) => {
       const [key = "", value = ""] = field.split(/\n(.*)/s);
       return [key, value];
@@ -83,22 +99,25 @@ const configOf = async (git: Git): Promise<ReadonlyMap<string, string>> => {
 };
 
 /** An empty command is no filter, and a driver that fails leaves a conflict. */
-const switchedOff = (keys: ReadonlyMap<string, string>): Readonly<Record<string, string>> =>
+export const switchedOff = (settings: Settings): Settings =>
   Object.fromEntries(
-    [...keys.keys()].flatMap((key): readonly (readonly [string, string])[] => {
+    Object.keys(settings).flatMap((key): readonly (readonly [string, string])[] => {
       if (/^filter\..*\.(clean|smudge|process)$/s.test(key)) return [[key, ""]];
       if (/^filter\..*\.required$/s.test(key)) return [[key, "false"]];
       return /^merge\..*\.driver$/s.test(key) ? [[key, "false"]] : [];
     }),
   );
 
+/** How lines end is for the repository to say, where it does. */
+export const countingIn = (settings: Settings, user: Settings): Settings =>
+  Object.fromEntries(
+    Object.entries(user).filter(([key]) => !/^core\.(autocrlf|eol|safecrlf)$/.test(key) || !(key in settings)),
+  );
+
 /** What a person has said for all repositories about line ends and about files to leave out: none of it starts anything. */
 const USERS = /^core\.(autocrlf|eol|safecrlf|excludesfile|attributesfile)$/;
 
-const userSettings = async (
-  git: Git,
-  { environment = process.env }: RepositoryOptions,
-): Promise<Readonly<Record<string, string>>> => {
+const userSettings = async (git: Git, { environment = process.env }: RepositoryOptions): Promise<Settings> => {
   const { HOME = homedir(), XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL, GIT_CONFIG_SYSTEM, GIT_CONFIG_NOSYSTEM } = environment;
   const own = {
     HOME,
@@ -141,16 +160,10 @@ const UNDER_WAY: readonly (readonly [file: string, what: string, out: string])[]
   ["REVERT_HEAD", "a revert", "git revert --continue or --abort"],
 ];
 
-/** Throws while something is under way in the checkout that a copy could not go on with. */
-export const mustBeReady = async ({ git, gitDir }: Repository): Promise<void> => {
+/** Throws while something is under way in the checkout that a copy could not go on with. Conflicts are seen when its files
+ *  are read. */
+export const mustBeReady = async ({ gitDir }: Repository): Promise<void> => {
   for (const [file, what, out] of UNDER_WAY)
     if (await isThere(join(gitDir, file)))
       throw new WorktreeError("not-ready", `${what} is under way in this checkout; end it first (${out})`);
-  const unmerged = fieldsOf(await git.out(["ls-files", "--unmerged", "-z"]));
-  const paths = new Set(unmerged.map((line) => Buffer.from(line.slice(line.indexOf("\t") + 1), "latin1").toString()));
-  if (paths.size > 0)
-    throw new WorktreeError(
-      "not-ready",
-      `this checkout has conflicts that are not resolved: ${[...paths].slice(0, 3).join(", ")}${paths.size > 3 ? ` and ${paths.size - 3} more` : ""}; resolve them and git add them first`,
-    );
 };

@@ -3,13 +3,15 @@
  *  folders around; they hang on a ref before the first file changes. Putting back twice is the same as once.
  *  Elsewhere: replacing (apply.ts), when (merge.ts, undo.ts). */
 
-import { readFile } from "node:fs/promises";
+import { lutimes, mkdir, open, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { join } from "node:path";
 import { Checkout, type Standing } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
 import { shownPath, type TreePath } from "./git.ts";
 import type { Change, TreeEntry } from "./merge-plan.ts";
 import { savedRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
+import { dropStage, stageOf } from "./stage.ts";
 
 export type SavedFile = {
   readonly path: TreePath;
@@ -32,23 +34,33 @@ type Manifest = Omit<Saved, "commit">;
 export const save = async (
   repository: Repository,
   changes: readonly Change[],
-  { point, tip }: { readonly point: number; readonly tip: string },
+  { point, tip, absent }: { readonly point: number; readonly tip: string; readonly absent: ReadonlySet<TreePath> },
 ): Promise<Saved> => {
   await using checkout = await Checkout.open(repository.top);
   const files: SavedFile[] = [];
   for (const { path, before, after } of changes) {
     const standing = await checkout.look(path);
-    mustBe(path, standing, before);
+    mustBe(path, standing, absent.has(path) ? undefined : before);
     files.push({ path, before: standing, after });
   }
   const manifest: Manifest = { files, folders: await foldersOf(checkout, files), head: repository.head };
   const ref = savedRef(point);
   const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
-  await repository.git.out(words, {
-    input: importOf({ checkout, manifest, ref, tip, index: await indexOf(repository) }),
-  });
-  return { ...manifest, commit: await repository.git.line(["rev-parse", "--verify", ref]) };
+  const index = await indexOf(repository);
+  const reports = await crashReports(repository);
+  try {
+    const commit = await repository.git.line(words, { input: importOf({ checkout, manifest, ref, tip, index }) });
+    return { ...manifest, commit };
+  } catch (error) {
+    for (const name of await crashReports(repository))
+      if (!reports.includes(name)) await rm(join(repository.gitDir, name), { force: true });
+    throw error;
+  }
 };
+
+/** What git leaves where it could not store something. */
+const crashReports = async ({ gitDir }: Repository): Promise<readonly string[]> =>
+  (await readdir(gitDir)).filter((name) => name.startsWith("fast_import_crash_"));
 
 const mustBe = (path: TreePath, standing: Standing, before: TreeEntry | undefined): void => {
   const kind = before === undefined ? "absent" : before.mode === "120000" ? "link" : "file";
@@ -61,6 +73,8 @@ const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promi
   const paths = new Set<TreePath>();
   for (const { path } of files)
     for (let at = path.indexOf("/"); at > 0; at = path.indexOf("/", at + 1)) paths.add(path.slice(0, at));
+  // A folder may stand where a file is to come.
+  for (const { path } of files) if ((await checkout.facts(path))?.isDirectory()) paths.add(path);
   const folders: { path: TreePath; mode: number | undefined }[] = [];
   for (const path of [...paths].sort()) {
     const facts = await checkout.facts(path);
@@ -104,10 +118,10 @@ async function* importOf({ checkout, manifest, ref, tip, index }: Import): Async
   ] as const)
     if (content) yield* blob(names.push(name), content);
   yield Buffer.from(
-    `commit ${ref}\ncommitter Prefork <prefork@localhost> now\ndata ${MESSAGE.length}\n${MESSAGE}\nfrom ${tip}\ndeleteall\n`,
+    `commit ${ref}\nmark :${names.length + 1}\ncommitter Prefork <prefork@localhost> now\ndata ${MESSAGE.length}\n${MESSAGE}\nfrom ${tip}\ndeleteall\n`,
   );
   for (const [at, name] of names.entries()) yield Buffer.from(`M 100644 :${at + 1} ${name}\n`);
-  yield Buffer.from("\ndone\n");
+  yield Buffer.from(`\nget-mark :${names.length + 1}\ndone\n`);
 }
 
 const NEWLINE = Buffer.from("\n");
@@ -124,32 +138,73 @@ export const readSaved = async ({ git }: Repository, commit: string): Promise<Sa
   return { ...manifest, commit };
 };
 
-/** Puts everything back that differs now. Gives the paths that did. */
-export const putBack = async (repository: Repository, saved: Saved): Promise<readonly TreePath[]> => {
+/** What differs now, with its contents on the disk and ready to be put in place. */
+export type Restoring = { readonly stage: string; readonly changed: readonly number[] };
+
+/** Writes everything that is to be put back, and changes nothing yet. */
+export const prepareBack = async (repository: Repository, saved: Saved, point: number): Promise<Restoring> => {
+  const stage = join(await stageOf(repository, point), "back");
   await using checkout = await Checkout.open(repository.top);
   const changed: number[] = [];
   for (const [at, file] of saved.files.entries()) if (!(await isUntouched(checkout, file))) changed.push(at);
-  // What was not there goes first: a file may stand where a folder was.
-  for (const at of changed) {
-    const { path, before } = saved.files[at] ?? NOTHING;
-    if (before.kind === "absent") await checkout.remove(path);
-  }
-  for (const { path, mode } of saved.folders.toReversed()) if (mode === undefined) await checkout.removeFolder(path);
-  for (const { path, mode } of saved.folders) if (mode !== undefined) await checkout.makeFolder(path, mode);
   const written = changed.filter((at) => saved.files[at]?.before.kind !== "absent");
-  for (let from = 0; from < written.length; from += BATCH) {
-    const batch = written.slice(from, from + BATCH);
-    const contents = await blobsOf(
-      repository,
-      batch.map((at) => `${saved.commit}:files/${at}`),
-    );
-    for (const [order, at] of batch.entries()) {
-      const { path, before } = saved.files[at] ?? NOTHING;
-      const content = contents[order];
-      if (before.kind !== "absent" && content) await checkout.write(path, content, before);
+  try {
+    await rm(stage, { recursive: true, force: true });
+    await mkdir(stage, { recursive: true, mode: 0o700 });
+    for (let from = 0; from < written.length; from += BATCH) {
+      const batch = written.slice(from, from + BATCH);
+      const contents = await blobsOf(
+        repository,
+        batch.map((at) => `${saved.commit}:files/${at}`),
+      );
+      for (const [order, at] of batch.entries()) {
+        const { before } = saved.files[at] ?? NOTHING;
+        const content = contents[order];
+        if (before.kind !== "absent" && content) await writeStanding(join(stage, String(at)), content, before);
+      }
     }
+  } catch (error) {
+    await dropStage(repository, point);
+    throw error;
   }
-  return changed.map((at) => saved.files[at]?.path ?? "");
+  return { stage, changed };
+};
+
+/** Puts it in place. Gives the paths that differed. */
+export const putBack = async (
+  repository: Repository,
+  saved: Saved,
+  { stage, changed }: Restoring,
+): Promise<readonly TreePath[]> => {
+  await using checkout = await Checkout.open(repository.top);
+  const files = changed.map((at) => ({ at, ...(saved.files[at] ?? NOTHING) }));
+  // What was not there goes first: a file may stand where a folder was.
+  for (const { path, before } of files) if (before.kind === "absent") await checkout.remove(path);
+  await restoreFolders(checkout, saved);
+  for (const { at, path, before } of files)
+    if (before.kind !== "absent") await checkout.replace(join(stage, String(at)), path);
+  return files.map(({ path }) => path);
+};
+
+/** Folders as they were, with their modes. */
+export const restoreFolders = async (checkout: Checkout, { folders }: Saved): Promise<void> => {
+  for (const { path, mode } of folders.toReversed()) if (mode === undefined) await checkout.removeFolder(path);
+  for (const { path, mode } of folders) if (mode !== undefined) await checkout.makeFolder(path, mode);
+};
+
+const writeStanding = async (
+  path: string,
+  content: Buffer,
+  { kind, mode, mtimeMs }: Extract<Standing, { mode: number }>,
+): Promise<void> => {
+  if (kind === "link") await symlink(content, path);
+  else {
+    await using file = await open(path, "wx", 0o600);
+    await file.writeFile(content);
+    await file.chmod(mode);
+    await file.sync();
+  }
+  await lutimes(path, mtimeMs / 1_000, mtimeMs / 1_000);
 };
 
 const BATCH = 200;
@@ -159,6 +214,20 @@ const isUntouched = async (checkout: Checkout, { path, before }: SavedFile): Pro
   const now = await checkout.look(path).catch(() => undefined);
   if (now?.kind === "absent" || before.kind === "absent") return now?.kind === before.kind;
   return now?.version === before.version;
+};
+
+/** Files that are there, and whose contents are not those that were saved. */
+export const unlikeBefore = async (repository: Repository, saved: Saved): Promise<readonly SavedFile[]> => {
+  await using checkout = await Checkout.open(repository.top);
+  const unlike: SavedFile[] = [];
+  for (const [at, file] of saved.files.entries()) {
+    const now = await checkout.look(file.path).catch(() => undefined);
+    if (now === undefined || now.kind === "absent" || (await isUntouched(checkout, file))) continue;
+    const [content] =
+      file.before.kind === now.kind ? await blobsOf(repository, [`${saved.commit}:files/${at}`]) : [undefined];
+    if (!content?.equals(await checkout.read(file.path, now.kind))) unlike.push(file);
+  }
+  return unlike;
 };
 
 /** Several objects by one git. */

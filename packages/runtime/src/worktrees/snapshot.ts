@@ -6,6 +6,7 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { protectedWhenMissing } from "../paths/index.ts";
+import { Checkout } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
 import { bytesOf, fieldsOf, inputOf, shownPath, type TreePath } from "./git.ts";
 import { copyIndex } from "./private-index.ts";
@@ -22,39 +23,106 @@ export type TreeReading = {
   readonly tree: string;
   /** Untracked, and not in the tree: too large, or a repository of its own. */
   readonly leftOut: readonly TreePath[];
+  /** In the tree, and by the user's will not among the files (a sparse checkout). */
+  readonly absent: ReadonlySet<TreePath>;
+  /** Folders that are repositories of their own, by the index. */
+  readonly modules: readonly TreePath[];
   /** The index that the tree was written from, with fresh facts of every file. */
   readonly index: string;
 };
 
 export type Snapshot = TreeReading & { readonly commit: string; readonly head: string | undefined };
 
+/** As it stands, whatever that is. */
+export const EVERYTHING: ReadOptions = { bytes: Number.POSITIVE_INFINITY, takesConflicts: true };
+
 const DEFAULT_BYTES = 64 * 1024 * 1024;
+
+export type ReadOptions = UntrackedLimit & {
+  /** Files with conflicts are taken as they stand. Default: they are refused. */
+  readonly takesConflicts?: boolean;
+};
 
 /** `scratch`: a file that does not exist yet, in a folder of ours. */
 export const readTree = async (
   repository: Repository,
   scratch: string,
-  limit: UntrackedLimit = {},
+  options: ReadOptions = {},
 ): Promise<TreeReading> => {
   await copyIndex(repository.index, scratch);
   const git = repository.git.indexed(scratch);
-  // Files that a person told git to take for unchanged are looked at too: a copy must hold what is there.
-  await git.ask(["update-index", "-q", "--really-refresh", "--ignore-submodules"], { may: [0, 1] });
+  const listed = await listedIn(git);
+  if (!options.takesConflicts) mustBeResolved(listed.unmerged);
+  const absent = await unmark(repository, git, listed);
   const changed = await changedIn(git);
-  const untracked = fieldsOf(await git.out(["ls-files", "--others", "--exclude-standard", "-z"]));
-  const placeholders = await placeholdersIn(repository.top, untracked);
-  const files = untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
-  const over = await overLimit(repository.top, files, limit);
-  const taken = files.filter((path) => !over.has(path));
+  const placeholders = await placeholdersIn(repository.top, listed.untracked);
+  const files = listed.untracked.filter((path) => !path.endsWith("/") && !placeholders.has(path));
+  const over = await overLimit(repository.top, files, options);
   if (changed.gone.length > 0)
     await git.out(["update-index", "-z", "--index-info"], {
       input: inputOf(changed.gone.map((path) => `0 ${repository.noObject}\t${path}`)),
     });
-  const written = [...changed.there, ...taken];
+  const written = [...changed.there, ...files.filter((path) => !over.has(path))];
   if (written.length > 0)
     await git.out(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { input: inputOf(written) });
   const tree = await git.line(["write-tree"]);
-  return { tree, index: scratch, leftOut: [...untracked.filter((path) => path.endsWith("/")), ...over] };
+  const leftOut = [...listed.untracked.filter((path) => path.endsWith("/")), ...over];
+  return { tree, index: scratch, absent, modules: listed.modules, leftOut };
+};
+
+type Listed = {
+  readonly untracked: readonly TreePath[];
+  readonly unmerged: readonly TreePath[];
+  readonly modules: readonly TreePath[];
+  /** Marked by the user: not among the files, or not to be looked at. */
+  readonly skipped: readonly TreePath[];
+  readonly assumed: readonly TreePath[];
+};
+
+/** A letter each; then mode, name of the object and stage of those that the index has. */
+const LISTED = /^(?<tag>\S) (?:(?<mode>\d{6}) [0-9a-f]{40,64} (?<stage>\d)\t)?(?<path>.*)$/s;
+
+const listedIn = async (git: Repository["git"]): Promise<Listed> => {
+  const words = ["ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard"];
+  const found = fieldsOf(await git.out(words)).map((line) => LISTED.exec(line)?.groups ?? {});
+  const those = (is: (one: (typeof found)[number]) => boolean): readonly TreePath[] =>
+    found.filter(is).map(({ path = "" }) => path);
+  return {
+    untracked: those(({ tag }) => tag === "?"),
+    unmerged: [...new Set(those(({ stage = "0" }) => stage !== "0"))],
+    modules: those(({ mode }) => mode === "160000"),
+    skipped: those(({ tag }) => tag === "S" || tag === "s"),
+    assumed: those(({ tag = "" }) => /^[a-z]$/.test(tag)),
+  };
+};
+
+const mustBeResolved = (unmerged: readonly TreePath[]): void => {
+  if (unmerged.length === 0) return;
+  const more = unmerged.length > 3 ? ` and ${unmerged.length - 3} more` : "";
+  const words = `this checkout has conflicts that are not resolved: ${unmerged.slice(0, 3).map(shownPath).join(", ")}${more}`;
+  throw new WorktreeError("not-ready", `${words}; resolve them and git add them first`);
+};
+
+/** Files that a person told git not to look at are looked at in the copy of the index: what is there counts. Gives those
+ *  that are not there and are not to be. */
+const unmark = async (
+  { top, settings }: Repository,
+  git: Repository["git"],
+  { skipped, assumed }: Listed,
+): Promise<ReadonlySet<TreePath>> => {
+  const absent = new Set(skipped);
+  if (settings["core.sparsecheckout"] !== "true") {
+    // In a sparse checkout git itself takes the mark from those that are there.
+    await using checkout = await Checkout.open(top);
+    for (const path of skipped) if (await checkout.facts(path)) absent.delete(path);
+  }
+  const marked = [
+    ["--no-skip-worktree", skipped.filter((path) => !absent.has(path))],
+    ["--no-assume-unchanged", assumed],
+  ] as const;
+  for (const [flag, paths] of marked)
+    if (paths.length > 0) await git.out(["update-index", flag, "-z", "--stdin"], { input: inputOf(paths) });
+  return absent;
 };
 
 export const takeSnapshot = async (

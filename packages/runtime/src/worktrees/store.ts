@@ -9,10 +9,10 @@ import { mkdir, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Folder, openPrivateFolder } from "../files/index.ts";
-import { acquireLock, JournalError, type LockHolder, lockHolder, thisProcess } from "../journal/index.ts";
-import { WorktreeError, worktreeErrorOf } from "./errors.ts";
+import { acquireLock, JournalError, type LockHolder, livenessOf, lockHolder, thisProcess } from "../journal/index.ts";
+import { inWords, WorktreeError, worktreeErrorOf } from "./errors.ts";
 import type { Steps } from "./git.ts";
-import { tableOf, type WorktreeRecord, type WorktreeTable } from "./records.ts";
+import { tableOf, type Worktree, type WorktreeRecord, type WorktreeTable } from "./records.ts";
 
 export type StoreOptions = {
   /** The user's state folder. */
@@ -51,6 +51,9 @@ export class WorktreeStore {
     return new WorktreeStore(folders[2] ?? "", options);
   }
 
+  /** Copies that this process makes now, by their nonces. */
+  readonly making = new Set<string>();
+
   /** Where copies go by default. */
   get trees(): string {
     return join(this.path, "trees");
@@ -65,7 +68,7 @@ export class WorktreeStore {
       // A line that a crash cut off ends here, so that it takes nothing with it.
       const { size } = await file.stat();
       const isTorn = size > 0 && (await lastByte(join(this.path, RECORDS), size)) !== 10;
-      await file.write(isTorn ? `\n${line}` : line);
+      await file.appendFile(isTorn ? `\n${line}` : line); // all of it, or an error
       await file.datasync();
     } catch (error) {
       throw worktreeErrorOf(error, `nothing was begun, because it could not be noted in ${this.path}`);
@@ -78,6 +81,14 @@ export class WorktreeStore {
       throw worktreeErrorOf(error, "the list of worktrees cannot be read");
     });
     return tableOf(text.split("\n").flatMap(recordIn));
+  }
+
+  /** Does nobody see to it any more? Its process has ended, or could not note that it gave up. */
+  isAbandoned({ state, nonce }: Worktree): boolean {
+    if (!("by" in state)) return false;
+    if (livenessOf(state.by, this.self) === "dead") return true;
+    const isMine = state.by.pid === this.self.pid && state.by.started === this.self.started;
+    return state.kind === "creating" && isMine && !this.making.has(nonce);
   }
 
   /** A new file name for something that lives as long as this work does. */
@@ -103,7 +114,7 @@ export class WorktreeStore {
       });
       if (lock)
         try {
-          return await work();
+          return await inWords(work, doing);
         } finally {
           await lock.release();
         }

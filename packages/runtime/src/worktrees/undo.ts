@@ -4,16 +4,17 @@
 
 import { readFile } from "node:fs/promises";
 import type { Place } from "./create.ts";
-import { WorktreeError } from "./errors.ts";
+import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { shownPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
-import { dropIndexLock, putIndex } from "./private-index.ts";
+import { dropOurLock, putIndex } from "./private-index.ts";
 import type { MergePoint } from "./records.ts";
 import { setRefs } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
-import { putBack, readSaved, type Saved } from "./save.ts";
-import { commitTree, readTree } from "./snapshot.ts";
+import { prepareBack, putBack, type Restoring, readSaved, type Saved, unlikeBefore } from "./save.ts";
+import { commitTree, EVERYTHING, readTree } from "./snapshot.ts";
+import { dropStage } from "./stage.ts";
 
 export type UndoOptions = {
   /** Put back also what was changed since; that is kept on a ref. Default: refuse. */
@@ -45,21 +46,35 @@ export const undoPoint = async (place: Place, number: number, { isForced = false
   }
   const saved = await readSaved(repository, point.saved);
   const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
+  const restoring = await prepareBack(repository, saved, number);
   await store.append({ kind: "undoing", point: number, by: store.self });
-  const { files, isIndexKept } = await takeBack(place, number, saved);
-  return { point: number, task: point.task, files, isIndexKept, ...kept };
+  const isIndexKept = await putIndexBack(repository, saved).catch(async (error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    await dropStage(repository, number);
+    await store.append({ kind: "not-undone", point: number, reason });
+    throw worktreeErrorOf(error, `merge ${number} was not taken back`);
+  });
+  const files = await putFilesBack(place, { point: number, saved, restoring });
+  return { point: number, task: point.task, files, isIndexKept: !isIndexKept, ...kept };
 };
 
-/** Also for an undo that a crash ended: what is back already stays. */
-export const takeBack = async (
+type FilesBack = { readonly point: number; readonly saved: Saved; readonly restoring: Restoring };
+
+const putFilesBack = async (
   { repository, store }: Place,
-  point: number,
-  saved: Saved,
-): Promise<{ readonly files: readonly string[]; readonly isIndexKept: boolean }> => {
-  const files = await putBack(repository, saved);
-  const isIndexKept = !(await putIndexBack(repository, saved));
+  { point, saved, restoring }: FilesBack,
+): Promise<readonly string[]> => {
+  const files = await putBack(repository, saved, restoring);
+  await dropStage(repository, point);
   await store.append({ kind: "undone", point });
-  return { files: files.map(shownPath), isIndexKept };
+  return files.map(shownPath);
+};
+
+/** Brings an undo to its end that came to none: what is back already stays. */
+export const takeBack = async (place: Place, point: number, saved: Saved): Promise<readonly string[]> => {
+  const restoring = await prepareBack(place.repository, saved, point);
+  await putIndexBack(place.repository, saved);
+  return putFilesBack(place, { point, saved, restoring });
 };
 
 type Since = {
@@ -74,7 +89,7 @@ const sinceMerge = async (
   { repository }: Place,
   { saved, number, isForced, scratch }: Since,
 ): Promise<{ readonly kept?: string }> => {
-  const { tree } = await readTree(repository, `${scratch}/now`, { bytes: Number.POSITIVE_INFINITY });
+  const { tree } = await readTree(repository, `${scratch}/now`, EVERYTHING);
   const now = await entriesOf(repository.git, tree);
   const changed = saved.files.filter(({ path, after }) => !isSameEntry(now.get(path), after));
   if (changed.length === 0) return {};
@@ -84,12 +99,29 @@ const sinceMerge = async (
       "changed-meanwhile",
       `changed since the merge: ${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}; nothing was taken back. With --force they are put back too, and kept on a ref`,
     );
-  const kept = `refs/prefork/kept/${number}`;
-  const message = `The checkout before merge ${number} was taken back\n`;
-  await setRefs(repository, [
-    { ref: kept, to: await commitTree(repository, tree, { parent: repository.head, message }) },
-  ]);
-  return { kept };
+  return { kept: await keepTree(repository, tree, number) };
+};
+
+const keepTree = async (repository: Repository, tree: string, point: number): Promise<string> => {
+  const ref = `refs/prefork/kept/${point}`;
+  const message = `The checkout before merge ${point} was taken back\n`;
+  const to = await commitTree(repository, tree, { parent: repository.head, message });
+  await setRefs(repository, [{ ref, to }]);
+  return ref;
+};
+
+/** After a crash: what neither stood there before the merge nor was brought by it is somebody's, and is kept on a ref. */
+export const keepForeign = async (
+  { repository, store }: Place,
+  point: number,
+  saved: Saved,
+): Promise<string | undefined> => {
+  const unlike = await unlikeBefore(repository, saved);
+  if (unlike.length === 0) return undefined;
+  const { tree } = await store.scratch((scratch) => readTree(repository, `${scratch}/now`, EVERYTHING));
+  const now = await entriesOf(repository.git, tree);
+  const isForeign = unlike.some(({ path, after }) => !isSameEntry(now.get(path), after));
+  return isForeign ? keepTree(repository, tree, point) : undefined;
 };
 
 const isSameEntry = (one: TreeEntry | undefined, other: TreeEntry | undefined): boolean =>
@@ -99,8 +131,8 @@ const isSameEntry = (one: TreeEntry | undefined, other: TreeEntry | undefined): 
 const putIndexBack = async ({ git, index, head }: Repository, saved: Saved): Promise<boolean> => {
   if (head !== saved.head) return false;
   const { code, out } = await git.ask(["cat-file", "blob", `${saved.commit}:index`], { may: [0, 128] });
+  await dropOurLock(index);
   if (code !== 0) return true; // there was none, and a merge makes none
-  await dropIndexLock(index, out);
   const now = await readFile(index).catch(() => undefined);
   if (now?.equals(out)) return true;
   return putIndex(index, out);

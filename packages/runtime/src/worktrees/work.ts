@@ -3,16 +3,17 @@
  *  stands in it is committed and merged, or when somebody has said so of exactly this one.
  *  Elsewhere: making it (create.ts), bringing the work back (merge.ts). */
 
-import { constants } from "node:fs";
-import { access, readFile } from "node:fs/promises";
-import { isOurs, type Place } from "./create.ts";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Copy, openCopy, removeCopy } from "./copies.ts";
+import type { Place } from "./create.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
-import { fieldsOf, shownPath } from "./git.ts";
+import { bytesOf, fieldsOf, shownPath } from "./git.ts";
 import { putIndex } from "./private-index.ts";
 import type { Worktree } from "./records.ts";
-import { baseRef, branchRef, dropRefs, readRef, setRefs, tipRef } from "./refs.ts";
-import { openRepository, type Repository } from "./repository.ts";
-import { commitTree, readTree } from "./snapshot.ts";
+import { baseRef, branchRef, dropRefs, type RefFacts, readRefs, setRefs, tipRef } from "./refs.ts";
+import type { Repository } from "./repository.ts";
+import { commitTree, EVERYTHING, readTree, type TreeReading } from "./snapshot.ts";
 
 export type Work = {
   readonly tip: string;
@@ -22,67 +23,109 @@ export type Work = {
   readonly leftOut: readonly string[];
 };
 
-const EVERYTHING = { bytes: Number.POSITIVE_INFINITY } as const;
+/** What a task has come to. */
+export type Kept = Pick<Work, "tip" | "leftOut"> & {
+  readonly tree: string;
+  /** The tree of the base, where that is known without asking. */
+  readonly baseTree: string | undefined;
+  /** The tip was committed on the base, with nothing between. */
+  readonly isOnBase: boolean;
+};
 
 /** Commits all that stands in a copy now. The same again changes nothing. */
 export const commitWork = async (place: Place, worktree: Worktree, message: string): Promise<Work> => {
+  const { tip, tree, leftOut } = await keepWork(place, worktree, message);
+  const words = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff"];
+  const out = await place.repository.git.out([...words, `${worktree.base}^{tree}`, tree]);
+  return { tip, files: fieldsOf(out).map(shownPath), leftOut };
+};
+
+/** The same without comparing. */
+export const keepWork = async (place: Place, worktree: Worktree, message: string): Promise<Kept> => {
   const { store, repository } = place;
   const { task, path, base } = worktree;
-  const copy = await copyOf(place, path);
-  if (!copy) return workAt(repository, { tip: (await tipOf(repository, worktree)) ?? base, base });
+  const refs = await readRefs(repository, [branchRef(task), tipRef(task), baseRef(task)]);
+  const copy = await openCopy(repository, path, refs);
+  const baseTree = refs.get(baseRef(task))?.id === base ? refs.get(baseRef(task))?.tree : undefined;
+  const last = refs.get(tipRef(task)) ?? refs.get(branchRef(task));
+  if (!copy) {
+    const { id, tree, parents } = last ?? { id: base, tree: await treeOf(repository, base), parents: [] };
+    return { tip: id, tree, baseTree, isOnBase: isOnly(parents, base), leftOut: [] };
+  }
   return store.scratch(async (scratch) => {
-    const { tree, index, leftOut } = await readTree(copy, `${scratch}/index`, EVERYTHING);
-    const { head } = copy;
-    const before = head === undefined ? undefined : await copy.git.line(["rev-parse", `${head}^{tree}`]);
-    const tip = tree === before && head ? head : await commitTree(copy, tree, { parent: head ?? base, message });
-    const branch = await readRef(repository, branchRef(task));
+    const reading = await readTree(copy, `${scratch}/index`, EVERYTHING);
+    const { tip, parents } = await committed(copy, reading, { last, base, message });
+    const follows = await followed(copy, { branch: branchRef(task), tip, index: reading.index });
+    const branch = refs.get(branchRef(task))?.id;
     await setRefs(repository, [
-      { ref: tipRef(task), to: tip },
+      ...(refs.get(tipRef(task))?.id === tip ? [] : [{ ref: tipRef(task), to: tip }]),
       // The branch is the task's, wherever its agent has gone meanwhile.
       ...(branch === undefined ? [{ ref: branchRef(task), to: tip }] : []),
+      ...(follows && branch !== undefined ? [{ ref: branchRef(task), to: tip, from: branch }] : []),
     ]);
-    if (tip !== head) {
-      await copy.git.out(["update-ref", "HEAD", tip, ...(head === undefined ? [] : [head])]);
-      await putIndex(copy.index, await readFile(index));
-    }
-    const behind = (await leftBehind(copy, tip)).map((commit) => `commit ${commit.slice(0, 12)}`);
-    return { ...(await workAt(repository, { tip, base })), leftOut: [...leftOut.map(shownPath), ...behind] };
+    const behind = await leftBehind(copy, { tip, base, seen: branch === undefined ? [] : [branch] });
+    const leftOut = [...reading.leftOut.map(shownPath), ...(await filledModules(copy, reading)), ...behind];
+    return { tip, tree: reading.tree, baseTree, isOnBase: isOnly(parents, base), leftOut };
   });
+};
+
+const isOnly = (parents: readonly string[], base: string): boolean => parents.length === 1 && parents[0] === base;
+
+const treeOf = ({ git }: Repository, commit: string): Promise<string> => git.line(["rev-parse", `${commit}^{tree}`]);
+
+type Committing = { readonly last: RefFacts | undefined; readonly base: string; readonly message: string };
+
+/** A commit with what stands in a copy: its head, or one on top of it. */
+const committed = async (
+  copy: Copy,
+  { tree }: TreeReading,
+  { last, base, message }: Committing,
+): Promise<{ readonly tip: string; readonly parents: readonly string[] }> => {
+  const { head } = copy;
+  if (head !== undefined && copy.tree === tree) {
+    const isLast = last?.id === head;
+    return { tip: head, parents: isLast ? last.parents : [] };
+  }
+  const parent = head ?? last?.id ?? base;
+  if (last?.tree === tree && (isOnly(last.parents, parent) || head === undefined))
+    return { tip: last.id, parents: last.parents };
+  return { tip: await commitTree(copy, tree, { parent, message }), parents: [parent] };
+};
+
+type Following = { readonly branch: string; readonly tip: string; readonly index: string };
+
+/** The copy goes on from the commit, where its head is on no branch but its own. True where that is the branch's to say. */
+const followed = async (copy: Copy, { branch, tip, index }: Following): Promise<boolean> => {
+  const { head } = copy;
+  if (head === undefined || head === tip || (copy.branch !== undefined && copy.branch !== branch)) return false;
+  if (!(await putIndex(copy.index, await readFile(index)))) return false; // a git that its agent started is at work
+  if (copy.branch === undefined) await copy.git.out(["update-ref", "--no-deref", "HEAD", tip, head]);
+  return copy.branch === branch;
 };
 
 /** Commits that its agent made and then went away from, by a reset or another branch. */
-const leftBehind = async ({ git }: Repository, tip: string): Promise<readonly string[]> => {
-  const { out } = await git.ask(["rev-list", "--walk-reflogs", "HEAD"], { may: [0, 128, 129] });
-  const seen = [...new Set(out.toString().split("\n").filter(Boolean))];
-  if (seen.length === 0) return [];
-  const lost = await git.line(["rev-list", "--no-walk=unsorted", "--stdin"], {
-    input: `${seen.join("\n")}\n^${tip}\n`,
+const leftBehind = async (
+  { git, gitDir }: Copy,
+  { tip, base, seen }: { readonly tip: string; readonly base: string; readonly seen: readonly string[] },
+): Promise<readonly string[]> => {
+  const log = await readFile(join(gitDir, "logs/HEAD"), "latin1").catch(() => "");
+  const named = log.split("\n").flatMap((line) => /^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) /.exec(line)?.slice(1) ?? []);
+  const asked = [...new Set([...named, ...seen])].filter((id) => id !== tip && id !== base && !/^0+$/.test(id));
+  if (asked.length === 0) return [];
+  const lost = await git.line(["rev-list", "--no-walk=unsorted", "--ignore-missing", "--stdin"], {
+    input: `${asked.join("\n")}\n^${tip}\n^${base}\n`,
   });
-  return lost === "" ? [] : lost.split("\n");
+  return lost === "" ? [] : lost.split("\n").map((commit) => `commit ${commit.slice(0, 12)}`);
 };
 
-/** As any of its agents last left it. */
-const tipOf = async (repository: Repository, { task }: Worktree): Promise<string | undefined> =>
-  (await readRef(repository, tipRef(task))) ?? (await readRef(repository, branchRef(task)));
-
-const workAt = async (
-  { git }: Repository,
-  { tip, base }: { readonly tip: string; readonly base: string },
-): Promise<Work> => {
-  const words = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", `${base}^{tree}`, tip];
-  return { tip, files: fieldsOf(await git.out(words)).map(shownPath), leftOut: [] };
-};
-
-/** Undefined where the folder is gone, or is no copy any more. */
-const copyOf = async ({ repository }: Place, path: string): Promise<Repository | undefined> => {
-  const isThere = await access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-  if (!isThere || !(await isOurs(repository, path))) return undefined;
-  const copy = await openRepository(path).catch(() => undefined);
-  // Its settings are the repository's, and what was switched off there is switched off here.
-  return copy && copy.commonDir === repository.commonDir ? { ...copy, git: repository.git.at(path) } : undefined;
+/** A copy is made without the files of submodules: where there are some, its agent has put them there. */
+const filledModules = async ({ top }: Copy, { modules }: TreeReading): Promise<readonly string[]> => {
+  const filled: string[] = [];
+  for (const path of modules) {
+    const names = await readdir(Buffer.concat([Buffer.from(`${top}/`), bytesOf(path)])).catch(() => []);
+    if (names.length > 0) filled.push(`${shownPath(path)}/`);
+  }
+  return filled;
 };
 
 /** The end of a task's work. An empty copy goes at once. */
@@ -120,7 +163,7 @@ export const removeWorktree = async (
   if (!forced) await mustHoldNothing(place, worktree);
   await store.append({ kind: "removing", task, by: store.self, forced });
   try {
-    await dropCopy(repository, { task, path }, { forced });
+    await removeCopy(repository, path);
     await dropAll(repository, worktree);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -128,22 +171,6 @@ export const removeWorktree = async (
     throw worktreeErrorOf(error, `the worktree of ${task} was not removed`);
   }
   await store.append({ kind: "removed", task });
-};
-
-/** The folder, by git alone; where it is not content, the folder is locked as it was. */
-export const dropCopy = async (
-  { git }: Repository,
-  { task, path }: Pick<Worktree, "task" | "path">,
-  { forced }: { readonly forced: boolean },
-): Promise<void> => {
-  if (!(await isOurs({ git }, path))) return;
-  await git.ask(["worktree", "unlock", path], { may: [0, 128] });
-  try {
-    await git.out(["worktree", "remove", ...(forced ? ["--force", "--force"] : []), path]);
-  } catch (error) {
-    await git.ask(["worktree", "lock", "--reason", `prefork keeps this: ${task}`, path], { may: [0, 128] });
-    throw error;
-  }
 };
 
 /** All of it is merged, or there is none; and nothing was added since. */

@@ -5,14 +5,14 @@
 
 import { type Checked, runCheck } from "./check.ts";
 import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
-import { WorktreeError } from "./errors.ts";
+import { inWords, WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { handBack } from "./hand-back.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
 import type { ConflictedFile } from "./merge-plan.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
-import { leftUnderWay, type Repaired, repair } from "./repair.ts";
+import { leftUnderWay, mend, type Repaired, repair } from "./repair.ts";
 import { mustBeReady, openRepository, type Repository } from "./repository.ts";
 import { type Snapshot, takeSnapshot, type UntrackedLimit } from "./snapshot.ts";
 import { WorktreeStore } from "./store.ts";
@@ -82,11 +82,15 @@ export class Worktrees {
   async snapshot(limit: UntrackedLimit = {}): Promise<Snapshot> {
     const { repository, store } = await this.#place();
     await mustBeReady(repository);
-    return store.scratch((scratch) => takeSnapshot(repository, `${scratch}/index`, limit));
+    const take = (): Promise<Snapshot> =>
+      store.scratch((scratch) => takeSnapshot(repository, `${scratch}/index`, limit));
+    return inWords(take, "the checkout could not be read");
   }
 
   async create(options: Omit<CreateOptions, "cwd">): Promise<Created> {
-    return createWorktree(this.#here, { ...options, cwd: this.#options.cwd });
+    const place = await this.#place();
+    const { cwd } = this.#options;
+    return inWords(() => createWorktree(place, { ...options, cwd }), `no worktree could be made for ${options.task}`);
   }
 
   /** Its agent goes on in it, after an end. */
@@ -98,7 +102,7 @@ export class Worktrees {
   }
 
   async finish(task: string, how: { readonly message: string; readonly end: string }) {
-    return finishWork(this.#here, await this.find(task), how);
+    return finishWork(await this.#place(), await this.find(task), how);
   }
 
   async find(task: string): Promise<Worktree> {
@@ -121,7 +125,7 @@ export class Worktrees {
   async merge(tasks: readonly string[], options: MergeOptions = {}): Promise<readonly MergeOutcome[]> {
     const work = async (): Promise<readonly MergeOutcome[]> => {
       const place = await this.#place();
-      await repair(place);
+      await mend(place);
       return mergeQueue({ ...place, step: this.#step }, tasks, options);
     };
     return this.#store.alone(work, "merge");
@@ -148,9 +152,12 @@ export class Worktrees {
   async undo(which: number | "group", options: UndoOptions = {}): Promise<readonly Undone[]> {
     const work = async (): Promise<readonly Undone[]> => {
       const place = await this.#place();
-      await repair(place);
-      const chosen = toUndo((await this.#store.read()).points, { which, top: place.repository.top });
-      const undone: Undone[] = [];
+      const { top } = place.repository;
+      // One that was begun and came to no end is what is asked for now, and ends here.
+      const begun = (await this.#store.read()).points.filter((one) => one.state === "undoing" && one.top === top);
+      await mend(place);
+      const undone = begun.map(({ point, task }): Undone => ({ point, task, files: [], isIndexKept: false }));
+      const chosen = toUndo((await this.#store.read()).points, { which, top, begun });
       for (const { point } of chosen) undone.push(await undoPoint(place, point, options));
       return undone;
     };
@@ -185,9 +192,9 @@ export class Worktrees {
     return { store: this.#store, repository: this.#repository };
   }
 
-  /** The repository as it is now: its head moves. */
+  /** The repository as it is now: its head moves, and a task may have changed its settings. */
   async #place(): Promise<Place> {
-    this.#repository = await openRepository(this.#options.cwd, this.#options);
+    this.#repository = await openRepository(this.#options.cwd, { ...this.#options, user: this.#repository.user });
     return this.#here;
   }
 
@@ -216,10 +223,15 @@ const pruneOne = async (place: Place, worktree: Worktree, forced: readonly strin
 
 const toUndo = (
   points: readonly MergePoint[],
-  { which, top }: { readonly which: number | "group"; readonly top: string },
+  {
+    which,
+    top,
+    begun,
+  }: { readonly which: number | "group"; readonly top: string; readonly begun: readonly MergePoint[] },
 ): readonly MergePoint[] => {
   const all = undoable(points).filter((point) => point.top === top);
-  const [last] = all;
+  const last = begun.at(-1) ?? all[0];
   if (!last) throw new WorktreeError("unknown-task", "there is no merge to take back in this checkout");
-  return which === "group" ? all.filter(({ group }) => group === last.group) : all.slice(0, which);
+  if (which === "group") return all.filter(({ group }) => group === last.group);
+  return all.slice(0, Math.max(0, which - begun.length));
 };
