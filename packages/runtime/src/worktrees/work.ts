@@ -62,7 +62,7 @@ const leftBehind = async ({ git }: Repository, tip: string): Promise<readonly st
 };
 
 /** As any of its agents last left it. */
-const tipOf = async (repository: Repository, { task }: Worktree): Promise<string | undefined> =>
+export const tipOf = async (repository: Repository, { task }: Worktree): Promise<string | undefined> =>
   (await readRef(repository, tipRef(task))) ?? (await readRef(repository, branchRef(task)));
 
 const workAt = async (
@@ -74,7 +74,7 @@ const workAt = async (
 };
 
 /** Undefined where the folder is gone, or is no copy any more. */
-const copyOf = async ({ repository }: Place, path: string): Promise<Repository | undefined> => {
+export const copyOf = async ({ repository }: Place, path: string): Promise<Repository | undefined> => {
   const isThere = await access(path, constants.X_OK).then(
     () => true,
     () => false,
