@@ -2,7 +2,7 @@
  *  Invariant: exit code 0 when every limit is kept, 1 when one is missed or could not be measured, 2 for a wrong call.
  *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
  *
- *  npm run bench -- wire guard fork proxy loop [--quick] [--json] */
+ *  npm run bench -- wire guard fork proxy loop worktree [--quick] [--json] */
 
 import { parseArgs } from "node:util";
 import { measureFork } from "./fork/index.ts";
@@ -12,6 +12,7 @@ import { type Extent, garbageCollector, surroundings } from "./measure.ts";
 import { measureProxy } from "./proxy/index.ts";
 import { type Finding, figureText, judge, renderFindings } from "./table.ts";
 import { measureWire } from "./wire/index.ts";
+import { measureWorktree } from "./worktree/index.ts";
 
 type Benchmark = {
   readonly about: string;
@@ -24,12 +25,13 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   fork: { about: "forks through a whole session: CPU, time to the wire, memory, disk", measure: measureFork },
   proxy: { about: "standing between an agent and its provider: time, CPU, memory", measure: measureProxy },
   loop: { about: "a turn of a long session beside two other libraries: CPU, memory", measure: measureLoop },
+  worktree: { about: "copies of a checkout beside plain git and clones: time, CPU, disk", measure: measureWorktree },
 };
 
 const usage = (): string =>
   [
     "npm run bench -- <name>… [--quick] [--json]",
-    ...Object.entries(benchmarks).map(([name, { about }]) => `  ${name.padEnd(8)}${about}`),
+    ...Object.entries(benchmarks).map(([name, { about }]) => `  ${name.padEnd(10)}${about}`),
     "  --quick   small counts, to see that it runs: a missed limit then does not count",
     "  --json    for machines",
   ].join("\n");

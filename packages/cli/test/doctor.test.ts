@@ -25,7 +25,10 @@ test("every layer is told with its state, its reason and what to do about it", a
   const layers = await ask({ XDG_STATE_HOME: folder.path });
   assert.deepEqual(
     layers.map(({ name }) => name),
-    ["runtime", "files by descriptor", "parsed plans", "read-only cell", "sandbox", "git", "ripgrep", "state folder"],
+    [
+      ...["runtime", "files by descriptor", "parsed plans", "read-only cell", "sandbox", "git", "ripgrep"],
+      ...["worktrees", "state folder"],
+    ],
   );
   for (const { name, active, detail, wayOut } of layers) {
     assert.ok(detail.length > 0, name);
@@ -38,6 +41,7 @@ test("every layer is told with its state, its reason and what to do about it", a
       ["parsed plans", "commands that provably only read"],
       ["read-only cell", "commands that provably only read"],
       ["sandbox", "commands that were approved"],
+      ["worktrees", "forks that change code in copies of this checkout"],
     ],
   );
   assert.equal(layers[0]?.active, true);

@@ -216,9 +216,11 @@ export {
   watchTrees,
 } from "./workspace/index.ts";
 export {
+  type ChangedFile,
   type Checked,
   type ConflictedFile,
   isUnmerged,
+  type Looked,
   type MergeOptions,
   type MergeOutcome,
   type MergePoint,

@@ -15,6 +15,7 @@ import {
   runPlan,
   type SandboxProbe,
   stateFolder,
+  Worktrees,
 } from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
@@ -146,6 +147,31 @@ const program = async (name: string, command: string): Promise<Layer> => {
   };
 };
 
+const OLDEST_MERGING_GIT = [2, 38] as const;
+
+/** Git merges trees without a checkout since that version. */
+const worktrees = async (): Promise<Layer> => {
+  const name = "worktrees";
+  const covers = "forks that change code in copies of this checkout";
+  const path = findProgram("git");
+  const { said = "" } = path === undefined ? {} : await versionOf(path);
+  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(said) ?? [];
+  const [oldest, least] = OLDEST_MERGING_GIT;
+  if (Number(major) < oldest || (Number(major) === oldest && Number(minor) < least)) {
+    const wayOut = `install git ${OLDEST_MERGING_GIT.join(".")} or newer`;
+    return {
+      name,
+      active: false,
+      detail: said === "" ? "git is not there" : `${said} cannot merge trees`,
+      covers,
+      wayOut,
+    };
+  }
+  const refusal = await Worktrees.refusal(process.cwd());
+  if (refusal === undefined) return { name, active: true, detail: "work can branch off from this checkout", covers };
+  return { name, active: false, detail: refusal, covers, wayOut: "start in a git checkout with nothing under way" };
+};
+
 const state = async ({ env }: Io): Promise<Layer> => {
   const inspected = await inspectPrivateFolder(stateFolder(env, env.HOME ?? homedir()));
   const name = "state folder";
@@ -184,6 +210,7 @@ export const doctorCommand = (io: Io): Command =>
         sandbox(probe),
         program("git", "git"),
         program("ripgrep", "rg"),
+        worktrees(),
         state(io),
       ]);
       io.out(options.json ? `${JSON.stringify({ layers })}\n` : layers.map(asText).join(""));

@@ -12,6 +12,8 @@ const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
   ["explain", async () => (await import("./explain.ts")).explainCommand],
   ["ps", async () => (await import("./ps.ts")).psCommand],
   ["tasks", async () => (await import("./tasks.ts")).tasksCommand],
+  ["merge", async () => (await import("./merge.ts")).mergeCommand],
+  ["worktrees", async () => (await import("./worktrees.ts")).worktreesCommand],
   ["trust", async () => (await import("./trust.ts")).trustCommand],
   ["mcp", async () => (await import("./mcp.ts")).mcpCommand],
   ["demo", async () => (await import("./demo.ts")).demoCommand],

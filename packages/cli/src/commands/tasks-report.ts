@@ -51,7 +51,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** In the largest unit that gives at least one. */
-const ageWords = (ms: number): string => {
+export const ageWords = (ms: number): string => {
   const seconds = Math.floor(ms / 1_000);
   if (seconds < MINUTE) return `${seconds} s`;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;

@@ -104,6 +104,19 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
     case "fork_started":
       if (io.isTerminal) io.err(`· fork: ${visible(firstLine(event.label))}\n`);
       return;
+    case "worktree_created":
+      if (io.isTerminal) io.err(`· worktree: ${visible(event.path)}\n`);
+      return;
+    case "worktree_finished":
+      // Work that nobody is told of would be looked for in the checkout.
+      if (event.files > 0) tell(`${event.taskId} changed ${files(event.files)} in its worktree (prefork merge)`, io);
+      return;
+    case "worktree_merged":
+      tell(`${event.taskId}: ${mergeWords(event)}`, io);
+      return;
+    case "worktree_repaired":
+      tell(`${event.what}: ${event.done}`, io);
+      return;
     case "fork_cache_missed":
       if (event.isWarning)
         tell(`a fork read ${event.read} of ${event.expected} tokens that it could have read: ${event.cause}`, io);
@@ -123,6 +136,15 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
     default:
       return;
   }
+};
+
+const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
+
+const mergeWords = ({ outcome, files: count, taskId }: Extract<RuntimeEvent, { type: "worktree_merged" }>): string => {
+  if (outcome === "merged") return `merged into this checkout, ${files(count)} (prefork merge --undo takes it back)`;
+  if (outcome === "nothing-new") return "all of its work stood in this checkout already";
+  const why = outcome === "conflicts" ? "it conflicts" : outcome === "check-failed" ? "the check failed" : "it failed";
+  return `not merged: ${why} (prefork merge --preview ${taskId})`;
 };
 
 const tell = (words: string, io: Io): void => io.err(`prefork: ${visible(words)}\n`);

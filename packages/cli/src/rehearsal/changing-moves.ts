@@ -129,12 +129,16 @@ export const rememberMove = (text: string, below: Below): Move | undefined => {
 const FORKING =
   /^(?:(?:please\s+)?(?:do|run|work on|handle)\s+(?:this|these|the following|them)?\s*)?(?:in parallel|fork(?:s| into| off)?|(?:use|with|start|spawn|launch)\s+(?:(?:\d+|two|three|four|five|several|parallel)\s+)*(?:forks?|agents?|sub-?agents?)|delegate)\b([^:]*):?\s*([\s\S]*)$/i;
 
-export const forkMove = (text: string, below: Below): Move | undefined => {
-  const found = FORKING.exec(text);
+/** Between the words that ask for forks and what they are to do. */
+const IN_WORKTREES = /^([^:]*?),?\s+in\s+(?:their own\s+|separate\s+|git\s+)*worktrees?\b/i;
+
+export const forkMove = (whole: string, below: Below): Move | undefined => {
+  const isolated = IN_WORKTREES.test(whole);
+  const found = FORKING.exec(whole.replace(IN_WORKTREES, "$1"));
   if (found === null) return undefined;
   const inline = itemsOf(
     found[2] === "" ? (found[1] ?? "").replace(/^\s*(?:to|and|that|,)\s+/i, "") : (found[2] ?? ""),
   );
   const items = below.length > 0 ? below : inline;
-  return items.length === 0 ? undefined : { kind: "fork", items };
+  return items.length === 0 ? undefined : { kind: "fork", items, ...(isolated ? { isolated } : {}) };
 };

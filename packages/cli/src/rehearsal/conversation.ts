@@ -94,8 +94,15 @@ const GO_ON = /^(?:go on|continue|proceed)\b(?!.*(?:`|\n))/i;
 const directiveIn = (text: string): string | undefined => {
   if (!text.startsWith(DIRECTIVE_START)) return undefined;
   const at = text.lastIndexOf(`\n${FORK_DIRECTIVE_PREFIX}`);
-  return at === -1 ? undefined : text.slice(at + 1 + FORK_DIRECTIVE_PREFIX.length).trim();
+  if (at === -1) return undefined;
+  return text
+    .slice(at + 1 + FORK_DIRECTIVE_PREFIX.length)
+    .replace(WORKTREE_NOTICE, "")
+    .trim();
 };
+
+/** What a fork is told of its own copy, behind what it is to do. */
+const WORKTREE_NOTICE = /\n\nYou work in a git worktree of your own: (\/[^\n]*)\nIt is a copy of [\s\S]*$/;
 
 /** Blocks of one kind, with their insides. */
 export const taggedIn = (text: string, tag: string): readonly string[] =>
@@ -157,6 +164,8 @@ export const readConversation = (body: JsonObject): Conversation => {
 };
 
 const folderIn = (text: string): readonly string[] => {
+  const [, own] = directiveIn(text) === undefined ? [] : (WORKTREE_NOTICE.exec(text) ?? []);
+  if (own !== undefined) return [own];
   const [environment = ""] = isPrompt(text) ? [] : taggedIn(text, "environment");
   return /^Working folder: (\/.*)$/m.exec(environment)?.slice(1) ?? [];
 };

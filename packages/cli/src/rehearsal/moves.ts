@@ -22,7 +22,8 @@ export type Move =
   | { readonly kind: "look"; readonly looks: readonly Look[] }
   | { readonly kind: "change"; readonly path: string; readonly change: Change }
   | { readonly kind: "remember"; readonly items: readonly string[] }
-  | { readonly kind: "fork"; readonly items: readonly string[] }
+  /** `isolated`: each in a worktree of its own. */
+  | { readonly kind: "fork"; readonly items: readonly string[]; readonly isolated?: true }
   | { readonly kind: "unknown"; readonly text: string };
 
 export const look = (...looks: readonly Look[]): Move => ({ kind: "look", looks });
@@ -45,6 +46,6 @@ export const FORMS: readonly string[] = [
   "replace `old` with `new` in src/a.ts · rename oldName to newName in src/a.ts · append `text` to notes.md",
   "create file notes.md with: (a fenced text)",
   "remember to do something · plan: this; that",
-  "in parallel: (a list of tasks)",
+  "in parallel: (a list of tasks) · in parallel, in worktrees: (a list of tasks)",
   "with a name for a fork: find `text` in src",
 ];

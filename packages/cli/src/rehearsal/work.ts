@@ -34,7 +34,7 @@ function* make(move: Move, todoCall: Call): Work {
     case "change":
       return [yield* changeFile(move.path, move.change)];
     case "fork":
-      return yield* fork(move.items);
+      return yield* fork(move);
     case "remember":
       return [yield* remember(move.items, todoCall)];
     case "unknown":
@@ -170,10 +170,13 @@ const changed = ({ did, path, result, tries }: Changed): Outcome => ({
 });
 
 /** More names than any one tool takes: the declared schema picks those it knows. */
-function* fork(items: readonly string[]): Work {
+function* fork({ items, isolated }: Extract<Move, { kind: "fork" }>): Work {
   const calls = items.map((item) => ({
     name: "Agent",
-    input: { description: nameOf(item) ?? oneLine(item).slice(0, 60).toWellFormed(), prompt: item, directive: item },
+    input: {
+      ...{ description: nameOf(item) ?? oneLine(item).slice(0, 60).toWellFormed(), prompt: item, directive: item },
+      ...(isolated ? { isolation: "worktree" } : {}),
+    },
   }));
   const answers = yield calls;
   return items.map((item, index) => {

@@ -90,6 +90,9 @@ const SINGLE: Readonly<Record<string, readonly unknown[]>> = {
   "overwrite notes.md with `x`": [{ "notes.md": { kind: "write", text: "x\n", over: true } }],
   "remember to update the docs": [{ kind: "remember", items: ["update the docs"] }],
   "use 2 agents: read a.ts; read b.ts": [{ kind: "fork", items: ["read a.ts", "read b.ts"] }],
+  "in parallel, in worktrees: read a.ts; read b.ts": [
+    { kind: "fork", items: ["read a.ts", "read b.ts"], isolated: true },
+  ],
 };
 
 test("a sentence becomes the calls that it asks for", () => {

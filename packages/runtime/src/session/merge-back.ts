@@ -14,11 +14,12 @@ import {
 } from "../worktrees/index.ts";
 import { handBackText } from "./isolation.ts";
 
-export type MergeBackOptions = Omit<MergeOptions, "onConflict" | "group" | "check"> & {
+export type MergeBackOptions = Omit<MergeOptions, "onConflict" | "check"> & {
   /** "hand-back": the child that made a conflict resolves it in its worktree. Default: stop. */
   readonly onConflict?: OnConflict | "hand-back";
-  /** A command of yours that runs after each merge; one that it says no to is taken back, and the queue ends. */
-  readonly check?: string;
+  /** A command of yours that runs after each merge, or what asks it; a merge that it says no to is taken back, and the
+   *  queue ends. */
+  readonly check?: string | NonNullable<MergeOptions["check"]>;
 };
 
 type Waking = { readonly host: Pick<ForkHost, "wake">; readonly runs: Pick<Runs, "ended"> };
@@ -34,10 +35,12 @@ export const mergeBack = async (
   if (tasks.length === 0) throw new InputError("no task was named whose work should be merged");
   const how: MergeOptions = {
     ...options,
-    ...(check === undefined ? {} : { check: worktrees.check(check, options.signal) }),
+    ...(check === undefined
+      ? {}
+      : { check: typeof check === "string" ? worktrees.check(check, options.signal) : check }),
   };
   if (onConflict !== "hand-back") return worktrees.merge(tasks, { ...how, onConflict });
-  const group = await worktrees.newGroup();
+  const group = options.group ?? (await worktrees.newGroup());
   const outcomes: MergeOutcome[] = [];
   for (const task of tasks) {
     const outcome = await mergeOrHandBack(worktrees, task, { ...how, group, waking });

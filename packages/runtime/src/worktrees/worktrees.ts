@@ -8,6 +8,7 @@ import { type Created, type CreateOptions, createWorktree, type Place } from "./
 import { inWords, WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { handBack } from "./hand-back.ts";
+import { diffOf, type Looked, lookAt } from "./look.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
 import type { ConflictedFile } from "./merge-plan.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
@@ -62,6 +63,17 @@ export class Worktrees {
       ...(patienceMs === undefined ? {} : { patienceMs }),
     });
     return new Worktrees(options, { store, repository });
+  }
+
+  /** Why no work can branch off here now; undefined where it can. Leaves nothing behind. */
+  static async refusal(cwd: string): Promise<string | undefined> {
+    try {
+      await mustBeReady(await openRepository(cwd));
+      return undefined;
+    } catch (error) {
+      if (error instanceof WorktreeError) return error.message;
+      throw error;
+    }
   }
 
   get top(): string {
@@ -119,6 +131,16 @@ export class Worktrees {
   async work(task: string): Promise<Work> {
     const worktree = await this.find(task);
     return commitWork(await this.#place(), worktree, `Kept while ${task} was looked at\n`);
+  }
+
+  /** The same for somebody who asks: nothing is committed. */
+  async look(task: string): Promise<Looked> {
+    return lookAt(await this.#place(), await this.find(task));
+  }
+
+  /** What a task has changed, as text. */
+  async diff(task: string): Promise<string> {
+    return diffOf(await this.#place(), await this.find(task));
   }
 
   /** Brings work back, one task after another. */

@@ -1,0 +1,104 @@
+/** Merging where conflicts go back to the forks that made them: their session is opened, and they go on from their
+ *  journals.
+ *  Invariant: the session is opened only when there is a conflict to hand back; no engine that knows nothing of the work
+ *  is passed off as one that does.
+ *  Elsewhere: waking and merging (@prefork/runtime), the command (merge.ts). */
+
+import {
+  type MergeBackOptions,
+  type MergeOutcome,
+  readSession,
+  resumeSession,
+  type Session,
+  type Worktrees,
+} from "@prefork/runtime";
+import { type Io, UsageError } from "../io.ts";
+import { asUsage, chooseEngine, createPrinter, openEngine, type SessionPlan } from "../print/index.ts";
+import type { MergeFlags } from "./merge.ts";
+import { storeFor } from "./tasks-store.ts";
+
+export type HandingBack = {
+  readonly worktrees: Worktrees;
+  readonly plan: SessionPlan;
+  readonly flags: MergeFlags;
+  readonly how: Omit<MergeBackOptions, "onConflict" | "check"> & {
+    readonly check?: Exclude<MergeBackOptions["check"], string | undefined>;
+  };
+  readonly told: (outcome: MergeOutcome) => void;
+};
+
+export const mergeWithForks = async (
+  tasks: readonly string[],
+  handing: HandingBack,
+  io: Io,
+): Promise<readonly MergeOutcome[]> => {
+  const { worktrees, how, told } = handing;
+  const group = await worktrees.newGroup();
+  const outcomes: MergeOutcome[] = [];
+  for (const task of tasks) {
+    if (io.signal.aborted) break;
+    const [plain] = await worktrees.merge([task], { ...how, group, onConflict: "stop" });
+    const outcome = plain?.kind === "conflicts" ? await handBack(task, { ...handing, group }, io) : plain;
+    if (!outcome) break;
+    outcomes.push(outcome);
+    told(outcome);
+    if (outcome.kind !== "merged" && outcome.kind !== "nothing-new") break;
+  }
+  return outcomes;
+};
+
+const handBack = async (
+  task: string,
+  { worktrees, plan, flags, how, group }: HandingBack & { readonly group: number },
+  io: Io,
+): Promise<MergeOutcome | undefined> => {
+  const { session: id } = await worktrees.find(task);
+  if (id === undefined) throw new UsageError(`${task} belongs to no session that could go on with it`);
+  const choice = chooseEngine(flags, io.env);
+  if (choice.kind === "rehearsal" && choice.because !== undefined)
+    throw new UsageError(
+      `${task} conflicts, and its fork cannot go on: no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set. Set one, or choose another --on-conflict (markers, mine, theirs, skip)`,
+    );
+  await using opened = await openEngine(choice);
+  const { home, state, directories, policy, servers, skills, stated, limits } = plan;
+  await using session = await resumed(id, {
+    engine: opened.engine,
+    environment: io.env,
+    ...{ cwd: await folderOf(id, plan, io), home, state, directories, servers, skills, limits },
+    permissions: { policy, stated },
+    ...(flags.model === undefined ? {} : { model: flags.model }),
+  });
+  const printer = createPrinter("text", io);
+  const events = session.events();
+  const shown = (async () => {
+    for await (const event of events) printer.event(event);
+  })();
+  try {
+    io.err(`· ${task} is handed its conflicts …\n`);
+    const stop = (): void => void session.stopTask(task);
+    io.signal.addEventListener("abort", stop, { once: true });
+    const [outcome] = await session.merge([task], { ...how, group, onConflict: "hand-back" });
+    io.signal.removeEventListener("abort", stop);
+    return outcome;
+  } finally {
+    events[Symbol.dispose]();
+    await shown;
+  }
+};
+
+/** It goes on in the folder it began in, wherever in the checkout this was called. */
+const folderOf = async (id: string, { cwd }: SessionPlan, io: Io): Promise<string> => {
+  try {
+    return (await readSession(storeFor(io), id)).replayed.opened?.cwd ?? cwd;
+  } catch (error) {
+    throw asUsage(error);
+  }
+};
+
+const resumed = async (...given: Parameters<typeof resumeSession>): Promise<Session> => {
+  try {
+    return await resumeSession(...given);
+  } catch (error) {
+    throw asUsage(error);
+  }
+};

@@ -1,0 +1,101 @@
+/** What came of a merge, in words.
+ *  Invariant: names every file that was or would be changed up to a number, and every conflict; what a repository or a
+ *  model chose to call things cannot act on the terminal.
+ *  Elsewhere: merging (@prefork/runtime), the command (merge.ts). */
+
+import type { MergeOutcome, Undone } from "@prefork/runtime";
+import { painter, type Style } from "../table.ts";
+import { inLine } from "./tasks-store.ts";
+import { counted } from "./worktrees-store.ts";
+
+const MOST_FILES = 20;
+const LAST_LINES = 12;
+
+type Said = { readonly word: string; readonly style: Style; readonly about: string };
+
+const said = (outcome: MergeOutcome): Said => {
+  const files = counted(outcome.files.length, "file");
+  switch (outcome.kind) {
+    case "merged":
+      return { word: "merged", style: "good", about: `${files} (merge ${outcome.point})` };
+    case "would-merge":
+      return { word: "would merge", style: "good", about: outcome.files.length === 0 ? "nothing new" : files };
+    case "nothing-new":
+      return { word: "merged", style: "good", about: "all of it stood in the checkout already" };
+    case "conflicts":
+      return {
+        word: outcome.isSkipped ? "skipped" : "not merged",
+        style: "bad",
+        about: `${counted(outcome.conflicts.length, "conflict")} with this checkout`,
+      };
+    case "check-failed": {
+      const about = outcome.isKept ? `the check failed; merge ${outcome.point} stays` : "the check failed; taken back";
+      return { word: outcome.isKept ? "merged" : "not merged", style: "bad", about };
+    }
+    case "failed":
+      return { word: "not merged", style: "bad", about: inLine(outcome.reason) };
+  }
+};
+
+export const outcomeText = (outcome: MergeOutcome, colour: boolean): string => {
+  const { word, style, about } = said(outcome);
+  const { task, label, conflicts, files } = outcome;
+  const isChanging = outcome.kind !== "conflicts" && outcome.kind !== "failed";
+  const clean = files.filter((file) => !conflicts.some(({ path }) => path === file));
+  const name = label === "" ? inLine(task) : `${inLine(task)} (${inLine(label, 60)})`;
+  return lines([
+    `${painter(colour)(style, word)} ${name}: ${about}`,
+    ...conflicts.map(({ path, kind }) => `  ${inLine(path)}: conflict (${inLine(kind)})`),
+    ...(isChanging ? listed(clean) : []),
+    ...(outcome.kind === "check-failed" ? lastLines(outcome.output) : []),
+  ]);
+};
+
+const listed = (files: readonly string[]): readonly string[] => [
+  ...files.slice(0, MOST_FILES).map((file) => `  ${inLine(file)}`),
+  ...(files.length > MOST_FILES ? [`  and ${files.length - MOST_FILES} more`] : []),
+];
+
+const lastLines = (output: string): readonly string[] =>
+  output
+    .split("\n")
+    .slice(-LAST_LINES)
+    .map((line) => `  | ${inLine(line, 200)}`);
+
+/** Tasks of one command that change the same file may be in each other's way, which no preview of one alone shows. */
+export const overlapText = (outcomes: readonly MergeOutcome[]): string => {
+  const changed = outcomes.flatMap(({ task, files }) => files.map((file) => ({ task, file })));
+  const shared = [...Map.groupBy(changed, ({ file }) => file)].filter(([, by]) => by.length > 1);
+  return lines(
+    shared.map(([file, by]) => `${inLine(file)} is changed by ${by.map(({ task }) => inLine(task)).join(" and ")}`),
+  );
+};
+
+/** What to do about a queue that did not come to its end. */
+export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutcome[]): readonly string[] => {
+  const last = outcomes.at(-1);
+  const rest = tasks.slice(outcomes.length);
+  const points = outcomes.filter(({ kind }) => kind === "merged").length;
+  return [
+    ...(last?.kind === "conflicts" && !last.isSkipped
+      ? [
+          `nothing of ${last.task} was merged; choose with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork`,
+        ]
+      : []),
+    ...(last?.kind === "merged" && last.conflicts.length > 0
+      ? ["files with conflicts are named above; look at them before you go on"]
+      : []),
+    ...(rest.length === 0 ? [] : [`not tried after that: ${rest.join(", ")}`]),
+    ...(points === 0 ? [] : [`take it back: prefork merge --undo${points > 1 ? " --family" : ""}`]),
+  ];
+};
+
+export const undoneText = ({ point, task, files, kept, isIndexKept }: Undone): string =>
+  lines([
+    `taken back: merge ${point} (${inLine(task)}), ${counted(files.length, "file")} put back`,
+    ...listed(files),
+    ...(kept === undefined ? [] : [`  what stood there is kept on ${kept}`]),
+    ...(isIndexKept ? ["  commits were made since the merge, so the index was left alone"] : []),
+  ]);
+
+const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join("");

@@ -1,0 +1,183 @@
+/** `prefork merge`: work of forks comes into the checkout, one after another, with checks between, and goes again. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parsedLines } from "../print/ground.ts";
+import { changed, EDITS, git, RESOLVED } from "./worktree-ground.ts";
+
+const UNTOUCHED = "?? untracked.txt\n";
+
+test("a family is merged with a check between, and taken back as one", async () => {
+  await using ground = await changed();
+  const { first, second } = await ground.ids();
+  assert.equal(ground.status(), UNTOUCHED);
+  const merged = await ground.run(["merge", "--family", "--check", "grep -q ONE a.txt"]);
+  assert.deepEqual(
+    [merged.code, merged.out],
+    [0, `merged ${first} (first): 1 file (merge 1)\n  a.txt\nmerged ${second} (second): 1 file (merge 2)\n  b.txt\n`],
+  );
+  assert.match(merged.err, /^· grep -q ONE a\.txt …\n· grep -q ONE a\.txt: ok after [\d.]+ s\n/);
+  assert.match(merged.err, /\nprefork: take it back: prefork merge --undo --family\n$/);
+  assert.deepEqual([ground.read("a.txt"), ground.read("b.txt")], ["ONE\n", "TWO\n"]);
+  const undone = await ground.run(["merge", "--undo", "--family"]);
+  assert.deepEqual(undone, {
+    code: 0,
+    out: `taken back: merge 2 (${second}), 1 file put back\n  b.txt\ntaken back: merge 1 (${first}), 1 file put back\n  a.txt\n`,
+    err: "",
+  });
+  assert.equal(ground.status(), UNTOUCHED);
+  const again = await ground.run(["merge", "--undo"]);
+  assert.deepEqual([again.code, again.err], [2, "prefork: there is no merge to take back in this checkout\n"]);
+});
+
+test("a preview says file by file what would happen, conflicts included, and touches nothing", async () => {
+  await using ground = await changed({ ...EDITS, third: { file: "b.txt", from: "two", to: "2" } });
+  const { first, second, third } = await ground.ids();
+  ground.put("a.txt", "uno\n");
+  const before = ground.status();
+  const { code, out, err } = await ground.run(["merge", "--family", "--preview"]);
+  assert.deepEqual(
+    { code, out, err },
+    {
+      code: 1,
+      out: [
+        `not merged ${first} (first): 1 conflict with this checkout`,
+        "  a.txt: conflict (content)",
+        `would merge ${second} (second): 1 file`,
+        "  b.txt",
+        `would merge ${third} (third): 1 file`,
+        "  b.txt",
+        `b.txt is changed by ${second} and ${third}`,
+        "",
+      ].join("\n"),
+      err: "",
+    },
+  );
+  assert.equal(ground.status(), before);
+});
+
+test("a conflict ends the queue with nothing of that task merged; by choice it is skipped, marked, or one side is taken", async () => {
+  await using ground = await changed();
+  const { first = "", second = "" } = await ground.ids();
+  ground.put("a.txt", "uno\n");
+  const before = ground.status();
+  const stopped = await ground.run(["merge", first, second]);
+  assert.deepEqual(
+    [stopped.code, stopped.out],
+    [1, `not merged ${first} (first): 1 conflict with this checkout\n  a.txt: conflict (content)\n`],
+  );
+  assert.equal(
+    stopped.err,
+    `prefork: nothing of ${first} was merged; choose with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork\nprefork: not tried after that: ${second}\n`,
+  );
+  assert.equal(ground.status(), before);
+  const skipped = await ground.run(["merge", first, second, "--on-conflict", "skip"]);
+  assert.deepEqual([skipped.code, ground.read("a.txt"), ground.read("b.txt")], [1, "uno\n", "TWO\n"]);
+  const marked = await ground.run(["merge", first, "--on-conflict", "markers"]);
+  assert.equal(marked.code, 0);
+  assert.equal(ground.read("a.txt"), `<<<<<<< your checkout\nuno\n=======\nONE\n>>>>>>> prefork/${first}\n`);
+  assert.equal((await ground.run(["merge", "--undo"])).code, 0);
+  for (const [side, content] of [
+    ["mine", "uno\n"],
+    ["theirs", "ONE\n"],
+  ] as const) {
+    const taken = await ground.run(["merge", first, "--on-conflict", side, "--json"]);
+    assert.deepEqual(
+      parsedLines(taken.out).map(({ kind }) => kind),
+      [side === "mine" ? "nothing-new" : "merged"],
+    );
+    assert.equal(ground.read("a.txt"), content);
+    assert.equal((await ground.run(["merge", "--undo"])).code, 0);
+  }
+});
+
+test("a merge that the check says no to is taken back and ends the queue, unless it is to be kept", async () => {
+  await using ground = await changed();
+  const { first, second } = await ground.ids();
+  const check = ["--check", "echo tests fail >&2; false"];
+  const failed = await ground.run(["merge", "--family", ...check]);
+  assert.equal(failed.code, 1);
+  assert.equal(failed.out, `not merged ${first} (first): the check failed; taken back\n  a.txt\n  | tests fail\n`);
+  assert.match(failed.err, new RegExp(`not tried after that: ${second}\n$`));
+  assert.equal(ground.status(), UNTOUCHED);
+  const kept = await ground.run(["merge", "--family", "--keep-failed", ...check]);
+  assert.equal(kept.code, 1);
+  assert.match(kept.out, /^merged .*: the check failed; merge 2 stays\n/);
+  assert.equal(ground.read("a.txt"), "ONE\n");
+});
+
+test("check and choice for conflicts come from the user's settings where the command line says nothing", async () => {
+  await using ground = await changed();
+  const settings = { sandbox: { mode: "off" }, worktrees: { check: "false", onConflict: "theirs" } };
+  const { writeFileSync, mkdirSync } = await import("node:fs");
+  mkdirSync(`${ground.home}/.prefork`, { recursive: true });
+  writeFileSync(`${ground.home}/.prefork/settings.json`, JSON.stringify(settings));
+  ground.put("a.txt", "uno\n");
+  const { first = "" } = await ground.ids();
+  assert.match((await ground.run(["merge", first])).out, /the check failed; taken back/);
+  assert.equal(ground.read("a.txt"), "uno\n");
+  assert.equal((await ground.run(["merge", first, "--no-check"])).code, 0);
+  assert.equal(ground.read("a.txt"), "ONE\n");
+});
+
+test("conflicts are handed back to the fork that made them, which goes on and is merged then", async () => {
+  await using ground = await changed();
+  const { first = "", second = "" } = await ground.ids();
+  ground.put("a.txt", "uno\n");
+  const argv = ["merge", first, second, "--on-conflict", "hand-back"];
+  const keyless = await ground.run(argv, { env: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } });
+  assert.equal(keyless.code, 2);
+  assert.match(
+    keyless.err,
+    new RegExp(`^prefork: ${first} conflicts, and its fork cannot go on: no ANTHROPIC_API_KEY`),
+  );
+  assert.equal(ground.read("a.txt"), "uno\n");
+  const merged = await ground.run([...argv, "--permission-mode", "accept-edits"]);
+  assert.deepEqual([merged.code, ground.read("a.txt"), ground.read("b.txt")], [0, RESOLVED, "TWO\n"]);
+  assert.match(merged.err, new RegExp(`^· ${first} is handed its conflicts …\n`));
+  assert.equal((await ground.run(["merge", "--undo", "--family"])).code, 0);
+  assert.deepEqual([ground.read("a.txt"), ground.read("b.txt")], ["uno\n", "two\n"]);
+});
+
+test("what was changed since a merge is not overwritten by taking it back, unless forced, and then it is kept", async () => {
+  await using ground = await changed();
+  const { first = "" } = await ground.ids();
+  assert.equal((await ground.run(["merge", first])).code, 0);
+  ground.put("a.txt", "ONE and more\n");
+  const refused = await ground.run(["merge", "--undo"]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /^prefork: changed since the merge: a\.txt; nothing was taken back\. With --force/);
+  assert.equal(ground.read("a.txt"), "ONE and more\n");
+  const forced = await ground.run(["merge", "--undo", "--force"]);
+  assert.equal(forced.code, 0);
+  const ref = /is kept on (\S+)/.exec(forced.out)?.[1] ?? "";
+  assert.equal(git(ground.work, "show", `${ref}:a.txt`), "ONE and more\n");
+  assert.equal(ground.status(), UNTOUCHED);
+});
+
+test("a wrong call is one line and exit code 2, and nothing is touched", async () => {
+  await using ground = await changed();
+  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+    [["merge"], /^prefork: name the tasks to merge, or --family/],
+    [["merge", "nobody"], /^prefork: there is no worktree of nobody; prefork worktrees lists them\n$/],
+    [["merge", "t"], /^prefork: t could be task-\w+ or task-\w+; write more of its name\n$/],
+    [["merge", "--on-conflict", "guess", "t"], /^prefork: option '--on-conflict <what>' argument 'guess' is invalid/],
+    [["merge", "--undo", "x"], /^prefork: .*Expected a whole number above 0\.\n$/],
+    [["merge", "--undo", "2"], /^prefork: there is no merge to take back in this checkout\n$/],
+    [["merge", "--force", "t"], /^prefork: --force belongs to --undo/],
+    [["merge", "--undo", "--preview"], /^prefork: --undo goes with/],
+  ];
+  for (const [argv, line] of wrong) {
+    const { code, out, err } = await ground.run(argv);
+    assert.deepEqual([code, out], [2, ""], argv.join(" "));
+    assert.match(err, line);
+    assert.equal(err.split("\n").length, 2);
+  }
+  const nowhere = await ground.prefork(["merge", "--family", "--cwd", ground.home]);
+  assert.deepEqual(nowhere, {
+    code: 2,
+    out: "",
+    err: "prefork: this folder is in no git repository; worktrees need one (git init)\n",
+  });
+  assert.equal(ground.status(), UNTOUCHED);
+});
