@@ -128,7 +128,7 @@ export class ChildPlace {
     if (!held || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
       return held && heldText(held);
     const { world, guarding } = this.#agent;
-    const placed = await isolated.place(plan, {}).catch((error: Error) => error);
+    const placed = await isolated.place(plan, { family: {}, order: 0 }).catch((error: Error) => error);
     if (placed instanceof Error) return `${heldText(held)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;
     const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };

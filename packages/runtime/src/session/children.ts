@@ -92,7 +92,7 @@ export class Children {
     const { plan, parent, family, place: order, words, told } = start;
     const { head, protocol } = parent;
     const from = { prefix: family.base, model: head.model, protocol: protocol.name };
-    const placed = await this.#placeFor(plan, family);
+    const placed = await this.#placeFor(plan, { family, order });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       forkJournal(store, writer, { ...facts, ...from }),
     );
@@ -119,7 +119,7 @@ export class Children {
     const { plan, told } = start;
     const { options, protocol, registry, parent } = this.#of;
     const { model } = parent().line.state.head;
-    const placed = await this.#placeFor(plan, {});
+    const placed = await this.#placeFor(plan, { family: {}, order: 0 });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       createJournal(store, {
         ...{ ...facts, model, protocol: protocol.name },
@@ -175,8 +175,8 @@ export class Children {
     return { text, turns, usage, usd };
   }
 
-  async #placeFor(plan: ForkPlan, family: object): Promise<Placed | undefined> {
-    return plan.isolation === undefined ? undefined : this.#of.isolated.place(plan, family);
+  async #placeFor(plan: ForkPlan, among: Parameters<IsolatedWork["place"]>[1]): Promise<Placed | undefined> {
+    return plan.isolation === undefined ? undefined : this.#of.isolated.place(plan, among);
   }
 
   #place(plan: ForkPlan, { journal, placed }: Opening): ChildPlace {

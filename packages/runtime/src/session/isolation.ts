@@ -73,14 +73,14 @@ export class IsolatedWork {
   }
 
   /** A copy for this child. `family`: those who are given the same share one state of the checkout. */
-  async place({ task, label }: ForkPlan, family: object): Promise<Placed> {
+  async place({ task, label }: ForkPlan, { family, order }: Among): Promise<Placed> {
     const { cwd } = this.#options;
     const { copyIgnored = [], setUp } = this.#rules;
     const worktrees = await this.open();
     const snapshot = await this.#snapshotFor(family, worktrees);
     const folder = this.#folder();
     const created = await worktrees.create({
-      ...{ task, label, snapshot, copyIgnored, session: this.#session },
+      ...{ task, label, order, snapshot, copyIgnored, session: this.#session },
       ...(folder === undefined ? {} : { folder }),
     });
     this.#emit({ type: "worktree_created", taskId: task, path: created.path, branch: created.branch });
@@ -172,6 +172,9 @@ export class IsolatedWork {
     throw new WorktreeError("not-ready", `worktrees.setUp (${oneLine(command)}) failed in the new worktree: ${last}`);
   }
 }
+
+/** Those that a child is started with, and its place among them. */
+type Among = { readonly family: object; readonly order: number };
 
 type Ending = { readonly end: string; readonly said: string; readonly label: string };
 

@@ -68,9 +68,12 @@ const mergeOrHandBack = async (
   }
 };
 
-/** Those that started together with a task, or with the last one, and are not merged: in the order they were made. */
+/** Those that started together with a task, or with the last one, and are not merged: in the order they were asked for. */
 export const familyOf = async (worktrees: Worktrees, task?: string): Promise<readonly string[]> => {
   const all = [...(await worktrees.table()).worktrees.values()].filter(({ state }) => state.kind !== "gone");
   const first = task === undefined ? all.findLast(isUnmerged) : all.find((one) => one.task === task);
-  return all.filter((one) => one.origin === first?.origin && isUnmerged(one)).map((one) => one.task);
+  return all
+    .filter((one) => one.origin === first?.origin && isUnmerged(one))
+    .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0))
+    .map((one) => one.task);
 };

@@ -21,6 +21,8 @@ export type CreateOptions = {
   readonly task: string;
   readonly label: string;
   readonly session?: string;
+  /** Its place among those that are started with it. */
+  readonly order?: number;
   /** Where the agent that starts it works: at the top of the checkout, or below. */
   readonly cwd: string;
   readonly snapshot: Snapshot;
@@ -70,7 +72,7 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
 /** Notes that this task gets a copy. Of several that want the same name, the first to note it has it. */
 const announce = async (
   { repository, store }: Place,
-  { task, label, session, snapshot, folder = store.trees }: CreateOptions,
+  { task, label, order = 0, session, snapshot, folder = store.trees }: CreateOptions,
   below: string,
 ): Promise<{ readonly path: string; readonly nonce: string }> => {
   const taken = new WorktreeError("not-ready", `there is a worktree of ${task} already`);
@@ -90,7 +92,7 @@ const announce = async (
   const nonce = randomUUID();
   store.making.add(nonce);
   await store.append({
-    ...{ kind: "creating", by: store.self, nonce, task, label, top: repository.top, folder: below, path },
+    ...{ kind: "creating", by: store.self, nonce, task, label, order, top: repository.top, folder: below, path },
     ...{ branch: branchOf(task), base: snapshot.commit, ...(session === undefined ? {} : { session }) },
   });
   if ((await store.read()).worktrees.get(task)?.nonce !== nonce) throw taken;

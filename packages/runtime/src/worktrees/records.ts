@@ -17,6 +17,8 @@ export type WorktreeRecord = { readonly at: number } & (
       /** Tells this one apart from another of the same name. */
       readonly nonce: string;
       readonly label: string;
+      /** Its place among those that were started with it. */
+      readonly order?: number;
       readonly session?: string;
       /** The checkout it branches off from, and the folder in it that the agent worked in, relative. */
       readonly top: string;
