@@ -51,8 +51,9 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
   try {
     signal?.throwIfAborted();
     await setRefs(repository, [{ ref: baseRef(task), to: snapshot.commit }]);
-    const how = ["--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
-    await git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit], signal ? { signal } : {});
+    const how = ["--no-checkout", "--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
+    await store.listing(() => git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit]));
+    await git.at(path).out(["reset", "--hard", "--quiet"], signal ? { signal } : {});
     const copied = await copyIgnored(repository, path, options.copyIgnored ?? []);
     if (below !== "") await mkdir(join(path, below), { recursive: true }); // it may have held ignored files alone
     await store.append({ kind: "created", task, copied, leftOut });
@@ -101,10 +102,10 @@ const announce = async (
 
 /** A copy that was never given to anybody. */
 export const takeAway = async (
-  { repository }: Place,
+  { repository, store }: Place,
   { task, path, base }: { readonly task: string; readonly path: string; readonly base: string },
 ): Promise<void> => {
-  await removeCopy(repository, path);
+  await store.listing(() => removeCopy(repository, path));
   await dropHalfMade(repository, task);
   await rmdir(path).catch(() => undefined); // what git had begun with; a folder that holds anything stays
   const there = await readRef(repository, branchRef(task));

@@ -104,7 +104,7 @@ const repairWorktree = async (place: Place, worktree: Worktree): Promise<Repaire
         await store.append({ kind: "finished", task, tip: work.tip, files: work.files.length, end: "interrupted" });
         return { what, done: "kept: something was put into it since" };
       }
-      await removeCopy(repository, path);
+      await store.listing(() => removeCopy(repository, path));
       await dropAll(repository, worktree);
       await store.append({ kind: "removed", task });
       return { what, done: "removed to its end" };

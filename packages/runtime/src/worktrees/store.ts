@@ -27,6 +27,7 @@ export type StoreOptions = {
 type Unstamped<R> = R extends WorktreeRecord ? Omit<R, "at"> : never;
 
 const RECORDS = "records.jsonl";
+const MAKING = "making";
 const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
 const VERSION = 1;
 
@@ -42,7 +43,8 @@ export class WorktreeStore {
 
   static async open(options: StoreOptions): Promise<WorktreeStore> {
     const key = createHash("sha256").update(options.commonDir).digest("hex").slice(0, 16);
-    const folders = [options.state, join(options.state, "worktrees"), join(options.state, "worktrees", key)];
+    const all = join(options.state, "worktrees");
+    const folders = [options.state, all, join(all, key), join(all, key, MAKING)];
     for (const path of folders) {
       const opened = await openPrivateFolder(path);
       if (!opened.ok) throw new WorktreeError("io", `worktrees cannot be kept in ${path}: ${opened.reason}`);
@@ -103,9 +105,18 @@ export class WorktreeStore {
   }
 
   /** One at a time, over all processes. */
-  async alone<T>(work: () => Promise<T>, doing: string): Promise<T> {
+  alone<T>(work: () => Promise<T>, doing: string): Promise<T> {
+    return this.#locked(this.path, work, doing);
+  }
+
+  /** The same for the moments in which git's own list of worktrees changes: it reads what another git has half written. */
+  listing<T>(work: () => Promise<T>): Promise<T> {
+    return this.#locked(join(this.path, MAKING), work, "git worktree");
+  }
+
+  async #locked<T>(path: string, work: () => Promise<T>, doing: string): Promise<T> {
     const { patienceMs = 30_000 } = this.#options;
-    await using folder = await Folder.open(this.path);
+    await using folder = await Folder.open(path);
     const until = performance.now() + patienceMs;
     for (;;) {
       const lock = await acquireLock(folder, doing, this.self).catch((error: unknown) => {

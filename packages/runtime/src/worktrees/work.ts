@@ -163,7 +163,7 @@ export const removeWorktree = async (
   if (!forced) await mustHoldNothing(place, worktree);
   await store.append({ kind: "removing", task, by: store.self, forced });
   try {
-    await removeCopy(repository, path);
+    await store.listing(() => removeCopy(repository, path));
     await dropAll(repository, worktree);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -20,8 +20,10 @@ const together = async (ground: Ground, acts: readonly (readonly string[])[]): P
     });
     return createInterface(child.stdout);
   });
-  await Promise.all(running.map((lines) => once(lines, "line")));
-  const said = Promise.all(running.map((lines) => once(lines, "line")));
+  const spoken = (lines: (typeof running)[number]): Promise<unknown[]> =>
+    Promise.race([once(lines, "line"), once(lines, "close").then(() => ['"it ended without a word"'])]);
+  await Promise.all(running.map(spoken));
+  const said = Promise.all(running.map(spoken));
   writeFileSync(ground.at("go"), "");
   return (await said).map(([line]) => JSON.parse(line as string));
 };
