@@ -51,9 +51,14 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
   });
   try {
     signal?.throwIfAborted();
-    await setRefs(repository, [{ ref: baseRef(task), to: snapshot.commit }]);
-    const how = ["--no-track", "--lock", "--reason", `prefork works here: ${task}`, "-b", branchOf(task)];
-    await git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit], signal ? { signal } : {});
+    await setRefs(repository, [
+      { ref: baseRef(task), to: snapshot.commit },
+      { ref: branchRef(task), to: snapshot.commit, isNew: true },
+    ]);
+    // Files are written by a call of their own: it is the long one, and it needs to know of no other worktree.
+    const how = ["--no-checkout", "--lock", "--reason", `prefork works here: ${task}`];
+    await git.out(["worktree", "add", "--quiet", ...how, path, branchOf(task)], signal ? { signal } : {});
+    await git.at(path).out(["reset", "--hard", "--quiet", "--no-recurse-submodules"], signal ? { signal } : {});
     const copied = await copyIgnored(repository, path, options.copyIgnored ?? []);
     if (below !== "") await mkdir(join(path, below), { recursive: true }); // it may have held ignored files alone
     await store.append({ kind: "created", task, copied, leftOut });

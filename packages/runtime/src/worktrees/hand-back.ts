@@ -6,8 +6,7 @@
 import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
 import { shownPath } from "./git.ts";
-import type { ConflictedFile } from "./merge.ts";
-import { planMerge } from "./merge-plan.ts";
+import { type ConflictedFile, planMerge } from "./merge-plan.ts";
 import type { Worktree } from "./records.ts";
 import { baseRef, setRefs } from "./refs.ts";
 import type { Repository } from "./repository.ts";

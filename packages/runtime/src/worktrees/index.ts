@@ -2,7 +2,8 @@ export { type Checked, runCheck } from "./check.ts";
 export type { Created } from "./create.ts";
 export { WorktreeError, type WorktreeFault } from "./errors.ts";
 export type { ChangedFile, Looked } from "./look.ts";
-export type { ConflictedFile, MergeOptions, MergeOutcome, OnConflict } from "./merge.ts";
+export type { MergeOptions, MergeOutcome, OnConflict } from "./merge.ts";
+export type { ConflictedFile } from "./merge-plan.ts";
 export {
   isUnmerged,
   type MergePoint,

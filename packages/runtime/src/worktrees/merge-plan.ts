@@ -28,6 +28,9 @@ export type Conflict = {
   readonly theirs?: TreeEntry;
 };
 
+/** For people. */
+export type ConflictedFile = { readonly path: string; readonly kind: string };
+
 export type MergePlan = {
   readonly now: TreeReading;
   readonly theirs: string;

@@ -9,7 +9,7 @@ import type { Place } from "./create.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { fieldsOf, type Steps, shownPath, type TreePath } from "./git.ts";
 import { mustBeResolved } from "./hand-back.ts";
-import { type Change, changesBetween, type MergePlan, planMerge } from "./merge-plan.ts";
+import { type Change, type ConflictedFile, changesBetween, type MergePlan, planMerge } from "./merge-plan.ts";
 import type { Worktree, WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
 import { mustBeReady } from "./repository.ts";
@@ -34,8 +34,6 @@ export type MergeOptions = {
   readonly told?: (outcome: MergeOutcome) => void;
   readonly signal?: AbortSignal;
 };
-
-export type ConflictedFile = { readonly path: string; readonly kind: string };
 
 export type MergeOutcome = {
   readonly task: string;

@@ -24,12 +24,12 @@ export const mustBeTaskName = (task: string): void => {
 
 type Named = Pick<Repository, "git" | "noObject">;
 
-/** All of these or none. */
+/** All of these or none; one that is new only where there is none of its name. */
 export const setRefs = async (
-  { git }: Named,
-  refs: readonly { readonly ref: string; readonly to: string }[],
+  { git, noObject }: Named,
+  refs: readonly { readonly ref: string; readonly to: string; readonly isNew?: boolean }[],
 ): Promise<void> => {
-  const lines = refs.map(({ ref, to }) => `update ${ref} ${to}\n`);
+  const lines = refs.map(({ ref, to, isNew }) => `update ${ref} ${to}${isNew ? ` ${noObject}` : ""}\n`);
   await git.out(["update-ref", "--stdin"], { input: lines.join("") });
 };
 
