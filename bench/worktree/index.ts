@@ -14,8 +14,8 @@ import { diskOf, fileName, git, makeRepository } from "./repository.ts";
 
 type Size = { readonly files: number; readonly copies: number; readonly rounds: number };
 
-const FULL: Size = { files: 5_000, copies: 20, rounds: 3 };
-const QUICK: Size = { files: 300, copies: 4, rounds: 1 };
+const FULL: Size = { files: 5_000, copies: 20, rounds: 2 };
+const QUICK: Size = { files: 300, copies: 4, rounds: 2 };
 const QUICK_ROUNDS = 5;
 
 const CHECK = "git diff --quiet HEAD -- package.json";
@@ -43,9 +43,7 @@ const MAKERS: readonly Maker[] = [
   {
     name: "plain",
     make: async ({ repository, folder }, copies) => {
-      await each(copies, (index) =>
-        git(repository, "worktree", "add", "-q", "-b", `plain-${index}`, join(folder, `t${index}`), "HEAD"),
-      );
+      await each(copies, (index) => addPlain(repository, `plain-${index}`, join(folder, `t${index}`)));
     },
   },
   {
@@ -55,6 +53,18 @@ const MAKERS: readonly Maker[] = [
     },
   },
 ];
+
+/** At once, git trips over a worktree that another git is just making, and has to be asked again. */
+const addPlain = async (repository: string, branch: string, path: string): Promise<void> => {
+  for (;;) {
+    const failed = await git(repository, "worktree", "add", "-q", "-B", branch, path, "HEAD").then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    if (!failed) return;
+    if (!/commondir/.test(failed.message)) throw failed;
+  }
+};
 
 type Sample = { readonly ms: number; readonly cpuMs: number; readonly kib: number };
 
@@ -77,35 +87,42 @@ export const measureWorktree = async (extent: Extent, told: (step: string) => vo
   await makeRepository(repository, size.files);
   const samples = new Map<Maker["name"], Sample[]>();
   for (let round = 0; round < size.rounds; round += 1) {
-    told(`${size.copies} copies at once, in each of three ways: round ${round + 1} of ${size.rounds}`);
-    for (const at of MAKERS.keys()) {
-      const maker = MAKERS[(at + round) % MAKERS.length];
-      if (maker) samples.set(maker.name, [...(samples.get(maker.name) ?? []), await sample(maker, scratch.path, size)]);
+    const isLast = round === size.rounds - 1;
+    for (const maker of orderOf(round)) {
+      told(`${size.copies} copies at once, ${maker.name}: round ${round + 1} of ${size.rounds}`);
+      const place = await placeIn(scratch.path);
+      const taken = await sample(maker, place, size);
+      samples.set(maker.name, [...(samples.get(maker.name) ?? []), taken]);
+      // Those of the last round are worked in below.
+      if (!(isLast && maker.name === "ours")) await forget(place);
     }
   }
   told(`work in ${size.copies} copies, merged in a queue with a check between`);
   return [...creating(samples, size), ...(await merging(scratch.path, size))];
 };
 
+/** Ours is first and last by turns. Clones have no limit to keep, and are made once. */
+const orderOf = (round: number): readonly Maker[] =>
+  (round % 2 === 0 ? MAKERS : MAKERS.toReversed()).filter(({ name }) => name !== "clone" || round === 0);
+
+const folderIn = (scratch: string): Place => ({
+  repository: join(scratch, "repository"),
+  folder: join(scratch, "copies"),
+  state: join(scratch, "state"),
+});
+
 const placeIn = async (scratch: string): Promise<Place> => {
-  const [repository, folder, state] = ["repository", "copies", "state"].map((name) => join(scratch, name));
-  if (!repository || !folder || !state) throw new Error("no place to measure in");
-  for (const path of [folder, state]) {
-    await rm(path, { recursive: true, force: true });
-    await mkdir(path, { mode: 0o700 });
-  }
-  await git(repository, "worktree", "prune");
-  return { repository, folder, state };
+  const place = folderIn(scratch);
+  for (const path of [place.folder, place.state]) await mkdir(path, { recursive: true, mode: 0o700 });
+  return place;
 };
 
-const sample = async ({ make }: Maker, scratch: string, { copies }: Size): Promise<Sample> => {
-  const place = await placeIn(scratch);
+const sample = async ({ make }: Maker, place: Place, { copies }: Size): Promise<Sample> => {
   const before = await diskOf(place.repository);
   const [begun, cpu] = [performance.now(), cpuMs()];
   await make(place, copies);
   const [ms, used] = [performance.now() - begun, cpuMs() - cpu];
   const kib = (await diskOf(place.folder)) + (await diskOf(place.repository)) - before;
-  await forget(place);
   return { ms: ms / copies, cpuMs: used / copies, kib: kib / copies };
 };
 
@@ -145,13 +162,11 @@ const workIn = async (path: string, { index, copies, files }: { readonly index: 
 };
 
 const merging = async (scratch: string, size: Size): Promise<readonly Finding[]> => {
-  const place = await placeIn(scratch);
+  const place = folderIn(scratch);
   const { repository, folder, state } = place;
   const { copies } = size;
   const worktrees = await Worktrees.open({ cwd: repository, state });
-  const snapshot = await worktrees.snapshot();
   const tasks = Array.from({ length: copies }, (_, index) => `t${index}`);
-  await each(copies, (index) => worktrees.create({ task: `t${index}`, label: "copy", snapshot, folder }));
   await each(copies, (index) => workIn(join(folder, `t${index}`), { ...size, index }));
   const finished = await timed(() =>
     Promise.all(tasks.map((task) => worktrees.finish(task, { message: "Work\n", end: "reported" }))),

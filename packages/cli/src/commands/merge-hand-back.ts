@@ -13,14 +13,20 @@ import {
   type Worktrees,
 } from "@prefork/runtime";
 import { type Io, UsageError } from "../io.ts";
-import { asUsage, chooseEngine, createPrinter, openEngine, type SessionPlan } from "../print/index.ts";
-import type { MergeFlags } from "./merge.ts";
+import {
+  asUsage,
+  chooseEngine,
+  createPrinter,
+  type EngineFlags,
+  openEngine,
+  type SessionPlan,
+} from "../print/index.ts";
 import { storeFor } from "./tasks-store.ts";
 
 export type HandingBack = {
   readonly worktrees: Worktrees;
   readonly plan: SessionPlan;
-  readonly flags: MergeFlags;
+  readonly flags: EngineFlags;
   readonly how: Omit<MergeBackOptions, "onConflict" | "check"> & {
     readonly check?: Exclude<MergeBackOptions["check"], string | undefined>;
   };

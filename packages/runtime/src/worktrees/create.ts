@@ -53,7 +53,7 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
     await setRefs(repository, [{ ref: baseRef(task), to: snapshot.commit }]);
     const how = ["--no-checkout", "--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
     await store.listing(() => git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit]));
-    await git.at(path).out(["reset", "--hard", "--quiet"], signal ? { signal } : {});
+    await git.at(path).out(["reset", "--hard", "--quiet", "--no-recurse-submodules"], signal ? { signal } : {});
     const copied = await copyIgnored(repository, path, options.copyIgnored ?? []);
     if (below !== "") await mkdir(join(path, below), { recursive: true }); // it may have held ignored files alone
     await store.append({ kind: "created", task, copied, leftOut });

@@ -5,6 +5,7 @@
 
 import { spawn } from "node:child_process";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { cleanEnvironment, findProgram } from "../workspace/index.ts";
 import { WorktreeError } from "./errors.ts";
 
@@ -59,6 +60,15 @@ const environmentWith = (settings: Settings): Settings => {
 
 const MOST_BYTES = 1 << 29;
 const COMPLAINT_CHARACTERS = 2_000;
+
+const MOST_TRIES = 20;
+const BETWEEN_TRIES_MS = 5;
+
+/** Git reads the files of every worktree, and gives up on one that another git is just making. */
+const isHalfSeen = ({ code, complaint }: GitAnswer, { input }: GitOptions): boolean =>
+  code === 128 &&
+  /failed to read \S*worktrees\/.*\/commondir/.test(complaint) &&
+  (input === undefined || typeof input === "string" || Buffer.isBuffer(input));
 
 /** Git in one folder, with one environment. */
 export class Git {
@@ -115,7 +125,11 @@ export class Git {
 
   async ask(words: readonly string[], options: GitOptions = {}): Promise<GitAnswer> {
     this.#step(`git ${words.slice(0, 2).join(" ")}`);
-    const answer = await this.#run(words, options);
+    let answer = await this.#run(words, options);
+    for (let tries = 1; tries < MOST_TRIES && isHalfSeen(answer, options); tries += 1) {
+      await sleep(tries * BETWEEN_TRIES_MS);
+      answer = await this.#run(words, options);
+    }
     const { may = [0] } = options;
     if (may.includes(answer.code)) return answer;
     options.signal?.throwIfAborted();
