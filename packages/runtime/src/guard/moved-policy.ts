@@ -31,13 +31,23 @@ export const movedPath = (path: string, { from, to }: Move): string => {
   return path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
 };
 
-const closed = ({ from, to }: Move): readonly Rule[] =>
-  ["Read", "Edit"].flatMap((tool) => {
-    const origin = `your parent's checkout; your own copy of it is ${to}`;
-    const read = parseRule(`${tool}(/${escaped(from)}/**)`, { base: "/", list: "deny", origin });
+/** Checkouts of one repository share its stash: what is put there, or taken from it, is the parent's too. */
+const STASH =
+  "the stash is shared with your parent's checkout; leave your work where it is, it is committed when you end";
+
+const closed = ({ from, to }: Move): readonly Rule[] => {
+  const copy = `your parent's checkout; your own copy of it is ${to}`;
+  const rules = [
+    { text: `Read(/${escaped(from)}/**)`, origin: copy },
+    { text: `Edit(/${escaped(from)}/**)`, origin: copy },
+    { text: "Bash(git stash:*)", origin: STASH },
+  ];
+  return rules.map(({ text, origin }) => {
+    const read = parseRule(text, { base: "/", list: "deny", origin });
     if (read.kind === "wrong") throw new TypeError(read.reason);
-    return [read.rule];
+    return read.rule;
   });
+};
 
 /** A folder whose name has signs of a pattern is not one. */
 const escaped = (path: string): string => path.replace(/[*?[\]{}!@+()]/g, "?");

@@ -117,6 +117,7 @@ test("file tools of a fork in a worktree never reach the checkout, whatever the 
         [
           bash(`GIT_DIR=${top}/.git git log -1`),
           bash("cat link/b.txt"),
+          bash("git stash"),
           { name: "Grep", input: { pattern: "b", path: top } },
         ],
       ][answers];
@@ -138,7 +139,8 @@ test("file tools of a fork in a worktree never reach the checkout, whatever the 
     /^! Not allowed: the command names a file that .*your parent's checkout/,
     /^! .*sets GIT_DIR/,
   ];
-  const expected = [moved, moved, link, closed, closed, closed, variable, closed, moved];
+  const stash = /^! Not allowed: denied by Bash\(git stash:\*\) \(the stash is shared/;
+  const expected = [moved, moved, link, closed, closed, closed, variable, closed, stash, moved];
   assert.equal(got.length, expected.length);
   for (const [at, form] of expected.entries()) assert.match(got[at] ?? "", form);
 });
