@@ -127,7 +127,10 @@ test("the SDK works through it, the summary says what happened, and Ctrl-C ends 
   const report = (await (await fetch(`${url}/_proxy/report`)).json()) as { readonly answered: number };
   assert.equal(report.answered, 5);
   assert.equal(await proxy.stop(), 0);
-  const out = proxy.out().split("\n").slice(2).join("\n");
+  const [anthropic, openai, gemini, ...rest] = proxy.out().split("\n");
+  const lines = [`ANTHROPIC_BASE_URL=${url}`, `OPENAI_BASE_URL=${url}/v1`, `GOOGLE_GEMINI_BASE_URL=${url}`];
+  assert.deepEqual([anthropic, openai, gemini], lines);
+  const out = rest.join("\n");
   assert.equal(out.replace(/Recorded: \S+/, "Recorded: FILE"), SUMMARY);
   const said = proxy.err().split("\n");
   assert.deepEqual(
