@@ -51,7 +51,11 @@ async function buildPackages(root: string): Promise<FileResult> {
 /** Two at a time; each file is a run of its own, because only a run, not a file in it, can be given an end. */
 async function runFiles(root: string, files: readonly string[]): Promise<readonly FileResult[]> {
   const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort());
+  for (const signal of ["SIGINT", "SIGTERM"])
+    process.once(signal, () => {
+      console.error(`stopped by ${signal}: what runs now counts as failed, the rest was not run`);
+      stop.abort();
+    });
   const results: FileResult[] = [];
   const waiting = [...files];
   const work = async (): Promise<void> => {
