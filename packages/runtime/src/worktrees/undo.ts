@@ -9,7 +9,7 @@ import { shownPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
 import { dropIndexLock, putIndex } from "./private-index.ts";
 import type { MergePoint } from "./records.ts";
-import { setRefs } from "./refs.ts";
+import { baseRef, branchRef, setRefs, tipRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
 import { putBack, readSaved, type Saved } from "./save.ts";
@@ -45,9 +45,21 @@ export const undoPoint = async (place: Place, number: number, { isForced = false
   }
   const saved = await readSaved(repository, point.saved);
   const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
+  await keepWork(place, point);
   await store.append({ kind: "undoing", point: number, by: store.self });
   const { files, isIndexKept } = await takeBack(place, number, saved);
   return { point: number, task: point.task, files, isIndexKept, ...kept };
+};
+
+/** Work whose worktree was removed because it was merged stands nowhere else once the merge is gone. */
+const keepWork = async ({ repository, store }: Place, { task, tip }: MergePoint): Promise<void> => {
+  const worktree = (await store.read()).worktrees.get(task);
+  if (worktree?.state.kind !== "gone") return;
+  await setRefs(repository, [
+    { ref: branchRef(task), to: tip },
+    { ref: tipRef(task), to: tip },
+    { ref: baseRef(task), to: worktree.base },
+  ]);
 };
 
 /** Also for an undo that a crash ended: what is back already stays. */
