@@ -83,6 +83,23 @@ test("pruning removes what is merged; the rest goes by name only, after every fi
   assert.equal(git(ground.work, "branch", "--list", "prefork/*"), "");
 });
 
+test("work whose worktree was pruned after its merge is not lost when the merge is taken back, and merges again", async () => {
+  await using ground = await changed();
+  const { first = "" } = await ground.ids();
+  for (const argv of [
+    ["merge", first],
+    ["worktrees", "prune"],
+    ["merge", "--undo"],
+    ["worktrees", "prune"],
+  ])
+    assert.equal((await ground.run(argv)).code, 0, argv.join(" "));
+  assert.equal(ground.read("a.txt"), "one\n");
+  assert.equal(git(ground.work, "show", `prefork/${first}:a.txt`), "ONE\n");
+  assert.match((await ground.run(["worktrees", "show", first])).out, /the folder is gone; the branch has the work/);
+  assert.equal((await ground.run(["merge", first])).code, 0);
+  assert.equal(ground.read("a.txt"), "ONE\n");
+});
+
 test("what a killed process left is shown, not lost, and repaired by name", async () => {
   const edits = { only: { file: "a.txt", from: "one", to: "ONE" } };
   const script = isolating(edits);

@@ -168,8 +168,12 @@ const stepPoint = ({ points, worktrees }: Drafts, record: PointRecord): void => 
   if (!worktree) return;
   const { mergedTip: _before, ...rest } = worktree;
   if (record.kind === "merged") worktrees.set(point.task, { ...rest, mergedTip: point.tip });
-  if (record.kind === "undone") worktrees.set(point.task, rest);
+  if (record.kind === "undone") worktrees.set(point.task, { ...rest, state: afterUndo(rest, point) });
 };
+
+/** One that was removed because it was merged holds its work again, on its branch alone. */
+const afterUndo = ({ state }: Pick<Worktree, "state">, { saved }: MergePoint): WorktreeState =>
+  state.kind === "gone" && saved !== "" ? { kind: "finished", end: "merge taken back" } : state;
 
 type TaskRecord = Exclude<WorktreeRecord, PointRecord | { kind: "creating" | "merging" }>;
 

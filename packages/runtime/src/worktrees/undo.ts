@@ -9,7 +9,7 @@ import { shownPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
 import { dropOurLock, putIndex } from "./private-index.ts";
 import type { MergePoint } from "./records.ts";
-import { setRefs } from "./refs.ts";
+import { baseRef, branchRef, setRefs, tipRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { entriesOf } from "./resolve.ts";
 import { prepareBack, putBack, type Restoring, readSaved, type Saved, unlikeBefore } from "./save.ts";
@@ -46,6 +46,7 @@ export const undoPoint = async (place: Place, number: number, { isForced = false
   }
   const saved = await readSaved(repository, point.saved);
   const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
+  await keepWork(place, point);
   const restoring = await prepareBack(repository, saved, number);
   await store.append({ kind: "undoing", point: number, by: store.self });
   const isIndexKept = await putIndexBack(repository, saved).catch(async (error: unknown) => {
@@ -56,6 +57,17 @@ export const undoPoint = async (place: Place, number: number, { isForced = false
   });
   const files = await putFilesBack(place, { point: number, saved, restoring });
   return { point: number, task: point.task, files, isIndexKept: !isIndexKept, ...kept };
+};
+
+/** Work whose worktree was removed because it was merged stands nowhere else once the merge is gone. */
+const keepWork = async ({ repository, store }: Place, { task, tip }: MergePoint): Promise<void> => {
+  const worktree = (await store.read()).worktrees.get(task);
+  if (worktree?.state.kind !== "gone") return;
+  await setRefs(repository, [
+    { ref: branchRef(task), to: tip },
+    { ref: tipRef(task), to: tip },
+    { ref: baseRef(task), to: worktree.base },
+  ]);
 };
 
 type FilesBack = { readonly point: number; readonly saved: Saved; readonly restoring: Restoring };
