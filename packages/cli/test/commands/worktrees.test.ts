@@ -54,7 +54,7 @@ test("pruning removes what is merged; the rest goes by name only, after every fi
   const pruned = await ground.run(["worktrees", "prune"]);
   assert.deepEqual(pruned, {
     code: 0,
-    out: `kept ${first}: 1 changed files are not merged\nremoved ${second}\n`,
+    out: `kept ${first}: not merged: 1 changed file\nremoved ${second}\n`,
     err: "",
   });
   const loss = `${first} (first) holds what is merged nowhere:\n  a.txt (changed, +1 −1)\n`;
@@ -133,7 +133,7 @@ test("what a killed process left is shown, not lost, and repaired by name", asyn
   const repaired = await ground.run(["worktrees", "repair"]);
   assert.deepEqual(repaired, {
     code: 0,
-    out: `${task} was at work when its session ended: what it had is committed on prefork/${task}: 1 changed files\n`,
+    out: `${task} was at work when its session ended: what it had is committed on prefork/${task}: 1 changed file\n`,
     err: "",
   });
   assert.equal((await ground.run(["worktrees", "repair"])).out, "Nothing was left under way.\n");

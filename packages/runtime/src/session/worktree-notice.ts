@@ -24,7 +24,7 @@ export const worktreeNotice = (
           `Paths in the conversation above mean the checkout; read them as paths below ${to}. Read a file there again before you edit it: it may have changed since it was shown.`,
         ]
       : []),
-    `Leave the checkout alone. What you change in the worktree is committed on its branch when you end, and merged later; you need not commit it yourself.`,
+    `Leave the checkout alone. What you change in the worktree is on its branch when you end, whether you commit it yourself or not, and is merged later.`,
     ...(leftOut.length === 0 ? [] : [`Not copied: ${leftOut.slice(0, 10).join(", ")}.`]),
   ].join("\n");
 

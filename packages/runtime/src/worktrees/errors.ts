@@ -25,6 +25,9 @@ export class WorktreeError extends Error {
   }
 }
 
+/** "1 file", "2 files". */
+export const filesOf = (count: number): string => `${count} changed ${count === 1 ? "file" : "files"}`;
+
 const FULL = /No space left on device|Disk quota exceeded/;
 
 export const isDiskFull = (error: unknown): boolean =>

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { livenessOf } from "../journal/index.ts";
 import { openCopy, removeCopy } from "./copies.ts";
 import { type Place, takeAway } from "./create.ts";
+import { filesOf } from "./errors.ts";
 import { fieldsOf } from "./git.ts";
 import type { MergePoint, Worktree, WorktreeTable } from "./records.ts";
 import { dropRefs, savedRef } from "./refs.ts";
@@ -112,7 +113,7 @@ const repairWorktree = async (place: Place, worktree: Worktree): Promise<Repaire
     default: {
       const work = await commitWork(place, worktree, `Kept: ${task} was interrupted\n`);
       await store.append({ kind: "finished", task, tip: work.tip, files: work.files.length, end: "interrupted" });
-      const done = `what it had is committed on ${worktree.branch}: ${work.files.length} changed files`;
+      const done = `what it had is committed on ${worktree.branch}: ${filesOf(work.files.length)}`;
       return { what: `${task} was at work when its session ended`, done };
     }
   }

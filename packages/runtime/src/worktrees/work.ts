@@ -7,7 +7,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Copy, openCopy, removeCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
-import { WorktreeError, worktreeErrorOf } from "./errors.ts";
+import { filesOf, WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { bytesOf, fieldsOf, shownPath } from "./git.ts";
 import { putIndex } from "./private-index.ts";
 import type { Worktree } from "./records.ts";
@@ -180,7 +180,7 @@ const mustHoldNothing = async (place: Place, worktree: Worktree): Promise<void> 
   if (work.leftOut.length > 0)
     throw new WorktreeError("unmerged", `${path} holds what no merge brings back: ${work.leftOut.join(", ")}`);
   if (work.files.length > 0 && work.tip !== mergedTip)
-    throw new WorktreeError("unmerged", `${task} has ${work.files.length} changed files that are not merged`);
+    throw new WorktreeError("unmerged", `${task} is not merged: ${filesOf(work.files.length)}`);
 };
 
 export const dropAll = async (repository: Repository, { task }: Pick<Worktree, "task">): Promise<void> => {

@@ -5,7 +5,7 @@
 
 import { type Checked, runCheck } from "./check.ts";
 import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
-import { inWords, WorktreeError } from "./errors.ts";
+import { filesOf, inWords, WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { handBack } from "./hand-back.ts";
 import { diffOf, type Looked, lookAt } from "./look.ts";
@@ -234,7 +234,7 @@ const pruneOne = async (place: Place, worktree: Worktree, forced: readonly strin
   const isForced = forced.includes(task);
   if (worktree.state.kind !== "finished") return { task, kind: "kept", reason: "it is still at work" };
   if (isUnmerged(worktree) && !isForced)
-    return { task, kind: "kept", reason: `${worktree.files} changed files are not merged` };
+    return { task, kind: "kept", reason: `not merged: ${filesOf(worktree.files)}` };
   try {
     await removeWorktree(place, worktree, { forced: isForced });
     return { task, kind: "removed" };
