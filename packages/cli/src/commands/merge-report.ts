@@ -90,12 +90,11 @@ export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutc
   ];
 };
 
-export const undoneText = ({ point, task, files, kept, isIndexKept }: Undone): string =>
+export const undoneText = ({ point, task, files, kept }: Undone): string =>
   lines([
     `taken back: merge ${point} (${inLine(task)}), ${counted(files.length, "file")} put back`,
     ...listed(files),
     ...(kept === undefined ? [] : [`  what stood there is kept on ${kept}`]),
-    ...(isIndexKept ? ["  commits were made since the merge, so the index was left alone"] : []),
   ]);
 
 const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join("");

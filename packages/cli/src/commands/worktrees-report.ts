@@ -76,14 +76,17 @@ const mergedWord = ({ tip, mergedTip, files }: Worktree): string => {
 export const leftLines = ({ worktrees, points }: Left): readonly string[] => {
   const what = [
     ...worktrees.map(({ task, state }) => `${task} was ${LEFT[state.kind] ?? state.kind}`),
-    ...points.map(
-      ({ point, task, state }) =>
-        `merge ${point} (${task}) was ${state === "merging" ? "under way" : "being taken back"}`,
-    ),
+    ...points.map(({ point, task, state }) => `merge ${point} (${task}) was ${UNDER_WAY[state] ?? state}`),
   ];
   return what.length === 0
     ? []
     : [`a process ended in the middle: ${what.join("; ")}. prefork worktrees repair brings it to an end`];
+};
+
+const UNDER_WAY: Readonly<Record<string, string>> = {
+  merging: "under way",
+  merged: "being checked",
+  undoing: "being taken back",
 };
 
 const LEFT: Readonly<Record<string, string>> = {
@@ -93,7 +96,7 @@ const LEFT: Readonly<Record<string, string>> = {
 };
 
 export const worktreeAsObject = (worktree: Worktree, interrupted: ReadonlySet<string>): object => {
-  const { state, tip, mergedTip, conflicted: _names, ...rest } = worktree;
+  const { state, tip, mergedTip, conflicted: _names, ignored: _ignored, ...rest } = worktree;
   const isMerged = mergedTip !== undefined && mergedTip === tip;
   return {
     ...rest,

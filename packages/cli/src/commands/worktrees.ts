@@ -75,6 +75,11 @@ const list = async (flags: ListFlags, io: Io): Promise<void> => {
       : worktreeTable(rows, { interrupted, now: Date.now(), colour: io.colour }),
   );
   for (const line of leftLines(left)) io.err(`prefork: ${visible(line)}\n`);
+  const unnoted = await worktrees.unnoted();
+  if (unnoted.length > 0)
+    io.err(
+      `prefork: git keeps work of ${unnoted.join(", ")} here, which was noted for another place of this repository; move it back to merge it, or look at the branches prefork/<task>\n`,
+    );
 };
 
 const show = async (given: string, flags: ShowFlags, io: Io): Promise<void> => {

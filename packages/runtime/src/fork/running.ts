@@ -35,6 +35,8 @@ export type Child = AsyncDisposable & {
 /** What a child tells while it runs. */
 export type ChildTold = {
   readonly emit: (event: EventBody) => void;
+  /** Aborts when it is to end, also before it has begun. */
+  readonly signal: AbortSignal;
   /** A question of it begins or ends to wait for an answer. */
   readonly waits: (isWaiting: boolean) => void;
   /** A message stands in its context. */

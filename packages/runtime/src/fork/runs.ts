@@ -153,6 +153,7 @@ export class Runs {
     const agent = plan.agentId ?? plan.task;
     try {
       return await open({
+        signal: running.signal,
         emit: (event) => {
           emit(event, agent);
           const also = running.noticed(event);

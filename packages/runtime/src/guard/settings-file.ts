@@ -85,11 +85,11 @@ const command = z.string().min(1);
 const worktrees = z.strictObject({
   folder: z
     .string()
-    .min(1)
+    .regex(/^(?:\/|~\/)/, "must begin with / or ~/")
     .exactOptional()
     .describe("Where copies of the checkout go, outside of it. Default: your state folder"),
   copyIgnored: z
-    .array(z.string().min(1))
+    .array(z.string().regex(/^(?!\/)(?!(?:.*\/)?\.\.(?:\/|$)).+$/, "must be a path inside the repository"))
     .exactOptional()
     .describe("Ignored files that work needs all the same, as patterns from the top of the repository: .env"),
   setUp: command.exactOptional().describe("Runs in a new copy before its agent does: npm install"),

@@ -24,6 +24,7 @@ export type ChildPlaceParts = {
   /** Told when it moves into a copy while it works. */
   readonly moved: () => void;
   readonly placed?: Placed | undefined;
+  readonly signal: AbortSignal;
 };
 
 /** Times that conflicts are given back to who made them. */
@@ -128,7 +129,9 @@ export class ChildPlace {
     if (!held || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
       return held && heldText(held);
     const { world, guarding } = this.#agent;
-    const placed = await isolated.place(plan, { family: {}, order: 0 }).catch((error: Error) => error);
+    const placed = await isolated
+      .place(plan, { family: {}, order: 0, signal: this.#parts.signal })
+      .catch((error: Error) => error);
     if (placed instanceof Error) return `${heldText(held)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;
     const place = { cwd: this.cwd, roots: [this.cwd, ...this.#directories(placed)] };

@@ -92,12 +92,12 @@ export class Children {
     const { plan, parent, family, place: order, words, told } = start;
     const { head, protocol } = parent;
     const from = { prefix: family.base, model: head.model, protocol: protocol.name };
-    const placed = await this.#placeFor(plan, { family, order });
+    const placed = await this.#placeFor(plan, { family, order, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       forkJournal(store, writer, { ...facts, ...from }),
     );
     return this.#closingOnFailure({ journal, placed }, async () => {
-      const place = this.#place(plan, { journal, placed });
+      const place = this.#place(plan, { journal, placed, signal: told.signal });
       const first = family.requests[order];
       const line = new Lineage(journal, { ...parent, prefix: family.base, markers: [], turns: 0 }, told.entered);
       if (family.shared) line.take(family.shared);
@@ -119,7 +119,7 @@ export class Children {
     const { plan, told } = start;
     const { options, protocol, registry, parent } = this.#of;
     const { model } = parent().line.state.head;
-    const placed = await this.#placeFor(plan, { family: {}, order: 0 });
+    const placed = await this.#placeFor(plan, { family: {}, order: 0, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       createJournal(store, {
         ...{ ...facts, model, protocol: protocol.name },
@@ -127,7 +127,7 @@ export class Children {
       }),
     );
     return this.#closingOnFailure({ journal, placed }, async () => {
-      const place = this.#place(plan, { journal, placed });
+      const place = this.#place(plan, { journal, placed, signal: told.signal });
       const settings = routed(options.settings, protocol, journal.id);
       const head = { model, tools: registry.specs, system: agentPrompt(), settings };
       const line = beginLineage(journal, protocol, { head });
@@ -147,7 +147,7 @@ export class Children {
     return this.#closingOnFailure({ journal }, async () => {
       const hasCopy = plan.isolation !== undefined || replayed.state.has(MOVED_SLOT);
       const placed = hasCopy ? await this.#of.isolated.again(plan) : undefined;
-      const place = this.#place(plan, { journal, placed });
+      const place = this.#place(plan, { journal, placed, signal: told.signal });
       const line = resumeLineage(journal, replayed, told.entered);
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
@@ -179,10 +179,10 @@ export class Children {
     return plan.isolation === undefined ? undefined : this.#of.isolated.place(plan, among);
   }
 
-  #place(plan: ForkPlan, { journal, placed }: Opening): ChildPlace {
+  #place(plan: ForkPlan, { journal, placed, signal }: Opening & { readonly signal: AbortSignal }): ChildPlace {
     const { options, isolated } = this.#of;
     const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
-    return new ChildPlace({ plan, options, isolated, claims: this.#claims, moved, placed });
+    return new ChildPlace({ plan, options, isolated, claims: this.#claims, moved, placed, signal });
   }
 
   /** A child that cannot be opened leaves nothing open, and no copy without an end. */

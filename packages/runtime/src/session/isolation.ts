@@ -32,6 +32,9 @@ export type Settled = {
   readonly files: readonly string[] | undefined;
 };
 
+/** Another process may run a whole test suite between its merges. */
+const PATIENCE_MS = 30 * 60_000;
+
 type Emit = (event: EventBody) => void;
 
 export class IsolatedWork {
@@ -54,7 +57,8 @@ export class IsolatedWork {
   /** Tried again where it failed: there may be a repository by then. */
   open(): Promise<Worktrees> {
     const { cwd, state, clock, environment } = this.#options;
-    this.#worktrees ??= Worktrees.open({ cwd, state, now: clock.now, environment }).catch((error: unknown) => {
+    const options = { cwd, state, now: clock.now, environment, patienceMs: PATIENCE_MS };
+    this.#worktrees ??= Worktrees.open(options).catch((error: unknown) => {
       this.#worktrees = undefined;
       throw error;
     });
@@ -73,14 +77,14 @@ export class IsolatedWork {
   }
 
   /** A copy for this child. `family`: those who are given the same share one state of the checkout. */
-  async place({ task, label }: ForkPlan, { family, order }: Among): Promise<Placed> {
+  async place({ task, label }: ForkPlan, { family, order, signal }: Among): Promise<Placed> {
     const { cwd } = this.#options;
     const { copyIgnored = [], setUp } = this.#rules;
     const worktrees = await this.open();
     const snapshot = await this.#snapshotFor(family, worktrees);
     const folder = this.#folder();
     const created = await worktrees.create({
-      ...{ task, label, order, snapshot, copyIgnored, session: this.#session },
+      ...{ task, label, order, snapshot, copyIgnored, signal, session: this.#session },
       ...(folder === undefined ? {} : { folder }),
     });
     this.#emit({ type: "worktree_created", taskId: task, path: created.path, branch: created.branch });
@@ -88,7 +92,7 @@ export class IsolatedWork {
     const tops = { from: worktrees.top, to: created.path };
     const { commonDir: repository } = worktrees;
     const placed: Placed = { task, folders: { from: cwd, to: created.cwd }, tops, repository, leftOut };
-    if (setUp !== undefined) await this.#setUp(placed, setUp);
+    if (setUp !== undefined) await this.#setUp(placed, setUp, signal);
     return placed;
   }
 
@@ -106,12 +110,12 @@ export class IsolatedWork {
     try {
       const worktrees = await this.open();
       const work = await worktrees.finish(task, { message: messageOf(said, label), end });
-      const { files, isRemoved } = work;
+      const { files, isRemoved, ignored } = work;
       this.#emit({ type: "worktree_finished", taskId: task, files: files.length, isRemoved });
       if (isRemoved) return { notes: ["it changed nothing; its worktree was removed"], files };
-      const notes = [keptText(task, work)];
-      if (end !== "reported" || this.#rules.merge !== "when-done") return { notes, files };
-      return { notes: [...notes, ...(await this.#mergeDone(task))], files };
+      const notes = [ignored.length > 0 ? ignoredText(tops.to, ignored) : keptText(task, work)];
+      const merges = end === "reported" && this.#rules.merge === "when-done" && files.length > 0;
+      return { notes: merges ? [...notes, ...(await this.#mergeDone(task))] : notes, files };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       return {
@@ -124,9 +128,13 @@ export class IsolatedWork {
   async #mergeDone(task: string): Promise<readonly string[]> {
     const worktrees = await this.open();
     const { check, onConflict = "stop" } = this.#rules;
-    const [outcome] = await worktrees.merge([task], {
+    const merging = worktrees.merge([task], {
       onConflict: onConflict === "hand-back" ? "stop" : onConflict,
-      ...(check === undefined ? {} : { check: worktrees.check(check) }),
+      ...(check === undefined ? {} : { check: worktrees.check(check, this.#options.signal) }),
+    });
+    const [outcome] = await merging.catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      return [{ kind: "failed", task, label: "", files: [], conflicts: [], reason } as const];
     });
     if (!outcome) return [];
     this.#emit({ type: "worktree_merged", taskId: task, outcome: outcome.kind, files: outcome.files.length });
@@ -163,18 +171,20 @@ export class IsolatedWork {
     return path;
   }
 
-  async #setUp({ task, folders }: Placed, command: string): Promise<void> {
+  async #setUp({ task, folders }: Placed, command: string, signal: AbortSignal): Promise<void> {
     const { environment } = this.#options;
-    const { ok, output } = await runCheck(command, { cwd: folders.to, environment });
+    const { ok, output } = await runCheck(command, { cwd: folders.to, environment, signal });
+    const worktrees = await this.open();
+    await worktrees.ready(task);
     if (ok) return;
-    await (await this.open()).finish(task, { message: "Before it began\n", end: "failed" });
+    await worktrees.finish(task, { message: "Before it began\n", end: "failed" });
     const last = oneLine(output.split("\n").slice(-3).join(" "), 300);
     throw new WorktreeError("not-ready", `worktrees.setUp (${oneLine(command)}) failed in the new worktree: ${last}`);
   }
 }
 
 /** Those that a child is started with, and its place among them. */
-type Among = { readonly family: object; readonly order: number };
+type Among = { readonly family: object; readonly order: number; readonly signal: AbortSignal };
 
 type Ending = { readonly end: string; readonly said: string; readonly label: string };
 
@@ -186,6 +196,9 @@ const keptText = (task: string, { files, leftOut }: Work): string => {
   const more = leftOut.length === 0 ? "" : `; not committed: ${leftOut.slice(0, 5).join(", ")}`;
   return `its work is on branch prefork/${task}: ${count} changed${more}. Merge it with: prefork merge ${task}`;
 };
+
+const ignoredText = (path: string, ignored: readonly string[]): string =>
+  `it changed nothing that git keeps; files that git ignores stand in ${path}: ${ignored.slice(0, 10).join(", ")}`;
 
 const outcomeText = (outcome: MergeOutcome): string => {
   const names = outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`).join(", ");

@@ -17,6 +17,7 @@ const KEPT = 4_000;
 
 export const runCheck = (command: string, options: CheckOptions): Promise<Checked> => {
   const { cwd, environment, signal, timeoutMs = 20 * 60_000 } = options;
+  if (signal?.aborted) return Promise.resolve({ ok: false, output: "interrupted before it began" });
   const { promise, resolve } = Promise.withResolvers<Checked>();
   const child = spawn("/bin/bash", ["-c", command], {
     cwd,
@@ -47,6 +48,9 @@ export const runCheck = (command: string, options: CheckOptions): Promise<Checke
     resolve(checked);
   };
   child.on("error", (error) => done({ ok: false, output: error.message }));
-  child.on("close", (code) => done({ ok: code === 0, output: output.trim() }));
+  child.on("close", (code) => {
+    const said = output.trim();
+    done({ ok: code === 0, output: said !== "" || code === 0 ? said : `it printed nothing, and ended with ${code}` });
+  });
   return promise;
 };

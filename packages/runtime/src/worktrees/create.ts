@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, lstat, mkdir, readlink, realpath, rmdir, symlink } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { isPseudoPath } from "../paths/index.ts";
 import { dropHalfMade, lockReason, removeCopy } from "./copies.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { bytesOf, fieldsOf, shownPath, type TreePath } from "./git.ts";
@@ -54,9 +55,9 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
     const how = ["--no-checkout", "--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
     await store.listing(() => git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit]));
     await git.at(path).out(["reset", "--hard", "--quiet", "--no-recurse-submodules"], signal ? { signal } : {});
-    const copied = await copyIgnored(repository, path, options.copyIgnored ?? []);
+    const ignored = await copyIgnored(repository, path, options.copyIgnored ?? []);
     if (below !== "") await mkdir(join(path, below), { recursive: true }); // it may have held ignored files alone
-    await store.append({ kind: "created", task, copied, leftOut });
+    await store.append({ kind: "created", task, ignored, leftOut });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     // What cannot be taken away, or noted, is seen to later.
@@ -82,6 +83,9 @@ const announce = async (
     await takeAway({ repository, store }, known);
     await store.append({ kind: "not-created", task, reason: "it was given up" });
   } else if (known && known.state.kind !== "gone") throw taken;
+  // Folders of the kernel's own take no files, and making one below them goes on for ever.
+  if (isPseudoPath(folder))
+    throw new WorktreeError("not-ready", `worktrees cannot lie in ${folder}; change worktrees.folder`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(await realpath(folder), task);
   const { top } = repository;
@@ -112,15 +116,19 @@ export const takeAway = async (
   await dropRefs(repository, [{ ref: baseRef(task) }, ...(there === base ? [{ ref: branchRef(task), at: base }] : [])]);
 };
 
-const copyIgnored = async ({ git, top }: Repository, to: string, patterns: readonly string[]): Promise<number> => {
-  if (patterns.length === 0) return 0;
+const copyIgnored = async (
+  { git, top }: Repository,
+  to: string,
+  patterns: readonly string[],
+): Promise<readonly TreePath[]> => {
+  if (patterns.length === 0) return [];
   const wrong = patterns.find((pattern) => pattern.startsWith("/") || pattern.split("/").includes(".."));
   if (wrong !== undefined)
     throw new WorktreeError("not-ready", `worktrees.copyIgnored: ${wrong} must lie inside the repository`);
   const how = ["ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--"];
   const found = fieldsOf(await git.out([...how, ...patterns.map((pattern) => `:(glob)${pattern}`)]));
   for (const path of found) if (!path.endsWith("/")) await copyFrom(top, to, path);
-  return found.length;
+  return found;
 };
 
 const copyFrom = async (top: string, to: string, path: TreePath): Promise<void> => {

@@ -6,7 +6,7 @@ import { openCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
 import { fieldsOf, shownPath } from "./git.ts";
 import type { Worktree } from "./records.ts";
-import { branchRef, readRefs, tipRef } from "./refs.ts";
+import { branchRef, mustBeHere, readRefs, tipRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
 import { EVERYTHING, readTree } from "./snapshot.ts";
 
@@ -57,6 +57,7 @@ const withSides = async <T>(
   use: (sides: Sides, around: Around) => Promise<T>,
 ): Promise<T> => {
   const { repository, store } = place;
+  await mustBeHere(repository, worktree);
   const base = `${worktree.base}^{tree}`;
   const copy = await openCopy(repository, worktree.path);
   if (!copy)

@@ -11,7 +11,7 @@ import { fieldsOf, type Steps, shownPath, type TreePath } from "./git.ts";
 import { mustBeResolved } from "./hand-back.ts";
 import { type Change, type ConflictedFile, changesBetween, type MergePlan, planMerge } from "./merge-plan.ts";
 import type { Worktree, WorktreeTable } from "./records.ts";
-import { dropRefs, savedRef } from "./refs.ts";
+import { dropRefs, mustBeHere, savedRef } from "./refs.ts";
 import { mustBeReady } from "./repository.ts";
 import { type Choice, resolveConflicts } from "./resolve.ts";
 import { save } from "./save.ts";
@@ -84,6 +84,7 @@ const mergeTask = async (merging: Merging, task: string, options: Grouped): Prom
     const worktree = (await merging.store.read()).worktrees.get(task);
     if (!worktree) throw new WorktreeError("unknown-task", `there is no worktree of ${task} here`);
     mustBeMergeable(worktree, merging);
+    await mustBeHere(merging.repository, worktree);
     await mustBeReady(merging.repository);
     return await merging.store.scratch((scratch) => mergeWorktree(merging, worktree, { ...options, scratch }));
   } catch (error) {
@@ -194,7 +195,11 @@ const checked = async (
   { check, keepsFailed = false }: MergeOptions,
 ): Promise<MergeOutcome> => {
   if (!check) return outcome;
+  const { store } = merging;
+  const { point } = outcome;
+  await store.append({ kind: "checking", point, by: store.self });
   const result = await check();
+  await store.append({ kind: "checked", point, said: result.ok ? "yes" : "no" });
   if (result.ok) return { ...outcome, checked: result };
   const { output } = result;
   const isKept =

@@ -27,7 +27,15 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly branch: string;
       readonly base: string;
     }
-  | { readonly kind: "created"; readonly task: string; readonly copied: number; readonly leftOut: readonly string[] }
+  /** `ignored`: files that git does not keep, and that its agent did not make. */
+  | {
+      readonly kind: "created";
+      readonly task: string;
+      readonly ignored: readonly TreePath[];
+      readonly leftOut: readonly string[];
+    }
+  /** It was set up for its agent. */
+  | { readonly kind: "ready"; readonly task: string; readonly ignored: readonly TreePath[] }
   | { readonly kind: "not-created"; readonly task: string; readonly reason: string }
   /** Its agent works in it again. */
   | { readonly kind: "entered"; readonly task: string; readonly by: LockHolder }
@@ -62,6 +70,9 @@ export type WorktreeRecord = { readonly at: number } & (
     }
   | { readonly kind: "merged"; readonly point: number; readonly conflicts: readonly string[] }
   | { readonly kind: "not-merged"; readonly point: number; readonly reason: string }
+  /** A command of the user's looks at what was merged; and what it said, or that nobody heard it. */
+  | { readonly kind: "checking"; readonly point: number; readonly by: LockHolder }
+  | { readonly kind: "checked"; readonly point: number; readonly said: CheckSaid }
   | { readonly kind: "undoing"; readonly point: number; readonly by: LockHolder }
   | { readonly kind: "undone"; readonly point: number }
   | { readonly kind: "not-undone"; readonly point: number; readonly reason: string }
@@ -91,9 +102,13 @@ export type Worktree = Omit<Creating, "kind" | "by" | "at"> & {
   /** The tip that stands in the checkout, where one does. */
   readonly mergedTip?: string;
   readonly leftOut: readonly string[];
+  /** Ignored files that were there before its agent. */
+  readonly ignored: readonly TreePath[];
   /** Files whose conflicts were handed back to its agent. */
   readonly conflicted: readonly TreePath[];
 };
+
+export type CheckSaid = "yes" | "no" | "nothing";
 
 export type PointState = "merging" | "merged" | "not-merged" | "undoing" | "undone" | "dropped";
 
@@ -101,6 +116,8 @@ export type PointState = "merging" | "merged" | "not-merged" | "undoing" | "undo
 export type MergePoint = Omit<Extract<WorktreeRecord, { kind: "merging" }>, "kind"> & {
   readonly state: PointState;
   readonly conflicts: readonly string[];
+  /** Where a command of the user's was to look at it. */
+  readonly check?: CheckSaid | "running";
 };
 
 export type WorktreeTable = {
@@ -130,6 +147,7 @@ const enter = (table: Drafts, record: WorktreeRecord): void => {
         state,
         files: 0,
         leftOut: [],
+        ignored: [],
         conflicted: [],
       });
       return;
@@ -137,6 +155,13 @@ const enter = (table: Drafts, record: WorktreeRecord): void => {
     case "merging": {
       const { kind: _kind, ...facts } = record;
       table.points.set(record.point, { ...facts, state: "merging", conflicts: [] });
+      return;
+    }
+    case "checking":
+    case "checked": {
+      const point = table.points.get(record.point);
+      const check = record.kind === "checking" ? "running" : record.said;
+      if (point) table.points.set(record.point, { ...point, ...("by" in record ? { by: record.by } : {}), check });
       return;
     }
     case "merged":
@@ -175,15 +200,22 @@ const stepPoint = ({ points, worktrees }: Drafts, record: PointRecord): void => 
 const afterUndo = ({ state }: Pick<Worktree, "state">, { saved }: MergePoint): WorktreeState =>
   state.kind === "gone" && saved !== "" ? { kind: "finished", end: "merge taken back" } : state;
 
-type TaskRecord = Exclude<WorktreeRecord, PointRecord | { kind: "creating" | "merging" }>;
+type TaskRecord = Exclude<WorktreeRecord, PointRecord | { kind: "creating" | "merging" | "checking" | "checked" }>;
 
 const stepWorktree = (worktree: Worktree, record: TaskRecord): Worktree => {
   switch (record.kind) {
     case "created": {
       const { state } = worktree;
       const by = "by" in state ? state.by : undefined;
-      return { ...worktree, leftOut: record.leftOut, state: by ? { kind: "working", by } : state };
+      return {
+        ...worktree,
+        leftOut: record.leftOut,
+        ignored: record.ignored,
+        state: by ? { kind: "working", by } : state,
+      };
     }
+    case "ready":
+      return { ...worktree, ignored: record.ignored };
     case "entered":
       return { ...worktree, state: { kind: "working", by: record.by } };
     case "finished":

@@ -43,6 +43,26 @@ export const dropRefs = async (
   await git.out(["update-ref", "--stdin"], { input: lines.join("") });
 };
 
+/** Those of these commits that are not here: another repository may stand at the place of the one they were made in. */
+export const missingOf = async ({ git }: Named, commits: readonly string[]): Promise<ReadonlySet<string>> => {
+  if (commits.length === 0) return new Set();
+  const input = commits.map((commit) => `${commit}\n`).join("");
+  const lines = (await git.out(["cat-file", "--batch-check"], { input })).toString().split("\n");
+  return new Set(lines.flatMap((line) => /^(\S+) missing$/.exec(line)?.[1] ?? []));
+};
+
+/** Throws where the commit that a task began with is not here. */
+export const mustBeHere = async (
+  named: Named,
+  { task, base }: { readonly task: string; readonly base: string },
+): Promise<void> => {
+  if ((await missingOf(named, [base])).size === 0) return;
+  throw new WorktreeError(
+    "unknown-task",
+    `what ${task} began with is not in this repository: another one may stand in its place now. prefork worktrees prune forgets ${task}`,
+  );
+};
+
 /** What a ref points to; undefined where there is none. */
 export const readRef = async ({ git }: Named, ref: string): Promise<string | undefined> => {
   const { code, out } = await git.ask(["rev-parse", "--verify", "--quiet", `${ref}^{commit}`], { may: [0, 1, 128] });

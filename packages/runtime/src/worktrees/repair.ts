@@ -26,12 +26,23 @@ export const leftUnderWay = ({ store }: Place, { worktrees, points }: WorktreeTa
   const isDead = (one: { readonly by: MergePoint["by"] }): boolean => livenessOf(one.by, store.self) === "dead";
   return {
     worktrees: [...worktrees.values()].filter((one) => store.isAbandoned(one)),
-    points: unfinished(points).filter(isDead),
+    points: [...unfinished(points), ...unchecked(points)].filter(isDead),
   };
 };
 
 const unfinished = (points: readonly MergePoint[]): readonly MergePoint[] =>
   points.filter(({ state }) => state === "merging" || state === "undoing");
+
+const unchecked = (points: readonly MergePoint[]): readonly MergePoint[] =>
+  points.filter(({ state, check }) => state === "merged" && check === "running");
+
+const tellUnchecked = async ({ store }: Place, { point, task }: MergePoint): Promise<Repaired> => {
+  await store.append({ kind: "checked", point, said: "nothing" });
+  return {
+    what: `merge ${point} (${task}) was being checked, and its check came to no end`,
+    done: "nothing: it stands in your checkout unchecked; prefork merge --undo takes it back",
+  };
+};
 
 export type Left = { readonly worktrees: readonly Worktree[]; readonly points: readonly MergePoint[] };
 
@@ -50,6 +61,7 @@ export const mend = async (place: Place): Promise<readonly Repaired[]> => {
   // The last first: an earlier one was built upon.
   for (const point of unfinished(table.points).toReversed()) repaired.push(await repairIn(place, point));
   for (const worktree of worktrees) repaired.push(await repairWorktree(place, worktree));
+  for (const point of unchecked(table.points)) repaired.push(await tellUnchecked(place, point));
   await dropScratch(place);
   await dropStages(place.repository);
   return repaired;

@@ -1,9 +1,9 @@
 /** What a merge is about to replace, kept so that it can be put back exactly.
- *  Invariant: contents are kept as their bytes, whatever git would make of them, with modes, times, the index and the
- *  folders around; they hang on a ref before the first file changes. Putting back twice is the same as once.
+ *  Invariant: contents are kept as their bytes, whatever git would make of them, with modes, times and the folders
+ *  around; they hang on a ref before the first file changes. Putting back twice is the same as once.
  *  Elsewhere: replacing (apply.ts), when (merge.ts, undo.ts). */
 
-import { lutimes, mkdir, open, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { lutimes, mkdir, open, readdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkout, type Standing } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
@@ -25,7 +25,6 @@ export type Saved = {
   readonly files: readonly SavedFile[];
   /** Folders above the files: those that were there, with their modes. */
   readonly folders: readonly { readonly path: TreePath; readonly mode: number | undefined }[];
-  readonly head: string | undefined;
 };
 
 type Manifest = Omit<Saved, "commit">;
@@ -43,13 +42,12 @@ export const save = async (
     mustBe(path, standing, absent.has(path) ? undefined : before);
     files.push({ path, before: standing, after });
   }
-  const manifest: Manifest = { files, folders: await foldersOf(checkout, files), head: repository.head };
+  const manifest: Manifest = { files, folders: await foldersOf(checkout, files) };
   const ref = savedRef(point);
   const words = ["fast-import", "--quiet", "--done", "--force", "--date-format=now"];
-  const index = await indexOf(repository);
   const reports = await crashReports(repository);
   try {
-    const commit = await repository.git.line(words, { input: importOf({ checkout, manifest, ref, tip, index }) });
+    const commit = await repository.git.line(words, { input: importOf({ checkout, manifest, ref, tip }) });
     return { ...manifest, commit };
   } catch (error) {
     for (const name of await crashReports(repository))
@@ -83,23 +81,16 @@ const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promi
   return folders;
 };
 
-const indexOf = ({ index }: Repository): Promise<Buffer | undefined> =>
-  readFile(index).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
-
 type Import = {
   readonly checkout: Checkout;
   readonly manifest: Manifest;
   readonly ref: string;
   /** What is merged: kept as long as the way back is. */
   readonly tip: string;
-  readonly index: Buffer | undefined;
 };
 
-/** One commit with the files by number, the index and the list of what is what. */
-async function* importOf({ checkout, manifest, ref, tip, index }: Import): AsyncGenerator<Buffer> {
+/** One commit with the files by number and the list of what is what. */
+async function* importOf({ checkout, manifest, ref, tip }: Import): AsyncGenerator<Buffer> {
   const names: string[] = [];
   for (const [at, { path, before }] of manifest.files.entries()) {
     if (before.kind === "absent") continue;
@@ -112,11 +103,7 @@ async function* importOf({ checkout, manifest, ref, tip, index }: Import): Async
       yield NEWLINE;
     }
   }
-  for (const [name, content] of [
-    ["index", index],
-    ["manifest.json", Buffer.from(JSON.stringify(manifest))],
-  ] as const)
-    if (content) yield* blob(names.push(name), content);
+  yield* blob(names.push("manifest.json"), Buffer.from(JSON.stringify(manifest)));
   yield Buffer.from(
     `commit ${ref}\nmark :${names.length + 1}\ncommitter Prefork <prefork@localhost> now\ndata ${MESSAGE.length}\n${MESSAGE}\nfrom ${tip}\ndeleteall\n`,
   );
@@ -134,8 +121,13 @@ function* blob(mark: number, content: Buffer): Generator<Buffer> {
 }
 
 export const readSaved = async ({ git }: Repository, commit: string): Promise<Saved> => {
-  const manifest = JSON.parse((await git.out(["cat-file", "blob", `${commit}:manifest.json`])).toString()) as Manifest;
-  return { ...manifest, commit };
+  const { code, out } = await git.ask(["cat-file", "blob", `${commit}:manifest.json`], { may: [0, 128] });
+  if (code !== 0)
+    throw new WorktreeError(
+      "unknown-task",
+      "what this merge replaced is not in this repository any more; it cannot be taken back",
+    );
+  return { ...(JSON.parse(out.toString()) as Manifest), commit };
 };
 
 /** What differs now, with its contents on the disk and ready to be put in place. */

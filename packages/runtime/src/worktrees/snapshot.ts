@@ -41,6 +41,8 @@ const DEFAULT_BYTES = 64 * 1024 * 1024;
 export type ReadOptions = UntrackedLimit & {
   /** Files with conflicts are taken as they stand. Default: they are refused. */
   readonly takesConflicts?: boolean;
+  /** These where they are files, whether git ignores them or not. */
+  readonly also?: readonly TreePath[];
 };
 
 /** `scratch`: a file that does not exist yet, in a folder of ours. */
@@ -62,7 +64,8 @@ export const readTree = async (
     await git.out(["update-index", "-z", "--index-info"], {
       input: inputOf(changed.gone.map((path) => `0 ${repository.noObject}\t${path}`)),
     });
-  const written = [...changed.there, ...files.filter((path) => !over.has(path))];
+  const named = await filesAmong(repository.top, options.also ?? []);
+  const written = [...new Set([...changed.there, ...files.filter((path) => !over.has(path)), ...named])];
   if (written.length > 0)
     await git.out(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], { input: inputOf(written) });
   const tree = await git.line(["write-tree"]);
@@ -208,5 +211,15 @@ const placeholdersIn = async (top: string, untracked: readonly TreePath[]): Prom
   }
   return found;
 };
+
+const filesAmong = async (top: string, paths: readonly TreePath[]): Promise<readonly TreePath[]> => {
+  if (paths.length === 0) return [];
+  await using checkout = await Checkout.open(top);
+  const found: TreePath[] = [];
+  for (const path of paths) if ((await checkout.look(path).catch(() => ABSENT)).kind !== "absent") found.push(path);
+  return found;
+};
+
+const ABSENT = { kind: "absent" } as const;
 
 const megabytes = (bytes: number): string => `${(bytes / (1024 * 1024)).toFixed(1)} MiB`;

@@ -89,8 +89,7 @@ export class WorktreeStore {
   isAbandoned({ state, nonce }: Worktree): boolean {
     if (!("by" in state)) return false;
     if (livenessOf(state.by, this.self) === "dead") return true;
-    const isMine = state.by.pid === this.self.pid && state.by.started === this.self.started;
-    return state.kind === "creating" && isMine && !this.making.has(nonce);
+    return state.kind === "creating" && this.#isSelf(state.by) && !this.making.has(nonce);
   }
 
   /** A new file name for something that lives as long as this work does. */
@@ -114,6 +113,10 @@ export class WorktreeStore {
     return this.#locked(join(this.path, MAKING), work, "git worktree");
   }
 
+  #isSelf({ pid, started }: LockHolder): boolean {
+    return pid === this.self.pid && started === this.self.started;
+  }
+
   async #locked<T>(path: string, work: () => Promise<T>, doing: string): Promise<T> {
     const { patienceMs = 30_000 } = this.#options;
     await using folder = await Folder.open(path);
@@ -131,6 +134,10 @@ export class WorktreeStore {
         }
       if (performance.now() > until) {
         const holder = await lockHolder(folder, this.self);
+        if (holder && this.#isSelf(holder)) {
+          await sleep(50); // another task of ours is at it, and will be done
+          continue;
+        }
         const who = holder ? `process ${holder.pid} on ${holder.host}` : "another process";
         throw new WorktreeError("busy", `${doing}: ${who} works on the worktrees of this repository; try again`);
       }

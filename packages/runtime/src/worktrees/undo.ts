@@ -1,13 +1,12 @@
 /** Takes merges back: the checkout is as it was before them.
  *  Invariant: what was changed since is never overwritten unasked, and where it is asked for it is kept on a ref first.
+ *  The index is the user's: no merge touches it, and so no undo does.
  *  Elsewhere: what was saved (save.ts), the order of merges (records.ts). */
 
-import { readFile } from "node:fs/promises";
 import type { Place } from "./create.ts";
-import { WorktreeError, worktreeErrorOf } from "./errors.ts";
+import { WorktreeError } from "./errors.ts";
 import { shownPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
-import { dropOurLock, putIndex } from "./private-index.ts";
 import type { MergePoint } from "./records.ts";
 import { baseRef, branchRef, setRefs, tipRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
@@ -27,8 +26,6 @@ export type Undone = {
   readonly files: readonly string[];
   /** The ref that holds what stood there, where something was overwritten. */
   readonly kept?: string;
-  /** Commits were made since: the index is theirs, and was left alone. */
-  readonly isIndexKept: boolean;
 };
 
 /** Those that can be taken back, the last first. */
@@ -42,21 +39,15 @@ export const undoPoint = async (place: Place, number: number, { isForced = false
   if (point.saved === "") {
     await store.append({ kind: "undoing", point: number, by: store.self });
     await store.append({ kind: "undone", point: number });
-    return { point: number, task: point.task, files: [], isIndexKept: false };
+    return { point: number, task: point.task, files: [] };
   }
   const saved = await readSaved(repository, point.saved);
   const kept = await store.scratch((scratch) => sinceMerge(place, { saved, number, isForced, scratch }));
   await keepWork(place, point);
   const restoring = await prepareBack(repository, saved, number);
   await store.append({ kind: "undoing", point: number, by: store.self });
-  const isIndexKept = await putIndexBack(repository, saved).catch(async (error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    await dropStage(repository, number);
-    await store.append({ kind: "not-undone", point: number, reason });
-    throw worktreeErrorOf(error, `merge ${number} was not taken back`);
-  });
   const files = await putFilesBack(place, { point: number, saved, restoring });
-  return { point: number, task: point.task, files, isIndexKept: !isIndexKept, ...kept };
+  return { point: number, task: point.task, files, ...kept };
 };
 
 /** Work whose worktree was removed because it was merged stands nowhere else once the merge is gone. */
@@ -85,7 +76,6 @@ const putFilesBack = async (
 /** Brings an undo to its end that came to none: what is back already stays. */
 export const takeBack = async (place: Place, point: number, saved: Saved): Promise<readonly string[]> => {
   const restoring = await prepareBack(place.repository, saved, point);
-  await putIndexBack(place.repository, saved);
   return putFilesBack(place, { point, saved, restoring });
 };
 
@@ -101,7 +91,8 @@ const sinceMerge = async (
   { repository }: Place,
   { saved, number, isForced, scratch }: Since,
 ): Promise<{ readonly kept?: string }> => {
-  const { tree } = await readTree(repository, `${scratch}/now`, EVERYTHING);
+  const also = saved.files.map(({ path }) => path);
+  const { tree } = await readTree(repository, `${scratch}/now`, { ...EVERYTHING, also });
   const now = await entriesOf(repository.git, tree);
   const changed = saved.files.filter(({ path, after }) => !isSameEntry(now.get(path), after));
   if (changed.length === 0) return {};
@@ -130,7 +121,8 @@ export const keepForeign = async (
 ): Promise<string | undefined> => {
   const unlike = await unlikeBefore(repository, saved);
   if (unlike.length === 0) return undefined;
-  const { tree } = await store.scratch((scratch) => readTree(repository, `${scratch}/now`, EVERYTHING));
+  const how = { ...EVERYTHING, also: saved.files.map(({ path }) => path) };
+  const { tree } = await store.scratch((scratch) => readTree(repository, `${scratch}/now`, how));
   const now = await entriesOf(repository.git, tree);
   const isForeign = unlike.some(({ path, after }) => !isSameEntry(now.get(path), after));
   return isForeign ? keepTree(repository, tree, point) : undefined;
@@ -138,14 +130,3 @@ export const keepForeign = async (
 
 const isSameEntry = (one: TreeEntry | undefined, other: TreeEntry | undefined): boolean =>
   one?.id === other?.id && one?.mode === other?.mode;
-
-/** The index is the user's. It goes back with the files only while it still belongs to the same commit. */
-const putIndexBack = async ({ git, index, head }: Repository, saved: Saved): Promise<boolean> => {
-  if (head !== saved.head) return false;
-  const { code, out } = await git.ask(["cat-file", "blob", `${saved.commit}:index`], { may: [0, 128] });
-  await dropOurLock(index);
-  if (code !== 0) return true; // there was none, and a merge makes none
-  const now = await readFile(index).catch(() => undefined);
-  if (now?.equals(out)) return true;
-  return putIndex(index, out);
-};

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type Copy, openCopy, removeCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
 import { filesOf, WorktreeError, worktreeErrorOf } from "./errors.ts";
-import { bytesOf, fieldsOf, shownPath } from "./git.ts";
+import { bytesOf, fieldsOf, shownPath, type TreePath } from "./git.ts";
 import { putIndex } from "./private-index.ts";
 import type { Worktree } from "./records.ts";
 import { baseRef, branchRef, dropRefs, type RefFacts, readRefs, setRefs, tipRef } from "./refs.ts";
@@ -128,24 +128,45 @@ const filledModules = async ({ top }: Copy, { modules }: TreeReading): Promise<r
   return filled;
 };
 
+export type Finished = Work & {
+  /** Ignored files that its agent made: they are in no commit, and in no other place than the copy. */
+  readonly ignored: readonly string[];
+  readonly isRemoved: boolean;
+};
+
 /** The end of a task's work. An empty copy goes at once. */
 export const finishWork = async (
   place: Place,
   worktree: Worktree,
   { message, end }: { readonly message: string; readonly end: string },
-): Promise<Work & { readonly isRemoved: boolean }> => {
+): Promise<Finished> => {
   const { store } = place;
   const work = await commitWork(place, worktree, message).catch((error: unknown) => {
     throw worktreeErrorOf(error, `the work of ${worktree.task} is not committed; it stands in ${worktree.path}`);
   });
   await store.append({ kind: "finished", task: worktree.task, tip: work.tip, files: work.files.length, end });
-  if (work.files.length > 0 || work.leftOut.length > 0) return { ...work, isRemoved: false };
+  if (work.files.length > 0 || work.leftOut.length > 0) return { ...work, ignored: [], isRemoved: false };
+  const ignored = await ignoredSince(place, worktree);
+  if (ignored.length > 0) return { ...work, ignored, isRemoved: false };
   const finished: Worktree = { ...worktree, tip: work.tip, files: 0, state: { kind: "finished", end } };
   const isRemoved = await removeWorktree(place, finished, {}).then(
     () => true,
     () => false, // it stays, and prune tells why
   );
-  return { ...work, isRemoved };
+  return { ...work, ignored, isRemoved };
+};
+
+/** Files that git does not keep, and that stood in no copy before its agent came. What is ignored as a folder is made
+ *  anew by whatever made it. */
+const ignoredSince = async ({ repository }: Place, { path, ignored }: Worktree): Promise<readonly string[]> => {
+  const copy = await openCopy(repository, path);
+  const before = new Set(ignored);
+  return copy ? (await ignoredIn(copy)).filter((one) => !before.has(one)).map(shownPath) : [];
+};
+
+export const ignoredIn = async ({ git }: Copy): Promise<readonly TreePath[]> => {
+  const how = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
+  return fieldsOf(await git.out(how)).filter((path) => !path.endsWith("/"));
 };
 
 export type RemoveOptions = {
@@ -179,6 +200,9 @@ const mustHoldNothing = async (place: Place, worktree: Worktree): Promise<void> 
   const work = await commitWork(place, worktree, `Kept before ${task} was to be removed\n`);
   if (work.leftOut.length > 0)
     throw new WorktreeError("unmerged", `${path} holds what no merge brings back: ${work.leftOut.join(", ")}`);
+  const ignored = await ignoredSince(place, worktree);
+  if (ignored.length > 0)
+    throw new WorktreeError("unmerged", `${path} holds ignored files that are nowhere else: ${ignored.join(", ")}`);
   if (work.files.length > 0 && work.tip !== mergedTip)
     throw new WorktreeError("unmerged", `${task} is not merged: ${filesOf(work.files.length)}`);
 };

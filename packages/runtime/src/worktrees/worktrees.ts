@@ -4,6 +4,7 @@
  *  Elsewhere: each of these in a file of its own; who asks for them (../session, the command line). */
 
 import { type Checked, runCheck } from "./check.ts";
+import { openCopy } from "./copies.ts";
 import { type Created, type CreateOptions, createWorktree, type Place } from "./create.ts";
 import { filesOf, inWords, WorktreeError } from "./errors.ts";
 import type { Steps } from "./git.ts";
@@ -12,13 +13,13 @@ import { diffOf, type Looked, lookAt } from "./look.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
 import type { ConflictedFile } from "./merge-plan.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
-import { dropRefs, savedRef } from "./refs.ts";
+import { dropRefs, missingOf, savedRef } from "./refs.ts";
 import { leftUnderWay, mend, type Repaired, repair } from "./repair.ts";
 import { mustBeReady, openRepository, type Repository } from "./repository.ts";
 import { type Snapshot, takeSnapshot, type UntrackedLimit } from "./snapshot.ts";
 import { WorktreeStore } from "./store.ts";
 import { type Undone, type UndoOptions, undoable, undoPoint } from "./undo.ts";
-import { commitWork, finishWork, removeWorktree, type Work } from "./work.ts";
+import { commitWork, finishWork, ignoredIn, removeWorktree, type Work } from "./work.ts";
 
 export type WorktreesOptions = {
   /** A folder in the checkout. */
@@ -105,10 +106,19 @@ export class Worktrees {
     return inWords(() => createWorktree(place, { ...options, cwd }), `no worktree could be made for ${options.task}`);
   }
 
+  /** It was set up: what is ignored in it by now is not its agent's. */
+  async ready(task: string): Promise<void> {
+    const { repository } = this.#here;
+    const copy = await openCopy(repository, (await this.find(task)).path);
+    await this.#store.append({ kind: "ready", task, ignored: copy ? await ignoredIn(copy) : [] });
+  }
+
   /** Its agent goes on in it, after an end. */
   async enter(task: string): Promise<Worktree> {
     const worktree = await this.find(task);
-    if (worktree.state.kind === "gone") throw new WorktreeError("unknown-task", `the worktree of ${task} was removed`);
+    const { repository } = await this.#place();
+    if (worktree.state.kind === "gone" || !(await openCopy(repository, worktree.path)))
+      throw new WorktreeError("unknown-task", `the worktree of ${task} was removed, so it cannot go on there`);
     await this.#store.append({ kind: "entered", task, by: this.#store.self });
     return worktree;
   }
@@ -153,6 +163,17 @@ export class Worktrees {
     return this.#store.alone(work, "merge");
   }
 
+  /** Tasks that git keeps work of here, and that no record knows: the repository was somewhere else when they were made. */
+  async unnoted(): Promise<readonly string[]> {
+    const { worktrees } = await this.#store.read();
+    const listed = await this.#repository.git.line([
+      "for-each-ref",
+      "--format=%(refname:lstrip=3)",
+      "refs/prefork/base/",
+    ]);
+    return listed.split("\n").filter((task) => task !== "" && !worktrees.has(task));
+  }
+
   /** For merges by several calls that are to be taken back as one. */
   async newGroup(): Promise<number> {
     return nextGroup(await this.#store.read());
@@ -178,7 +199,7 @@ export class Worktrees {
       // One that was begun and came to no end is what is asked for now, and ends here.
       const begun = (await this.#store.read()).points.filter((one) => one.state === "undoing" && one.top === top);
       await mend(place);
-      const undone = begun.map(({ point, task }): Undone => ({ point, task, files: [], isIndexKept: false }));
+      const undone = begun.map(({ point, task }): Undone => ({ point, task, files: [] }));
       const chosen = toUndo((await this.#store.read()).points, { which, top, begun });
       for (const { point } of chosen) undone.push(await undoPoint(place, point, options));
       return undone;
@@ -221,7 +242,12 @@ export class Worktrees {
   }
 
   async #dropOldPoints(points: readonly MergePoint[]): Promise<void> {
-    const old = undoable(points).slice(KEPT_POINTS);
+    const kept = undoable(points);
+    const missing = await missingOf(
+      this.#repository,
+      kept.flatMap(({ saved }) => (saved === "" ? [] : [saved])),
+    );
+    const old = [...kept.slice(KEPT_POINTS), ...kept.slice(0, KEPT_POINTS).filter(({ saved }) => missing.has(saved))];
     for (const { point } of old) await this.#store.append({ kind: "dropped", point });
     const undone = points.filter(({ state }) => state === "undone");
     const refs = [...old, ...undone].filter(({ saved }) => saved !== "").map(({ point }) => ({ ref: savedRef(point) }));
@@ -233,6 +259,10 @@ const pruneOne = async (place: Place, worktree: Worktree, forced: readonly strin
   const { task } = worktree;
   const isForced = forced.includes(task);
   if (worktree.state.kind !== "finished") return { task, kind: "kept", reason: "it is still at work" };
+  if ((await missingOf(place.repository, [worktree.base])).size > 0) {
+    await place.store.append({ kind: "removed", task }); // of a repository that is not here any more
+    return { task, kind: "removed" };
+  }
   if (isUnmerged(worktree) && !isForced)
     return { task, kind: "kept", reason: `not merged: ${filesOf(worktree.files)}` };
   try {

@@ -41,6 +41,7 @@ test("without any file there are no rules and the default mode", async () => {
     readOnlyPrograms: [],
     sandbox: "auto",
     forks: {},
+    worktrees: {},
     notices: [],
   });
 });

@@ -45,7 +45,7 @@ test("a branch of the user's own that has the name of a task's is left alone, an
   const snapshot = await worktrees.snapshot();
   await assert.rejects(
     worktrees.create({ task: "task-1", label: "one", snapshot }),
-    /no worktree could be made|exists/,
+    /there is a branch prefork\/task-1 already/,
   );
   assert.equal(git("rev-parse", "prefork/task-1"), before);
   assert.equal(git("worktree", "list").trim().split("\n").length, 1);
