@@ -35,6 +35,8 @@ export class WorktreeStore {
   readonly path: string;
   readonly self: LockHolder = thisProcess();
   readonly #options: StoreOptions;
+  /** Locks that are held by work of this very store. */
+  readonly #held = new Set<string>();
 
   private constructor(path: string, options: StoreOptions) {
     this.path = path;
@@ -128,13 +130,15 @@ export class WorktreeStore {
       });
       if (lock)
         try {
+          this.#held.add(path);
           return await inWords(work, doing);
         } finally {
+          this.#held.delete(path);
           await lock.release();
         }
       if (performance.now() > until) {
         const holder = await lockHolder(folder, this.self);
-        if (holder && this.#isSelf(holder)) {
+        if (this.#held.has(path)) {
           await sleep(50); // another task of ours is at it, and will be done
           continue;
         }

@@ -98,7 +98,6 @@ trials.finish = await untilItFits({
 editCheckout(ground);
 const before = photograph(ground);
 trials.merge = await untilItFits({ ground, work: () => mergeOrThrow(worktrees), look: both });
-ground.git("add", "-A"); // so that the index has to go back too
 trials.undo = await untilItFits({
   ground,
   work: () => worktrees.undo(1),
