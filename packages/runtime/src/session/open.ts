@@ -191,7 +191,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     shellTold: shells,
     emit: (event) => {
       if (event.type === "turn_ended" || event.type === "epoch_started") slot.save(snapshotOf(agent, options), "main");
-      if (event.type === "turn_ended") stored.heard();
+      if (event.type === "turn_ended") void stored.heard();
       hub.emit(event);
     },
     lastPrompt: promptIn(replayed?.state),
