@@ -139,7 +139,7 @@ export class StoredPrefixes {
       const now = this.#options.clock.now();
       const how = await this.#remove(name);
       this.#release(
-        { name, tokens, from, until: how === "left" ? until : Math.min(until, now) },
+        { name, tokens, from, until: how === "left" ? until : Math.min(until, now), endedAt: now },
         { how, account, held: NOTHING_HELD, facts: modelFacts(model) },
       );
     }
@@ -269,7 +269,8 @@ export class StoredPrefixes {
     const now = this.#options.clock.now();
     const how = await this.#remove(entry.name);
     const until = how === "gone" ? lastedUntil(kept, now) : how === "removed" ? now : kept.until;
-    this.#release({ name: entry.name, tokens: entry.tokens, from, until }, { how, account, held, facts });
+    const { name, tokens } = entry;
+    this.#release({ name, tokens, from, until, endedAt: now }, { how, account, held, facts });
   }
 
   async #remove(name: string): Promise<Removed> {
@@ -283,13 +284,16 @@ export class StoredPrefixes {
     }
   }
 
-  #release({ name, tokens, from, until }: Held, { how, account, held, facts }: Releasing): void {
+  #release(
+    { name, tokens, from, until, endedAt }: Held & { readonly endedAt: number },
+    { how, account, held, facts }: Releasing,
+  ): void {
     const { journal, emit } = this.#options;
     const ms = Math.max(0, until - from);
     const usd = costs(tokens, { facts, heldMs: ms }).storage;
     this.#journalled(() => {
       journal.append({ kind: "billed", turn: 0, for: "storage", usage: noUsage, usd });
-      journal.append({ kind: "state", slot: STORED_SLOT + name, value: null });
+      journal.append({ kind: "state", slot: STORED_SLOT + name, value: { endedAt } });
     });
     account.settle(held, { usage: noUsage, usd });
     emit({ type: "prefix_released", name, tokens, ms, usd, how });
@@ -346,7 +350,11 @@ const planned = (lines: readonly FrozenPrefix[]): CachedContentPlan | undefined 
   }
 };
 
-const beginsWith = (prefix: FrozenPrefix, { model, segments, hash }: CachedContentPlan): boolean => {
+/** Does an entry hold the beginning of these bytes, to the end of a whole content? */
+export const beginsWith = (
+  prefix: FrozenPrefix,
+  { model, segments, hash }: Pick<CachedContentPlan, "model" | "segments" | "hash">,
+): boolean => {
   const next = prefix.segmentAt(segments);
   return prefix.model === model && prefix.segmentAt(segments - 1)?.hash === hash && next?.part === 0;
 };
