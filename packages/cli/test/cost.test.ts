@@ -190,7 +190,10 @@ test("where prompts are kept unasked, no plan needs a marker, and storing by nam
   // Created once as input, held for ten minutes, read by three forks and their parent, each fork with its own words.
   const children = Math.round(100_700 * (1 + 0.5 / 0.75 / 6 + 3 * 0.1) + 3 * 100);
   assert.match(printed, new RegExp(`stored by name +now +${formatTokens(children)} +10,070 +`));
-  assert.match(printed, /\nBy name, against 80 % that is read unasked: stored: with 7 reads .*; it takes 7 reads to be worth it\.\n/);
+  assert.match(
+    printed,
+    /\nBy name, against 80 % that is read unasked: stored: with 7 reads .*; it takes 7 reads to be worth it\.\n/,
+  );
   assert.match(
     await runCost("--prefix 1k --forks 3 --model gemini-3.8-flash"),
     /\nBy name, .*: not stored: 1,000 tokens are fewer than the 4,096 that can be\.\n/,
