@@ -176,6 +176,30 @@ test("notes say what changes the figures: a tier, a minimum, dropped thinking, p
   assert.match(short, /drops earlier thinking at new user text/);
 });
 
+test("where prompts are kept unasked, no plan needs a marker, and storing by name stands beside the others", async () => {
+  const titles = async (model: string): Promise<readonly string[]> =>
+    (await runCost(`${THREE} --model ${model}`)).split("\n").flatMap((line) => {
+      const title = /^[ ▸] (\S.*?) {2,}(?:now|if cold)/.exec(line)?.[1];
+      return title === undefined ? [] : [title];
+    });
+  const unasked = ["no cache", "warm, all at once", "warm, leader first", "cold, all at once", "cold, leader first"];
+  const trimmed = ["trim, warm", "trim, cold, leader first"];
+  assert.deepEqual(await titles("gemini-3.8-flash"), [...unasked, ...trimmed, "stored by name"]);
+  assert.deepEqual(await titles("gemini-3.5-flash"), [...unasked, ...trimmed]);
+  const printed = await runCost(`${THREE} --model gemini-3.8-flash`);
+  // Created once as input, held for ten minutes, read by three forks and their parent, each fork with its own words.
+  const children = Math.round(100_700 * (1 + 0.5 / 0.75 / 6 + 3 * 0.1) + 3 * 100);
+  assert.match(printed, new RegExp(`stored by name +now +${formatTokens(children)} +10,070 +`));
+  assert.match(
+    printed,
+    /\nBy name, against 80 % that is read unasked: stored: with 7 reads .*; it takes 7 reads to be worth it\.\n/,
+  );
+  assert.match(
+    await runCost("--prefix 1k --forks 3 --model gemini-3.8-flash"),
+    /\nBy name, .*: not stored: 1,000 tokens are fewer than the 4,096 that can be\.\n/,
+  );
+});
+
 test("colour changes no character of the text", async () => {
   const plain = await runCost(`${THREE} ${FRESH}`);
   const coloured = await runCost(`${THREE} ${FRESH}`, true);

@@ -145,6 +145,7 @@ export {
 } from "./servers/index.ts";
 export {
   ANTHROPIC_URL,
+  addressIn,
   anthropicEngine,
   createSession,
   type Engine,

@@ -36,6 +36,7 @@ export {
   storedBreakEven,
   type TtlDecision,
   type TtlQuestion,
+  USUAL_HIT_RATE,
 } from "./economics/index.ts";
 export { InputError, ModelError, type ModelErrorContext, type ModelErrorReason } from "./errors.ts";
 export {

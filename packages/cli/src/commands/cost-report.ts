@@ -3,6 +3,7 @@
  *  Elsewhere: the figures (cost.ts asks @prefork/wire for them), columns and colour (table.ts). */
 
 import {
+  type Bill,
   type BreakEven,
   childTtl,
   type FanOut,
@@ -12,15 +13,23 @@ import {
   type LaunchPlan,
   multipliersOf,
   pricesFor,
+  type StoredDecision,
   type TtlDecision,
+  USUAL_HIT_RATE,
   writeMultiplier,
 } from "@prefork/wire";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { BEST_SIGN, type Column, painter, renderTable } from "../table.ts";
 
+/** What all share, stored by name; undefined where the model has no price for that. Bills only where it can be. */
+export type StoredCost =
+  | { readonly decision: StoredDecision; readonly bills?: { readonly children: Bill; readonly parentNext: Bill } }
+  | undefined;
+
 export type CostReport = ForkPlans & {
   readonly model: string;
   readonly fanOut: FanOut;
+  readonly stored: StoredCost;
   readonly launch: LaunchDecision;
   readonly breakEven: BreakEven | undefined;
   readonly keepAlive: KeepAliveBudget;
@@ -32,7 +41,12 @@ export type CostReport = ForkPlans & {
 const applicability = ({ requires, applies }: LaunchPlan): string =>
   applies ? "now" : requires === "warm" ? "if warm" : "if cold";
 
-const planTable = ({ plans, cheapest }: CostReport, colour: boolean): string => {
+const sumOf = (one: Bill, other: Bill): Bill => ({
+  units: one.units + other.units,
+  money: (one.money ?? 0) + (other.money ?? 0),
+});
+
+const planTable = ({ plans, cheapest, stored }: CostReport, colour: boolean): string => {
   const amounts = plans.map(({ total }) => total.money).filter((money) => money !== undefined);
   const decimals = moneyDecimals(amounts);
   const columns: readonly Column[] = [
@@ -43,20 +57,25 @@ const planTable = ({ plans, cheapest }: CostReport, colour: boolean): string => 
     { title: "total", align: "right" },
     ...(amounts.length > 0 ? [{ title: "money", align: "right" } as const] : []),
   ];
+  const figures = ({ children, parentNext, total }: Pick<LaunchPlan, "children" | "parentNext" | "total">) => [
+    ...[children, parentNext, total].map(({ units }) => formatTokens(Math.round(units))),
+    total.money === undefined ? "" : formatMoney(total.money, decimals),
+  ];
   const rows = plans.map((plan) => ({
-    cells: [
-      plan.title,
-      applicability(plan),
-      formatTokens(plan.children.units),
-      formatTokens(plan.parentNext.units),
-      formatTokens(plan.total.units),
-      plan.total.money === undefined ? "" : formatMoney(plan.total.money, decimals),
-    ],
+    cells: [plan.title, applicability(plan), ...figures(plan)],
     ...(plan.id === cheapest.id ? { mark: "best" as const, style: "good" as const } : {}),
     ...(plan.applies ? {} : { style: "faint" as const }),
   }));
-  return renderTable({ columns, rows, colour });
+  const { bills } = stored ?? {};
+  const named = bills && {
+    cells: ["stored by name", "now", ...figures({ ...bills, total: sumOf(bills.children, bills.parentNext) })],
+  };
+  return renderTable({ columns, rows: named ? [...rows, named] : rows, colour });
 };
+
+/** What is kept unasked is not promised, so the plans above are what it costs where it happens. */
+const storedLine = ({ decision }: NonNullable<StoredCost>): string =>
+  `By name, against ${USUAL_HIT_RATE * 100} % that is read unasked: ${decision.reason}.`;
 
 /** Few prices are a round share of another. */
 const rate = (multiplier: number): number => Number(multiplier.toFixed(4));
@@ -138,6 +157,7 @@ export const costAsText = (report: CostReport, colour: boolean): string => {
     ...notes(report),
     `Launch: ${report.launch.reason}.`,
     ...(report.breakEven ? [breakEvenLine(report.breakEven)] : []),
+    ...(report.stored ? [storedLine(report.stored)] : []),
     keepAliveLine(report.keepAlive),
     ...(report.pause ? [`Lifetime if the parent pauses once for 5 to 60 minutes: ${report.pause.reason}.`] : []),
   ];
@@ -167,6 +187,7 @@ export const costAsJson = (report: CostReport): string => {
     })),
     cheapest: cheapest.id,
     cheapestKept: cheapestKept.id,
+    stored: report.stored ?? null,
     launch: { ...launch, atOnce: bill(launch.atOnce), leaderFirst: bill(launch.leaderFirst) },
     breakEven: report.breakEven ? { turns: null, ...report.breakEven } : null,
     keepAlive,

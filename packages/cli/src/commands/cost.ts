@@ -3,11 +3,13 @@
  *  Elsewhere: the arithmetic (economics of @prefork/wire), the words and the table (cost-report.ts). */
 
 import {
+  type Bill,
   type BreakEven,
   breakEven,
   childTtl,
   DEFAULT_MODEL,
   decideLaunch,
+  decideStored,
   decideTtl,
   type FanOut,
   forkPlans,
@@ -15,14 +17,17 @@ import {
   type ModelFacts,
   modelFacts,
   multipliersOf,
+  pricesFor,
+  storedBills,
   type Ttl,
+  USUAL_HIT_RATE,
   writeMultiplier,
 } from "@prefork/wire";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { parseCount, parseTokens } from "../numbers.ts";
 import { priceTable } from "../price-file.ts";
-import { type CostReport, costAsJson, costAsText } from "./cost-report.ts";
+import { type CostReport, costAsJson, costAsText, type StoredCost } from "./cost-report.ts";
 
 type CostOptions = {
   readonly prefix: number;
@@ -89,6 +94,33 @@ const breakEvenOf = (options: CostOptions, facts: ModelFacts | undefined): Break
   });
 };
 
+/** Where prompts are kept unasked, and nothing says where an entry ends. */
+const keepsByItself = (facts: ModelFacts | undefined): boolean =>
+  facts !== undefined && Object.keys(facts.prices.write).length === 0 && facts.unmarkedRead === undefined;
+
+const needsMarkers = (id: string): boolean => id === "last-block" || id === "prime";
+
+/** As a session holds an entry, and counts who reads it: a fork that may use a tool asks at least twice. */
+const HELD_MS = 10 * 60_000;
+const TURNS = 2;
+
+const storedOf = ({ prefix, tail, directive, forks, singleTurn, facts }: FanOut, trailing: number): StoredCost => {
+  const tokens = prefix + tail;
+  if (facts?.storage === undefined) return undefined;
+  const reads = forks * (singleTurn ? 1 : TURNS) + 1;
+  const decision = decideStored({ tokens, heldMs: HELD_MS, reads, facts, hitRate: USUAL_HIT_RATE });
+  const ofChildren = storedBills({ tokens, heldMs: HELD_MS, reads: forks, facts });
+  const ofParent = storedBills({ tokens, heldMs: 0, reads: 1, facts })?.reads;
+  if (!ofChildren || !ofParent || tokens < facts.minimumPrefix) return { decision };
+  const { input } = pricesFor(facts, tokens);
+  const withOwn = ({ units, money = 0 }: Bill, own: number): Bill => ({
+    units: units + own,
+    money: money + (own * input) / 1e6,
+  });
+  const children = withOwn(ofChildren.total, forks * directive);
+  return { decision, bills: { children, parentNext: withOwn(ofParent, trailing) } };
+};
+
 const reportOf = async (options: CostOptions): Promise<CostReport> => {
   const { prefix, tail, directive, trimmedDirective, forks, trailing, model } = options;
   const facts = modelFacts(model, await priceTable(options.prices));
@@ -108,10 +140,13 @@ const reportOf = async (options: CostOptions): Promise<CostReport> => {
     facts,
     ...(trimmedDirective === undefined ? {} : { trimmedDirective }),
   };
+  const { plans, ...best } = forkPlans(fanOut);
   return {
     model,
     fanOut,
-    ...forkPlans(fanOut),
+    plans: keepsByItself(facts) ? plans.filter(({ id }) => !needsMarkers(id)) : plans,
+    ...best,
+    stored: storedOf(fanOut, trailing),
     launch: decideLaunch(fanOut),
     breakEven: breakEvenOf(options, facts),
     keepAlive: keepAliveBudget({ tokens: prefix, ttl, facts }),

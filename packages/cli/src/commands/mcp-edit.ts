@@ -24,6 +24,11 @@ export const addServer = async (
   { flags, io }: Given<AddFlags>,
 ): Promise<void> => {
   const entry = entryOf(words, flags);
+  const [withheld] = withheldIn(entry);
+  if (withheld !== undefined)
+    throw new UsageError(
+      `server ${name}: ${withheld} is never passed on: a key of a model provider, or what starts something in every shell, stays here; put what the server needs into a variable with another name`,
+    );
   const read = readEntry(name, entry, { environment: toolEnvironment(io.env) });
   // A variable may be set later; everything else will not mend itself.
   const isUnset = !read.ok && read.reason.includes("is not set");
@@ -58,6 +63,12 @@ const variableOf = (text: string): readonly [string, string] => {
   if (name === "") throw new UsageError("--env takes NAME or NAME=value");
   return [name, value ?? `\${${name}}`];
 };
+
+/** Variables that no server is ever given, whether they are set or not. */
+const withheldIn = ({ env = {}, headers = {} }: WrittenServer): readonly string[] =>
+  [...Object.values(env), ...Object.values(headers)]
+    .flatMap((text) => [...text.matchAll(/\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name))
+    .filter((name) => toolEnvironment({ [name]: "set" })[name] === undefined);
 
 const headerOf = (text: string): readonly [string, string] => {
   const [, name = "", value = ""] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/.exec(text) ?? [];

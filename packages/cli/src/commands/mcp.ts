@@ -79,7 +79,11 @@ export const mcpCommand = (io: Io): Command => {
   return command;
 };
 
-type Found = ConfiguredServers & { readonly environment: Readonly<Record<string, string>> };
+type Found = ConfiguredServers & {
+  readonly environment: Readonly<Record<string, string>>;
+  /** Why a server that somebody has written down is not among them. */
+  readonly whyNot: (name: string) => Promise<string | undefined>;
+};
 
 const configured = async ({ env }: Io): Promise<Found> => {
   const home = env.HOME || homedir();
@@ -92,7 +96,21 @@ const configured = async ({ env }: Io): Promise<Found> => {
   const file = trusted ? undefined : await lstat(join(project, MCP_FILE)).catch(() => undefined);
   const unused =
     file === undefined ? [] : [`${join(project, MCP_FILE)} is not used: the folder is not trusted (prefork trust)`];
-  return { servers, notices: [...notices, ...unused], environment };
+  const whyNot = async (name: string): Promise<string | undefined> => {
+    const isAbout = (one: string): boolean => one.includes(`: server ${JSON.stringify(name)} is left out: `);
+    const notice = notices.find(isAbout);
+    if (notice !== undefined) return notice.includes("is not set") ? `${notice}; set it before prefork starts` : notice;
+    if (trusted) return undefined;
+    // Only read, to tell whether it is there: nothing of it is started.
+    const all = await loadSettings({ home, project, trusted: true });
+    const settings = all.kind === "broken" ? [] : all.servers;
+    const written = await readServers({ project, trusted: true, settings, environment });
+    const isThere = written.servers.some((entry) => entry.name === name) || written.notices.some(isAbout);
+    return isThere
+      ? `server ${name} is written in this folder, which is not trusted, so it is left out (prefork trust)`
+      : undefined;
+  };
+  return { servers, notices: [...notices, ...unused], environment, whyNot };
 };
 
 const list = async ({ json }: { readonly json?: true }, io: Io): Promise<void> => {
@@ -124,9 +142,12 @@ const shownEntry = (entry: ServerEntry): object => {
 const START_MS = 30_000;
 
 const tryServer = async (name: string, io: Io): Promise<void> => {
-  const { servers: entries, environment } = await configured(io);
+  const { servers: entries, environment, whyNot } = await configured(io);
   const entry = entries.find((one) => one.name === name);
-  if (!entry) throw new UsageError(`there is no server ${name} here; prefork mcp list shows those that there are`);
+  if (!entry)
+    throw new UsageError(
+      visible((await whyNot(name)) ?? `there is no server ${name} here; prefork mcp list shows those that there are`),
+    );
   const servers = await Servers.open({
     ...{ servers: [entry], cwd: resolve("."), environment, clock: { now: Date.now } },
     times: { listMs: START_MS, startMs: START_MS },

@@ -27,7 +27,12 @@ export type EngineChoice =
     };
 
 /** Who has answered a conversation so far. */
-export type Answered = { readonly protocol: string; readonly model: string };
+export type Answered = {
+  readonly protocol: string;
+  readonly model: string;
+  /** The origin of its address, where it is known. */
+  readonly address?: string;
+};
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -70,10 +75,16 @@ export const movedWords = (
   const from = speakerOf(before.protocol)?.name ?? before.protocol;
   const profile = "profile" in to ? to.profile : profileNamed("anthropic");
   const isSame = profile.protocol.name === before.protocol;
-  if (isSame && (asked === undefined || asked === before.model)) return undefined;
+  const address = kind === "rehearsal" ? undefined : addressOf(profile, "baseUrl" in to ? to.baseUrl : undefined);
+  // Whoever speaks the same format elsewhere is somebody else, and is sent all that was said.
+  const isElsewhere = isSame && address !== undefined && before.address !== undefined && address !== before.address;
+  if (isSame && !isElsewhere && (asked === undefined || asked === before.model)) return undefined;
   const name = kind === "rehearsal" ? kind : profile.name;
-  return `this conversation was with ${from} (${before.model}) and goes on with ${name} (${model}): its cache knows nothing of it yet, so the next request pays for all of it`;
+  const [there, here] = isElsewhere ? [` at ${before.address}`, ` at ${address}`] : ["", ""];
+  return `this conversation was with ${isElsewhere ? before.model : `${from} (${before.model})`}${there} and goes on with ${name} (${model})${here}: its cache knows nothing of it yet, so the next request pays for all of it`;
 };
+
+const addressOf = (profile: Profile, baseUrl = profile.baseUrl): string | undefined => URL.parse(baseUrl)?.origin;
 
 const speakerOf = (protocol: string): Profile | undefined =>
   [...profiles.values()].find((profile) => profile.protocol.name === protocol);

@@ -16,8 +16,10 @@ export const openEngine = async (choice: EngineChoice): Promise<OpenedEngine> =>
   const { model } = choice;
   const embedded = await startEmbedded({ model });
   const { baseUrl, credential } = embedded;
+  // It is somewhere else each time, and nobody can go there.
+  const { address: _address, ...engine } = anthropicEngine({ name: "rehearsal", model, baseUrl, credential });
   return {
-    engine: anthropicEngine({ name: "rehearsal", model, baseUrl, credential }),
+    engine,
     [Symbol.asyncDispose]: () => embedded.close(),
   };
 };

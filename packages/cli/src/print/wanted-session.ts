@@ -4,7 +4,7 @@
  *  Elsewhere: ids and journals (@prefork/runtime), opening it (../commands/print.ts). */
 
 import { existsSync } from "node:fs";
-import { findSession, JournalError, latestSession, readSession, type SessionStore } from "@prefork/runtime";
+import { addressIn, findSession, JournalError, latestSession, readSession, type SessionStore } from "@prefork/runtime";
 import { UsageError } from "../io.ts";
 import type { Answered } from "./engine-choice.ts";
 
@@ -70,5 +70,10 @@ const ofFolder = async (
 
 type Replayed = Awaited<ReturnType<typeof readSession>>["replayed"];
 
-export const wantedOf = (id: string, { began }: Replayed): WantedSession =>
-  began ? { id, before: { protocol: began.protocol, model: began.head.model } } : { id };
+export const wantedOf = (id: string, replayed: Replayed): WantedSession => {
+  const { began } = replayed;
+  if (!began) return { id };
+  const address = addressIn(replayed);
+  const before = { protocol: began.protocol, model: began.head.model };
+  return { id, before: address === undefined ? before : { ...before, address } };
+};

@@ -72,12 +72,38 @@ test("what would not be used is refused in one line, and nothing is written", as
     [["add", "a", "--url", "ftp://x"], "server a: the url is no http or https address"],
     [["add", "a", "--url", "https://x", "--header", "no colon"], "--header takes 'Name: value'"],
     [["add", "a", "--env", "=x", "--", "x"], "--env takes NAME or NAME=value"],
+    [
+      ["add", "a", "--env", "ANTHROPIC_API_KEY", "--", "x"],
+      "server a: ANTHROPIC_API_KEY is never passed on: a key of a model provider, or what starts something in every shell, stays here; put what the server needs into a variable with another name",
+    ],
     [["remove", "a", "--scope", "project"], `${resolve(".mcp.json")}: there is no server a`],
     [["test", "a"], "there is no server a here; prefork mcp list shows those that there are"],
   ];
   for (const [argv, reason] of rows)
     assert.deepEqual(await here(ground, ["mcp", ...argv]), { code: 2, out: "", err: `prefork: ${reason}\n` });
   assert.throws(() => statSync(resolve(".mcp.json")), { code: "ENOENT" });
+});
+
+test("trying a server that is left out says why it is, and what to do", async () => {
+  await using ground = await openGround();
+  const file = join(ground.home, ".prefork/settings.json");
+  await prefork(ground, ["mcp", "add", "mine", "--env", "TOKEN", "--", "x"]);
+  await prefork(ground, ["mcp", "add", "theirs", "--scope", "project", "--", "x"]);
+  const refused = (reason: string): Ran => ({ code: 2, out: "", err: `prefork: ${reason}\n` });
+  assert.deepEqual(
+    await prefork(ground, ["mcp", "test", "mine"]),
+    refused(
+      `${file}: server "mine" is left out: env: TOKEN is not set, or is a key of ours; set it before prefork starts`,
+    ),
+  );
+  assert.deepEqual(
+    await prefork(ground, ["mcp", "test", "theirs"]),
+    refused("server theirs is written in this folder, which is not trusted, so it is left out (prefork trust)"),
+  );
+  assert.deepEqual(
+    await prefork(ground, ["mcp", "test", "nobodys"]),
+    refused("there is no server nobodys here; prefork mcp list shows those that there are"),
+  );
 });
 
 test("a server that does not work is said to, with exit code 1", async () => {

@@ -212,6 +212,21 @@ test("XDG_STATE_HOME is where sessions are kept, where it is an absolute path", 
   });
 });
 
+test("a conversation that goes on at another address of the same format says so once", async () => {
+  await using ground = await openGround(hearing);
+  await using other = await startSimulator({ script: hearing });
+  const id = await idOf(ground, "one", "--base-url", other.url);
+  const model = "claude-sonnet-5";
+  assert.deepEqual(await ground.prefork(["-p", "-c", "two"]), {
+    ...{ code: 0, out: "heard two\n" },
+    err: `prefork: this conversation was with ${model} at ${other.url} and goes on with anthropic (${model}) at ${ground.simulator.url}: its cache knows nothing of it yet, so the next request pays for all of it\n`,
+  });
+  const hiding = anthropicEngine({ baseUrl: "https://me:secret@gateway.example/anthropic?key=secret" });
+  assert.equal(hiding.address, "https://gateway.example");
+  // From then on that is where it is.
+  assert.equal(await idOf(ground, "-c", "three"), id);
+});
+
 test("a conversation that moves to another vendor says so, on the error output alone, in every format", async () => {
   await using ground = await openGround(hearing);
   const id = await idOf(ground, "one");

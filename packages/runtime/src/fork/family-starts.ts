@@ -3,7 +3,7 @@
  *  Invariant: forks from the same bytes pass the same gate, and the parent's own next request is sent in their order.
  *  Elsewhere: who asks for them (host.ts), bytes and order (family.ts), running them (runs.ts). */
 
-import { type FrozenPrefix, livesMs, type Ticket, type ToolResultBlock } from "@prefork/wire";
+import { type FrozenPrefix, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import { growBlocks, growMessage } from "../journal/index.ts";
 import { Account, type Lineage, type LineageState, type NextRequest } from "../loop/index.ts";
@@ -130,9 +130,6 @@ export const NO_FORKS: ForkStarts = { starts: [], next: undefined, over: async (
 
 /** A fork that may use a tool does so at least once. */
 const TURNS_FORESEEN = 2;
-
-/** What is read of a long prompt that is kept without a promise, by what users of Gemini have measured. */
-const USUAL_HIT_RATE = 0.8;
 
 /** As this conversation has seen it, where it has. */
 const hitRateOf = ({ warmth }: LineageState): number =>

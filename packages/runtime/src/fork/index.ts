@@ -21,6 +21,13 @@ export { type ForkOptions, type ForkSettings, GENERAL_PURPOSE } from "./request.
 export type { Child, ChildTold, Observer } from "./running.ts";
 export { Runs } from "./runs.ts";
 export { type CacheSafeParams, cacheKeyHash, SnapshotSlot } from "./snapshot.ts";
-export { namingClient, StoredPrefixes, type StoredPrefixesOptions, type Storing } from "./stored-prefixes.ts";
+export {
+  beginsWith,
+  namingClient,
+  STORED_SLOT,
+  StoredPrefixes,
+  type StoredPrefixesOptions,
+  type Storing,
+} from "./stored-prefixes.ts";
 export { TaskTools, type TaskToolsOptions } from "./task-tools.ts";
 export { type CacheMiss, type Expectation, missOf } from "./verify.ts";

@@ -67,7 +67,8 @@ const RENEW_MS = TTL_MS * 0.8;
 /** Letting an entry go holds nobody up for longer. */
 const PATIENCE_MS = 5_000;
 
-const SLOT = "stored:";
+/** Where the journal says what is held. */
+export const STORED_SLOT = "stored:";
 
 type Kept = {
   readonly plan: CachedContentPlan;
@@ -81,8 +82,10 @@ type Kept = {
   until: number;
   /** What its storage may still cost. */
   held: Hold;
-  /** The provider no longer knows it. */
-  isLost: boolean;
+  /** When the last request was sent that found it. */
+  seenAt: number;
+  /** When the provider no longer knew it. */
+  lostAt?: number;
 };
 
 export class StoredPrefixes {
@@ -116,12 +119,13 @@ export class StoredPrefixes {
   /** The same request with an entry's name in place of what stands in it; undefined where none begins it. */
   naming(prepared: Prepared): Naming | undefined {
     for (const kept of this.#kept.values()) {
-      const { entry, plan, isLost } = kept;
-      if (!entry || isLost || !beginsWith(prepared.prefix, plan)) continue;
-      const lost = (): void => {
-        kept.isLost = true;
+      const { entry, plan, lostAt } = kept;
+      if (!entry || lostAt !== undefined || !beginsWith(prepared.prefix, plan)) continue;
+      const sentAt = this.#options.clock.now();
+      const found = (): void => {
+        kept.seenAt = Math.max(kept.seenAt, sentAt);
       };
-      return { prepared: withCachedContent(prepared, entry), lost };
+      return { prepared: withCachedContent(prepared, entry), found, lost: () => this.#lose(kept) };
     }
     return undefined;
   }
@@ -129,13 +133,13 @@ export class StoredPrefixes {
   /** Entries that an earlier life of the session left behind. */
   async takeOver(state: ReadonlyMap<string, Json>, account: Account): Promise<void> {
     for (const [slot, value] of state) {
-      const left = slot.startsWith(SLOT) ? leftIn(value) : undefined;
+      const left = slot.startsWith(STORED_SLOT) ? leftIn(value) : undefined;
       if (!left) continue;
       const { name, model, tokens, from, until } = left;
       const now = this.#options.clock.now();
       const how = await this.#remove(name);
       this.#release(
-        { name, tokens, from, until: how === "removed" ? Math.min(until, now) : until },
+        { name, tokens, from, until: how === "left" ? until : Math.min(until, now), endedAt: now },
         { how, account, held: NOTHING_HELD, facts: modelFacts(model) },
       );
     }
@@ -160,7 +164,7 @@ export class StoredPrefixes {
     const now = this.#options.clock.now();
     const kept: Kept = {
       ...{ plan, account, facts, end: new AbortController(), families: 0, from: now, until: now + TTL_MS },
-      ...{ ready: Promise.resolve(false), held: NOTHING_HELD, isLost: false },
+      ...{ ready: Promise.resolve(false), held: NOTHING_HELD, seenAt: now },
     };
     kept.ready = this.#create(kept, starting);
     this.#kept.set(plan.hash, kept);
@@ -187,6 +191,7 @@ export class StoredPrefixes {
       const { creation } = costs(entry.tokens, { facts, heldMs: 0 });
       spent = { usage: { ...noUsage, plain: entry.tokens }, usd: creation };
       kept.entry = entry;
+      kept.seenAt = this.#options.clock.now();
       this.#note(kept);
       journal.append({ kind: "billed", turn: 0, for: "stored", ...spent });
       emit({ type: "prefix_stored", family, name: entry.name, tokens: entry.tokens, usd: creation, reason });
@@ -212,7 +217,7 @@ export class StoredPrefixes {
     while (!signal.aborted) {
       await (clock.sleep ?? pause)(RENEW_MS, signal);
       const { entry, facts, account } = kept;
-      if (signal.aborted || !entry || kept.isLost) return;
+      if (signal.aborted || !entry || kept.lostAt !== undefined) return;
       const more = { usd: costs(entry.tokens, { facts, heldMs: RENEW_MS }).storage, tokens: 0 };
       if (account.hold(more)) return; // it ends by itself
       kept.held = { usd: kept.held.usd + more.usd, tokens: 0 };
@@ -228,13 +233,22 @@ export class StoredPrefixes {
     }
   }
 
-  /** The parent has read what its tasks have told: entries of families that have ended are let go. */
-  heard(): void {
+  /** The parent has read what its tasks have told: entries of families that have ended are let go. Resolves when what
+   *  they cost is on the bill. */
+  async heard(): Promise<void> {
     for (const kept of [...this.#kept.values()]) {
       if (kept.families > 0) continue;
       kept.families = 1;
       void this.#leave(kept, true);
     }
+    await Promise.all(this.#leaving);
+  }
+
+  /** From the first request that did not find it; those that were under way with it learn the same. */
+  #lose(kept: Kept): void {
+    if (kept.lostAt !== undefined) return;
+    kept.lostAt = this.#options.clock.now();
+    this.#journalled(() => this.#note(kept));
   }
 
   async #leave(kept: Kept, isHeard: boolean): Promise<void> {
@@ -254,8 +268,9 @@ export class StoredPrefixes {
     if (!entry) return;
     const now = this.#options.clock.now();
     const how = await this.#remove(entry.name);
-    const until = how === "removed" ? now : kept.until;
-    this.#release({ name: entry.name, tokens: entry.tokens, from, until }, { how, account, held, facts });
+    const until = how === "gone" ? lastedUntil(kept, now) : how === "removed" ? now : kept.until;
+    const { name, tokens } = entry;
+    this.#release({ name, tokens, from, until, endedAt: now }, { how, account, held, facts });
   }
 
   async #remove(name: string): Promise<Removed> {
@@ -269,26 +284,31 @@ export class StoredPrefixes {
     }
   }
 
-  #release({ name, tokens, from, until }: Held, { how, account, held, facts }: Releasing): void {
+  #release(
+    { name, tokens, from, until, endedAt }: Held & { readonly endedAt: number },
+    { how, account, held, facts }: Releasing,
+  ): void {
     const { journal, emit } = this.#options;
     const ms = Math.max(0, until - from);
     const usd = costs(tokens, { facts, heldMs: ms }).storage;
     this.#journalled(() => {
       journal.append({ kind: "billed", turn: 0, for: "storage", usage: noUsage, usd });
-      journal.append({ kind: "state", slot: SLOT + name, value: null });
+      journal.append({ kind: "state", slot: STORED_SLOT + name, value: { endedAt } });
     });
     account.settle(held, { usage: noUsage, usd });
     emit({ type: "prefix_released", name, tokens, ms, usd, how });
   }
 
   /** What the next life of the session needs to be rid of it. */
-  #note({ entry, plan, from, until }: Kept): void {
+  #note({ entry, plan, from, until, lostAt }: Kept): void {
     if (!entry) return;
     const { name, tokens } = entry;
+    const { model, segments, hash } = plan;
+    const holds = { segments, hash }; // for whoever explains what a request should have read
     this.#options.journal.append({
       kind: "state",
-      slot: SLOT + name,
-      value: { name, tokens, model: plan.model, from, until },
+      slot: STORED_SLOT + name,
+      value: { name, tokens, model, from, until, ...holds, ...(lostAt === undefined ? {} : { lostAt }) },
     });
   }
 
@@ -313,9 +333,13 @@ type Held = { readonly name: string; readonly tokens: number; readonly from: num
 type Removed = "removed" | "gone" | "left";
 type Releasing = Pick<Kept, "account" | "held" | "facts"> & { readonly how: Removed };
 
-export type Naming = { readonly prepared: Prepared; readonly lost: () => void };
+export type Naming = { readonly prepared: Prepared; readonly found: () => void; readonly lost: () => void };
 
 const NOTHING_HELD: Hold = { usd: 0, tokens: 0 };
+
+/** One that is gone before its time was removed by somebody, and no bill says when: it lived as long as it was found. */
+const lastedUntil = ({ until, seenAt, lostAt }: Kept, now: number): number =>
+  (lostAt ?? now) >= until ? until : Math.min(until, seenAt);
 
 const planned = (lines: readonly FrozenPrefix[]): CachedContentPlan | undefined => {
   try {
@@ -326,7 +350,11 @@ const planned = (lines: readonly FrozenPrefix[]): CachedContentPlan | undefined 
   }
 };
 
-const beginsWith = (prefix: FrozenPrefix, { model, segments, hash }: CachedContentPlan): boolean => {
+/** Does an entry hold the beginning of these bytes, to the end of a whole content? */
+export const beginsWith = (
+  prefix: FrozenPrefix,
+  { model, segments, hash }: Pick<CachedContentPlan, "model" | "segments" | "hash">,
+): boolean => {
   const next = prefix.segmentAt(segments);
   return prefix.model === model && prefix.segmentAt(segments - 1)?.hash === hash && next?.part === 0;
 };
@@ -355,7 +383,9 @@ export const namingClient = (client: Client, stored: StoredPrefixes): Client => 
     const naming = stored.naming(prepared);
     if (!naming) return client.send(prepared, signal, hearing);
     try {
-      return await client.send(naming.prepared, signal, hearing);
+      const answer = await client.send(naming.prepared, signal, hearing);
+      naming.found();
+      return answer;
     } catch (error) {
       if (!(error instanceof ModelError) || error.reason.kind !== "not-found" || error.afterContent) throw error;
       naming.lost();

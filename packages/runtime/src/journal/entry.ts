@@ -18,6 +18,8 @@ export type OpenedEntry = {
   readonly cwd: string;
   readonly model: string;
   readonly protocol: string;
+  /** Where its engine was: the origin alone, so that no secret of a path or query is kept. */
+  readonly address?: string;
   /** Who wrote this journal, with its version. */
   readonly product: string;
   readonly parent?: ParentPointer;

@@ -135,6 +135,7 @@ const shapes = {
     cwd: z.string(),
     model: z.string(),
     protocol: z.string(),
+    address: z.string().exactOptional(),
     product: z.string(),
     parent: parent.exactOptional(),
     startedBy: z.object({ session: z.string(), task: z.string() }).exactOptional(),

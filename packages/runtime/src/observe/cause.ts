@@ -18,6 +18,8 @@ export type ShortfallCause =
   | { readonly kind: "changed-bytes"; readonly segment: number; readonly path: string }
   /** New words of the user made the model leave out its earlier thinking, and with it all that stood after it. */
   | { readonly kind: "thinking-dropped" }
+  /** What was stored by name was no longer there, and the request was sent whole. */
+  | { readonly kind: "entry-gone"; readonly name: string }
   | { readonly kind: "unexplained" };
 
 /** In two words, for tables. */
@@ -33,6 +35,7 @@ export const causeWords = (cause: ShortfallCause): string => {
     case "new-epoch":
     case "below-minimum":
     case "thinking-dropped":
+    case "entry-gone":
       return cause.kind.replaceAll("-", " ");
     case "expired":
     case "raced":
@@ -62,6 +65,8 @@ export const causeSentence = (cause: ShortfallCause): string => {
       return `the bytes changed at ${cause.path || `segment ${cause.segment}`} (segment ${cause.segment})`;
     case "thinking-dropped":
       return "new words of the user made the model leave out its earlier thinking";
+    case "entry-gone":
+      return `${cause.name} was no longer there, and the request was sent whole`;
     case "unexplained":
       return "same bytes, and the entry should have lived";
   }
@@ -93,6 +98,8 @@ export const adviceFor = (cause: ShortfallCause): string | undefined => {
       return "leave what was sent as it is, and say what is new at the end";
     case "thinking-dropped":
       return "this model does so by rule; one that keeps its thinking does not lose it";
+    case "entry-gone":
+      return "leave entries to the session that stored them: it removes them itself";
     case "unexplained":
       return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
   }

@@ -9,6 +9,7 @@ import { type Entry, factsOf, keptTokens } from "./entries.ts";
 import type { FamilyRole } from "./families.ts";
 import type { ChangedBytes } from "./line.ts";
 import type { SentAnswer, SentRequest } from "./requests.ts";
+import type { NamedEntry } from "./stored-entries.ts";
 
 /** What the cache should have held for a request. */
 export type Found = {
@@ -22,6 +23,8 @@ export type Found = {
   readonly live?: Entry;
   /** The request before it had other bytes. */
   readonly changed?: ChangedBytes;
+  /** What was stored by name of its bytes. */
+  readonly named?: NamedEntry;
 };
 
 export type Answered = Found & {
@@ -36,8 +39,10 @@ const MET = 0.995;
 const MET_ESTIMATE = 0.5;
 
 export const findCause = (answered: Answered): ShortfallCause => {
-  const { expected, estimated, answer, changed } = answered;
+  const { expected, estimated, answer, changed, named } = answered;
   const { read } = answer.usage;
+  if (named?.lostAt !== undefined && named.lostAt <= answer.at && read < named.tokens)
+    return { kind: "entry-gone", name: named.name };
   if (changed && read < expected) return { kind: "changed-bytes", ...changed };
   if (read >= (expected - estimated * MET_ESTIMATE) * MET) return foreseen(answered);
   return (

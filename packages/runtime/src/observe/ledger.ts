@@ -10,6 +10,7 @@ import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./fami
 import { type Found, findCause } from "./find-cause.ts";
 import { type AgentJournal, type Line, linesOf } from "./line.ts";
 import { type Billed, changeBefore, reportOf, requestsOf, type SentRequest, unkeptIn } from "./requests.ts";
+import { type NamedEntry, namedEntries, namedFor } from "./stored-entries.ts";
 
 export type LedgerRow = {
   /** `main`, or the id of a task. */
@@ -50,15 +51,16 @@ export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly
   const requests = requestsOf(lines);
   const entries = entriesOf(requests);
   const families = familiesOf(requests, entries);
+  const named = namedEntries(journals);
   const rows = requests.flatMap((request) => {
-    const row = rowOf(request, { entries, families });
+    const row = rowOf(request, { entries, families, named });
     return request.answer && request.broken ? [brokenRow(row, request.broken), row] : [row];
   });
   const unkept = [...lines.values()].flatMap(unkeptRows);
   return unkept.length === 0 ? rows : [...rows, ...unkept].toSorted((one, other) => one.at - other.at);
 };
 
-type Around = { readonly entries: Entries; readonly families: Families };
+type Around = { readonly entries: Entries; readonly families: Families; readonly named: readonly NamedEntry[] };
 
 const unkeptRows = (line: Line): readonly LedgerRow[] =>
   unkeptIn(line).map(({ usage, usd, at, seq, kind }) => {
@@ -102,7 +104,7 @@ const rowOf = (request: SentRequest, around: Around): LedgerRow => {
   };
 };
 
-const lookUp = (request: SentRequest, { entries, families }: Around): Found => {
+const lookUp = (request: SentRequest, { entries, families, named: all }: Around): Found => {
   let best: Entry | undefined;
   let live: Entry | undefined;
   for (const entry of entries.on(request, (writer) => families.canRead(request, writer))) {
@@ -113,14 +115,17 @@ const lookUp = (request: SentRequest, { entries, families }: Around): Found => {
   }
   const changed = changeBefore(request);
   const lost = changed ? lostBy(request) : { written: 0, expected: 0 };
-  const expected = Math.max(live?.tokens ?? 0, lost.expected);
+  const named = namedFor(request, all);
+  const counted = Math.max(lost.expected, named?.tokens ?? 0);
+  const expected = Math.max(live?.tokens ?? 0, counted);
   const written = Math.max(best?.tokens ?? 0, lost.written, expected);
-  const estimated = expected > lost.expected ? (live?.estimated ?? 0) : 0;
+  const estimated = expected > counted ? (live?.estimated ?? 0) : 0;
   return {
     ...{ written, expected, estimated },
     ...(best ? { best } : {}),
     ...(live ? { live } : {}),
     ...(changed ? { changed } : {}),
+    ...(named ? { named } : {}),
   };
 };
 

@@ -22,6 +22,8 @@ export type Engine = {
   readonly name: string;
   readonly protocol: Protocol;
   readonly model: string;
+  /** Where it is: the origin alone. Kept with a session, so that its next life can tell a move. */
+  readonly address?: string;
   /** Does it explain cache misses when it is asked to? */
   readonly diagnoses?: boolean;
   /** Where what a family shares can be stored by name with the provider. */
@@ -49,8 +51,10 @@ export const engineFor = (provider: Profile | string, options: EngineOptions = {
   const { baseUrl = profile.baseUrl, model = profile.model, name = profile.name, ...rest } = options;
   if (model === undefined) throw new InputError(`${profile.name} has no usual model; say which one to ask`);
   const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
+  const address = URL.parse(baseUrl)?.origin;
   return {
     ...{ name, diagnoses, protocol, model },
+    ...(address === undefined ? {} : { address }),
     ...(protocol === gemini ? { stores: () => createCachedContents({ ...client, baseUrl }) } : {}),
     connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),
   };

@@ -5,7 +5,7 @@ export type { EventReader } from "./event-hub.ts";
 export type { Exchange } from "./exchange.ts";
 export type { ForkingOptions } from "./forking.ts";
 export { familyOf, type MergeBackOptions } from "./merge-back.ts";
-export { createSession, resumeSession } from "./open.ts";
+export { addressIn, createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export { requestStop } from "./requests.ts";
 export type { PromptOptions, Session } from "./session.ts";

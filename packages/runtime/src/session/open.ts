@@ -42,6 +42,7 @@ export const createSession = async (given: SessionOptions): Promise<Session> => 
     const journal = await createJournal(storeOf(options), {
       ...{ cwd, model, product: PRODUCT },
       protocol: engine.protocol.name,
+      ...(engine.address === undefined ? {} : { address: engine.address }),
     });
     return closingOnFailure(journal, async () => {
       const line = beginLineage(journal, engine.protocol, { head: headOf(options, registry, journal) });
@@ -64,9 +65,19 @@ export const resumeSession = async (id: string, given: SessionOptions): Promise<
       const isOtherModel = given.model !== undefined && given.model !== line.state.head.model;
       if (isOtherModel || engine.protocol.name !== line.state.protocol.name)
         switchModel(line, { model, protocol: engine.protocol, cacheKey: journal.id }, replayed.messages);
+      if (engine.address !== undefined && engine.address !== addressIn(replayed))
+        journal.append({ kind: "state", slot: ADDRESS_SLOT, value: engine.address });
       return compose({ options, registry, journal, line, replayed, extensions });
     });
   });
+};
+
+const ADDRESS_SLOT = "address";
+
+/** Where the engine of a session was last; undefined where nobody noted it. */
+export const addressIn = ({ state, opened }: Pick<Replayed, "state" | "opened">): string | undefined => {
+  const moved = state.get(ADDRESS_SLOT);
+  return typeof moved === "string" ? moved : opened?.address;
 };
 
 const located = async (options: FilledOptions): Promise<FilledOptions> => {
@@ -191,7 +202,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     shellTold: shells,
     emit: (event) => {
       if (event.type === "turn_ended" || event.type === "epoch_started") slot.save(snapshotOf(agent, options), "main");
-      if (event.type === "turn_ended") stored.heard();
+      if (event.type === "turn_ended") void stored.heard();
       hub.emit(event);
     },
     lastPrompt: promptIn(replayed?.state),

@@ -247,7 +247,6 @@ export class Session implements AsyncDisposable {
     const run = this.#parts.agent.run(this.#turnLimits(bounds), all);
     host.under(tasks === "wait" ? all : AbortSignal.any(lasting));
     const result = timed(await this.#converse(prompt, { run, tasks }, all), timer);
-    this.#parts.stored.heard(); // what it could not hear now keeps nothing
     this.#parts.runs.under(options.signal); // what a program starts from now on does not belong to this exchange
     const { end, reason, turns, usage, usd } = result;
     try {
@@ -271,7 +270,7 @@ export class Session implements AsyncDisposable {
     { run, tasks }: Conversing,
     signal: AbortSignal,
   ): Promise<ExchangeResult> {
-    const { agent } = this.#parts;
+    const { agent, stored } = this.#parts;
     try {
       if (prompt !== undefined) await agent.enterPrompt(prompt, signal);
       else agent.enterNotices();
@@ -282,6 +281,7 @@ export class Session implements AsyncDisposable {
     const before = run.account.spent;
     const first = await runExchange(run, signal);
     const result = tasks === "wait" ? await this.#withTasks(first, run, signal) : first;
+    await stored.heard(); // what it could not hear now keeps nothing
     return { ...result, ...spentSince(before, run.account.spent) }; // what children spent while it waited counts too
   }
 

@@ -86,7 +86,13 @@ const opened = async (rules: ProviderName, at?: (words: string) => unknown): Pro
   };
 };
 
-type Run = { readonly id: string; readonly usd: number; readonly events: readonly RuntimeEvent[] };
+/** `told`: what the exchange says it cost. */
+type Run = {
+  readonly id: string;
+  readonly usd: number;
+  readonly told: number;
+  readonly events: readonly RuntimeEvent[];
+};
 
 const run = async (ground: Ground, more: Partial<SessionOptions> = {}): Promise<Run> => {
   await using session = await createSession(ground.options(more));
@@ -95,11 +101,11 @@ const run = async (ground: Ground, more: Partial<SessionOptions> = {}): Promise<
   const reading = (async () => {
     for await (const event of reader) events.push(event);
   })();
-  const { end, text } = await session.prompt("Have all parts looked at.").result();
+  const { end, text, usd: told } = await session.prompt("Have all parts looked at.").result();
   assert.deepEqual([end, text], ["done", "All parts are done."]);
   await session.close();
   await reading;
-  return { id: session.id, usd: session.spent.usd, events };
+  return { id: session.id, usd: session.spent.usd, told, events };
 };
 
 const isStoring = ({ type }: RuntimeEvent): boolean => type.startsWith("prefix_");
@@ -139,6 +145,17 @@ test("where nothing is read without an entry, a family stores what it shares, re
       ["stored", stored.tokens, cents(stored.usd)],
       ["storage", 0, cents(released.usd)],
     ],
+  );
+  // Each fork's row expects what the entry holds, and has read it.
+  assert.deepEqual(
+    family.rows
+      .filter(({ agent }) => agent !== "main")
+      .map(({ expected, estimated, usage, cause }) => [expected, estimated, usage.read, cause.kind]),
+    PARTS.flatMap(() => [0, 1].map(() => [stored.tokens, 0, stored.tokens, "none"])),
+  );
+  assert.deepEqual(
+    family.rows.filter(({ cause }) => cause.kind === "unexplained"),
+    [],
   );
   const { total } = explainFamily(family);
   assert.equal(cents(total.usd), cents(billed(ground)));
@@ -211,6 +228,65 @@ test("an entry that is gone early is done without: requests are sent whole", asy
   const asked = bodiesOf(ground).filter(({ body }) => JSON.stringify(body).includes("fork-directive"));
   assert.ok(asked.some(({ body }) => body.cachedContent === undefined));
   assert.equal(cents(usd), cents(billed(ground)));
+});
+
+test("what an exchange says it cost has the storage in it", async () => {
+  await using ground = await opened("gemini-explicit");
+  const { told, events } = await run(ground);
+  assert.equal(cents(told), cents(billed(ground)));
+  const order = events.map(({ type }) => type).filter((type) => /^prefix_released|^exchange_ended/.test(type));
+  assert.deepEqual(order, ["prefix_released", "exchange_ended"]);
+});
+
+/** Has the entry removed by somebody else when the last fork has asked for the first time. */
+const withRemoved = async (): Promise<Ground & { readonly removedAt: () => number }> => {
+  let forks = 0;
+  let removedAt = Number.NaN;
+  const ground = await opened("gemini-explicit", async () => {
+    forks += 1;
+    if (forks !== PARTS.length) return;
+    removedAt = ground.clock.now();
+    for (const name of await heldBy(ground))
+      await fetch(`${ground.simulator.url}/v1beta/${name}`, {
+        method: "DELETE",
+        headers: { "x-goog-api-key": "any" },
+      });
+  });
+  return { ...ground, removedAt: () => removedAt };
+};
+
+test("an entry that somebody removed is billed for the time that it is known to have lived", async () => {
+  await using ground = await withRemoved();
+  const begun = ground.clock.now();
+  const { events } = await run(ground);
+  const released = events.find(({ type }) => type === "prefix_released");
+  assert.ok(released?.type === "prefix_released");
+  assert.equal(released.how, "gone");
+  assert.ok(released.ms >= 0 && released.ms <= ground.removedAt() - begun, String(released.ms));
+  assert.equal(cents(released.usd), cents((released.tokens * 0.5 * released.ms) / 3_600_000 / 1e6));
+});
+
+test("requests that were sent whole because their entry was gone say so", async () => {
+  await using ground = await withRemoved();
+  const { events, id } = await run(ground);
+  const stored = events.find(({ type }) => type === "prefix_stored");
+  assert.ok(stored?.type === "prefix_stored");
+  const { name, tokens } = stored;
+  const store = { state: ground.folder.at("state"), now: () => ground.clock.now(), newId: () => "" };
+  const family = await readFamily(store, id);
+  const forks = family.rows.filter(({ agent }) => agent !== "main");
+  const whole = forks.filter(({ usage }) => usage.read === 0);
+  assert.ok(whole.length > 0);
+  assert.deepEqual(
+    whole.map(({ expected, cause }) => [expected, cause]),
+    whole.map(() => [tokens, { kind: "entry-gone", name }]),
+  );
+  const { misses } = explainFamily(family);
+  assert.deepEqual(
+    misses.filter(({ agent }) => agent !== "main").map(({ lost, why }) => [lost, why]),
+    whole.map(() => [tokens, `${name} was no longer there, and the request was sent whole`]),
+  );
+  assert.ok(misses.every(({ cause }) => cause.kind === "entry-gone"));
 });
 
 test("an entry that a killed session left behind is removed when it goes on, and billed for as long as it was held", async () => {

@@ -24,4 +24,5 @@ export {
   type StoredQuestion,
   storedBills,
   storedBreakEven,
+  USUAL_HIT_RATE,
 } from "./stored.ts";
