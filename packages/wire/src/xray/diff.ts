@@ -5,6 +5,7 @@
 import { InputError } from "../errors.ts";
 import type { ModelFacts } from "../models.ts";
 import type { Recording } from "../recorded/index.ts";
+import { promptTokens } from "../usage.ts";
 import { anthropicPrompt } from "./anthropic.ts";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
@@ -121,9 +122,9 @@ export const compare = (comparison: FootingTerms): Compared => {
     ...(divergence ? { divergence: divergenceOf(divergence) } : {}),
     segments: b.rules.levels.map((level) => segmentOf(footing, level)),
     tokens: {
-      a: Math.round(a.tokens * footing.scale.a),
-      b: Math.round(b.tokens * footing.scale.b),
-      shared: Math.round((endShared(footing) + footing.partly) * footing.scale.b),
+      a: statedOr(sent.a, footing.measure.a(a.tokens)),
+      b: statedOr(sent.b, footing.measure.b(b.tokens)),
+      shared: Math.round(footing.measure.b(endShared(footing) + footing.partly)),
       kept: keptBy(terms),
       read,
       estimated: sent.a.usage === undefined && sent.b.usage === undefined,
@@ -146,17 +147,23 @@ const NAMES: Readonly<Record<XrayProtocol, string>> = {
 
 const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ level, path, a, b });
 
+const statedOr = ({ usage }: SentFacts, tokens: number): number => (usage && promptTokens(usage)) || Math.round(tokens);
+
 const endShared = ({ b, shared }: Footing): number => b.pieces[shared - 1]?.end ?? 0;
 
 const segmentOf = (footing: Footing, level: Level): XraySegment => {
-  const { a, b, shared, live, scale } = footing;
-  const sum = ({ pieces }: Prompt, until: number): number =>
-    pieces.slice(0, until).reduce((tokens, piece) => tokens + (piece.level === level ? piece.tokens : 0), 0);
+  const { a, b, shared, live, measure } = footing;
+  const sum = ({ pieces }: Prompt, until: number, of: (tokens: number) => number): number =>
+    Math.round(
+      pieces.slice(0, until).reduce((tokens, piece) => {
+        return piece.level === level ? tokens + of(piece.end) - of(piece.end - piece.tokens) : tokens;
+      }, 0),
+    );
   return {
     level,
-    a: Math.round(sum(a, a.pieces.length) * scale.a),
-    b: Math.round(sum(b, b.pieces.length) * scale.b),
-    shared: Math.round(sum(b, shared) * scale.b),
-    read: Math.round(sum(b, live + 1) * scale.b),
+    a: sum(a, a.pieces.length, measure.a),
+    b: sum(b, b.pieces.length, measure.b),
+    shared: sum(b, shared, measure.b),
+    read: sum(b, live + 1, measure.b),
   };
 };

@@ -48,12 +48,12 @@ export const serviceOf = (prompt: Prompt, at?: number): Service => ({
 const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });
 
 /** By the rules: read up to one place, written up to the last long-lived marker and up to the last of all, plain behind. */
-const usageBy = ({ b, scale }: Footing, read: number): Usage => {
-  const total = Math.round(b.tokens * scale.b);
+const usageBy = ({ b, measure }: Footing, read: number): Usage => {
+  const total = Math.round(measure.b(b.tokens));
   const { keeping, minimum } = b.rules;
   if (isUnasked(keeping)) return { plain: total - read, read, written: {}, output: 0 };
   const written: Partial<Record<Ttl, number>> = {};
-  const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(endOf(b, index) * scale.b) }));
+  const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(measure.b(endOf(b, index))) }));
   let from = read;
   for (const ttl of SHORTEST_FIRST.toReversed()) {
     const last = Math.max(

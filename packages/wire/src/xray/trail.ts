@@ -95,7 +95,7 @@ export class Trail {
     const compared = best && this.#compared(best, prompt, sent);
     const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key));
     const grewFrom = this.#ends.get(grown?.key ?? "");
-    const inherited = Math.round((grown?.end ?? 0) * (compared?.footing.scale.b ?? 1));
+    const inherited = Math.round(compared?.footing.measure.b(grown?.end ?? 0) ?? grown?.end ?? 0);
     const relation = best && compared ? relationOf(best.prompt, prompt, compared) : "starts";
     const lineage = this.#lineageFor({ index, relation }, best);
     const isFork = relation === "extends" && lineage.isForked && best?.lineage !== lineage.id;

@@ -33,7 +33,7 @@ test("tokens are the provider's own where it states them, and estimates are scal
     cause: { kind: "system", change: "edited" },
     kept: 5_812,
     read: 0,
-    lost: 5_811,
+    lost: 5_812,
     estimated: false,
   });
   assert.deepEqual(
@@ -52,6 +52,28 @@ test("a read that the rules allow and the provider did not make is unexplained",
     kept: KEPT,
     read: 0,
     lost: KEPT,
+    estimated: false,
+  });
+});
+
+/** A short head and a long tail, of which a provider may count each in its own way. */
+const dumped = (tail: string): JsonObject => ({
+  ...a,
+  messages: [...unmarked(a.messages), { role: "assistant", content: "Here." }, user(text(tail, marked))],
+});
+
+test("what the first request stated measures what both share, however dense the rest of the second is", () => {
+  const dense = diffRequests(a, dumped("0f3a,".repeat(8_000)), { a: usage(0, KEPT, 3), b: usage(KEPT, 18_180, 3) });
+  assert.deepEqual(
+    [seen(dense), dense.tokens.a, dense.tokens.shared, dense.tokens.b],
+    [{ cause: { kind: "none" }, kept: KEPT, read: KEPT, lost: 0, estimated: false }, KEPT + 3, KEPT, KEPT + 18_183],
+  );
+  const sparse = diffRequests(a, dumped(words(12_000, 9)), { a: usage(0, 8_000), b: usage(4_000, 13_000) });
+  assert.deepEqual(seen(sparse), {
+    cause: { kind: "unexplained" },
+    kept: 8_000,
+    read: 4_000,
+    lost: 4_000,
     estimated: false,
   });
 });
