@@ -96,6 +96,39 @@ test("tools that are declared at the head of the input are tools, and what follo
   assert.deepEqual(diffRequests(a, request(["run", "find"], `${words(600, 1)} More.`)).cause.kind, "system");
 });
 
+test("a request that goes on with a conversation of the provider's is named, and compared with nothing", () => {
+  const request = (index: number, held: Block = {}) => ({
+    body: {
+      model: "gpt-6-sol",
+      instructions: words(2_000, 1),
+      ...held,
+      input: [{ role: "user", content: words(500, index) }],
+    },
+    usage: { plain: 0, read: (index - 1) * 2_500, written: { "30m": 2_500 }, output: 3 },
+  });
+  const why = (key: string): string =>
+    `goes on with a conversation that the provider holds (${key}): no body shows it, so it is not compared`;
+  const requests = [request(1), request(2, { previous_response_id: "resp_1" }), request(3, { conversation: "conv_1" })];
+  const { steps, skipped, lost } = xrayChain(requests);
+  assert.deepEqual(
+    [steps.map(({ index }) => index), skipped, lost],
+    [
+      [0],
+      [
+        { index: 1, why: `request 2 ${why("previous_response_id")}` },
+        { index: 2, why: `request 3 ${why("conversation")}` },
+      ],
+      { tokens: 0 },
+    ],
+  );
+  const [first, second] = requests;
+  assert.throws(() => diffRequests(first?.body ?? {}, second?.body ?? {}), {
+    name: "InputError",
+    message: `the second request ${why("previous_response_id")}`,
+  });
+  assert.equal(diffRequests(first?.body ?? {}, { ...first?.body, previous_response_id: null }).cause.kind, "none");
+});
+
 // --- who is whom -----------------------------------------------------------------------------------------------------
 
 const main = (question: string): Block => ({
