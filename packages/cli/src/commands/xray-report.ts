@@ -108,7 +108,9 @@ export const chainAsText = (chain: XrayChain, given: readonly string[], colour: 
     `${paint("bold", title)}\n\n`,
     stepTable(steps, names, colour),
     ...families.map(
-      ({ from, members }) => `${members.map((member) => `#${member + 1}`).join(", ")} grew from #${from + 1}.\n`,
+      ({ from, members }) =>
+        `${members.map((member) => `#${member + 1}`).join(", ")} ` +
+        `${members.includes(from) ? "name one stored entry" : `grew from #${from + 1}`}.\n`,
     ),
     `${total}\n`,
     ...steps.map((step) => lossOf(step, names, colour)),

@@ -64,6 +64,10 @@ const WIRES: readonly (readonly [XrayProtocol, RegExp])[] = [
 export const wireOf = (method: string, path: string): XrayProtocol | undefined =>
   method === "POST" ? WIRES.find(([, pattern]) => pattern.test(path))?.[0] : undefined;
 
+/** An entry that is to be held by name. */
+export const isCreation = (method: string, path: string): boolean =>
+  method === "POST" && /\/cachedContents$/.test(path);
+
 /** Who reads the usage in its answers. */
 export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
   const known = profileAt(upstream)?.protocol;

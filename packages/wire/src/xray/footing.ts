@@ -112,7 +112,7 @@ export const footingOf = (terms: FootingTerms): Footing => {
     sharedEnd: b.pieces.slice(0, shared).findLastIndex(canEnd(b)),
     found,
     live,
-    sure: sure.live,
+    sure: b.held ? Math.min(sure.live, 0) : sure.live,
     reading,
     partly,
   };

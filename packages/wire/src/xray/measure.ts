@@ -42,7 +42,7 @@ export const measureOf = ({ a, b, sent, common }: MeasureTerms): Measure => {
   const rest = own.b === undefined || left <= 0 ? second : (whole - head) / left;
   const theirs = (tokens: number): number =>
     tokens <= shared ? Math.min(ours(tokens), whole) : head + (tokens - shared) * rest;
-  return { a: ours, b: theirs, repeated: own.a };
+  return { a: ours, b: theirs, repeated: a.tokens > 0 ? own.a - ours(0) / a.tokens : own.a };
 };
 
 const isOneModel = (a: Prompt, b: Prompt): boolean =>
@@ -60,7 +60,8 @@ export const measured = (prompt: Prompt, sent: SentFacts): ((tokens: number) => 
   const marked = last && prompt.pieces[last.index]?.end;
   const isStated = statesWrites && !isUnasked(keeping) && writtenTokens(usage) > 0;
   const points: readonly Point[] = [
-    [0, 0],
+    // What is held under a name stands before all that the body says.
+    [0, prompt.held ? usage.read : 0],
     ...(isStated && marked ? [[marked, usage.read + writtenTokens(usage)] as const] : []),
     [prompt.tokens, promptTokens(usage)],
   ];

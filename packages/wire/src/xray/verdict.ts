@@ -48,7 +48,7 @@ export const verdictOf = (terms: Terms): Verdict => {
 
 /** The provider itself stated how long the prefix is that should have been read: all that the first request left. */
 const isCounted = ({ footing, sent }: Terms): boolean =>
-  sent.a.usage !== undefined && footing.sure === footing.kept && footing.sure >= 0;
+  sent.a.usage !== undefined && footing.sure >= 0 && (footing.sure === footing.kept || footing.b.held === true);
 
 /** Whole steps, where its provider counts in such. */
 const stepped = ({ rules }: Prompt, tokens: number): number => {

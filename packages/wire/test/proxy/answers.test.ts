@@ -199,6 +199,29 @@ test("a conversation that the provider holds is not taken for one that begins", 
   );
 });
 
+test("forks that name one entry are a family, and the entry's creation is said to be in no sum", async () => {
+  const fork = (question: string): Exchange => ({
+    path: "/v1beta/models/gemini-3.8-flash:generateContent",
+    body: JSON.stringify({
+      cachedContent: "cachedContents/abc",
+      contents: [{ role: "user", parts: [{ text: question }] }],
+    }),
+    answer: JSON.stringify({
+      usageMetadata: { promptTokenCount: 9_060, cachedContentTokenCount: 9_000, candidatesTokenCount: 5 },
+    }),
+  });
+  const { passed, families, misses, lineages } = await reported([
+    { path: "/v1beta/cachedContents", body: "{}", answer: '{"usageMetadata":{"totalTokenCount":9000}}' },
+    fork("Which tests fail?"),
+    fork("Who wrote this?"),
+  ]);
+  assert.deepEqual([passed.others, passed.created, lineages.length, misses], [1, 1, 2, []]);
+  assert.deepEqual(
+    families.map(({ from, members, prefix, usage }) => ({ from, members, prefix, read: usage.read })),
+    [{ from: 1, members: [1, 2], prefix: 9_000, read: 18_000 }],
+  );
+});
+
 test("an agent on Chat Completions that changes its tools is told so", async () => {
   const words = "word ".repeat(6_000);
   const ask = (tools: readonly string[], ...more: readonly object[]): Exchange => ({

@@ -129,6 +129,59 @@ test("a request that goes on with a conversation of the provider's is named, and
   assert.equal(diffRequests(first?.body ?? {}, { ...first?.body, previous_response_id: null }).cause.kind, "none");
 });
 
+// --- Gemini's entries ------------------------------------------------------------------------------------------------
+
+const naming = (entry: string, turns: number, ask = "q"): Block => ({
+  cachedContent: `cachedContents/${entry}`,
+  contents: Array.from({ length: 2 * turns - 1 }, (_, index) => ({
+    role: index % 2 === 0 ? "user" : "model",
+    parts: [{ text: `${ask}${index} ${words(60, index)}` }],
+  })),
+});
+const GEMINI = { model: "gemini-3.8-flash" };
+
+test("what an entry holds is read with its name, and is below no minimum", () => {
+  const grown = xrayChain([1, 2, 3].map((turns) => ({ body: naming("abc", turns), ...GEMINI })));
+  assert.deepEqual([grown.lost, grown.families], [{ tokens: 0 }, []]);
+  const counted = [1, 2, 3].map((turns) => ({
+    body: naming("abc", turns),
+    ...GEMINI,
+    usage: { plain: 120 * turns - 60, read: 9_000, written: {}, output: 5 },
+  }));
+  assert.deepEqual(
+    xrayChain(counted).steps.map(({ xray }) => xray && [xray.cause.kind, xray.lost.tokens, xray.tokens.read]),
+    [undefined, ["none", 0, 9_000], ["none", 0, 9_000]],
+  );
+  const [first, second] = counted;
+  const unread = { usage: { plain: 9_180, read: 0, written: {}, output: 5 } };
+  const { cause, lost } = diffRequests(first?.body ?? {}, second?.body ?? {}, {
+    a: { ...first },
+    b: { ...GEMINI, ...unread },
+  });
+  assert.deepEqual([cause.kind, lost.tokens], ["unexplained", 9_000]);
+});
+
+test("another entry's name is another cache, whether or not anybody counted", () => {
+  const { cause } = diffRequests(naming("abc", 4), naming("abd", 5), { a: GEMINI, b: GEMINI });
+  assert.deepEqual(cause, {
+    kind: "cache-key",
+    name: "cachedContent",
+    from: "cachedContents/abc",
+    to: "cachedContents/abd",
+  });
+});
+
+test("agents that name one entry are a family of all who name it", () => {
+  const usage = { plain: 60, read: 9_000, written: {}, output: 5 };
+  const bodies = [naming("abc", 1, "one "), naming("abc", 1, "two "), naming("zzz", 1, "three ")];
+  const { families, steps } = xrayChain(bodies.map((body) => ({ body, ...GEMINI, usage })));
+  assert.deepEqual(families, [{ from: 0, members: [0, 1] }]);
+  assert.deepEqual(
+    steps.map(({ inherited }) => inherited),
+    [9_000, 9_000, 9_000],
+  );
+});
+
 // --- who is whom -----------------------------------------------------------------------------------------------------
 
 const main = (question: string): Block => ({
