@@ -9,8 +9,8 @@ import type { Volatile } from "./volatile.ts";
 type Changed = { readonly from: string; readonly to: string };
 
 export type XrayCause =
-  /** It read all that both have in common. */
-  | { readonly kind: "none" }
+  /** It read all that both have in common. `unless`: nobody counted, and the model may not keep so short a prompt. */
+  | { readonly kind: "none"; readonly unless?: "too-short" }
   | ({ readonly kind: "model" | "speed" | "thinking" | "effort" | "tool-choice" } & Changed)
   /** The key that the client itself gave to its cache. */
   | ({ readonly kind: "cache-key"; readonly name: string } & Changed)
@@ -73,7 +73,7 @@ export type XrayCause =
 export const xrayCauseWords = (cause: XrayCause): string => {
   switch (cause.kind) {
     case "none":
-      return "nothing lost";
+      return cause.unless === undefined ? "nothing lost" : "perhaps nothing lost";
     case "parameter":
       return `${spoken(cause.name)} changed`;
     case "cache-key":
@@ -99,7 +99,9 @@ const spoken = (name: string): string => name.replaceAll("_", " ");
 export const xrayCauseSentence = (cause: XrayCause): string => {
   switch (cause.kind) {
     case "none":
-      return "all that both have in common was read";
+      return cause.unless === undefined
+        ? "all that both have in common was read"
+        : "all that both have in common is read if this model keeps so short a prompt: its minimum is not known";
     case "model":
     case "speed":
     case "thinking":

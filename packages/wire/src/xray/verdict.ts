@@ -43,7 +43,16 @@ export const verdictOf = (terms: Terms): Verdict => {
   const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET : MET_ESTIMATE);
   if (ruled.cause.kind === "none" && isShort) return { ...ruled, cause: { kind: "unexplained" }, lost: less, read };
   const lost = Math.max(0, ruled.lost - more + (isShort ? less : 0));
-  return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: { kind: "none" }, lost: 0, read };
+  return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: nothingLost(terms, read), lost: 0, read };
+};
+
+/** No model has a higher minimum. */
+const HIGHEST_MINIMUM = 4_096;
+
+/** A read that nobody stated is sure only where the model is known to keep so little. */
+const nothingLost = ({ footing, sent }: Terms, read: number): XrayCause => {
+  const isGuess = sent.b.usage === undefined && !footing.b.rules.isMinimumKnown && read > 0 && read < HIGHEST_MINIMUM;
+  return isGuess ? { kind: "none", unless: "too-short" } : { kind: "none" };
 };
 
 /** The provider itself stated how long the prefix is that should have been read: all that the first request left. */

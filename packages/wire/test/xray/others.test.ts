@@ -2,7 +2,15 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diffRequests, readRequests, readUsage, type Xray, xrayChain } from "../../src/index.ts";
+import {
+  diffRequests,
+  modelFacts,
+  readRequests,
+  readUsage,
+  type Xray,
+  type XrayFacts,
+  xrayChain,
+} from "../../src/index.ts";
 import { type Block, marked, prose, text, tool, user, words } from "./corpus/conversation.ts";
 
 const seen = ({ cause, lost, fix }: Xray) => ({ cause, lost: lost.tokens, fix });
@@ -46,6 +54,54 @@ test("a gateway's Claude loses its messages with the choice of a tool, and nothi
   assert.equal(diffRequests(a, { ...b, tool_choice: "auto" }).cause.kind, "none");
   const { cause, lost } = diffRequests(a, { ...b, tool_choice: "required" });
   assert.deepEqual([cause, lost.tokens], [{ kind: "tool-choice", from: "its default", to: "required" }, 300]);
+});
+
+test("a model is known by whatever name a gateway or a client gives it", () => {
+  const names = [
+    "anthropic/claude-haiku-4.5:nitro",
+    "anthropic/claude-haiku-4.5:beta",
+    "openrouter/anthropic/claude-haiku-4.5",
+    "vertex_ai/claude-haiku-4-5",
+    "vertex_ai/claude-haiku-4-5@20251001",
+    "bedrock/global.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "bedrock/us-gov.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "claude-haiku-4-5[1m]",
+  ];
+  const head = [{ type: "text", text: words(2_000, 1), ...marked }];
+  const causes = names.map((model) => {
+    const a = {
+      model,
+      messages: [
+        { role: "system", content: head },
+        { role: "user", content: [prose(9, 2, marked)] },
+      ],
+    };
+    return diffRequests(a, { ...a, messages: [...a.messages, ...reply] }).cause.kind;
+  });
+  assert.deepEqual(
+    causes,
+    names.map(() => "below-minimum"),
+  );
+  assert.deepEqual(
+    ["claude-sonnet-5[1m]", "azure/gpt-5.4", "gemini/gemini-3.8-flash", "my/claude-haiku", "glm-5:free"].map(
+      (model) => modelFacts(model)?.id,
+    ),
+    ["claude-sonnet-5", "gpt-5.4", "gemini-3.8-flash", undefined, undefined],
+  );
+});
+
+test("of a model that nobody knows no short prompt is surely kept, unless its provider says so", () => {
+  const grown = (tokens: number, facts: XrayFacts = {}): string => {
+    const a = { ...routed(words(tokens, 1)), model: "my-model" };
+    return diffRequests(a, { ...routed(words(tokens, 1), ...reply), model: "my-model" }, facts).why;
+  };
+  const all = "all that both have in common was read";
+  const stated = { usage: { plain: 60, read: 2_300, written: {}, output: 1 } };
+  assert.deepEqual(
+    [grown(2_000), grown(4_000), grown(2_000, { b: stated })],
+    ["all that both have in common is read if this model keeps so short a prompt: its minimum is not known", all, all],
+  );
 });
 
 // --- OpenAI ----------------------------------------------------------------------------------------------------------
