@@ -15,7 +15,7 @@ export type RuleOptions = {
   readonly marked: boolean;
 };
 
-type Vendor = "anthropic" | "openai" | "gemini" | "deepseek" | "minimax" | "dashscope" | "other";
+type Vendor = "anthropic" | "openai" | "gemini" | "deepseek" | "minimax" | "dashscope" | "silent" | "other";
 
 type VendorTerms = {
   readonly protocol: XrayProtocol;
@@ -222,7 +222,7 @@ const NAMES: readonly (readonly [RegExp, Vendor])[] = [
   [/qwen|qwq/i, "dashscope"],
   [/gemini/i, "gemini"],
   [/(?:^|\/)(?:gpt-\d|chatgpt|codex-|o\d)/i, "openai"],
-  [/glm|kimi|moonshot/i, "other"],
+  [/glm|kimi|moonshot/i, "silent"],
 ];
 
 const FORMATS: Readonly<Record<XrayProtocol, Vendor>> = {
@@ -243,6 +243,9 @@ const RULES: Readonly<Record<Vendor, (terms: VendorTerms) => Omit<Rules, "protoc
   deepseek: deepseekRules,
   minimax: minimaxRules,
   dashscope: dashscopeRules,
+  // They say that they cache, and no more.
+  silent: (terms) => automaticRules(terms, {}),
+  // Mostly engines that people run themselves: what is computed is there.
   other: (terms) => automaticRules(terms, { readable: "first-event" }),
 };
 

@@ -9,6 +9,7 @@ import {
   readUsage,
   type Xray,
   type XrayFacts,
+  xrayCauseWords,
   xrayChain,
 } from "../../src/index.ts";
 import { type Block, marked, prose, text, tool, user, words } from "./corpus/conversation.ts";
@@ -183,6 +184,58 @@ test("a request that goes on with a conversation of the provider's is named, and
     message: `the second request ${why("previous_response_id")}`,
   });
   assert.equal(diffRequests(first?.body ?? {}, { ...first?.body, previous_response_id: null }).cause.kind, "none");
+});
+
+test("DeepSeek keeps a cache for each user_id, in Anthropic's format too; Claude does not", () => {
+  const asked = (model: string, user: string, ...more: readonly Block[]) => ({
+    model,
+    max_tokens: 9,
+    metadata: { user_id: user },
+    system: [prose(2_000, 1, marked)],
+    messages: [{ role: "user", content: [prose(20, 2, marked)] }, ...more],
+  });
+  const judged = (model: string) => diffRequests(asked(model, "ann"), asked(model, "bob", ...reply)).cause;
+  assert.deepEqual(
+    [judged("deepseek-flash"), judged("claude-sonnet-5")],
+    [{ kind: "cache-key", name: "user_id", from: "ann", to: "bob" }, { kind: "none" }],
+  );
+});
+
+test("a gateway's session chooses a server, and is said to be no more", () => {
+  const head = [{ type: "text", text: words(2_000, 1), ...marked }];
+  const asked = (session: string, ...more: readonly Block[]) => ({ ...routed(head, ...more), session_id: session });
+  const { cause, why } = diffRequests(asked("s1"), asked("s2", ...reply));
+  assert.deepEqual(
+    [cause, xrayCauseWords(cause), why],
+    [
+      { kind: "cache-key", name: "session_id", from: "s1", to: "s2", routes: true },
+      "session id changed",
+      "the session_id went from s1 to s2: it may have been sent to another server, that has not kept it",
+    ],
+  );
+});
+
+test("what a choice of tools loses is said only where the provider says so", () => {
+  const asked = (...more: readonly Block[]) => ({
+    systemInstruction: { parts: [{ text: words(5_000, 1) }] },
+    contents: [{ role: "user", parts: [{ text: words(300, 2) }] }, ...more],
+  });
+  const next: readonly Block[] = [
+    { role: "model", parts: [{ text: "So." }] },
+    { role: "user", parts: [{ text: "And?" }] },
+  ];
+  const forced = { ...asked(...next), toolConfig: { functionCallingConfig: { mode: "ANY" } } };
+  const { cause, why } = diffRequests(asked(), forced, { a: GEMINI, b: GEMINI });
+  assert.deepEqual([cause.kind, cause.kind === "tool-choice" && cause.unpublished], ["tool-choice", true]);
+  assert.match(why, /, which may lose everything: this provider does not say whether it keeps a prompt by it$/);
+});
+
+test("Kimi and GLM, which do not say when, are counted on once an answer is complete", () => {
+  const times = { a: { startedAt: 0, firstEventAt: 500, endedAt: 9_000 }, b: { startedAt: 2_000 } };
+  const judged = (model: string): string =>
+    diffRequests({ ...routed(words(5_000, 1)), model }, { ...routed(words(5_000, 1), ...reply), model }, times).cause
+      .kind;
+  assert.deepEqual(["moonshotai/kimi-k2", "glm-5", "my-engine"].map(judged), ["raced", "raced", "none"]);
 });
 
 // --- Gemini's entries ------------------------------------------------------------------------------------------------
