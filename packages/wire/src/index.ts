@@ -161,6 +161,7 @@ export { addUsage, lessUsage, noUsage, promptTokens, type Usage, writtenTokens }
 export {
   type ChainRequest,
   diffRequests,
+  isNegligibleLoss,
   type RecordedBody,
   readRequests,
   readStated,

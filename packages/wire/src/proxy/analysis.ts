@@ -9,7 +9,15 @@ import { isObject } from "../json.ts";
 import { type ModelFacts, modelFacts } from "../models.ts";
 import type { Json } from "../request.ts";
 import { type Usage, writtenTokens } from "../usage.ts";
-import { heldIn, modelAt, Trail, type TrailOptions, type XrayStep, xrayCauseWords } from "../xray/index.ts";
+import {
+  heldIn,
+  isNegligibleLoss,
+  modelAt,
+  Trail,
+  type TrailOptions,
+  type XrayStep,
+  xrayCauseWords,
+} from "../xray/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { decodeWhole } from "./decode.ts";
 import type { AnalysisReport, Answered, Asked, Ended, TapMessage } from "./messages.ts";
@@ -264,6 +272,7 @@ export class Analysis {
     const miss = missOf(step);
     if (!miss) return;
     flight.miss = miss;
+    if (isNegligibleLoss(miss.lost)) return;
     this.#options.told({ type: "request_missed", ...miss });
   }
 

@@ -115,7 +115,7 @@ export type ProxyReport = {
   readonly older: Spent & { readonly lineages: number };
   readonly families: readonly FamilyReport[];
   readonly causes: readonly CauseReport[];
-  /** The latest ones; `causes` counts all. */
+  /** The latest ones, without those of a few tokens that nobody would mend; `causes` counts all. */
   readonly misses: readonly MissReport[];
   readonly notLookedAt: readonly Counted[];
   readonly errors: readonly Counted[];

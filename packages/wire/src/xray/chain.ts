@@ -7,7 +7,7 @@ import { InputError } from "../errors.ts";
 import type { Recording } from "../recorded/index.ts";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import type { XrayOptions } from "./diff.ts";
-import type { SentFacts } from "./sent.ts";
+import { type SentFacts, statedFacts } from "./sent.ts";
 import { Trail, type TrailOptions, type XrayStep } from "./trail.ts";
 
 export type XrayLineage = { readonly id: number; readonly requests: readonly number[]; readonly forkedFrom?: number };
@@ -59,8 +59,9 @@ export class XrayHistory {
   }
 
   /** Undefined for what is no request: it is told among those that were skipped. */
-  add(body: Recording, sent: SentFacts = {}): XrayStep | undefined {
+  add(body: Recording, given: SentFacts = {}): XrayStep | undefined {
     const index = this.#steps.length + this.#skipped.length;
+    const sent = statedFacts(given, `request ${index + 1}`);
     const read = this.#read(body, index, sent);
     if (!read) return undefined;
     const step = this.#trail(read.protocol).addRead(read, { ...sent, index });

@@ -13,12 +13,12 @@ import { type Difference, differencesOf } from "./differences.ts";
 import type { Reading } from "./entries.ts";
 import { entriesOf, type Footing, type FootingTerms, footingOf } from "./footing.ts";
 import { geminiPrompt } from "./gemini.ts";
-import { lossOf, type XrayLoss } from "./money.ts";
+import { isNegligibleLoss, lossOf, type XrayLoss } from "./money.ts";
 import { notesOf } from "./notes.ts";
 import { openaiPrompt } from "./openai.ts";
 import type { Prompt } from "./piece.ts";
 import type { Level } from "./rules.ts";
-import type { SentFacts } from "./sent.ts";
+import { type SentFacts, statedFacts } from "./sent.ts";
 import type { XrayPlace } from "./spot.ts";
 import { rulesFor } from "./vendors.ts";
 import { keptBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
@@ -70,14 +70,17 @@ export type Xray = {
     readonly estimated: boolean;
   };
   readonly lost: XrayLoss;
-  /** In a sentence each, without full stops; `fix` is absent where nothing is wrong. */
+  /** In a sentence each, without full stops; `fix` is absent where nothing is worth mending. */
   readonly why: string;
   readonly fix?: string;
   readonly notes: readonly string[];
 };
 
 export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}): Xray => {
-  const sent = { a: facts.a ?? {}, b: facts.b ?? {} };
+  const sent = {
+    a: statedFacts(facts.a ?? {}, "the first request"),
+    b: statedFacts(facts.b ?? {}, "the second request"),
+  };
   const hasBetas = sent.a.betas !== undefined && sent.b.betas !== undefined;
   const first = promptOf(readBody(a, "the first request", sent.a.model), facts, hasBetas ? sent.a.betas : undefined);
   const second = promptOf(readBody(b, "the second request", sent.b.model), facts, hasBetas ? sent.b.betas : undefined);
@@ -113,7 +116,8 @@ export const compare = (comparison: FootingTerms): Compared => {
   const terms: Terms = { footing, differences: real, sent };
   const { cause, lost, read, also } = verdictOf(terms);
   const divergence = differences[0];
-  const fix = xrayAdvice(cause);
+  const loss = lossOf(footing, lost, { read, sent: sent.b });
+  const fix = isNegligibleLoss(loss) ? undefined : xrayAdvice(cause);
   const xray: Xray = {
     protocol: b.body.protocol,
     model: b.body.model,
@@ -129,7 +133,7 @@ export const compare = (comparison: FootingTerms): Compared => {
       read,
       estimated: sent.a.usage === undefined && sent.b.usage === undefined,
     },
-    lost: lossOf(footing, lost, { read, sent: sent.b }),
+    lost: loss,
     why: xrayCauseSentence(cause),
     ...(fix === undefined ? {} : { fix }),
     notes: notesOf(footing, comparison),

@@ -18,7 +18,7 @@ export {
   type XrayOptions,
   type XraySegment,
 } from "./diff.ts";
-export type { XrayLoss } from "./money.ts";
+export { isNegligibleLoss, type XrayLoss } from "./money.ts";
 export { modelAt, type RecordedBody, readRequests, readStated } from "./recording.ts";
 export { readUsage, type SentFacts } from "./sent.ts";
 export type { XrayPlace } from "./spot.ts";

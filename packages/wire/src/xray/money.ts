@@ -20,6 +20,9 @@ export type XrayLoss = {
   readonly usd?: number;
 };
 
+/** A few tokens for less than a hundredth of a cent: counted in every sum, and nobody's to mend. */
+export const isNegligibleLoss = ({ tokens, usd = 0 }: XrayLoss): boolean => tokens < 16 && usd < 0.000_1;
+
 export const lossOf = (
   footing: Footing,
   tokens: number,

@@ -10,6 +10,8 @@ import {
   type SentFacts,
   type Usage,
   type Xray,
+  type XrayFacts,
+  xrayChain,
 } from "../../src/index.ts";
 import { a, b, call, HEAD, KEPT, marked, result, text, unmarked, user, words } from "./corpus/conversation.ts";
 
@@ -192,6 +194,55 @@ test("usage is read in every provider's words", () => {
   for (const [given, wanted] of stated) assert.deepEqual(readUsage(given), wanted);
   for (const none of [undefined, null, 7, {}, { output_tokens: 3 }, { input_tokens: "x" }])
     assert.equal(readUsage(none), undefined);
+});
+
+test("a usage may be stated in its provider's words, and what is no usage is refused in a line", () => {
+  const theirs = { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: KEPT, output_tokens: 1 };
+  const next = { ...theirs, cache_read_input_tokens: KEPT, cache_creation_input_tokens: 140 };
+  const [first, second] = [theirs, next].map((stated) => ({ usage: stated as unknown as Usage }));
+  const facts: XrayFacts = { ...(first ? { a: first } : {}), ...(second ? { b: second } : {}) };
+  const { cause, tokens } = diffRequests(a, b, facts);
+  assert.deepEqual([cause, tokens.a, tokens.read], [{ kind: "none" }, KEPT, KEPT]);
+  assert.equal(
+    xrayChain([
+      { body: a, ...first },
+      { body: b, ...second },
+    ]).steps[1]?.prompt,
+    KEPT + 140,
+  );
+  const wrong = { usage: { tokens: 3 } as unknown as Usage };
+  const message = (name: string): string =>
+    `${name}: its usage must be { plain, read, written, output } or a usage as its provider stated it`;
+  assert.throws(() => diffRequests(a, b, { b: wrong }), { name: "InputError", message: message("the second request") });
+  assert.throws(() => xrayChain([{ body: a, ...wrong }]), { name: "InputError", message: message("request 1") });
+});
+
+test("a system text that is cut into other blocks is lost whole", () => {
+  const said = words(1_600, 5);
+  for (const at of [100, 3_000, 5_000]) {
+    const cut = [text(said.slice(0, at)), text(said.slice(at), marked)];
+    const [whole, parts] = [
+      { ...a, system: [text(said, marked)] },
+      { ...b, system: cut },
+    ];
+    const { cause, lost } = diffRequests(whole, parts);
+    const edited = diffRequests(whole, { ...b, system: [text(`${said}!`, marked)] });
+    assert.deepEqual([cause.kind, Math.abs(lost.tokens - edited.lost.tokens) <= 1], ["system", true]);
+  }
+});
+
+test("a few tokens for less than a hundredth of a cent are counted, and nothing is advised", () => {
+  const grown = (tail: number) => ({
+    ...a,
+    messages: [...a.messages, { role: "user", content: [text(words(tail, 3))] }],
+  });
+  const next = (request: typeof a): typeof a => ({
+    ...request,
+    messages: [...request.messages, { role: "user", content: [text("And?", marked)] }],
+  });
+  const [few, many] = [3, 300].map((tail) => diffRequests(grown(tail), next(grown(tail))));
+  assert.deepEqual([few?.cause.kind, few?.lost.tokens, few?.fix], ["marker-missing", 3, undefined]);
+  assert.deepEqual([many?.lost.tokens, many?.fix === undefined], [300, false]);
 });
 
 test("formats are recognised by their shape", () => {
