@@ -162,6 +162,7 @@ export { addUsage, lessUsage, noUsage, promptTokens, type Usage, writtenTokens }
 export {
   type ChainRequest,
   diffRequests,
+  isNegligibleLoss,
   type RecordedBody,
   readRequests,
   readStated,

@@ -300,17 +300,25 @@ export const knownModels: ReadonlyMap<string, ModelFacts> = new Map(
   ),
 );
 
-/** Whose a model is, where a gateway says so before its name. */
-const MAKERS = /^(?:anthropic|openai|google|models|deepseek|minimax|qwen|alibaba)\//;
+/** Whose a model is and who serves it, where a gateway says so before its name. */
+const MAKERS =
+  /^(?:(?:anthropic|openai|google|gemini|models|publishers|deepseek|minimax|qwen|alibaba|dashscope|openrouter|vertex_ai|vertex|bedrock(?:\/(?:converse|invoke))?(?:\/[a-z]{2}(?:-[a-z]+)+-\d)?|azure(?:_ai)?|litellm)\/)+/;
+
+/** What a gateway or a client adds behind a name: how it is to be routed, how long its window is. */
+const VARIANT = /:(?:nitro|floor|beta|online|exacto|extended|thinking)$|\[\d+[km]\]$/i;
 
 /** Providers and gateways add dates, stages, and whose it is (`claude-opus-4-8-20260301`, `anthropic.claude-…-v1:0`,
- *  `openai/gpt-6-sol`, `models/gemini-3.1-pro-preview`); some write a dot where others write a dash, and some write
- *  everything small. */
+ *  `openai/gpt-6-sol`, `models/gemini-3.1-pro-preview`), and how it is served (`vertex_ai/…`, `…:nitro`, `…[1m]`); some
+ *  write a dot where others write a dash, and some write everything small. */
 export const modelFacts = (
   model: string,
   table: ReadonlyMap<string, ModelFacts> = knownModels,
 ): ModelFacts | undefined => {
-  const bare = model.replace(/^(?:[a-z]+\.)*anthropic[./]/, "").replace(MAKERS, "");
+  const served = model
+    .replace(/^arn:[^/]*\//, "")
+    .replace(MAKERS, "")
+    .replace(VARIANT, "");
+  const bare = served.replace(/^(?:[a-z-]+\.)*anthropic[./]/, "").replace(MAKERS, "");
   const undated = bare
     .replace(/-v\d+(:\d+)?$/, "")
     .replace(/[-@]\d{8}$/, "")

@@ -40,7 +40,8 @@ export const missWords = ({ request, lineage, against, words, lost, path, why, f
 };
 
 export const familyWords = ({ from, members, prefix }: Pick<FamilyReport, "from" | "members" | "prefix">): string =>
-  `${members.map((member) => `#${member}`).join(", ")} grew from #${from} and share its ${count(prefix, "token")}`;
+  `${members.map((member) => `#${member}`).join(", ")} ` +
+  `${members.includes(from) ? "name one stored entry" : `grew from #${from}`} and share its ${count(prefix, "token")}`;
 
 export const reportAsText = (report: ProxyReport, colour: boolean): string => {
   const { all, families, lineages, older, misses, causes } = report;
@@ -128,7 +129,7 @@ const causeTable = ({ causes }: ProxyReport, colour: boolean): string =>
 const remarks = (report: ProxyReport): string => {
   const { passed, failed, aborted, brokenOff, cut, unanswered, unstated, notLookedAt, errors, analysis, record, open } =
     report;
-  const { others, upgraded, unreachable, refused, unfinished } = passed;
+  const { others, created, upgraded, unreachable, refused, unfinished } = passed;
   const listed = (list: readonly Counted[]): string =>
     list.map(({ name, times }) => `${inLine(name)} (${formatTokens(times)})`).join(", ");
   const lines: readonly (readonly [number, string])[] = [
@@ -147,6 +148,10 @@ const remarks = (report: ProxyReport): string => {
     [
       others + upgraded,
       `Passed on unseen: ${count(others, "request")} on other paths, ${count(upgraded, "upgraded connection")}.`,
+    ],
+    [
+      created,
+      `In no sum: what the creation of ${created === 1 ? "one stored entry" : `${formatTokens(created)} stored entries`} cost.`,
     ],
     [refused, `${count(refused, "request")} refused by the proxy itself.`],
     [notLookedAt.length, `Passed on and not compared: ${listed(notLookedAt)}.`],

@@ -3,6 +3,7 @@
  *  Elsewhere: the figures (@prefork/wire), pointing at letters (xray-place.ts). */
 
 import {
+  isNegligibleLoss,
   type Xray,
   type XrayChain,
   type XrayDivergence,
@@ -60,7 +61,10 @@ const findings = (xray: Xray, names: Names, colour: boolean): string => {
   const paint = painter(colour);
   const isLost = lost.tokens > 0;
   const head = isLost
-    ? paint("bad", `${xrayCauseWords(cause)}: ${lossText(lost, tokens.estimated)} paid for again`)
+    ? paint(
+        "bad",
+        `${xrayCauseWords(cause)}: ${lossText(lost, tokens.estimated)} paid for again${isNegligibleLoss(lost) ? ", which is negligible" : ""}`,
+      )
     : paint("good", xrayCauseWords(cause));
   const parts = divergence ? "they part here:" : "one is the beginning of the other.";
   return [
@@ -104,13 +108,17 @@ export const chainAsText = (chain: XrayChain, given: readonly string[], colour: 
     lost.tokens === 0
       ? "Nothing lost."
       : `Lost in all: ${formatTokens(lost.tokens)} tokens${lost.usd === undefined ? "" : ` (${formatMoney(lost.usd)})`}.`;
+  const few = steps.filter(({ xray }) => xray && xray.lost.tokens > 0 && isNegligibleLoss(xray.lost)).length;
   return [
     `${paint("bold", title)}\n\n`,
     stepTable(steps, names, colour),
     ...families.map(
-      ({ from, members }) => `${members.map((member) => `#${member + 1}`).join(", ")} grew from #${from + 1}.\n`,
+      ({ from, members }) =>
+        `${members.map((member) => `#${member + 1}`).join(", ")} ` +
+        `${members.includes(from) ? "name one stored entry" : `grew from #${from + 1}`}.\n`,
     ),
     `${total}\n`,
+    ...(few === 0 ? [] : [`Negligible, and not told one by one: ${few} of a few tokens each.\n`]),
     ...steps.map((step) => lossOf(step, names, colour)),
   ].join("");
 };
@@ -160,7 +168,7 @@ const stepTable = (steps: readonly XrayStep[], names: readonly string[], colour:
 };
 
 const lossOf = ({ index, against, xray }: XrayStep, names: readonly string[], colour: boolean): string => {
-  if (!xray || xray.lost.tokens === 0) return "";
+  if (!xray || xray.lost.tokens === 0 || isNegligibleLoss(xray.lost)) return "";
   const pair: Names = [names[against ?? 0] ?? "", names[index] ?? ""];
   return `\n${painter(colour)("bold", `#${index + 1} against #${(against ?? 0) + 1}`)}\n${findings(xray, pair, colour)}`;
 };

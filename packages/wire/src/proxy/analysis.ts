@@ -9,12 +9,20 @@ import { isObject } from "../json.ts";
 import { type ModelFacts, modelFacts } from "../models.ts";
 import type { Json } from "../request.ts";
 import { type Usage, writtenTokens } from "../usage.ts";
-import { modelAt, Trail, type TrailOptions, type XrayStep, xrayCauseWords } from "../xray/index.ts";
+import {
+  heldIn,
+  isNegligibleLoss,
+  modelAt,
+  Trail,
+  type TrailOptions,
+  type XrayStep,
+  xrayCauseWords,
+} from "../xray/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { decodeWhole } from "./decode.ts";
 import type { AnalysisReport, Answered, Asked, Ended, TapMessage } from "./messages.ts";
 import type { Loss, MissReport, Outcome, ProxyEvent } from "./report.ts";
-import { isHeldElsewhere, protocolOf } from "./route.ts";
+import { protocolOf } from "./route.ts";
 import { Counts, Tally } from "./tally.ts";
 
 /** A request and its answer, as they are recorded. */
@@ -264,6 +272,7 @@ export class Analysis {
     const miss = missOf(step);
     if (!miss) return;
     flight.miss = miss;
+    if (isNegligibleLoss(miss.lost)) return;
     this.#options.told({ type: "request_missed", ...miss });
   }
 
@@ -373,7 +382,7 @@ const holdsElsewhere = (bytes: Uint8Array): boolean => {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (!HELD.some((name) => text.includes(name))) return false;
   const body = JSON.parse(text.toString("utf8")) as Json;
-  return isObject(body) && isHeldElsewhere(body);
+  return isObject(body) && heldIn(body) !== undefined;
 };
 
 /** What went wrong, without a letter of what it went wrong with: messages of errors quote their input. */

@@ -44,7 +44,8 @@ export type LineageReport = Spent & {
   readonly misses: number;
 };
 
-/** Requests of several lineages that grew from one and the same. */
+/** Requests of several lineages that grew from one and the same; or that all name one entry which the provider holds:
+ *  then the first of them is a member itself. */
 export type FamilyReport = Spent & {
   readonly from: number;
   /** Tokens of that request's prompt, which all of them begin with. */
@@ -82,6 +83,8 @@ export type Passed = {
   readonly requests: number;
   /** On paths that nobody looks at. */
   readonly others: number;
+  /** Of these, creations of entries that a provider holds by name: what they cost is in no sum. */
+  readonly created: number;
   readonly upgraded: number;
   readonly unreachable: number;
   /** By the proxy itself. */
@@ -112,7 +115,7 @@ export type ProxyReport = {
   readonly older: Spent & { readonly lineages: number };
   readonly families: readonly FamilyReport[];
   readonly causes: readonly CauseReport[];
-  /** The latest ones; `causes` counts all. */
+  /** The latest ones, without those of a few tokens that nobody would mend; `causes` counts all. */
   readonly misses: readonly MissReport[];
   readonly notLookedAt: readonly Counted[];
   readonly errors: readonly Counted[];

@@ -4,7 +4,6 @@
  *  Elsewhere: sending it (server-pass.ts), who may ask at all (reach.ts). */
 
 import { InputError } from "../errors.ts";
-import { isObject } from "../json.ts";
 import { anthropic, gemini, openaiResponses, type Protocol, plainChat, profileAt } from "../protocols/index.ts";
 import type { JsonObject } from "../request.ts";
 import type { XrayProtocol } from "../xray/index.ts";
@@ -64,6 +63,10 @@ const WIRES: readonly (readonly [XrayProtocol, RegExp])[] = [
 /** What is looked at; everything else is only passed on. */
 export const wireOf = (method: string, path: string): XrayProtocol | undefined =>
   method === "POST" ? WIRES.find(([, pattern]) => pattern.test(path))?.[0] : undefined;
+
+/** An entry that is to be held by name. */
+export const isCreation = (method: string, path: string): boolean =>
+  method === "POST" && /\/cachedContents$/.test(path);
 
 /** Who reads the usage in its answers. */
 export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
@@ -132,7 +135,3 @@ export const unreachable = (upstream: Upstream, error: NodeJS.ErrnoException): R
   const why = words === undefined ? code : `${words} (${code})`;
   return { status: 502, message: `cannot reach ${upstreamUrl(upstream)}: ${why}` };
 };
-
-/** A conversation that the provider holds is in no body. */
-export const isHeldElsewhere = (body: JsonObject | undefined): boolean =>
-  isObject(body) && ["previous_response_id", "conversation"].some((key) => (body[key] ?? null) !== null);

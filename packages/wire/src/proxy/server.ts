@@ -9,7 +9,16 @@ import type { Duplex } from "node:stream";
 import { accountText, betasIn, clientIn, headerValue, recordedHeaders, secretsIn } from "./headers.ts";
 import { isForeignPage, isLoopbackHost } from "./reach.ts";
 import type { Passed, ProxyReport } from "./report.ts";
-import { pathOf, type Refusal, refusalBody, type Upstream, upstreamFor, upstreamUrl, wireOf } from "./route.ts";
+import {
+  isCreation,
+  pathOf,
+  type Refusal,
+  refusalBody,
+  type Upstream,
+  upstreamFor,
+  upstreamUrl,
+  wireOf,
+} from "./route.ts";
 import { Lines } from "./server-lines.ts";
 import { MOST_HEADER_BYTES, pass } from "./server-pass.ts";
 import type { AnalysisThread } from "./server-thread.ts";
@@ -34,7 +43,7 @@ export class ProxyServer {
   readonly #accounts = new Map<string, number>();
   readonly #salt = randomBytes(32).toString("base64url");
   readonly #upgraded = new Set<Duplex>();
-  readonly #passed = { requests: 0, others: 0, upgraded: 0, unreachable: 0, refused: 0, unfinished: 0 };
+  readonly #passed = { requests: 0, others: 0, created: 0, upgraded: 0, unreachable: 0, refused: 0, unfinished: 0 };
   #ids = 0;
 
   constructor(parts: ServerParts) {
@@ -125,6 +134,7 @@ export class ProxyServer {
     const wire = wireOf(method, path);
     if (!wire) {
       this.#passed.others += 1;
+      if (isCreation(method, path)) this.#passed.created += 1;
       return undefined;
     }
     const { thread, now, bodyLimit, isRecording } = this.#parts;

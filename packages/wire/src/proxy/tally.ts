@@ -6,7 +6,7 @@
 import type { ModelFacts } from "../models.ts";
 import { costOf, inputUnits, type Service, withoutNoise } from "../prices.ts";
 import { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "../usage.ts";
-import type { XrayStep } from "../xray/index.ts";
+import { isNegligibleLoss, type XrayStep } from "../xray/index.ts";
 import type {
   CauseReport,
   Counted,
@@ -162,14 +162,15 @@ export class Tally {
   }
 
   miss(miss: MissReport): void {
-    this.#misses.push(miss);
+    const isListed = !isNegligibleLoss(miss.lost);
+    if (isListed) this.#misses.push(miss);
     if (this.#misses.length > MOST_MISSES) this.#misses.shift();
     const { kind } = miss.cause;
     const known = this.#causes.get(kind);
     const sum = addLoss(known ?? NO_LOSS, miss.lost);
     this.#causes.set(kind, { kind, words: known?.words ?? miss.words, times: (known?.times ?? 0) + 1, ...sum });
     const lineage = this.#lineages.get(miss.lineage);
-    if (lineage) lineage.misses += 1;
+    if (lineage && isListed) lineage.misses += 1;
   }
 
   /** An answer has ended whose usage is known. */

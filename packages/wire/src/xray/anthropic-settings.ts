@@ -41,6 +41,8 @@ export const anthropicSettings = (
   const format = memberAt(members, "output_format");
   const otherOutput = output && without(output, "effort");
   const thinking = memberAt(members, "thinking");
+  const metadata = memberAt(members, "metadata");
+  const user = metadata && memberAt(membersAt(metadata), "user_id");
   const plain = (["model", "speed", "context_management", "mcp_servers", "tool_choice"] as const).flatMap((name) => {
     const at = memberAt(members, name);
     return at
@@ -49,6 +51,8 @@ export const anthropicSettings = (
   });
   return [
     ...plain.filter(({ name }) => name === "model" || name === "speed"),
+    // In nobody's key but DeepSeek's.
+    ...(user ? [{ name: "user_id", text: stringAt(user) ?? rawText(user), at: user } as const] : []),
     // What happens to thinking that no longer fits shows in the prompt by itself.
     ...(thinking ? [{ name: "thinking", text: without(thinking, "block_binding"), at: thinking } as const] : []),
     ...(effort ? [{ name: "effort", text: stringAt(effort) ?? rawText(effort), at: effort } as const] : []),

@@ -31,6 +31,11 @@ export const readBody = (given: Recording, name: string, sentTo = ""): Body => {
   const root: At = { bytes, start, end: endOfValue(bytes, start), path: "" };
   const members = membersAt(root);
   const protocol = protocolOf(value, name);
+  const held = protocol === "openai-responses" ? heldIn(value) : undefined;
+  if (held !== undefined)
+    throw new InputError(
+      `${name} goes on with a conversation that the provider holds (${held}): no body shows it, so it is not compared`,
+    );
   const doubled = [root, ...turnsIn(members)].flatMap((object) =>
     doubledKeys(object).map((key) => `${name}: ${object.path || "the body"} has "${key}" twice; the last one counts`),
   );
@@ -60,6 +65,10 @@ const turnsIn = (members: readonly MemberAt[]): readonly At[] =>
     const list = memberAt(members, key);
     return list ? itemsAt(list) : [];
   });
+
+/** The member that names a conversation which the provider holds; undefined where the body says all of it. */
+export const heldIn = (body: JsonObject): string | undefined =>
+  ["previous_response_id", "conversation"].find((key) => (body[key] ?? null) !== null);
 
 // --- whose format ----------------------------------------------------------------------------------------------------
 

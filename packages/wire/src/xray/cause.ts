@@ -9,11 +9,13 @@ import type { Volatile } from "./volatile.ts";
 type Changed = { readonly from: string; readonly to: string };
 
 export type XrayCause =
-  /** It read all that both have in common. */
-  | { readonly kind: "none" }
-  | ({ readonly kind: "model" | "speed" | "thinking" | "effort" | "tool-choice" } & Changed)
-  /** The key that the client itself gave to its cache. */
-  | ({ readonly kind: "cache-key"; readonly name: string } & Changed)
+  /** It read all that both have in common. `unless`: nobody counted, and the model may not keep so short a prompt. */
+  | { readonly kind: "none"; readonly unless?: "too-short" }
+  | ({ readonly kind: "model" | "speed" | "thinking" | "effort" } & Changed)
+  /** `unpublished`: nobody has said whether it is in the key, and the whole prompt is counted. */
+  | ({ readonly kind: "tool-choice"; readonly unpublished?: true } & Changed)
+  /** The key that the client itself gave to its cache. `routes`: it only chooses which server is asked. */
+  | ({ readonly kind: "cache-key"; readonly name: string; readonly routes?: true } & Changed)
   /** Any other parameter that is in the key: betas, service tier, output format, context management … */
   | ({ readonly kind: "parameter"; readonly name: Parameter } & Changed)
   | { readonly kind: "tools-added" | "tools-removed"; readonly tools: readonly string[] }
@@ -73,11 +75,11 @@ export type XrayCause =
 export const xrayCauseWords = (cause: XrayCause): string => {
   switch (cause.kind) {
     case "none":
-      return "nothing lost";
+      return cause.unless === undefined ? "nothing lost" : "perhaps nothing lost";
     case "parameter":
       return `${spoken(cause.name)} changed`;
     case "cache-key":
-      return "cache key changed";
+      return cause.routes ? `${spoken(cause.name)} changed` : "cache key changed";
     case "model":
     case "speed":
     case "thinking":
@@ -99,16 +101,28 @@ const spoken = (name: string): string => name.replaceAll("_", " ");
 export const xrayCauseSentence = (cause: XrayCause): string => {
   switch (cause.kind) {
     case "none":
-      return "all that both have in common was read";
+      return cause.unless === undefined
+        ? "all that both have in common was read"
+        : "all that both have in common is read if this model keeps so short a prompt: its minimum is not known";
     case "model":
     case "speed":
     case "thinking":
     case "effort":
       return `${cause.kind} went from ${cause.from} to ${cause.to}, and everything before the answer is kept by it`;
     case "tool-choice":
-      return `the tool_choice went from ${cause.from} to ${cause.to}, which loses the messages; tools and system stay`;
+      return (
+        `the tool_choice went from ${cause.from} to ${cause.to}, ` +
+        (cause.unpublished
+          ? "which may lose everything: this provider does not say whether it keeps a prompt by it"
+          : "which loses the messages; tools and system stay")
+      );
     case "cache-key":
-      return `the ${cause.name} went from ${cause.from} to ${cause.to}: each key has a cache of its own`;
+      return (
+        `the ${cause.name} went from ${cause.from} to ${cause.to}: ` +
+        (cause.routes
+          ? "it may have been sent to another server, that has not kept it"
+          : "each key has a cache of its own")
+      );
     case "parameter":
       return `the parameter ${cause.name} went from ${cause.from} to ${cause.to}, which is in the key`;
     case "tools-added":

@@ -7,7 +7,7 @@ import { InputError } from "../errors.ts";
 import type { Recording } from "../recorded/index.ts";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import type { XrayOptions } from "./diff.ts";
-import type { SentFacts } from "./sent.ts";
+import { type SentFacts, statedFacts } from "./sent.ts";
 import { Trail, type TrailOptions, type XrayStep } from "./trail.ts";
 
 export type XrayLineage = { readonly id: number; readonly requests: readonly number[]; readonly forkedFrom?: number };
@@ -15,7 +15,7 @@ export type XrayLineage = { readonly id: number; readonly requests: readonly num
 export type XrayChain = {
   readonly steps: readonly XrayStep[];
   readonly lineages: readonly XrayLineage[];
-  /** Requests that grew from the same one, side by side. */
+  /** Requests that grew from the same one, or that name the same entry held by the provider, side by side. */
   readonly families: readonly { readonly from: number; readonly members: readonly number[] }[];
   /** Those that are no request of a format that x-ray knows: which, and why. */
   readonly skipped: readonly { readonly index: number; readonly why: string }[];
@@ -38,6 +38,12 @@ export const xrayChain = (requests: readonly ChainRequest[], options: XrayOption
 
 type Lineage = { readonly id: number; readonly requests: number[]; readonly forkedFrom?: number };
 
+/** The first to name an entry is one of those who do: alone, and gone on from, it is no family. */
+const areSeveral = (from: number, members: readonly XrayStep[]): boolean =>
+  members.some(({ index }) => index === from)
+    ? new Set(members.map(({ lineage }) => lineage)).size > 1
+    : members.length > 1;
+
 /** The same, request by request, for those that go on arriving. */
 export class XrayHistory {
   readonly #options: XrayHistoryOptions;
@@ -53,8 +59,9 @@ export class XrayHistory {
   }
 
   /** Undefined for what is no request: it is told among those that were skipped. */
-  add(body: Recording, sent: SentFacts = {}): XrayStep | undefined {
+  add(body: Recording, given: SentFacts = {}): XrayStep | undefined {
     const index = this.#steps.length + this.#skipped.length;
+    const sent = statedFacts(given, `request ${index + 1}`);
     const read = this.#read(body, index, sent);
     if (!read) return undefined;
     const step = this.#trail(read.protocol).addRead(read, { ...sent, index });
@@ -91,7 +98,7 @@ export class XrayHistory {
       steps: [...this.#steps],
       lineages: this.#lineages.map(({ requests, ...lineage }) => ({ ...lineage, requests: [...requests] })),
       families: [...grown]
-        .filter(([from, members]) => from >= 0 && members.length > 1)
+        .filter(([from, members]) => from >= 0 && areSeveral(from, members))
         .map(([from, members]) => ({ from, members: members.map(({ index }) => index) })),
       skipped: [...this.#skipped],
       lost: {

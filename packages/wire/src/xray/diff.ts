@@ -5,6 +5,7 @@
 import { InputError } from "../errors.ts";
 import type { ModelFacts } from "../models.ts";
 import type { Recording } from "../recorded/index.ts";
+import { promptTokens } from "../usage.ts";
 import { anthropicPrompt } from "./anthropic.ts";
 import { type Body, readBody, type XrayProtocol } from "./body.ts";
 import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
@@ -12,12 +13,12 @@ import { type Difference, differencesOf } from "./differences.ts";
 import type { Reading } from "./entries.ts";
 import { entriesOf, type Footing, type FootingTerms, footingOf } from "./footing.ts";
 import { geminiPrompt } from "./gemini.ts";
-import { lossOf, type XrayLoss } from "./money.ts";
+import { isNegligibleLoss, lossOf, type XrayLoss } from "./money.ts";
 import { notesOf } from "./notes.ts";
 import { openaiPrompt } from "./openai.ts";
 import type { Prompt } from "./piece.ts";
 import type { Level } from "./rules.ts";
-import type { SentFacts } from "./sent.ts";
+import { type SentFacts, statedFacts } from "./sent.ts";
 import type { XrayPlace } from "./spot.ts";
 import { rulesFor } from "./vendors.ts";
 import { keptBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
@@ -69,14 +70,17 @@ export type Xray = {
     readonly estimated: boolean;
   };
   readonly lost: XrayLoss;
-  /** In a sentence each, without full stops; `fix` is absent where nothing is wrong. */
+  /** In a sentence each, without full stops; `fix` is absent where nothing is worth mending. */
   readonly why: string;
   readonly fix?: string;
   readonly notes: readonly string[];
 };
 
 export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}): Xray => {
-  const sent = { a: facts.a ?? {}, b: facts.b ?? {} };
+  const sent = {
+    a: statedFacts(facts.a ?? {}, "the first request"),
+    b: statedFacts(facts.b ?? {}, "the second request"),
+  };
   const hasBetas = sent.a.betas !== undefined && sent.b.betas !== undefined;
   const first = promptOf(readBody(a, "the first request", sent.a.model), facts, hasBetas ? sent.a.betas : undefined);
   const second = promptOf(readBody(b, "the second request", sent.b.model), facts, hasBetas ? sent.b.betas : undefined);
@@ -112,7 +116,8 @@ export const compare = (comparison: FootingTerms): Compared => {
   const terms: Terms = { footing, differences: real, sent };
   const { cause, lost, read, also } = verdictOf(terms);
   const divergence = differences[0];
-  const fix = xrayAdvice(cause);
+  const loss = lossOf(footing, lost, { read, sent: sent.b });
+  const fix = isNegligibleLoss(loss) ? undefined : xrayAdvice(cause);
   const xray: Xray = {
     protocol: b.body.protocol,
     model: b.body.model,
@@ -121,14 +126,14 @@ export const compare = (comparison: FootingTerms): Compared => {
     ...(divergence ? { divergence: divergenceOf(divergence) } : {}),
     segments: b.rules.levels.map((level) => segmentOf(footing, level)),
     tokens: {
-      a: Math.round(a.tokens * footing.scale.a),
-      b: Math.round(b.tokens * footing.scale.b),
-      shared: Math.round((endShared(footing) + footing.partly) * footing.scale.b),
+      a: statedOr(sent.a, footing.measure.a(a.tokens)),
+      b: statedOr(sent.b, footing.measure.b(b.tokens)),
+      shared: Math.round(footing.measure.b(endShared(footing) + footing.partly)),
       kept: keptBy(terms),
       read,
       estimated: sent.a.usage === undefined && sent.b.usage === undefined,
     },
-    lost: lossOf(footing, lost, { read, sent: sent.b }),
+    lost: loss,
     why: xrayCauseSentence(cause),
     ...(fix === undefined ? {} : { fix }),
     notes: notesOf(footing, comparison),
@@ -146,17 +151,23 @@ const NAMES: Readonly<Record<XrayProtocol, string>> = {
 
 const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ level, path, a, b });
 
+const statedOr = ({ usage }: SentFacts, tokens: number): number => (usage && promptTokens(usage)) || Math.round(tokens);
+
 const endShared = ({ b, shared }: Footing): number => b.pieces[shared - 1]?.end ?? 0;
 
 const segmentOf = (footing: Footing, level: Level): XraySegment => {
-  const { a, b, shared, live, scale } = footing;
-  const sum = ({ pieces }: Prompt, until: number): number =>
-    pieces.slice(0, until).reduce((tokens, piece) => tokens + (piece.level === level ? piece.tokens : 0), 0);
+  const { a, b, shared, live, measure } = footing;
+  const sum = ({ pieces }: Prompt, until: number, of: (tokens: number) => number): number =>
+    Math.round(
+      pieces.slice(0, until).reduce((tokens, piece) => {
+        return piece.level === level ? tokens + of(piece.end) - of(piece.end - piece.tokens) : tokens;
+      }, 0),
+    );
   return {
     level,
-    a: Math.round(sum(a, a.pieces.length) * scale.a),
-    b: Math.round(sum(b, b.pieces.length) * scale.b),
-    shared: Math.round(sum(b, shared) * scale.b),
-    read: Math.round(sum(b, live + 1) * scale.b),
+    a: sum(a, a.pieces.length, measure.a),
+    b: sum(b, b.pieces.length, measure.b),
+    shared: sum(b, shared, measure.b),
+    read: sum(b, live + 1, measure.b),
   };
 };

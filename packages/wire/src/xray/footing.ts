@@ -5,8 +5,9 @@
 
 import type { Ttl } from "../request.ts";
 import { LIFETIME_MS } from "../request.ts";
-import { promptTokens, writtenTokens } from "../usage.ts";
+import { writtenTokens } from "../usage.ts";
 import { breakpointsOf, placesOf, type Reading } from "./entries.ts";
+import { type Measure, measured, measureOf } from "./measure.ts";
 import { agreement, fieldText, type Prompt, type PromptPiece } from "./piece.ts";
 import { isUnasked, type Rules } from "./rules.ts";
 import type { SentFacts } from "./sent.ts";
@@ -27,8 +28,8 @@ export type Footing = {
   readonly b: Prompt;
   /** Everything that was kept, with the answers that the second prompt shows to have been. */
   readonly known: Known;
-  /** Provider's tokens for one that is estimated. */
-  readonly scale: { readonly a: number; readonly b: number };
+  /** Provider's tokens for those that are estimated. */
+  readonly measure: Measure;
   /** How many pieces both begin with. */
   readonly shared: number;
   /** Index of the last piece: that any entry on the first prompt's line ends at; that both share and that could carry a
@@ -62,7 +63,7 @@ export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => 
   if (saysNothing && statesWrites && !isUnasked(keeping)) return new Map();
   const readableAt = readableFrom(prompt.rules, sent);
   if (readableAt === Number.POSITIVE_INFINITY) return new Map();
-  const scale = usage ? scaleOf(prompt, usage) : 1;
+  const stated = measured(prompt, sent) ?? ((tokens: number): number => tokens);
   const times = {
     ...(startedAt === undefined ? {} : { usedAt: startedAt }),
     ...(readableAt === undefined ? {} : { readableAt }),
@@ -71,7 +72,7 @@ export const entriesOf = (prompt: Prompt, sent: SentFacts, read = -1): Known => 
     ? [...prompt.pieces.keys()].map((index) => ({ index, ttl: prompt.rules.defaultTtl }))
     : breakpointsOf(prompt);
   const isLong = (index: number): boolean =>
-    endOf(prompt, isWhole ? prompt.pieces.length - 1 : index) * scale >= prompt.rules.minimum;
+    stated(endOf(prompt, isWhole ? prompt.pieces.length - 1 : index)) >= prompt.rules.minimum;
   return new Map(
     ends
       .filter(({ index }) => index > read && isLong(index))
@@ -85,54 +86,50 @@ const readableFrom = ({ readable, settleMs }: Rules, { firstEventAt, endedAt }: 
 
 export const endOf = ({ pieces }: Prompt, index: number): number => pieces[index]?.end ?? 0;
 
-const scaleOf = (prompt: Prompt, usage: NonNullable<SentFacts["usage"]>): number =>
-  prompt.tokens > 0 && promptTokens(usage) > 0 ? promptTokens(usage) / prompt.tokens : 1;
-
 export const footingOf = (terms: FootingTerms): Footing => {
   const { a, b, known, sent } = terms;
   const shared = agreement(a, b);
-  const own = { a: sent.a.usage && scaleOf(a, sent.a.usage), b: sent.b.usage && scaleOf(b, sent.b.usage) };
-  const scale = { a: own.a ?? own.b ?? 1, b: own.b ?? own.a ?? 1 };
   const kept = a.pieces.findLastIndex(({ key }) => known.has(key));
   const inside = partlyShared(a, b, shared);
   const next = a.pieces.findIndex(({ key }, index) => index >= shared && known.has(key));
-  const unit = nearUnit({ a, b, next, shared, inside, scale });
+  const measure = measureOf({ a, b, sent, common: endOf(b, shared - 1) + inside });
+  const unit = nearUnit({ a, b, next, shared, inside, measure });
   const partly = b.rules.keeping.kind === "units" && unit === undefined ? 0 : inside;
   // What is kept whole is kept in steps; what both share must be long enough to be one.
   const isLong = (index: number): boolean =>
-    (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b >= b.rules.minimum;
+    measure.b(endOf(b, index) + (index === shared - 1 ? partly : 0)) >= b.rules.minimum;
   const looking = { ...terms, known: unit === undefined ? known : withUnit(known, unit, b.pieces[shared - 1]) };
-  const sure = lookedUp(looking, isLong, scale.b);
+  const sure = lookedUp(looking, isLong, measure);
   const answered = { ...looking, known: withAnswers(b, looking.known) };
-  const { found, live, reading } = answered.known === looking.known ? sure : lookedUp(answered, isLong, scale.b);
+  const { found, live, reading } = answered.known === looking.known ? sure : lookedUp(answered, isLong, measure);
   return {
     a,
     b,
     known: answered.known,
-    scale,
+    measure,
     shared,
     kept,
     sharedEnd: b.pieces.slice(0, shared).findLastIndex(canEnd(b)),
     found,
     live,
-    sure: sure.live,
+    sure: b.held ? Math.min(sure.live, 0) : sure.live,
     reading,
     partly,
   };
 };
 
-type UnitTerms = Pick<Footing, "a" | "b" | "shared" | "scale"> & {
+type UnitTerms = Pick<Footing, "a" | "b" | "shared" | "measure"> & {
   /** The first piece behind what both share that an entry ends at. */
   readonly next: number;
   readonly inside: number;
 };
 
 /** A unit ends before the last words of its prompt: whoever parts from it in these alone has all of it. */
-const nearUnit = ({ a, b, next, shared, inside, scale }: UnitTerms): string | undefined => {
+const nearUnit = ({ a, b, next, shared, inside, measure }: UnitTerms): string | undefined => {
   const { keeping } = b.rules;
   if (keeping.kind !== "units" || next < 0 || shared === 0) return undefined;
-  const end = Math.floor((endOf(a, next) * scale.b) / keeping.step) * keeping.step;
-  return (endOf(b, shared - 1) + inside) * scale.b >= end ? a.pieces[next]?.key : undefined;
+  const end = Math.floor(measure.a(endOf(a, next)) / keeping.step) * keeping.step;
+  return measure.b(endOf(b, shared - 1) + inside) >= end ? a.pieces[next]?.key : undefined;
 };
 
 const withUnit = (known: Known, unit: string, last: PromptPiece | undefined): Known => {
@@ -162,7 +159,7 @@ const canEnd =
 type LookedUp = Pick<Footing, "found" | "live" | "reading">;
 
 /** Where a provider may count otherwise, and what was read can only be explained by that, it is taken to do so. */
-const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, scale: number): LookedUp => {
+const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, measure: Measure): LookedUp => {
   const { b, sent } = terms;
   const { keeping } = b.rules;
   const reading = keeping.kind === "markers" && keeping.singly ? "singly" : terms.reading;
@@ -170,7 +167,7 @@ const lookedUp = (terms: FootingTerms, isLong: (index: number) => boolean, scale
   const read = sent.b.usage?.read;
   if (read === undefined || reading === "singly" || first.live < 0) return first;
   const other = search(terms, isLong, "singly");
-  const distance = (index: number): number => Math.abs(endOf(b, index) * scale - read);
+  const distance = (index: number): number => Math.abs(measure.b(endOf(b, index)) - read);
   return distance(other.live) < distance(first.live) ? other : first;
 };
 

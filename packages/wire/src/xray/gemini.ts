@@ -34,20 +34,23 @@ export const geminiPrompt = (body: Body, rules: Rules): Prompt => {
     messages: listed(members, "contents").flatMap(contentPieces),
   };
   const settings = settingsOf(body);
+  const isHeld = named(members, "cachedContent") !== undefined;
   const pieces = chained(
     rules.levels.flatMap((level) => [settingsPiece(level, settings, rules), ...byLevel[level]]),
     rule,
   );
   return {
     body,
-    rules,
+    // What is held was long enough to be.
+    rules: isHeld ? { ...rules, minimum: 0 } : rules,
     text: rule,
     pieces,
     tokens: pieces.at(-1)?.end ?? 0,
     images: [],
+    ...(isHeld ? { held: true } : {}),
     fast: false,
     inUs: false,
-    notes: named(members, "cachedContent")
+    notes: isHeld
       ? ["cachedContent: a part of the prompt is held by the provider under that name, and no body shows it"]
       : [],
   };

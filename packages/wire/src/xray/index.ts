@@ -1,6 +1,6 @@
 /** Why did this request not read what that one wrote? Any agent's recorded bodies, of three formats. */
 
-export type { XrayProtocol } from "./body.ts";
+export { heldIn, type XrayProtocol } from "./body.ts";
 export { type XrayCause, xrayAdvice, xrayCauseSentence, xrayCauseWords } from "./cause.ts";
 export {
   type ChainRequest,
@@ -18,7 +18,7 @@ export {
   type XrayOptions,
   type XraySegment,
 } from "./diff.ts";
-export type { XrayLoss } from "./money.ts";
+export { isNegligibleLoss, type XrayLoss } from "./money.ts";
 export { modelAt, type RecordedBody, readRequests, readStated } from "./recording.ts";
 export { readUsage, type SentFacts } from "./sent.ts";
 export type { XrayPlace } from "./spot.ts";

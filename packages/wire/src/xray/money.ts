@@ -20,6 +20,9 @@ export type XrayLoss = {
   readonly usd?: number;
 };
 
+/** A few tokens for less than a hundredth of a cent: counted in every sum, and nobody's to mend. */
+export const isNegligibleLoss = ({ tokens, usd = 0 }: XrayLoss): boolean => tokens < 16 && usd < 0.000_1;
+
 export const lossOf = (
   footing: Footing,
   tokens: number,
@@ -48,12 +51,12 @@ export const serviceOf = (prompt: Prompt, at?: number): Service => ({
 const withoutOutput = (usage: Usage): Usage => ({ ...usage, output: 0 });
 
 /** By the rules: read up to one place, written up to the last long-lived marker and up to the last of all, plain behind. */
-const usageBy = ({ b, scale }: Footing, read: number): Usage => {
-  const total = Math.round(b.tokens * scale.b);
+const usageBy = ({ b, measure }: Footing, read: number): Usage => {
+  const total = Math.round(measure.b(b.tokens));
   const { keeping, minimum } = b.rules;
   if (isUnasked(keeping)) return { plain: total - read, read, written: {}, output: 0 };
   const written: Partial<Record<Ttl, number>> = {};
-  const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(endOf(b, index) * scale.b) }));
+  const ends = breakpointsOf(b).map(({ index, ttl = "5m" }) => ({ ttl, end: Math.round(measure.b(endOf(b, index))) }));
   let from = read;
   for (const ttl of SHORTEST_FIRST.toReversed()) {
     const last = Math.max(

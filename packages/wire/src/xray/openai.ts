@@ -72,9 +72,9 @@ const listed = (members: readonly MemberAt[], key: string): readonly At[] => {
 
 /** What the provider puts before this body's own words is in no body. */
 const heldElsewhere = (members: readonly MemberAt[]): readonly string[] =>
-  ["previous_response_id", "conversation", "prompt"]
-    .filter((key) => memberAt(members, key) !== undefined)
-    .map((key) => `${key}: a part of the prompt is kept by the provider, and no body shows it`);
+  memberAt(members, "prompt") === undefined
+    ? []
+    : ["prompt: a part of the prompt is kept by the provider, and no body shows it"];
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 

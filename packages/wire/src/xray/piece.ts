@@ -57,6 +57,8 @@ export type Prompt = {
   readonly automatic?: Ttl;
   /** No explicit markers but these count (OpenAI's explicit mode). */
   readonly explicitOnly?: boolean;
+  /** It begins with an entry that its provider holds under a name: no body shows that, and only it is sure to be read. */
+  readonly held?: true;
   readonly fast: boolean;
   readonly inUs: boolean;
   readonly notes: readonly string[];

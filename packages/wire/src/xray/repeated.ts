@@ -42,14 +42,28 @@ export const repeatedTokens = (
     }
   }
   const left = ours.filter((piece) => !used.has(piece));
-  const edited = [...pairedUp(left, fresh), ...renamedTools(left, fresh)].filter(([one, other]) =>
+  const cut = cutAnew(left, fresh, rule);
+  const isWhole = (piece: PromptPiece): boolean => cut === 0 || !isSystemText(piece);
+  const [ourWhole, theirWhole] = [left.filter(isWhole), fresh.filter(isWhole)];
+  const edited = [...pairedUp(ourWhole, theirWhole), ...renamedTools(ourWhole, theirWhole)].filter(([one, other]) =>
     alike(one, other, rule),
   );
   return {
-    tokens: edited.reduce((sum, [one, other]) => sum + Math.min(one.tokens, other.tokens), tokens),
+    tokens: edited.reduce((sum, [one, other]) => sum + Math.min(one.tokens, other.tokens), tokens + cut),
     exactly,
     first: edited.some(([one, other]) => one === ours[0] && other === theirs[0]),
   };
+};
+
+const isSystemText = ({ level, kind }: PromptPiece): boolean => level === "system" && kind === "text";
+
+/** Tokens of a system text that says the same in more or fewer blocks; 0 if it says something else. */
+const cutAnew = (ours: readonly PromptPiece[], theirs: readonly PromptPiece[], rule: TextRule): number => {
+  const [one, other] = [ours.filter(isSystemText), theirs.filter(isSystemText)];
+  if (one.length === other.length || one.length === 0 || other.length === 0) return 0;
+  const said = (pieces: readonly PromptPiece[]): string => pieces.map((piece) => textOf(piece, rule)).join("");
+  const tokens = (pieces: readonly PromptPiece[]): number => pieces.reduce((sum, piece) => sum + piece.tokens, 0);
+  return areAlike(said(one), said(other)) ? Math.min(tokens(one), tokens(other)) : 0;
 };
 
 type Two = readonly [PromptPiece, PromptPiece];
@@ -101,7 +115,10 @@ const textOf = ({ fields }: PromptPiece, rule: TextRule): string =>
 /** Pictures are never half the same. */
 const alike = (one: PromptPiece, other: PromptPiece, rule: TextRule): boolean => {
   if (one.kind === "image") return false;
-  const [a, b] = [textOf(one, rule), textOf(other, rule)];
+  return areAlike(textOf(one, rule), textOf(other, rule));
+};
+
+const areAlike = (a: string, b: string): boolean => {
   const start = commonStart(a, b);
   return start + commonEnd(a, b, start) >= Math.max(a.length, b.length) / 2;
 };

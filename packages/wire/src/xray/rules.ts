@@ -63,6 +63,8 @@ export type Rules = {
   /** It states what it wrote: a request that it says nothing of has written nothing. */
   readonly statesWrites: boolean;
   readonly minimum: number;
+  /** Published for this model, or by its vendor for all; else it is what most have. */
+  readonly isMinimumKnown: boolean;
   readonly stripsThinking: boolean;
   readonly facts: ModelFacts | undefined;
 };

@@ -2,11 +2,13 @@
  *  Invariant: parts of a usage never overlap, whoever's words they were in; what is not stated stays absent.
  *  Elsewhere: what it changes (footing.ts). */
 
+import { InputError } from "../errors.ts";
 import { isObject } from "../json.ts";
 import type { Json, JsonObject } from "../request.ts";
 import type { Usage } from "../usage.ts";
 
 export type SentFacts = {
+  /** As a provider states it will do too. */
   readonly usage?: Usage;
   /** When it was sent, in milliseconds of one clock for all requests. */
   readonly startedAt?: number;
@@ -18,6 +20,16 @@ export type SentFacts = {
   readonly model?: string;
   /** Compared only where both requests state them. */
   readonly betas?: readonly string[];
+};
+
+/** What a caller states, whoever's words its usage is in. */
+export const statedFacts = (sent: SentFacts, name: string): SentFacts => {
+  if (sent.usage === undefined) return sent;
+  const usage = readUsage(sent.usage as unknown as Json);
+  if (usage) return { ...sent, usage };
+  throw new InputError(
+    `${name}: its usage must be { plain, read, written, output } or a usage as its provider stated it`,
+  );
 };
 
 const numberIn = (object: JsonObject, key: string): number | undefined => {

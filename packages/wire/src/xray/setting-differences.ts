@@ -24,7 +24,7 @@ export const settingDifferences = (pair: Pair, level: Level): readonly (Located 
       const other = theirs.find((setting) => setting.name === name);
       if (one?.text === other?.text) return [];
       if (name === "images") return [imagesDifference(pair)];
-      return [{ cause: settingCause(name, one, other), ...settingPlaces(pair, one, other) }];
+      return [{ cause: settingCause(pair.b, one, other), ...settingPlaces(pair, one, other) }];
     });
 };
 
@@ -48,10 +48,16 @@ const KEYS: Readonly<Partial<Record<Parameter, string>>> = {
   cached_content: "cachedContent",
 };
 
-const settingCause = (name: Parameter, one: Setting | undefined, other: Setting | undefined): XrayCause => {
+/** Gateways choose one of several servers by it, and keep nothing by it themselves. */
+const isRouting = (name: Parameter, { body }: Prompt): boolean =>
+  name === "session_id" || (name === "cache_key" && /claude/i.test(body.model));
+
+const settingCause = (b: Prompt, one: Setting | undefined, other: Setting | undefined): XrayCause => {
+  const name = other?.name ?? one?.name ?? "model";
   const changed = { from: quoted(one, name), to: quoted(other, name) };
   const key = KEYS[name];
-  if (key !== undefined) return { kind: "cache-key", name: key, ...changed };
+  if (key !== undefined)
+    return { kind: "cache-key", name: key, ...changed, ...(isRouting(name, b) ? { routes: true } : {}) };
   switch (name) {
     case "model":
     case "speed":
@@ -59,7 +65,7 @@ const settingCause = (name: Parameter, one: Setting | undefined, other: Setting 
     case "effort":
       return { kind: name, ...changed };
     case "tool_choice":
-      return { kind: "tool-choice", ...changed };
+      return { kind: "tool-choice", ...changed, ...(b.rules.loses[name] === "messages" ? {} : { unpublished: true }) };
     default:
       return { kind: "parameter", name, ...changed };
   }

@@ -11,6 +11,7 @@ import { promptTokens } from "../usage.ts";
 import { type Body, readBody } from "./body.ts";
 import { type Compared, compare, promptOf, type Xray, type XrayOptions } from "./diff.ts";
 import { type Entry, entriesOf, isExpired } from "./footing.ts";
+import { measured } from "./measure.ts";
 import { serviceOf } from "./money.ts";
 import { agreement, type Prompt, type PromptPiece } from "./piece.ts";
 import type { SentFacts } from "./sent.ts";
@@ -31,7 +32,8 @@ export type XrayStep = {
   readonly prompt: number;
   /** The earlier request it is compared with. */
   readonly against?: number;
-  /** The one whose whole prompt it begins with, and the tokens of that. */
+  /** The one whose whole prompt it begins with, or that was the first to name the entry it names (itself, where it was),
+   *  and the tokens of that. */
   readonly grewFrom?: number;
   readonly inherited?: number;
   readonly xray?: Xray;
@@ -93,9 +95,10 @@ export class Trail {
     const prompt = promptOf(body, this.#options, sent.betas);
     const best = this.#bestFor(prompt);
     const compared = best && this.#compared(best, prompt, sent);
+    this.#shareHeld(prompt, index);
     const grown = prompt.pieces.findLast(({ key }) => this.#ends.has(key));
     const grewFrom = this.#ends.get(grown?.key ?? "");
-    const inherited = Math.round((grown?.end ?? 0) * (compared?.footing.scale.b ?? 1));
+    const inherited = Math.round(inheritedBy(grown?.end ?? 0, { prompt, sent, compared }));
     const relation = best && compared ? relationOf(best.prompt, prompt, compared) : "starts";
     const lineage = this.#lineageFor({ index, relation }, best);
     const isFork = relation === "extends" && lineage.isForked && best?.lineage !== lineage.id;
@@ -116,6 +119,12 @@ export class Trail {
     if (best && (step.relation === "extends" || step.relation === "repeats")) this.#drop(best.index);
     this.#makeRoom(index);
     return step;
+  }
+
+  /** Whoever names an entry that the provider holds begins with it: the first of them stands for it. */
+  #shareHeld({ held, pieces }: Prompt, index: number): void {
+    const { key } = pieces[0] ?? {};
+    if (held && key !== undefined && !this.#ends.has(key)) this.#ends.set(key, index);
   }
 
   #compared(best: Remembered, b: Prompt, sent: SentFacts): ReturnType<typeof compare> {
@@ -243,6 +252,12 @@ export class Trail {
     if (this.#lineages.get(lineage)?.last === index) this.#lineages.delete(lineage);
   }
 }
+
+type Grew = { readonly prompt: Prompt; readonly sent: SentFacts; readonly compared: Compared | undefined };
+
+/** Provider's tokens of what it grew from, up to so many that are estimated. */
+const inheritedBy = (end: number, { prompt, sent, compared }: Grew): number =>
+  compared && compared.footing.shared > 0 ? compared.footing.measure.b(end) : (measured(prompt, sent)?.(end) ?? end);
 
 const counter = (): (() => number) => {
   let next = 0;

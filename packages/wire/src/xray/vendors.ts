@@ -15,7 +15,7 @@ export type RuleOptions = {
   readonly marked: boolean;
 };
 
-type Vendor = "anthropic" | "openai" | "gemini" | "deepseek" | "minimax" | "dashscope" | "other";
+type Vendor = "anthropic" | "openai" | "gemini" | "deepseek" | "minimax" | "dashscope" | "silent" | "other";
 
 type VendorTerms = {
   readonly protocol: XrayProtocol;
@@ -86,6 +86,7 @@ const anthropicRules = ({ facts }: VendorTerms): Omit<Rules, "protocol"> => {
     settleMs: 0,
     statesWrites: true,
     minimum: facts?.minimumPrefix ?? UNKNOWN_MINIMUM,
+    isMinimumKnown: facts !== undefined,
     stripsThinking: facts?.earlierThinking === "last-turn",
     facts,
   };
@@ -136,6 +137,7 @@ const openaiRules = ({ model, facts }: VendorTerms): Omit<Rules, "protocol"> => 
     settleMs: 0,
     statesWrites: true,
     minimum: facts?.minimumPrefix ?? UNKNOWN_MINIMUM,
+    isMinimumKnown: facts !== undefined || number > 0,
     stripsThinking: false,
     facts,
   };
@@ -160,6 +162,7 @@ const automaticRules = (
   facts,
   ...own,
   minimum: facts?.minimumPrefix ?? own.minimum ?? UNKNOWN_MINIMUM,
+  isMinimumKnown: (facts?.minimumPrefix ?? own.minimum) !== undefined,
 });
 
 const UNIT = 64;
@@ -199,6 +202,7 @@ const dashscopeRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
   automaticRules(terms, {
     loses: { ...openaiLoses, tool_choice: "messages" },
     keeping: terms.marked ? MARKERS_SINGLY : BY_PIECE,
+    minimum: 1_024,
   });
 
 /** In which steps and from when on it keeps by itself is not published. */
@@ -218,7 +222,7 @@ const NAMES: readonly (readonly [RegExp, Vendor])[] = [
   [/qwen|qwq/i, "dashscope"],
   [/gemini/i, "gemini"],
   [/(?:^|\/)(?:gpt-\d|chatgpt|codex-|o\d)/i, "openai"],
-  [/glm|kimi|moonshot/i, "other"],
+  [/glm|kimi|moonshot/i, "silent"],
 ];
 
 const FORMATS: Readonly<Record<XrayProtocol, Vendor>> = {
@@ -239,6 +243,9 @@ const RULES: Readonly<Record<Vendor, (terms: VendorTerms) => Omit<Rules, "protoc
   deepseek: deepseekRules,
   minimax: minimaxRules,
   dashscope: dashscopeRules,
+  // They say that they cache, and no more.
+  silent: (terms) => automaticRules(terms, {}),
+  // Mostly engines that people run themselves: what is computed is there.
   other: (terms) => automaticRules(terms, { readable: "first-event" }),
 };
 

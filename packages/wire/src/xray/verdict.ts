@@ -43,12 +43,21 @@ export const verdictOf = (terms: Terms): Verdict => {
   const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET : MET_ESTIMATE);
   if (ruled.cause.kind === "none" && isShort) return { ...ruled, cause: { kind: "unexplained" }, lost: less, read };
   const lost = Math.max(0, ruled.lost - more + (isShort ? less : 0));
-  return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: { kind: "none" }, lost: 0, read };
+  return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: nothingLost(terms, read), lost: 0, read };
+};
+
+/** No model has a higher minimum. */
+const HIGHEST_MINIMUM = 4_096;
+
+/** A read that nobody stated is sure only where the model is known to keep so little. */
+const nothingLost = ({ footing, sent }: Terms, read: number): XrayCause => {
+  const isGuess = sent.b.usage === undefined && !footing.b.rules.isMinimumKnown && read > 0 && read < HIGHEST_MINIMUM;
+  return isGuess ? { kind: "none", unless: "too-short" } : { kind: "none" };
 };
 
 /** The provider itself stated how long the prefix is that should have been read: all that the first request left. */
 const isCounted = ({ footing, sent }: Terms): boolean =>
-  sent.a.usage !== undefined && footing.sure === footing.kept && footing.sure >= 0;
+  sent.a.usage !== undefined && footing.sure >= 0 && (footing.sure === footing.kept || footing.b.held === true);
 
 /** Whole steps, where its provider counts in such. */
 const stepped = ({ rules }: Prompt, tokens: number): number => {
@@ -58,18 +67,18 @@ const stepped = ({ rules }: Prompt, tokens: number): number => {
 };
 
 /** Tokens up to the end of a piece of the second prompt, as they would be read. */
-export const readBy = ({ b, scale, shared, partly }: Footing, index: number): number =>
-  index < 0 ? 0 : stepped(b, (endOf(b, index) + (index === shared - 1 ? partly : 0)) * scale.b);
+export const readBy = ({ b, measure, shared, partly }: Footing, index: number): number =>
+  index < 0 ? 0 : stepped(b, measure.b(endOf(b, index) + (index === shared - 1 ? partly : 0)));
 
 /** What the first request left behind, as stated or by the rules. */
 export const keptBy = ({ footing, sent }: Pick<Terms, "footing" | "sent">): number => {
-  const { a, kept, scale } = footing;
+  const { a, kept, measure } = footing;
   const { usage } = sent.a;
   if (isUnasked(a.rules.keeping)) {
-    const whole = usage ? promptTokens(usage) : Math.round(a.tokens * scale.a);
+    const whole = usage ? promptTokens(usage) : Math.round(measure.a(a.tokens));
     return kept < 0 ? 0 : stepped(a, whole);
   }
-  return usage && a.rules.statesWrites ? usage.read + writtenTokens(usage) : Math.round(endOf(a, kept) * scale.a);
+  return usage && a.rules.statesWrites ? usage.read + writtenTokens(usage) : Math.round(measure.a(endOf(a, kept)));
 };
 
 // --- by the rules ----------------------------------------------------------------------------------------------------
@@ -86,12 +95,13 @@ const causesOf = (differences: readonly Difference[]): readonly XrayCause[] => d
 /** All that both say, wherever it stands, up to a piece of the first prompt: as it would have been read, had nothing
  *  stood in the way. */
 const repeatedFrom = (footing: Footing, read: number, until: number): number => {
-  const { a, b, scale } = footing;
+  const { a, b, measure } = footing;
   const { tokens } = repeatedTokens(a.pieces.slice(read + 1, until + 1), b.pieces.slice(read + 1), b.text);
-  const whole = Math.min((endOf(b, read) + tokens) * scale.b, Math.max(endOf(a, until), endOf(b, read)) * scale.b);
+  const before = measure.b(endOf(b, read));
+  const whole = before + Math.min(tokens, Math.max(0, endOf(a, until) - endOf(b, read))) * measure.repeated;
   return isUnasked(b.rules.keeping)
     ? Math.max(0, stepped(b, whole) - readBy(footing, read))
-    : Math.round(tokens * scale.b);
+    : Math.round(tokens * measure.repeated);
 };
 
 /** Where a marker was needed, and what it is called there. */
@@ -104,7 +114,7 @@ const missingIn = (request: "a" | "b", prompt: Prompt, at: number): XrayCause =>
 
 const nothingKept = (terms: Terms): Ruled | undefined => {
   const { footing, differences } = terms;
-  const { a, kept, scale } = footing;
+  const { a, kept, measure } = footing;
   if (kept >= 0) return undefined;
   const also = causesOf(differences);
   const last = breakpointsOf(a).at(-1);
@@ -115,7 +125,7 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
     const lost = repeated(a.pieces.length);
     return { cause: missingIn("a", a, at), lost, also };
   }
-  const tokens = Math.round(endOf(a, last.index) * scale.a);
+  const tokens = Math.round(measure.a(endOf(a, last.index)));
   const { minimum } = a.rules;
   const lost = repeated(last.index);
   return { cause: tokens < minimum ? { kind: "below-minimum", minimum, tokens } : { kind: "unexplained" }, lost, also };
@@ -123,12 +133,15 @@ const nothingKept = (terms: Terms): Ruled | undefined => {
 
 /** Differences that are none of two conversations going on in their own words: what stood behind them is there again. */
 export const realOnes = (footing: Footing, differences: readonly Difference[]): readonly Difference[] => {
-  const { a, b, shared, scale, kept } = footing;
+  const { a, b, shared, measure, kept } = footing;
   if (differences.length === 0) return [];
   const { tokens } = repeatedTokens(a.pieces.slice(shared), b.pieces.slice(shared), b.text);
-  const same = endOf(b, shared - 1) + tokens;
+  const start = endOf(b, shared - 1);
+  const same = start + tokens;
   // Had nothing changed, less would not have been read; a few words that two agents both were asked are no prompt.
-  const isEnough = tokens > 0 && (same * scale.b >= b.rules.minimum || (kept >= 0 && same >= b.tokens / 2));
+  const isEnough =
+    tokens > 0 &&
+    (measure.b(start) + tokens * measure.repeated >= b.rules.minimum || (kept >= 0 && same >= b.tokens / 2));
   const sharesMessage = b.pieces.slice(0, shared).some(({ level, at }) => level === "messages" && at !== undefined);
   if (!isEnough && !sharesMessage) return [];
   return differences.filter((difference) => isReal(footing, difference, isEnough));
@@ -176,12 +189,13 @@ const timeCause = (entry: Entry, at: number, { longerTtl, readable, settleMs }: 
 
 /** The shared part was not kept up to its end, or what was kept is not found. */
 const outOfReach = ({ footing }: Terms): Ruled => {
-  const { a, b, known, found, sharedEnd, shared, scale } = footing;
+  const { a, b, known, found, sharedEnd, shared, measure } = footing;
   const none: Ruled = { cause: { kind: "none" }, lost: 0, also: [] };
   const { keeping, minimum } = b.rules;
   if (keeping.kind === "everything" && found >= 0) return none;
-  const tokens = Math.round(endOf(b, sharedEnd) * scale.b);
-  const lost = stepped(b, endOf(b, sharedEnd) * scale.b) - readBy(footing, found);
+  const common = measure.b(endOf(b, sharedEnd));
+  const tokens = Math.round(common);
+  const lost = stepped(b, common) - readBy(footing, found);
   if (lost <= 0) return none;
   if (tokens < minimum) return { cause: { kind: "below-minimum", minimum, tokens }, lost, also: [] };
   if (keeping.kind === "units") return { cause: { kind: "unit-missing", at: pathAt(a, sharedEnd) }, lost, also: [] };

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { type ProxyOptions, type ProxyReport, startProxy } from "@prefork/wire/proxy";
-import { a } from "../xray/corpus/conversation.ts";
+import { a, KEPT } from "../xray/corpus/conversation.ts";
 import { startProvider } from "./ends.ts";
 
 type Exchange = {
@@ -196,6 +196,64 @@ test("a conversation that the provider holds is not taken for one that begins", 
   assert.deepEqual(
     [notLookedAt, lineages, all.usage],
     [[{ name: "a conversation that the provider holds", times: 1 }], [], openaiUsage],
+  );
+});
+
+test("forks that name one entry are a family, and the entry's creation is said to be in no sum", async () => {
+  const fork = (question: string): Exchange => ({
+    path: "/v1beta/models/gemini-3.8-flash:generateContent",
+    body: JSON.stringify({
+      cachedContent: "cachedContents/abc",
+      contents: [{ role: "user", parts: [{ text: question }] }],
+    }),
+    answer: JSON.stringify({
+      usageMetadata: { promptTokenCount: 9_060, cachedContentTokenCount: 9_000, candidatesTokenCount: 5 },
+    }),
+  });
+  const { passed, families, misses, lineages } = await reported([
+    { path: "/v1beta/cachedContents", body: "{}", answer: '{"usageMetadata":{"totalTokenCount":9000}}' },
+    fork("Which tests fail?"),
+    fork("Who wrote this?"),
+  ]);
+  assert.deepEqual([passed.others, passed.created, lineages.length, misses], [1, 1, 2, []]);
+  assert.deepEqual(
+    families.map(({ from, members, prefix, usage }) => ({ from, members, prefix, read: usage.read })),
+    [{ from: 1, members: [1, 2], prefix: 9_000, read: 18_000 }],
+  );
+});
+
+test("a miss of a few tokens is in every sum, and nobody is told of it", async () => {
+  const tail = { role: "user", content: [{ type: "text", text: "Twelve bytes" }] };
+  const next = { role: "user", content: [{ type: "text", text: "And?", cache_control: { type: "ephemeral" } }] };
+  const answer = (read: number, written: number): string =>
+    JSON.stringify({
+      usage: {
+        input_tokens: 3,
+        cache_read_input_tokens: read,
+        cache_creation_input_tokens: written,
+        output_tokens: 1,
+      },
+    });
+  const told: string[] = [];
+  const { misses, causes, lineages, all } = await reported(
+    [
+      {
+        path: "/v1/messages",
+        body: JSON.stringify({ ...a, messages: [...a.messages, tail] }),
+        answer: answer(0, KEPT),
+      },
+      {
+        path: "/v1/messages",
+        body: JSON.stringify({ ...a, messages: [...a.messages, tail, next] }),
+        answer: answer(KEPT, 4),
+      },
+    ],
+    { told: ({ type }) => told.push(type) },
+  );
+  assert.deepEqual([misses, lineages[0]?.misses, told.includes("request_missed")], [[], 0, false]);
+  assert.deepEqual(
+    [all.lost.tokens, causes.map(({ kind, times, tokens }) => [kind, times, tokens])],
+    [3, [["marker-missing", 1, 3]]],
   );
 });
 

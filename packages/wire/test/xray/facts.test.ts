@@ -10,6 +10,8 @@ import {
   type SentFacts,
   type Usage,
   type Xray,
+  type XrayFacts,
+  xrayChain,
 } from "../../src/index.ts";
 import { a, b, call, HEAD, KEPT, marked, result, text, unmarked, user, words } from "./corpus/conversation.ts";
 
@@ -33,7 +35,7 @@ test("tokens are the provider's own where it states them, and estimates are scal
     cause: { kind: "system", change: "edited" },
     kept: 5_812,
     read: 0,
-    lost: 5_811,
+    lost: 5_812,
     estimated: false,
   });
   assert.deepEqual(
@@ -52,6 +54,28 @@ test("a read that the rules allow and the provider did not make is unexplained",
     kept: KEPT,
     read: 0,
     lost: KEPT,
+    estimated: false,
+  });
+});
+
+/** A short head and a long tail, of which a provider may count each in its own way. */
+const dumped = (tail: string): JsonObject => ({
+  ...a,
+  messages: [...unmarked(a.messages), { role: "assistant", content: "Here." }, user(text(tail, marked))],
+});
+
+test("what the first request stated measures what both share, however dense the rest of the second is", () => {
+  const dense = diffRequests(a, dumped("0f3a,".repeat(8_000)), { a: usage(0, KEPT, 3), b: usage(KEPT, 18_180, 3) });
+  assert.deepEqual(
+    [seen(dense), dense.tokens.a, dense.tokens.shared, dense.tokens.b],
+    [{ cause: { kind: "none" }, kept: KEPT, read: KEPT, lost: 0, estimated: false }, KEPT + 3, KEPT, KEPT + 18_183],
+  );
+  const sparse = diffRequests(a, dumped(words(12_000, 9)), { a: usage(0, 8_000), b: usage(4_000, 13_000) });
+  assert.deepEqual(seen(sparse), {
+    cause: { kind: "unexplained" },
+    kept: 8_000,
+    read: 4_000,
+    lost: 4_000,
     estimated: false,
   });
 });
@@ -172,6 +196,55 @@ test("usage is read in every provider's words", () => {
     assert.equal(readUsage(none), undefined);
 });
 
+test("a usage may be stated in its provider's words, and what is no usage is refused in a line", () => {
+  const theirs = { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: KEPT, output_tokens: 1 };
+  const next = { ...theirs, cache_read_input_tokens: KEPT, cache_creation_input_tokens: 140 };
+  const [first, second] = [theirs, next].map((stated) => ({ usage: stated as unknown as Usage }));
+  const facts: XrayFacts = { ...(first ? { a: first } : {}), ...(second ? { b: second } : {}) };
+  const { cause, tokens } = diffRequests(a, b, facts);
+  assert.deepEqual([cause, tokens.a, tokens.read], [{ kind: "none" }, KEPT, KEPT]);
+  assert.equal(
+    xrayChain([
+      { body: a, ...first },
+      { body: b, ...second },
+    ]).steps[1]?.prompt,
+    KEPT + 140,
+  );
+  const wrong = { usage: { tokens: 3 } as unknown as Usage };
+  const message = (name: string): string =>
+    `${name}: its usage must be { plain, read, written, output } or a usage as its provider stated it`;
+  assert.throws(() => diffRequests(a, b, { b: wrong }), { name: "InputError", message: message("the second request") });
+  assert.throws(() => xrayChain([{ body: a, ...wrong }]), { name: "InputError", message: message("request 1") });
+});
+
+test("a system text that is cut into other blocks is lost whole", () => {
+  const said = words(1_600, 5);
+  for (const at of [100, 3_000, 5_000]) {
+    const cut = [text(said.slice(0, at)), text(said.slice(at), marked)];
+    const [whole, parts] = [
+      { ...a, system: [text(said, marked)] },
+      { ...b, system: cut },
+    ];
+    const { cause, lost } = diffRequests(whole, parts);
+    const edited = diffRequests(whole, { ...b, system: [text(`${said}!`, marked)] });
+    assert.deepEqual([cause.kind, Math.abs(lost.tokens - edited.lost.tokens) <= 1], ["system", true]);
+  }
+});
+
+test("a few tokens for less than a hundredth of a cent are counted, and nothing is advised", () => {
+  const grown = (tail: number) => ({
+    ...a,
+    messages: [...a.messages, { role: "user", content: [text(words(tail, 3))] }],
+  });
+  const next = (request: typeof a): typeof a => ({
+    ...request,
+    messages: [...request.messages, { role: "user", content: [text("And?", marked)] }],
+  });
+  const [few, many] = [3, 300].map((tail) => diffRequests(grown(tail), next(grown(tail))));
+  assert.deepEqual([few?.cause.kind, few?.lost.tokens, few?.fix], ["marker-missing", 3, undefined]);
+  assert.deepEqual([many?.lost.tokens, many?.fix === undefined], [300, false]);
+});
+
 test("formats are recognised by their shape", () => {
   const turn = { role: "user", content: "Hi." };
   const shapes: readonly (readonly [JsonObject, string])[] = [
@@ -190,7 +263,6 @@ test("formats are recognised by their shape", () => {
     [{ model: "qwen", max_tokens: 9, messages: [turn, { role: "assistant", tool_calls: [] }] }, "openai-chat"],
     [{ model: "gpt-6", input: "Hi." }, "openai-responses"],
     [{ model: "gpt-6", input: [turn], instructions: "Be brief." }, "openai-responses"],
-    [{ model: "gpt-6", previous_response_id: "resp_1" }, "openai-responses"],
   ];
   for (const [body, protocol] of shapes)
     assert.equal(diffRequests(body, body).protocol, protocol, JSON.stringify(body));

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock, startSimulator } from "@prefork/wire/simulator";
 import fc from "fast-check";
-import { diffRequests, type XrayPlace } from "../../src/index.ts";
-import type { Request } from "./corpus/conversation.ts";
+import { diffRequests, type JsonObject, type Usage, type XrayPlace } from "../../src/index.ts";
+import { marked, prose, type Request, words } from "./corpus/conversation.ts";
 import { anyChanges, anyPlaces, anyRequest, anyTurn, edited, withMarkers } from "./random.ts";
 
 const numRuns = 150;
@@ -108,6 +108,68 @@ test("what is kept, read and counted is what the simulator bills, whatever is ma
         assert.ok(lost.tokens >= 0);
       },
     ),
+    { numRuns, seed },
+  );
+});
+
+/** Models of every way to keep, with the steps in which each reads. */
+const KEEPERS = [
+  ["claude-sonnet-5", 1],
+  ["anthropic/claude-sonnet-5", 1],
+  ["qwen3.7-max", 1],
+  ["gpt-6-sol", 1],
+  ["gpt-5.4", 128],
+  ["deepseek-flash", 64],
+  ["MiniMax-M3", 1],
+  ["google/gemini-3.8-flash", 1],
+] as const;
+
+const spoken = (model: string, tail: number): JsonObject => {
+  const said = [
+    { role: "user", content: [prose(500, 2, marked)] },
+    ...(tail === 0
+      ? []
+      : [
+          { role: "assistant", content: [prose(9, 3)] },
+          { role: "user", content: [prose(tail, 4, marked)] },
+        ]),
+  ];
+  return model.startsWith("claude")
+    ? { model, max_tokens: 9, system: [prose(5_500, 1, marked)], messages: said }
+    : { model, messages: [{ role: "system", content: [{ type: "text", text: words(5_500, 1), ...marked }] }, ...said] };
+};
+
+test("whoever read all that the first request stated lost nothing, and who read less lost the rest, at any density", () => {
+  const density = fc.double({ min: 0.9, max: 3, noNaN: true });
+  const terms = fc.record({
+    keeper: fc.constantFrom(...KEEPERS),
+    head: density,
+    tail: fc.double({ min: 0.2, max: 4, noNaN: true }),
+    length: fc.integer({ min: 1, max: 9_000 }),
+    share: fc.double({ min: 0, max: 0.98, noNaN: true }),
+  });
+  fc.assert(
+    fc.property(terms, ({ keeper: [model, step], head, tail, length, share }) => {
+      const first = Math.round(6_000 * head);
+      const whole = first + Math.max(1, Math.round((9 + length) * tail));
+      const stated = (prompt: number, read: number): { usage: Usage } => ({
+        usage:
+          step === 1 && !model.startsWith("MiniMax")
+            ? { plain: 0, read, written: { "5m": prompt - read }, output: 1 }
+            : { plain: prompt - read, read, written: {}, output: 1 },
+      });
+      const judged = (read: number) => {
+        const { cause, lost, tokens } = diffRequests(spoken(model, 0), spoken(model, length), {
+          a: stated(first, 0),
+          b: stated(whole, read),
+        });
+        return [cause.kind, lost.tokens, tokens.shared <= first];
+      };
+      const all = Math.floor(first / step) * step;
+      const less = Math.floor((all * share) / step) * step;
+      assert.deepEqual(judged(all), ["none", 0, true]);
+      assert.deepEqual(judged(less), ["unexplained", all - less, true]);
+    }),
     { numRuns, seed },
   );
 });

@@ -2,7 +2,16 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diffRequests, readRequests, readUsage, type Xray, xrayChain } from "../../src/index.ts";
+import {
+  diffRequests,
+  modelFacts,
+  readRequests,
+  readUsage,
+  type Xray,
+  type XrayFacts,
+  xrayCauseWords,
+  xrayChain,
+} from "../../src/index.ts";
 import { type Block, marked, prose, text, tool, user, words } from "./corpus/conversation.ts";
 
 const seen = ({ cause, lost, fix }: Xray) => ({ cause, lost: lost.tokens, fix });
@@ -46,6 +55,54 @@ test("a gateway's Claude loses its messages with the choice of a tool, and nothi
   assert.equal(diffRequests(a, { ...b, tool_choice: "auto" }).cause.kind, "none");
   const { cause, lost } = diffRequests(a, { ...b, tool_choice: "required" });
   assert.deepEqual([cause, lost.tokens], [{ kind: "tool-choice", from: "its default", to: "required" }, 300]);
+});
+
+test("a model is known by whatever name a gateway or a client gives it", () => {
+  const names = [
+    "anthropic/claude-haiku-4.5:nitro",
+    "anthropic/claude-haiku-4.5:beta",
+    "openrouter/anthropic/claude-haiku-4.5",
+    "vertex_ai/claude-haiku-4-5",
+    "vertex_ai/claude-haiku-4-5@20251001",
+    "bedrock/global.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "bedrock/us-gov.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "claude-haiku-4-5[1m]",
+  ];
+  const head = [{ type: "text", text: words(2_000, 1), ...marked }];
+  const causes = names.map((model) => {
+    const a = {
+      model,
+      messages: [
+        { role: "system", content: head },
+        { role: "user", content: [prose(9, 2, marked)] },
+      ],
+    };
+    return diffRequests(a, { ...a, messages: [...a.messages, ...reply] }).cause.kind;
+  });
+  assert.deepEqual(
+    causes,
+    names.map(() => "below-minimum"),
+  );
+  assert.deepEqual(
+    ["claude-sonnet-5[1m]", "azure/gpt-5.4", "gemini/gemini-3.8-flash", "my/claude-haiku", "glm-5:free"].map(
+      (model) => modelFacts(model)?.id,
+    ),
+    ["claude-sonnet-5", "gpt-5.4", "gemini-3.8-flash", undefined, undefined],
+  );
+});
+
+test("of a model that nobody knows no short prompt is surely kept, unless its provider says so", () => {
+  const grown = (tokens: number, facts: XrayFacts = {}): string => {
+    const a = { ...routed(words(tokens, 1)), model: "my-model" };
+    return diffRequests(a, { ...routed(words(tokens, 1), ...reply), model: "my-model" }, facts).why;
+  };
+  const all = "all that both have in common was read";
+  const stated = { usage: { plain: 60, read: 2_300, written: {}, output: 1 } };
+  assert.deepEqual(
+    [grown(2_000), grown(4_000), grown(2_000, { b: stated })],
+    ["all that both have in common is read if this model keeps so short a prompt: its minimum is not known", all, all],
+  );
 });
 
 // --- OpenAI ----------------------------------------------------------------------------------------------------------
@@ -94,6 +151,144 @@ test("tools that are declared at the head of the input are tools, and what follo
   assert.deepEqual(diffRequests(a, b).cause, { kind: "tools-removed", tools: ["find"] });
   assert.deepEqual(diffRequests(a, request(["find", "run"], words(600, 1))).cause.kind, "tools-reordered");
   assert.deepEqual(diffRequests(a, request(["run", "find"], `${words(600, 1)} More.`)).cause.kind, "system");
+});
+
+test("a request that goes on with a conversation of the provider's is named, and compared with nothing", () => {
+  const request = (index: number, held: Block = {}) => ({
+    body: {
+      model: "gpt-6-sol",
+      instructions: words(2_000, 1),
+      ...held,
+      input: [{ role: "user", content: words(500, index) }],
+    },
+    usage: { plain: 0, read: (index - 1) * 2_500, written: { "30m": 2_500 }, output: 3 },
+  });
+  const why = (key: string): string =>
+    `goes on with a conversation that the provider holds (${key}): no body shows it, so it is not compared`;
+  const requests = [request(1), request(2, { previous_response_id: "resp_1" }), request(3, { conversation: "conv_1" })];
+  const { steps, skipped, lost } = xrayChain(requests);
+  assert.deepEqual(
+    [steps.map(({ index }) => index), skipped, lost],
+    [
+      [0],
+      [
+        { index: 1, why: `request 2 ${why("previous_response_id")}` },
+        { index: 2, why: `request 3 ${why("conversation")}` },
+      ],
+      { tokens: 0 },
+    ],
+  );
+  const [first, second] = requests;
+  assert.throws(() => diffRequests(first?.body ?? {}, second?.body ?? {}), {
+    name: "InputError",
+    message: `the second request ${why("previous_response_id")}`,
+  });
+  assert.equal(diffRequests(first?.body ?? {}, { ...first?.body, previous_response_id: null }).cause.kind, "none");
+});
+
+test("DeepSeek keeps a cache for each user_id, in Anthropic's format too; Claude does not", () => {
+  const asked = (model: string, user: string, ...more: readonly Block[]) => ({
+    model,
+    max_tokens: 9,
+    metadata: { user_id: user },
+    system: [prose(2_000, 1, marked)],
+    messages: [{ role: "user", content: [prose(20, 2, marked)] }, ...more],
+  });
+  const judged = (model: string) => diffRequests(asked(model, "ann"), asked(model, "bob", ...reply)).cause;
+  assert.deepEqual(
+    [judged("deepseek-flash"), judged("claude-sonnet-5")],
+    [{ kind: "cache-key", name: "user_id", from: "ann", to: "bob" }, { kind: "none" }],
+  );
+});
+
+test("a gateway's session chooses a server, and is said to be no more", () => {
+  const head = [{ type: "text", text: words(2_000, 1), ...marked }];
+  const asked = (session: string, ...more: readonly Block[]) => ({ ...routed(head, ...more), session_id: session });
+  const { cause, why } = diffRequests(asked("s1"), asked("s2", ...reply));
+  assert.deepEqual(
+    [cause, xrayCauseWords(cause), why],
+    [
+      { kind: "cache-key", name: "session_id", from: "s1", to: "s2", routes: true },
+      "session id changed",
+      "the session_id went from s1 to s2: it may have been sent to another server, that has not kept it",
+    ],
+  );
+});
+
+test("what a choice of tools loses is said only where the provider says so", () => {
+  const asked = (...more: readonly Block[]) => ({
+    systemInstruction: { parts: [{ text: words(5_000, 1) }] },
+    contents: [{ role: "user", parts: [{ text: words(300, 2) }] }, ...more],
+  });
+  const next: readonly Block[] = [
+    { role: "model", parts: [{ text: "So." }] },
+    { role: "user", parts: [{ text: "And?" }] },
+  ];
+  const forced = { ...asked(...next), toolConfig: { functionCallingConfig: { mode: "ANY" } } };
+  const { cause, why } = diffRequests(asked(), forced, { a: GEMINI, b: GEMINI });
+  assert.deepEqual([cause.kind, cause.kind === "tool-choice" && cause.unpublished], ["tool-choice", true]);
+  assert.match(why, /, which may lose everything: this provider does not say whether it keeps a prompt by it$/);
+});
+
+test("Kimi and GLM, which do not say when, are counted on once an answer is complete", () => {
+  const times = { a: { startedAt: 0, firstEventAt: 500, endedAt: 9_000 }, b: { startedAt: 2_000 } };
+  const judged = (model: string): string =>
+    diffRequests({ ...routed(words(5_000, 1)), model }, { ...routed(words(5_000, 1), ...reply), model }, times).cause
+      .kind;
+  assert.deepEqual(["moonshotai/kimi-k2", "glm-5", "my-engine"].map(judged), ["raced", "raced", "none"]);
+});
+
+// --- Gemini's entries ------------------------------------------------------------------------------------------------
+
+const naming = (entry: string, turns: number, ask = "q"): Block => ({
+  cachedContent: `cachedContents/${entry}`,
+  contents: Array.from({ length: 2 * turns - 1 }, (_, index) => ({
+    role: index % 2 === 0 ? "user" : "model",
+    parts: [{ text: `${ask}${index} ${words(60, index)}` }],
+  })),
+});
+const GEMINI = { model: "gemini-3.8-flash" };
+
+test("what an entry holds is read with its name, and is below no minimum", () => {
+  const grown = xrayChain([1, 2, 3].map((turns) => ({ body: naming("abc", turns), ...GEMINI })));
+  assert.deepEqual([grown.lost, grown.families], [{ tokens: 0 }, []]);
+  const counted = [1, 2, 3].map((turns) => ({
+    body: naming("abc", turns),
+    ...GEMINI,
+    usage: { plain: 120 * turns - 60, read: 9_000, written: {}, output: 5 },
+  }));
+  assert.deepEqual(
+    xrayChain(counted).steps.map(({ xray }) => xray && [xray.cause.kind, xray.lost.tokens, xray.tokens.read]),
+    [undefined, ["none", 0, 9_000], ["none", 0, 9_000]],
+  );
+  const [first, second] = counted;
+  const unread = { usage: { plain: 9_180, read: 0, written: {}, output: 5 } };
+  const { cause, lost } = diffRequests(first?.body ?? {}, second?.body ?? {}, {
+    a: { ...first },
+    b: { ...GEMINI, ...unread },
+  });
+  assert.deepEqual([cause.kind, lost.tokens], ["unexplained", 9_000]);
+});
+
+test("another entry's name is another cache, whether or not anybody counted", () => {
+  const { cause } = diffRequests(naming("abc", 4), naming("abd", 5), { a: GEMINI, b: GEMINI });
+  assert.deepEqual(cause, {
+    kind: "cache-key",
+    name: "cachedContent",
+    from: "cachedContents/abc",
+    to: "cachedContents/abd",
+  });
+});
+
+test("agents that name one entry are a family of all who name it", () => {
+  const usage = { plain: 60, read: 9_000, written: {}, output: 5 };
+  const bodies = [naming("abc", 1, "one "), naming("abc", 1, "two "), naming("zzz", 1, "three ")];
+  const { families, steps } = xrayChain(bodies.map((body) => ({ body, ...GEMINI, usage })));
+  assert.deepEqual(families, [{ from: 0, members: [0, 1] }]);
+  assert.deepEqual(
+    steps.map(({ inherited }) => inherited),
+    [9_000, 9_000, 9_000],
+  );
 });
 
 // --- who is whom -----------------------------------------------------------------------------------------------------

@@ -78,7 +78,12 @@ const lost: readonly Pair[] = [
   {
     name: "a tool is demanded",
     b: { ...next, toolConfig: { functionCallingConfig: { mode: "ANY" } } },
-    cause: { kind: "tool-choice", from: "its default", to: '{"functionCallingConfig":{"mode":"ANY"}}' },
+    cause: {
+      kind: "tool-choice",
+      from: "its default",
+      to: '{"functionCallingConfig":{"mode":"ANY"}}',
+      unpublished: true,
+    },
     at: "toolConfig",
     read: 0,
     lost: ALL,
