@@ -124,7 +124,7 @@ export const compare = (comparison: FootingTerms): Compared => {
     cause,
     also,
     ...(divergence ? { divergence: divergenceOf(divergence) } : {}),
-    segments: b.rules.levels.map((level) => segmentOf(footing, level)),
+    segments: segmentsOf(footing, read),
     tokens: {
       a: statedOr(sent.a, footing.measure.a(a.tokens)),
       b: statedOr(sent.b, footing.measure.b(b.tokens)),
@@ -154,6 +154,17 @@ const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ l
 const statedOr = ({ usage }: SentFacts, tokens: number): number => (usage && promptTokens(usage)) || Math.round(tokens);
 
 const endShared = ({ b, shared }: Footing): number => b.pieces[shared - 1]?.end ?? 0;
+
+/** By level; never more is read in all than was stated, and what is missing is missing at the end. */
+const segmentsOf = (footing: Footing, stated: number): readonly XraySegment[] => {
+  let left = stated;
+  return footing.b.rules.levels.map((level) => {
+    const segment = segmentOf(footing, level);
+    const read = Math.min(segment.read, left);
+    left -= read;
+    return { ...segment, read };
+  });
+};
 
 const segmentOf = (footing: Footing, level: Level): XraySegment => {
   const { a, b, shared, live, measure } = footing;

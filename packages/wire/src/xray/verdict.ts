@@ -42,7 +42,9 @@ export const verdictOf = (terms: Terms): Verdict => {
   const [more, less] = [Math.max(0, read - expected), Math.max(0, sure - read)];
   const isShort = sent.b.usage !== undefined && read < sure * (isCounted(terms) ? MET : MET_ESTIMATE);
   if (ruled.cause.kind === "none" && isShort) return { ...ruled, cause: { kind: "unexplained" }, lost: less, read };
-  const lost = Math.max(0, ruled.lost - more + (isShort ? less : 0));
+  // Where both were counted, what was not read of the part that stands before a change was paid for again with the rest.
+  const isKnown = isShort || (ruled.lost > 0 && sent.a.usage !== undefined && sent.b.usage !== undefined);
+  const lost = Math.max(0, ruled.lost - more + (isKnown ? less : 0));
   return lost > 0 ? { ...ruled, lost, read } : { ...ruled, cause: nothingLost(terms, read), lost: 0, read };
 };
 

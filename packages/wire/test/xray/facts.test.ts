@@ -80,6 +80,23 @@ test("what the first request stated measures what both share, however dense the 
   });
 });
 
+test("what stood before a change and was not read is lost with what stood behind it", () => {
+  const asked = (first: string, ...more: readonly string[]): JsonObject => ({
+    model: a.model,
+    max_tokens: 9,
+    system: [text(words(2_000, 1), marked)],
+    messages: [user(text(first), ...more.map((said) => text(said)), text(words(500, 3), marked))],
+  });
+  // Of the 5,200 tokens of the first request its system text was 1,400, and that was read.
+  const [one, other] = [asked(words(1_500, 2)), asked(`${words(1_500, 2)}!`)];
+  const { cause, lost, tokens, segments } = diffRequests(one, other, { a: usage(0, 5_200), b: usage(1_400, 3_801) });
+  assert.deepEqual([cause.kind, tokens.read, lost.tokens], ["message-edited", 1_400, 3_800]);
+  assert.deepEqual(
+    segments.map(({ read }) => read),
+    [0, 1_400, 0],
+  );
+});
+
 test("a read that the rules do not allow and the provider made is no loss", () => {
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "cG5n" } };
   const pictured = { ...b, messages: [...b.messages, user(image)] };
