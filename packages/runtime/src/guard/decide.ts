@@ -130,14 +130,14 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
 const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
   touchedBy(reading, { cwd, ...(home === undefined ? {} : { home }) });
 
-/** More words than this are not files that a rule was written for. */
+/** With more words than this nobody can tell in time what each of them leads to. */
 const MOST_RESOLVED = 200;
 
 /** Rules hold for what a link leads to as well. Where no rule is about paths, nothing is looked up. */
 const withOtherNames = (touched: Touched, { otherNames, policy }: GuardContext): Touched => {
   if (!otherNames || ![...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path")) return touched;
+  if (touched.literal.length > MOST_RESOLVED) return { ...touched, lost: true };
   const others = touched.literal
-    .slice(0, MOST_RESOLVED)
     .flatMap((names) => otherNames(`/${names.join("/")}`))
     .map((path) => path.split("/").filter((name) => name !== ""));
   return { ...touched, literal: [...touched.literal, ...others] };
