@@ -12,7 +12,8 @@ import { build } from "./checks/tools.ts";
 import { collect, type FileResult, showClosing, showFile } from "./report.ts";
 
 const FILE_TIMEOUT_MS = 120_000;
-const CONCURRENCY = 2;
+/** More than there are cores where the projects are checked: tests wait for processes, clocks and disks. */
+const CONCURRENCY = 3;
 const patterns = ["packages/*/test/**/*.test.ts", "scripts/**/*.test.ts", "examples/*.ts"];
 
 /** `wire/prefix` finds packages/wire/test/prefix.test.ts: the parts of a filter occur in this order. */
@@ -48,7 +49,7 @@ async function buildPackages(root: string): Promise<FileResult> {
   return { path: "packages", tests, ms: performance.now() - begun, printed: "" };
 }
 
-/** Two at a time; each file is a run of its own, because only a run, not a file in it, can be given an end. */
+/** A few at a time; each file is a run of its own, because only a run, not a file in it, can be given an end. */
 async function runFiles(root: string, files: readonly string[]): Promise<readonly FileResult[]> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"])

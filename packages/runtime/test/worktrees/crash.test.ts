@@ -6,7 +6,7 @@ import { openGround, photographFiles } from "./ground.ts";
 import { prepareLife } from "./life.ts";
 
 /** All of them are in the long form: npm run soak -- worktrees. */
-const STRIDE = 12;
+const STRIDE = 21;
 const MOMENTS = 3;
 
 /** The life that nothing interrupts. */

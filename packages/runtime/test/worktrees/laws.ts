@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import type { Created, MergeOutcome, Snapshot, UntrackedLimit } from "../../src/worktrees/index.ts";
-import { commitUsual, type Files, type Ground, heldFiles, openGround, photograph } from "./ground.ts";
+import type { Created, MergeOutcome, Snapshot, UntrackedLimit, Worktrees } from "../../src/worktrees/index.ts";
+import { commitUsual, type Files, type Ground, heldFiles, openGround, type Photograph, photograph } from "./ground.ts";
 
 export type State = {
   readonly name: string;
@@ -49,8 +49,8 @@ const assertSprings = ({ git, canary }: Ground, words: readonly string[]): void 
   assert.equal(existsSync(canary), true, "the trap would have sprung");
 };
 
-/** Create, edit, finish, merge, undo, merge, prune. */
-export const assertLife = async (state: State): Promise<void> => {
+/** Create, edit, finish, merge, undo; and, where the whole is asked for, merge again, prune, and undo without the copy. */
+export const assertLife = async (state: State, isWhole = true): Promise<void> => {
   using ground = openGround(...(state.init ?? []));
   if (!state.withoutUsual) commitUsual(ground);
   state.prepare(ground);
@@ -77,6 +77,21 @@ export const assertLife = async (state: State): Promise<void> => {
   else assert.deepEqual(heldFiles(checkout), heldFiles(copy), "the checkout holds what the task left");
   await worktrees.undo(1);
   isAsBefore("after undo");
+  if (isWhole) await assertRest({ checkout, worktrees, created, before, merged });
+  assert.equal(existsSync(ground.canary), false, "no program of the repository was run");
+  ground.git("fsck", "--connectivity-only");
+  if (state.spring) assertSprings(ground, state.spring);
+};
+
+type Rest = {
+  readonly checkout: Files;
+  readonly worktrees: Worktrees;
+  readonly created: Created;
+  readonly before: Photograph;
+  readonly merged: Photograph;
+};
+
+const assertRest = async ({ checkout, worktrees, created, before, merged }: Rest): Promise<void> => {
   mustBeMerged(await worktrees.merge(["task-1"]));
   assert.deepEqual(photograph(checkout), merged, "the same again");
   assert.deepEqual(await worktrees.prune(), [{ task: "task-1", kind: "removed" }]);
@@ -84,8 +99,5 @@ export const assertLife = async (state: State): Promise<void> => {
   assert.equal(existsSync(created.path), false);
   assert.equal(checkout.git("for-each-ref", "refs/heads/prefork", "refs/prefork/base", "refs/prefork/tip"), "");
   await worktrees.undo(1);
-  isAsBefore("after undo without the copy");
-  assert.equal(existsSync(ground.canary), false, "no program of the repository was run");
-  ground.git("fsck", "--connectivity-only");
-  if (state.spring) assertSprings(ground, state.spring);
+  assert.deepEqual(photograph(checkout), before, "after undo without the copy");
 };
