@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Worktrees } from "../../src/index.ts";
 
-test("forty worktrees that are made at once all come to be, each on a branch of its own", async () => {
+test("sixteen worktrees that are made at once all come to be, each on a branch of its own", async () => {
   using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-at-once-"));
   const [work, state] = [join(folder.path, "work"), join(folder.path, "state")];
   mkdirSync(work);
@@ -20,7 +20,7 @@ test("forty worktrees that are made at once all come to be, each on a branch of 
   git("commit", "-qm", "first");
   const worktrees = await Worktrees.open({ cwd: work, state });
   const snapshot = await worktrees.snapshot();
-  const tasks = Array.from({ length: 40 }, (_, at) => `task-${at}`);
+  const tasks = Array.from({ length: 16 }, (_, at) => `task-${at}`);
   const made = await Promise.allSettled(tasks.map((task) => worktrees.create({ task, label: task, snapshot })));
   assert.deepEqual(
     made.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : [])),

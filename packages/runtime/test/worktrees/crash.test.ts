@@ -6,8 +6,8 @@ import { openGround, photographFiles } from "./ground.ts";
 import { prepareLife } from "./life.ts";
 
 /** All of them are in the long form: npm run soak -- worktrees. */
-const STRIDE = 21;
-const MOMENTS = 3;
+const STRIDE = 27;
+const MOMENTS = 2;
 
 /** The life that nothing interrupts. */
 const wanted = await reference();
