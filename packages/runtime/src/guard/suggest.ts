@@ -87,6 +87,8 @@ const suggestCommand = (text: string): string | undefined => {
   const [head] = words;
   const count = aritySays(words);
   const inner = count !== undefined && head && RUNNERS.has(head.text) ? words[count - 1] : undefined;
+  // A quoted word that looks like an assignment is a program to bash; a rule cannot say so.
+  if (head && /^[A-Za-z_]\w*\+?=/.test(head.text)) return undefined;
   if (!head || isTooBroad(programOf(head)) || (inner && isTooBroad(programOf(inner)))) return undefined;
   if (notesFor(text).length > 0) return undefined;
   const rule = count === undefined ? exact(words) : `Bash(${written(words.slice(0, count))}:*)`;
