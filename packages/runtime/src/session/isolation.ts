@@ -11,7 +11,7 @@ import { type ForkPlan, planOf } from "../fork/index.ts";
 import type { Task } from "../tasks/index.ts";
 import { type MergeOutcome, runCheck, type Snapshot, type Work, WorktreeError, Worktrees } from "../worktrees/index.ts";
 import type { FilledOptions } from "./options.ts";
-import type { Folders } from "./worktree-notice.ts";
+import { type Folders, someOf } from "./worktree-notice.ts";
 
 /** A child's copy. */
 export type Placed = {
@@ -193,18 +193,18 @@ const messageOf = (said: string, label: string): string => `${oneLine(label, 72)
 
 const keptText = (task: string, { files, leftOut }: Work): string => {
   const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
-  const more = leftOut.length === 0 ? "" : `; not committed: ${leftOut.slice(0, 5).join(", ")}`;
+  const more = leftOut.length === 0 ? "" : `; not committed: ${someOf(leftOut)}`;
   return `its work is on branch prefork/${task}: ${count} changed${more}. Merge it with: prefork merge ${task}`;
 };
 
 const ignoredText = (path: string, ignored: readonly string[]): string =>
-  `it changed nothing that git keeps; files that git ignores stand in ${path}: ${ignored.slice(0, 10).join(", ")}`;
+  `it changed nothing that git keeps; files that git ignores stand in ${path}: ${someOf(ignored)}`;
 
 const outcomeText = (outcome: MergeOutcome): string => {
-  const names = outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`).join(", ");
+  const names = someOf(outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`));
   switch (outcome.kind) {
     case "merged":
-      return `merged into your checkout: ${outcome.files.join(", ")}${names === "" ? "" : `; conflicts: ${names}`}`;
+      return `merged into your checkout: ${someOf(outcome.files)}${names === "" ? "" : `; conflicts: ${names}`}`;
     case "nothing-new":
       return "merged: all of it stood in your checkout already";
     case "conflicts":
@@ -221,6 +221,6 @@ const outcomeText = (outcome: MergeOutcome): string => {
 export const handBackText = (paths: readonly string[]): string =>
   [
     "The checkout that you were forked from has changed meanwhile, and your work conflicts with it. Both are put together in your worktree now; these files have conflict markers:",
-    ...paths.map((path) => `- ${path}`),
+    someOf(paths),
     "Resolve them so that both intentions hold, remove every marker, and report again in the same form.",
   ].join("\n");

@@ -3,6 +3,7 @@
  *  Elsewhere: making the copy (isolation.ts), what happens to paths all the same (bounds.ts). */
 
 import type { Block, ToolResultBlock } from "@prefork/wire";
+import { oneLine } from "../context/index.ts";
 import type { Entering } from "../fork/index.ts";
 
 export type Folders = {
@@ -25,8 +26,16 @@ export const worktreeNotice = (
         ]
       : []),
     `Leave the checkout alone. What you change in the worktree is on its branch when you end, whether you commit it yourself or not, and is merged later.`,
-    ...(leftOut.length === 0 ? [] : [`Not copied: ${leftOut.slice(0, 10).join(", ")}.`]),
+    ...(leftOut.length === 0 ? [] : [`Not copied: ${someOf(leftOut)}.`]),
   ].join("\n");
+
+const MOST_NAMES = 20;
+
+/** Names of files are anybody's words: each on one line, and no more than a model should read. */
+export const someOf = (names: readonly string[]): string => {
+  const shown = names.slice(0, MOST_NAMES).map((name) => oneLine(name));
+  return [...shown, ...(names.length > MOST_NAMES ? [`and ${names.length - MOST_NAMES} more`] : [])].join(", ");
+};
 
 /** The words of a child, with something at their very end. */
 export const withLast = (words: readonly Entering[], notice: string): readonly Entering[] => {

@@ -5,7 +5,7 @@
 
 import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
-import { fieldsOf, type TreePath } from "./git.ts";
+import { fieldsOf, shownPath, type TreePath } from "./git.ts";
 import type { Worktree } from "./records.ts";
 import type { Repository } from "./repository.ts";
 import { commitTree, readTree, type TreeReading } from "./snapshot.ts";
@@ -105,9 +105,19 @@ export const changesBetween = async (
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const [from = "", to = "", fromId = "", toId = ""] = (fields[at] ?? "").slice(1).split(" ");
     const change = { path: fields[at + 1] ?? "", before: entry(from, fromId), after: entry(to, toId) };
+    mustStayInside(change.path);
     if (change.before?.mode !== GITLINK && change.after?.mode !== GITLINK) changes.push(change);
   }
   return changes;
+};
+
+/** Git refuses such names when a file is added; a tree can be made without it. */
+const mustStayInside = (path: TreePath): void => {
+  if (path.split("/").every((name) => name !== "" && !/^\.{1,2}$|^\.git$/i.test(name))) return;
+  throw new WorktreeError(
+    "not-ready",
+    `its work names ${JSON.stringify(shownPath(path))}, which is no file of a checkout; nothing was merged`,
+  );
 };
 
 export const GITLINK = "160000";

@@ -118,6 +118,8 @@ test("file tools of a fork in a worktree never reach the checkout, whatever the 
           bash(`GIT_DIR=${top}/.git git log -1`),
           bash("cat link/b.txt"),
           bash("git stash"),
+          write(`${copy}/.git`, "gitdir: /elsewhere"),
+          write(`${top}/.git/objects/info/alternates`, "/elsewhere"),
           { name: "Grep", input: { pattern: "b", path: top } },
         ],
       ][answers];
@@ -139,8 +141,9 @@ test("file tools of a fork in a worktree never reach the checkout, whatever the 
     /^! Not allowed: the command names a file that .*your parent's checkout/,
     /^! .*sets GIT_DIR/,
   ];
+  const own = /^! Not allowed: .*\.git/;
   const stash = /^! Not allowed: denied by Bash\(git stash:\*\) \(the stash is shared/;
-  const expected = [moved, moved, link, closed, closed, closed, variable, closed, stash, moved];
+  const expected = [moved, moved, link, closed, closed, closed, variable, closed, stash, own, own, moved];
   assert.equal(got.length, expected.length);
   for (const [at, form] of expected.entries()) assert.match(got[at] ?? "", form);
 });

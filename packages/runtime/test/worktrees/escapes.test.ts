@@ -32,6 +32,40 @@ test("a task's name that would lead elsewhere, or that git cannot hold, is refus
   assert.deepEqual(photographFiles(ground.state), before);
 });
 
+test("a tree that was made past git, with names that lead out of it, is not merged", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const worktrees = await ground.open();
+  const created = await worktrees.create({ task: "one", label: "", snapshot: await worktrees.snapshot() });
+  const { path } = created;
+  const { git } = ground;
+  const raw = (kind: string, content: Buffer): Buffer => {
+    writeFileSync(ground.at("raw"), content);
+    return Buffer.from(git("hash-object", "-t", kind, "-w", "--literally", ground.at("raw")).trim(), "hex");
+  };
+  const entry = (mode: string, name: string, id: Buffer): Buffer =>
+    Buffer.concat([Buffer.from(`${mode} ${name}\0`), id]);
+  const file = raw("blob", Buffer.from("out\n"));
+  const hooks = raw("tree", entry("100755", "post-checkout", file));
+  const before = photograph(ground);
+  const base = git("rev-parse", "prefork/one").trim();
+  for (const name of ["..", ".git", ".GIT"]) {
+    const tree = raw("tree", entry("40000", name, hooks)).toString("hex");
+    git("update-ref", "refs/prefork/tip/one", git("commit-tree", tree, "-p", base, "-m", "forged").trim());
+    if (existsSync(path)) {
+      rmSync(path, { recursive: true });
+      await worktrees.finish("one", { message: "m\n", end: "reported" });
+    }
+    const [outcome] = await (await ground.open()).merge(["one"]);
+    assert.match(
+      outcome?.kind === "failed" ? outcome.reason : "",
+      /is no file of a checkout; nothing was merged/,
+      name,
+    );
+  }
+  assert.deepEqual(photograph(ground), before);
+});
+
 type Escape = {
   readonly name: string;
   /** What the task has done with its copy when it ends. */
