@@ -1,8 +1,10 @@
 /** Makes a fresh clone runnable: installs what is missing, then runs a script on the pinned runtime.
- *  Invariant: works on Node 20 without any package; leaves either a complete install with its stamp, or no stamp.
+ *  Invariant: works on Node 20 without any package; leaves either a complete install with its stamp, or no stamp;
+ *  never removes development packages that are already installed.
  *  Elsewhere: what is run (test.ts, check.ts, the command line's main.ts), who compiles dist (npm's prepare script).
  *
- *  node scripts/bootstrap.mjs <script.ts> [arguments…] */
+ *  node scripts/bootstrap.mjs [--omit-dev] <script.ts> [arguments…]
+ *  With --omit-dev only what the sources need to run is installed; that leaves out compiler, linter and test packages. */
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -39,8 +41,8 @@ const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const readOr = (file, otherwise) => (existsSync(file) ? readFileSync(file, "utf8") : otherwise);
 
-/** Everything that decides what npm would install. */
-const wantedStamp = () => {
+/** Everything that decides what npm would install, save the level. */
+const manifestHash = () => {
   const packages = join(root, "packages");
   const manifests = existsSync(packages) ? readdirSync(packages).sort() : [];
   const files = ["package-lock.json", "package.json", ...manifests.map((name) => `packages/${name}/package.json`)];
@@ -49,13 +51,32 @@ const wantedStamp = () => {
   return hash.digest("hex");
 };
 
-const packageCount = () => {
+/** The two levels of install; the first is enough to run the command line, the second for everything. */
+const RUN = "run";
+const DEVELOP = "develop";
+
+/** What the last finished install was made for; without its stamp, undefined. */
+const installedLevel = () => {
+  const [hash, level = DEVELOP] = readOr(stampFile, "").split(" "); // stamps without a level come from full installs
+  return hash === manifestHash() ? level : undefined;
+};
+
+const isInstalled = (level) => [DEVELOP, level].includes(installedLevel());
+
+/** Whoever has development packages keeps them: npm removes them when it is told to omit them. */
+const hasDevelopmentPackages = () => {
+  const { devDependencies = {} } = JSON.parse(readOr(join(root, "package.json"), "{}"));
+  return Object.keys(devDependencies).some((name) => existsSync(join(modules, name)));
+};
+
+const packageCount = (level) => {
   const { packages = {} } = JSON.parse(readOr(join(root, "package-lock.json"), "{}"));
   const fits = (list, value) => !list || list.includes(value);
   return Object.entries(packages).filter(
     ([path, entry]) =>
       path.includes("node_modules/") &&
       !entry.link &&
+      !(level === RUN && entry.dev) &&
       fits(entry.os, process.platform) &&
       fits(entry.cpu, process.arch),
   ).length;
@@ -182,9 +203,10 @@ const runToEnd = (command, parameters, options) =>
     child.on("close", (code, signal) => finish({ code, signal }));
   });
 
-const runNpm = () => {
+const runNpm = (level) => {
   // --include: NODE_ENV=production or an omit setting would leave out the compiler or the runtime.
-  const flags = ["install", "--no-audit", "--no-fund", "--loglevel=error", "--include=dev", "--include=optional"];
+  const development = level === RUN ? "--omit=dev" : "--include=dev";
+  const flags = ["install", "--no-audit", "--no-fund", "--loglevel=error", development, "--include=optional"];
   const npmScript = process.env.npm_execpath ?? "";
   const options = { stdio: ["ignore", "pipe", "pipe"] };
   return /npm-cli\.[cm]?js$/.test(npmScript) && existsSync(npmScript)
@@ -199,18 +221,22 @@ const removeFragment = () => {
     if (join(modules, name) !== lockFolder) rmSync(join(modules, name), { recursive: true, force: true });
 };
 
+const whyInstall = () => {
+  if (!existsSync(join(modules, ".package-lock.json"))) return "first run only";
+  if (!existsSync(stampFile)) return "node_modules is there, but not from a finished run of this script";
+  if (installedLevel() === RUN) return "so far only what npm start needs is installed";
+  return "package.json or package-lock.json changed since the last install";
+};
+
 /** Resolves to undefined when all is installed, else to the end of this program. */
-const install = async () => {
+const install = async (wanted) => {
   const lockBefore = readOr(join(root, "package-lock.json"), "");
-  const why = !existsSync(join(modules, ".package-lock.json"))
-    ? "first run only"
-    : existsSync(stampFile)
-      ? "package.json or package-lock.json changed since the last install"
-      : "node_modules is there, but not from a finished run of this script";
-  say(`installing ${packageCount()} packages with npm and building (${why})`);
+  const level = wanted === RUN && hasDevelopmentPackages() ? DEVELOP : wanted;
+  const what = level === RUN ? "with npm" : "with npm and building";
+  say(`installing ${packageCount(level)} packages ${what} (${whyInstall()})`);
   rmSync(stampFile, { force: true });
   const stopProgress = showProgress("installing");
-  const end = await runNpm();
+  const end = await runNpm(level);
   const took = stopProgress();
   if (end.code !== 0) {
     removeFragment();
@@ -227,18 +253,18 @@ const install = async () => {
   }
   if (readOr(join(root, "package-lock.json"), "") !== lockBefore && existsSync(join(root, ".git")))
     say("note: npm changed package-lock.json. See `git diff package-lock.json`; commit it only if you meant to.");
-  writeFileSync(`${stampFile}.${process.pid}`, wantedStamp());
+  writeFileSync(`${stampFile}.${process.pid}`, `${manifestHash()} ${level}`);
   renameSync(`${stampFile}.${process.pid}`, stampFile);
   say(`installed in ${seconds(took)}`);
   return undefined;
 };
 
-const ensureInstalled = async () => {
-  if (readOr(stampFile, "") === wantedStamp()) return undefined;
+const ensureInstalled = async (level) => {
+  if (isInstalled(level)) return undefined;
   mkdirSync(modules, { recursive: true });
   await takeLock();
   try {
-    return readOr(stampFile, "") === wantedStamp() ? undefined : await install();
+    return isInstalled(level) ? undefined : await install(level);
   } finally {
     releaseLock();
     if (readdirSync(modules).length === 0) removeQuietly(rmdirSync, modules);
@@ -274,10 +300,11 @@ const leave = ({ code, signal }) => {
   if (signal) process.kill(process.pid, signal);
 };
 
-const [script, ...parameters] = process.argv.slice(2);
+const omitDev = process.argv[2] === "--omit-dev";
+const [script, ...parameters] = process.argv.slice(omitDev ? 3 : 2);
 if (script === undefined) {
-  say("usage: node scripts/bootstrap.mjs <script.ts> [arguments…]");
+  say("usage: node scripts/bootstrap.mjs [--omit-dev] <script.ts> [arguments…]");
   leave({ code: 2 });
 } else {
-  leave((await ensureInstalled()) ?? (await runScript(script, parameters)));
+  leave((await ensureInstalled(omitDev ? RUN : DEVELOP)) ?? (await runScript(script, parameters)));
 }

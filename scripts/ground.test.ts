@@ -62,8 +62,12 @@ const clone = (npm: string): Readonly<Record<string, string>> => ({
   "hello.ts": 'const name: string = process.argv[2] ?? ""; console.log("hello", name); process.exitCode = 7;',
 });
 
-const start = (root: string): Promise<End> =>
-  runNode(root, ["scripts/bootstrap.mjs", "hello.ts", "you"], { npm_execpath: join(root, "npm/npm-cli.cjs") });
+const start = (root: string, flags: readonly string[] = []): Promise<End> =>
+  runNode(root, ["scripts/bootstrap.mjs", ...flags, "hello.ts", "you"], {
+    npm_execpath: join(root, "npm/npm-cli.cjs"),
+  });
+
+const startOmittingDev = (root: string): Promise<End> => start(root, ["--omit-dev"]);
 
 const askedTimes = (root: string): number => readFileSync(join(root, "asked.txt"), "utf8").length;
 
@@ -89,6 +93,49 @@ test("a second run asks npm only after a manifest changed", async () => {
   writeFileSync(join(folder.path, "package.json"), '{ "type": "module", "version": "2.0.0" }');
   assert.match((await start(folder.path)).stderr, /changed since the last install/);
   assert.equal(askedTimes(folder.path), 2);
+});
+
+/** Installs development packages unless told to omit them, in which case it removes them, and keeps the flags. */
+const npmWithLevels = fakeNpm(`
+const omit = process.argv.includes("--omit=dev");
+fs.appendFileSync("levels.txt", omit ? "run\\n" : "develop\\n");
+fs.rmSync("node_modules/compiler", { recursive: true, force: true });
+if (!omit) fs.mkdirSync("node_modules/compiler");
+`);
+
+test("npm start installs no development packages, npm test adds them, and neither removes them later", async () => {
+  const manifest = (version: string) => JSON.stringify({ type: "module", version, devDependencies: { compiler: "1" } });
+  const lock = { packages: { "node_modules/a": {}, "node_modules/compiler": { dev: true } } };
+  const files = {
+    ...clone(npmWithLevels),
+    "package.json": manifest("1.0.0"),
+    "package-lock.json": JSON.stringify(lock),
+  };
+  using folder = makeFolder(files, ["scripts/bootstrap.mjs"]);
+  const change = (version: string) => writeFileSync(join(folder.path, "package.json"), manifest(version));
+  const started = [await startOmittingDev(folder.path), await startOmittingDev(folder.path)];
+  const tested = [await start(folder.path), await start(folder.path)];
+  const startedLater = await startOmittingDev(folder.path);
+  change("2.0.0");
+  const startedAfterChange = await startOmittingDev(folder.path);
+  const firstLine = ({ stderr }: End): string => stderr.split("\n")[0] ?? "";
+  assert.deepEqual([...started, ...tested, startedLater, startedAfterChange].map(firstLine), [
+    "installing 1 packages with npm (first run only)",
+    "",
+    "installing 2 packages with npm and building (so far only what npm start needs is installed)",
+    "",
+    "",
+    "installing 2 packages with npm and building (package.json or package-lock.json changed since the last install)",
+  ]);
+  assert.equal(readFileSync(join(folder.path, "levels.txt"), "utf8"), "run\ndevelop\ndevelop\n");
+});
+
+test("npm start keeps the development packages of an npm install by hand", async () => {
+  const manifest = '{ "type": "module", "devDependencies": { "compiler": "1" } }';
+  const files = { ...clone(npmWithLevels), "package.json": manifest, "node_modules/compiler/index.js": "" };
+  using folder = makeFolder(files, ["scripts/bootstrap.mjs"]);
+  assert.equal((await startOmittingDev(folder.path)).code, 7);
+  assert.equal(readFileSync(join(folder.path, "levels.txt"), "utf8"), "develop\n");
 });
 
 test("a failed install shows npm's words, runs nothing and leaves no fragment", async () => {
@@ -154,25 +201,50 @@ test("the runner counts tests and examples, explains failures and lists what it 
   assert.deepEqual([none.code, none.stdout.trimEnd().split("\n").at(-1)], [1, "0 passed, 0 failed"]);
 });
 
-test("the door answers its version alone, and says when nothing is built", async () => {
-  const manifest = '{ "type": "module", "version": "1.2.3" }';
-  using folder = makeFolder({ "packages/cli/package.json": manifest }, ["packages/cli/bin/prefork.js"]);
-  const door = "packages/cli/bin/prefork.js";
+const door = "packages/cli/bin/prefork.js";
+const cliManifest = { "packages/cli/package.json": '{ "type": "module", "version": "1.2.3" }' };
+
+test("the door answers its version alone, and says what is missing", async () => {
+  using folder = makeFolder(cliManifest, [door]);
   for (const word of ["--version", "-v", "version"])
     assert.deepEqual(await runNode(folder.path, [door, word]), { code: 0, stdout: "1.2.3\n", stderr: "" });
-  assert.deepEqual(await runNode(folder.path, [door, "demo"]), {
-    code: 2,
-    stdout: "",
-    stderr: "prefork: not built: run npm run build\n",
-  });
+  const empty = await runNode(folder.path, [door, "demo"]);
+  mkdirSync(join(folder.path, "packages/cli/src"));
+  writeFileSync(join(folder.path, "packages/cli/src/main.ts"), "");
+  const notInstalled = await runNode(folder.path, [door, "demo"]);
+  const refused = (line: string): End => ({ code: 2, stdout: "", stderr: `prefork: ${line}\n` });
+  assert.deepEqual(
+    [empty, notInstalled],
+    [
+      refused("incomplete: neither its bundle nor its sources are here"),
+      refused(`nothing is installed in ${folder.path}/: run npm install there`),
+    ],
+  );
+});
+
+test("in a clone without a build the door runs the sources on the pinned Node", async () => {
+  const files = {
+    ...cliManifest,
+    "packages/cli/src/main.ts":
+      'import { kind } from "other"; console.log(kind, process.argv.slice(2)); process.exitCode = 6;',
+    "node_modules/other/package.json": '{ "exports": { "prefork-source": "./src.js", "default": "./dist.js" } }',
+    "node_modules/other/src.js": 'exports.kind = "source";',
+    "node_modules/prefork/package.json": "{}",
+  };
+  using folder = makeFolder(files, [door]);
+  const pinned = join(folder.path, "node_modules", `node-${process.platform}-${process.arch}`, "bin/node");
+  mkdirSync(dirname(pinned), { recursive: true });
+  writeFileSync(pinned, `#!/bin/sh\necho "pinned" >&2\nexec "${process.execPath}" "$@"\n`, { mode: 0o755 });
+  const end = await runNode(folder.path, [door, "cost", "--json"]);
+  assert.deepEqual(end, { code: 6, stdout: "source [ 'cost', '--json' ]\n", stderr: "pinned\n" });
 });
 
 test("the door passes arguments and exit code to the built program", async () => {
   const files = {
-    "packages/cli/package.json": '{ "type": "module", "version": "1.2.3" }',
+    ...cliManifest,
     "packages/cli/dist/main.js": 'export const main = async (argv) => { console.log(argv.join("+")); return 5; };',
   };
-  using folder = makeFolder(files, ["packages/cli/bin/prefork.js"]);
-  const end = await runNode(folder.path, ["packages/cli/bin/prefork.js", "cost", "--json"]);
+  using folder = makeFolder(files, [door]);
+  const end = await runNode(folder.path, [door, "cost", "--json"]);
   assert.deepEqual(end, { code: 5, stdout: "cost+--json\n", stderr: "" });
 });

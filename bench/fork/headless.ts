@@ -68,9 +68,7 @@ const at = (path: string): string => fileURLToPath(new URL(path, ROOT));
 
 /** What is measured is what is published, made from the sources as they are. */
 const mustBeBuilt = (): void => {
-  const projects = ["wire", "runtime", "cli"].map((name) => at(`packages/${name}/tsconfig.build.json`));
-  const tsc = at("node_modules/typescript/bin/tsc");
-  const { status, stdout } = spawnSync(process.execPath, [tsc, "--build", ...projects], { encoding: "utf8" });
+  const { status, stdout } = spawnSync(process.execPath, [at("scripts/build.mjs")], { encoding: "utf8" });
   if (status !== 0) throw new Error(`the packages do not build: ${stdout.split("\n")[0]}`);
 };
 

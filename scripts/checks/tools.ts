@@ -3,7 +3,6 @@
  *  Elsewhere: our own rules (the files beside this one). */
 
 import { spawn } from "node:child_process";
-import { readdirSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { isFile, type Verdict } from "./source.ts";
 
@@ -26,21 +25,21 @@ export async function checkTypes(root: string): Promise<Verdict> {
   return run.ok ? { files, problems: [] } : { files, problems: [], output };
 }
 
-/** Compiles every package into its dist; only what changed is done again. */
+/** Compiles the libraries and bundles the command line; only what changed is compiled again. */
 export async function build(root: string): Promise<Run> {
-  const projects = readdirSync(join(root, "packages"))
-    .map((name) => `packages/${name}/tsconfig.build.json`)
-    .filter((project) => isFile(join(root, project)));
-  if (projects.length === 0) return { ok: true, output: "" };
-  return runTool(root, ["typescript/bin/tsc", "--build", ...projects]);
+  const script = join(root, "scripts/build.mjs");
+  return isFile(script) ? runNode(root, [script]) : { ok: true, output: "" };
 }
 
 const colours = (): boolean => process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
 
-function runTool(root: string, [script = "", ...parameters]: readonly string[]): Promise<Run> {
+const runTool = (root: string, [script = "", ...parameters]: readonly string[]): Promise<Run> =>
+  runNode(root, [join(root, "node_modules", script), ...parameters]);
+
+function runNode(root: string, parameters: readonly string[]): Promise<Run> {
   return new Promise((done) => {
     const env = { ...process.env, ...(colours() ? { FORCE_COLOR: "1" } : {}) };
-    const child = spawn(process.execPath, [join(root, "node_modules", script), ...parameters], { cwd: root, env });
+    const child = spawn(process.execPath, parameters, { cwd: root, env });
     const output: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
     child.stderr.on("data", (chunk: Buffer) => output.push(chunk));

@@ -1,21 +1,28 @@
 #!/usr/bin/env node
 /** The door of the command line: answers `--version` at once, finds a runtime that is new enough, then hands over.
  *  Invariant: parses on every Node that knows modules, and loads nothing else before it must.
- *  Elsewhere: the commands (dist/main.js, compiled from src/main.ts). */
+ *  Elsewhere: the commands (dist/main.js, bundled from src/main.ts; without a build, the sources themselves). */
 
 import { existsSync, readFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 
-const main = new URL("../dist/main.js", import.meta.url);
+const built = new URL("../dist/main.js", import.meta.url);
+const source = new URL("../src/main.ts", import.meta.url);
+const clone = new URL("../../../", import.meta.url);
+
+/** The bundle is compiled for Node 22.18; the sources declare resources with `using`, which Node 24 understands. */
+const OLDEST_FOR_BUILD = [22, 18];
+const OLDEST_FOR_SOURCES = [24, 0];
+const SOURCE_FLAGS = ["--conditions=prefork-source", "--disable-warning=ExperimentalWarning"];
 
 /** Young objects get no more room than they begin with: loading alone would take 15 MB more, for good. */
 setFlagsFromString("--semi-space-growth-factor=1");
 /** A command waits for its provider most of the time: less memory is worth more here than the last bit of speed. */
 setFlagsFromString("--optimize-for-size");
 
-const isNewEnough = () => {
+const isAtLeast = ([wantedMajor, wantedMinor]) => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 22);
+  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 };
 
 /** In a clone the runtime is an npm package in a node_modules folder above this file. */
@@ -33,11 +40,10 @@ const refuse = (line) => {
   return 2;
 };
 
-const runOn = async (runtime) => {
+const runOn = async (runtime, parameters) => {
   const { spawn } = await import("node:child_process");
-  const { fileURLToPath } = await import("node:url");
   return new Promise((done) => {
-    const child = spawn(fileURLToPath(runtime), process.argv.slice(1), { stdio: "inherit" });
+    const child = spawn(runtime, parameters, { stdio: "inherit" });
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
       // A terminal sends Ctrl-C to both processes already.
       process.on(signal, () => (signal === "SIGINT" && process.stdin.isTTY) || child.kill(signal));
@@ -51,21 +57,38 @@ const runOn = async (runtime) => {
   });
 };
 
-const run = async () => {
+const runBuilt = async () => {
+  if (isAtLeast(OLDEST_FOR_BUILD)) return (await import(built.href)).main(process.argv.slice(2));
+  const { fileURLToPath } = await import("node:url");
+  const pinned = findPinnedRuntime();
+  if (pinned) return runOn(fileURLToPath(pinned), process.argv.slice(1));
+  return refuse(
+    `needs Node 22.18 or newer, here is ${process.versions.node}; in a clone, \`npm install\` and \`npx prefork\` bring it`,
+  );
+};
+
+/** An export condition leads from one of our packages to the sources of another; only a new process can be given it. */
+const runSources = async () => {
+  const { fileURLToPath } = await import("node:url");
+  if (!existsSync(new URL("node_modules/prefork", clone)))
+    return refuse(`nothing is installed in ${fileURLToPath(clone)}: run npm install there`);
+  const pinned = findPinnedRuntime();
+  const runtime = pinned ? fileURLToPath(pinned) : isAtLeast(OLDEST_FOR_SOURCES) ? process.execPath : undefined;
+  if (runtime === undefined)
+    return refuse(
+      `needs Node 24 to run its sources, here is ${process.versions.node}; install Node 24, or build with: npm run build`,
+    );
+  return runOn(runtime, [...SOURCE_FLAGS, fileURLToPath(source), ...process.argv.slice(2)]);
+};
+
+const run = () => {
   if (["--version", "-v", "version"].includes(process.argv[2])) {
     const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
     process.stdout.write(`${version}\n`);
     return 0;
   }
-  if (!isNewEnough()) {
-    const runtime = findPinnedRuntime();
-    if (runtime) return runOn(runtime);
-    return refuse(
-      `needs Node 22.22 or newer, here is ${process.versions.node}; in a clone, \`npm install\` and \`npx prefork\` bring it`,
-    );
-  }
-  if (!existsSync(main)) return refuse("not built: run npm run build");
-  return (await import(main.href)).main(process.argv.slice(2));
+  if (existsSync(built)) return runBuilt();
+  return existsSync(source) ? runSources() : refuse("incomplete: neither its bundle nor its sources are here");
 };
 
 process.exitCode = await run();

@@ -30,7 +30,7 @@ type Layer = {
   readonly wayOut?: string;
 };
 
-const OLDEST_NODE = [22, 22, 2] as const;
+const OLDEST_NODE = [22, 18, 0] as const;
 
 const runtime = (): Layer => {
   const parts = process.versions.node.split(".").map(Number);

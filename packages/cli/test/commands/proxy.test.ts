@@ -120,7 +120,7 @@ Recorded: FILE (5 requests); prefork xray shows the letters.
 test("the SDK works through it, the summary says what happened, and Ctrl-C ends it with 0", async () => {
   await using sim = await start(sources, "sim");
   // The built program, where there is one: threads are found in another place there.
-  const program = existsSync(new URL("../../dist/commands/proxy.js", import.meta.url)) ? [built] : sources;
+  const program = existsSync(new URL("../../dist/main.js", import.meta.url)) ? [built] : sources;
   await using proxy = await start(program, "proxy", "--upstream", sim.firstLine, "--record", join(base, "kept"));
   const [, url = ""] = /^ANTHROPIC_BASE_URL=(http:\/\/127\.0\.0\.1:\d+)$/.exec(proxy.firstLine) ?? [];
   await work(url);

@@ -1,0 +1,50 @@
+/** What `npm pack` makes of packages/cli, unpacked far from the clone. A real install needs the package registry and is
+ *  tried by verify-install.ts. */
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const repository = fileURLToPath(new URL("..", import.meta.url));
+
+type Packed = { readonly filename: string; readonly files: readonly { readonly path: string }[] };
+
+test("the packed command line has its bundle, needs none of our packages, and runs alone", () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-packed-"));
+  const flags = ["--json", "--offline", "--loglevel=error", `--pack-destination=${folder.path}`];
+  const json = execFileSync("npm", ["pack", ...flags], {
+    cwd: join(repository, "packages/cli"),
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [packed] = JSON.parse(json) as [Packed];
+  const folders = new Set(packed.files.map(({ path }) => path.split("/")[0]));
+  assert.deepEqual([...folders].sort(), ["LICENSE", "README.md", "bin", "dist", "package.json"]);
+
+  execFileSync("tar", ["-xzf", packed.filename], { cwd: folder.path });
+  const at = (path: string): string => join(folder.path, "package", path);
+  const { dependencies = {} } = JSON.parse(readFileSync(at("package.json"), "utf8"));
+  const names = Object.keys(dependencies);
+  assert.deepEqual(
+    names.filter((name) => name.startsWith("@prefork/")),
+    [],
+  );
+  for (const name of names) {
+    mkdirSync(dirname(at(`node_modules/${name}`)), { recursive: true });
+    symlinkSync(join(repository, "node_modules", name), at(`node_modules/${name}`));
+  }
+  const env = { HOME: folder.path, PATH: process.env.PATH };
+  const prefork = (...parameters: readonly string[]) => {
+    const options = { cwd: folder.path, env, encoding: "utf8" } as const;
+    const { status, stdout } = spawnSync(process.execPath, [at("bin/prefork.js"), ...parameters], options);
+    return { status, stdout };
+  };
+  const { version } = JSON.parse(readFileSync(join(repository, "packages/cli/package.json"), "utf8"));
+  assert.deepEqual(prefork("--version"), { status: 0, stdout: `${version}\n` });
+  const { status, stdout } = prefork("-p", "Run `echo alone`");
+  assert.deepEqual([status, stdout.includes("alone")], [0, true], stdout);
+});
