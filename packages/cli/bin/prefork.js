@@ -35,6 +35,12 @@ const findPinnedRuntime = () => {
   }
 };
 
+/** Only where there are keys to pass on, or that were passed on to us. */
+const loadLauncher = async () =>
+  Object.keys(process.env).some((name) => /_(?:KEY|TOKEN|SECRET|KEYS_FD)$/.test(name))
+    ? import("./launcher.js")
+    : undefined;
+
 const refuse = (line) => {
   process.stderr.write(`prefork: ${line}\n`);
   return 2;
@@ -42,8 +48,10 @@ const refuse = (line) => {
 
 const runOn = async (runtime, parameters) => {
   const { spawn } = await import("node:child_process");
+  const launcher = await loadLauncher();
   return new Promise((done) => {
     const child = spawn(runtime, parameters, { stdio: "inherit" });
+    launcher?.eraseOwnBlock(); // after the child has its copy: what that starts could read ours
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
       // A terminal sends Ctrl-C to both processes already.
       process.on(signal, () => (signal === "SIGINT" && process.stdin.isTTY) || child.kill(signal));
@@ -81,12 +89,13 @@ const runSources = async () => {
   return runOn(runtime, [...SOURCE_FLAGS, fileURLToPath(source), ...process.argv.slice(2)]);
 };
 
-const run = () => {
+const run = async () => {
   if (["--version", "-v", "version"].includes(process.argv[2])) {
     const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
     process.stdout.write(`${version}\n`);
     return 0;
   }
+  (await loadLauncher())?.passKeysApart();
   if (existsSync(built)) return runBuilt();
   return existsSync(source) ? runSources() : refuse("incomplete: neither its bundle nor its sources are here");
 };

@@ -35,6 +35,7 @@ export type Ground = AsyncDisposable & {
   readonly work: string;
   readonly at: (name: string) => string;
   readonly put: (name: string, content: string) => string;
+  readonly putHome: (name: string, content: string) => string;
   readonly read: (name: string) => string;
   readonly env: Readonly<Record<string, string>>;
   /** In this process. */
@@ -74,6 +75,7 @@ export const openGround = async (script: SimScript = () => say("done")): Promise
     ...{ simulator, home, work, env },
     at: (name) => join(work, name),
     put: (name, content) => putIn(work, name, content),
+    putHome: (name, content) => putIn(home, name, content),
     read: (name) => readFileSync(join(work, name), "utf8"),
     prefork: (argv, calling = {}) => inThisProcess(inWork(argv), { ...calling, env: { ...env, ...calling.env } }),
     start: (argv, options = {}) => start(argv, { cwd: work, ...options, env: { ...env, ...options.env } }),

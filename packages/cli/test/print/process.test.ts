@@ -1,9 +1,11 @@
 /** `prefork -p` as a process among others: interrupts, pipes that break, and what is left behind. */
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { compiled } from "../compiled.ts";
 import { openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";
 
 const until = async (isSo: () => boolean): Promise<void> => {
@@ -102,4 +104,53 @@ test("a reader that leaves early ends the run quietly, with everything it had st
   assert.equal(parsedLines(`${out().split("\n")[0]}\n`)[0]?.type, "session_opened");
   assert.deepEqual(processesWith(SLEEP), []);
   assert.deepEqual(await ground.prefork(["-p", "-c", "go on"]), { code: 0, out: "heard go on\n", err: "" });
+});
+
+/** Walks from the command up to the process that started `prefork`, and prints what their environments hold. */
+const LOOK_UP = `p=$PPID; for i in 1 2 3; do [ "$p" = ${process.pid} ] && break; echo "looked at $i"; tr '\\0' '\\n' < /proc/$p/environ | grep -a -e sk-fake -e TAKEN_ALONG; tr '\\0' ' ' < /proc/$p/cmdline | grep -a sk-fake; p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done`;
+
+const lookingUp: SimScript = (request) => {
+  const [result] = toolResults(request);
+  return result ? say(result.text) : callTools([{ name: "Bash", input: { command: LOOK_UP } }]);
+};
+
+test("outside the sandbox a command finds no key in the processes above it", async () => {
+  await using ground = await openGround(lookingUp);
+  ground.putHome(".prefork/settings.json", '{ "sandbox": { "mode": "off" } }');
+  const env = { ANTHROPIC_API_KEY: "sk-fake-1", OPENAI_API_KEY: "sk-fake-2", TAKEN_ALONG: "yes" };
+  const { code, out, err } = await ground.start(["-p", "--permission-mode", "bypass", "look"], { env }).ended;
+  assert.deepEqual({ code, out, err }, { code: 0, out: "looked at 1\nTAKEN_ALONG=yes\n[exit code 0]\n", err: "" });
+});
+
+/** What a program says of itself after the launcher: its keys, its environment as others see it, arguments and input. */
+const SPEAKER = `
+import { readFileSync } from "node:fs";
+import { receiveKeys, relaunchWithoutKeys } from "LAUNCHER";
+const { pid } = process;
+if (!receiveKeys()) {
+  process.stdout.write(pid + " ");
+  relaunchWithoutKeys();
+}
+const seen = ["environ", "cmdline"].map((name) => readFileSync("/proc/self/" + name, "latin1")).join();
+const { MY_API_KEY: key, OTHER: other, PREFORK_KEYS_FD: left } = process.env;
+const input = readFileSync(0, "utf8");
+process.stdout.write(JSON.stringify({ pid, key, other, left, isSeen: seen.includes("sk-"), argv: process.argv.slice(2), input }));
+process.exitCode = 7;
+`;
+
+test("the launcher starts the same process without keys around it, with its input, arguments and exit code", async () => {
+  await using ground = await openGround();
+  const launcher = new URL("../../bin/launcher.js", import.meta.url).href;
+  const script = ground.put("speaker.mjs", SPEAKER.replace("LAUNCHER", launcher));
+  const key = "sk-'\"$(id) `id` \\ %s\n=end";
+  const { stdout, stderr, status } = spawnSync(process.execPath, [script, "a b", "$HOME"], {
+    env: { MY_API_KEY: key, OTHER: "there", BASH_ENV: "/none", ...compiled },
+    input: "given",
+    encoding: "utf8",
+  });
+  const [first = "", rest = ""] = stdout.split(/ (.*)/s);
+  assert.deepEqual(
+    [status, stderr, JSON.parse(rest)],
+    [7, "", { pid: Number(first), key, other: "there", isSeen: false, argv: ["a b", "$HOME"], input: "given" }],
+  );
 });

@@ -1,11 +1,9 @@
 /** What approved commands see of the user's environment. Pure.
  *  Invariant: all of it but the keys that this program or its providers use, and what would start something in every
  *  shell that a command opens.
- *  Elsewhere: commands that only read see nothing of it (../workspace). */
+ *  Elsewhere: commands that only read see nothing of it, which names are keys (../workspace). */
 
-/** Names of keys of model providers, and of ours. */
-const KEYS =
-  /^(ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER|DEEPSEEK|MINIMAX|DASHSCOPE|MOONSHOT|ZHIPU|ZHIPUAI|ZAI|MISTRAL|GROQ|XAI)_.*(KEY|TOKEN|SECRET)$|^PREFORK_.*(KEY|TOKEN|SECRET)$/;
+import { isProviderKey } from "../workspace/index.ts";
 
 const STARTS_SOMETHING: readonly string[] = [
   "BASH_ENV",
@@ -20,7 +18,7 @@ const STARTS_SOMETHING: readonly string[] = [
 export const toolEnvironment = (env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) =>
-      value === undefined || KEYS.test(name) || STARTS_SOMETHING.includes(name) || name.startsWith("BASH_FUNC_")
+      value === undefined || isProviderKey(name) || STARTS_SOMETHING.includes(name) || name.startsWith("BASH_FUNC_")
         ? []
         : [[name, value]],
     ),

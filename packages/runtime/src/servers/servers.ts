@@ -10,6 +10,7 @@ import { type Offered, type OfferedTool, type ToolHashes, toolName } from "../co
 import type { EventBody } from "../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../ports.ts";
 import { defineTool, outputOf, type Tool } from "../tools/index.ts";
+import { eraseKeysFromBlock } from "../workspace/index.ts";
 import type { Environment, ServerEntry } from "./entry.ts";
 import { hashOf, isListable } from "./offered.ts";
 import { Server, type ServerTimes } from "./server.ts";
@@ -44,6 +45,7 @@ export class Servers {
 
   /** Starts all of them and waits for their lists, each for itself and all no longer than the time says. */
   static async open(options: ServersOptions): Promise<Servers> {
+    eraseKeysFromBlock();
     const servers = new Servers(options);
     const { listMs = 5_000 } = options.times ?? {};
     const waiting = new AbortController();

@@ -25,6 +25,7 @@ import { createJournal, type JournalWriter, type OpenCall, openJournal, type Rep
 import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
+import { eraseKeysFromBlock } from "../workspace/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
 import { type Extensions, openExtensions } from "./extensions.ts";
@@ -81,6 +82,7 @@ export const addressIn = ({ state, opened }: Pick<Replayed, "state" | "opened">)
 };
 
 const located = async (options: FilledOptions): Promise<FilledOptions> => {
+  eraseKeysFromBlock(); // whatever a session starts runs as this user, and could read it there
   try {
     const cwd = await realpath(options.cwd);
     return { ...options, cwd, directories: await Promise.all(options.directories.map((folder) => realpath(folder))) };

@@ -3,6 +3,7 @@ export { editText, type TextEdit } from "./edit-text.ts";
 export { cleanEnvironment, findProgram } from "./environment.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
 export { type CellOptions, type OpenedCell, openCell, type PlanCell } from "./plan-cell.ts";
+export { eraseKeysFromBlock, isProviderKey, withoutProviderKeys } from "./provider-keys.ts";
 export type { Breach, Reverted } from "./revert.ts";
 export { type PlanLimits, type PlanResult, type PlanRun, planHazard, runPlan } from "./run-plan.ts";
 export {

@@ -1,8 +1,9 @@
 /** Runs a command of the user's between two merges, and says whether it was content.
- *  Invariant: it runs in a process group of its own and ends with whoever waits for it; what it printed last is kept.
+ *  Invariant: it runs in a process group of its own without our keys, and ends with whoever waits for it; what it printed last is kept.
  *  Elsewhere: when it runs (merge.ts), who chose it (settings and the command line, never a repository). */
 
 import { spawn } from "node:child_process";
+import { eraseKeysFromBlock, withoutProviderKeys } from "../workspace/index.ts";
 
 export type Checked = { readonly ok: boolean; readonly output: string };
 
@@ -19,9 +20,10 @@ export const runCheck = (command: string, options: CheckOptions): Promise<Checke
   const { cwd, environment, signal, timeoutMs = 20 * 60_000 } = options;
   if (signal?.aborted) return Promise.resolve({ ok: false, output: "interrupted before it began" });
   const { promise, resolve } = Promise.withResolvers<Checked>();
+  eraseKeysFromBlock();
   const child = spawn("/bin/bash", ["-c", command], {
     cwd,
-    env: { ...environment },
+    env: { ...withoutProviderKeys(environment) },
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { MergeOutcome, Worktrees } from "../../src/worktrees/index.ts";
+import { type MergeOutcome, runCheck, type Worktrees } from "../../src/worktrees/index.ts";
 import { commitUsual, type Files, type Ground, openGround, photograph } from "./ground.ts";
 
 const finished = async (
@@ -118,4 +118,11 @@ test("a file that git ignores is not overwritten by one of the same name", async
   assert.ok(outcome?.kind === "failed");
   assert.equal(outcome.reason, "x.log: a file that git ignores stands in the way; nothing was merged");
   assert.deepEqual(photograph(ground), before);
+});
+
+test("a check runs without the keys of model providers", async () => {
+  using ground = openGround();
+  const environment = { PATH: process.env.PATH, ANTHROPIC_API_KEY: "sk-fake", OTHER: "seen" };
+  const output = await runCheck('echo "$OTHER"; env | grep -c API_KEY', { cwd: ground.path, environment });
+  assert.deepEqual(output, { ok: false, output: "seen\n0" });
 });

@@ -1,0 +1,93 @@
+/** Starts this program again without keys in its environment, where a process cannot clean its own.
+ *  Invariant: the same process with the same streams, arguments and exit code; keys go through a pipe, never through
+ *  arguments or files; whatever fails leaves the process as it was.
+ *  Elsewhere: Linux, where a session erases its own block (@prefork/runtime). */
+
+import { accessSync, closeSync, constants, openSync, readFileSync, readSync, writeSync } from "node:fs";
+
+const HANDED_OVER = "PREFORK_KEYS_FD";
+/** More would not fit into the pipe before anybody reads from it. */
+const MOST_BYTES = 32_768;
+
+/** They run nothing that somebody else wrote, so nobody is there to look. */
+const STARTS_NOTHING = ["help", "--help", "-h", "cost", "sessions", "explain", "ps", "demo", "xray", "sim", "trust"];
+
+/** Any key: they are all there again afterwards. */
+const keyNames = (env) => Object.keys(env).filter((name) => /^[A-Za-z_]\w*_(?:KEY|TOKEN|SECRET)$/.test(name));
+
+/** The first word names the variables. The pipe keeps what is written when its writer has ended. */
+const SCRIPT = [
+  `exec 3< <(for name in $1; do printf '%s=%s\\0' "$name" "\${!name}"; done)`,
+  'wait "$!" 2>/dev/null',
+  'for name in $1; do unset -v "$name"; done',
+  `shift; export ${HANDED_OVER}=3; exec "$@"`,
+].join("\n");
+
+const canErase = () => {
+  if (process.platform !== "linux") return false;
+  try {
+    closeSync(openSync("/proc/self/mem", "r+"));
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Before a command that starts others. Returns where there is nothing to do, or no way to do it. */
+export const relaunchWithoutKeys = () => {
+  const { env, argv } = process;
+  const names = keyNames(env);
+  const size = names.reduce((sum, name) => sum + name.length + Buffer.byteLength(env[name] ?? "") + 2, 0);
+  if (size === 0 || size > MOST_BYTES || typeof process.execve !== "function") return;
+  try {
+    accessSync("/bin/bash", constants.X_OK);
+  } catch {
+    return;
+  }
+  const again = [process.execPath, ...process.execArgv, ...argv.slice(1)];
+  // -p: nothing of the environment is run or defined first.
+  process.execve("/bin/bash", ["bash", "--noprofile", "--norc", "-p", "-c", SCRIPT, "bash", names.join(" "), ...again]);
+};
+
+/** True where the process was started again and has its keys back. */
+export const receiveKeys = () => {
+  const { [HANDED_OVER]: text } = process.env;
+  if (text === undefined) return false;
+  delete process.env[HANDED_OVER];
+  try {
+    const chunks = [];
+    for (const chunk = Buffer.alloc(4_096); ; ) {
+      const read = readSync(Number(text), chunk);
+      if (read === 0) break;
+      chunks.push(Buffer.from(chunk.subarray(0, read)));
+    }
+    closeSync(Number(text));
+    for (const entry of Buffer.concat(chunks).toString().split("\0")) {
+      const [, name, value] = /^(\w+)=(.*)$/s.exec(entry) ?? [];
+      if (name !== undefined) process.env[name] = value;
+    }
+    return true;
+  } catch {
+    return false; // somebody else's variable
+  }
+};
+
+export const passKeysApart = () => {
+  if (receiveKeys() || canErase() || STARTS_NOTHING.includes(process.argv[2])) return;
+  relaunchWithoutKeys();
+};
+
+/** For an old runtime that waits for a newer one: the values that its child was given. Linux alone. */
+export const eraseOwnBlock = () => {
+  try {
+    const block = readFileSync("/proc/self/environ", "latin1");
+    const line = readFileSync("/proc/self/stat", "latin1");
+    const start = Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[47]);
+    const memory = openSync("/proc/self/mem", "r+");
+    for (const found of block.matchAll(/(?<=^|\0)\w+_(?:KEY|TOKEN|SECRET)=[^\0]*/g))
+      writeSync(memory, Buffer.alloc(found[0].length), 0, found[0].length, start + found.index);
+    closeSync(memory);
+  } catch {
+    // no /proc, or one that does not let us write
+  }
+};
