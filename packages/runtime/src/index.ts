@@ -176,6 +176,8 @@ export {
   type ToolOutput,
 } from "./tools/index.ts";
 export {
+  type AcceptedRule,
+  type Agreement,
   type Configuration,
   configurationOf,
   type Grant,
@@ -202,9 +204,11 @@ export {
   type PlanLimits,
   type PlanResult,
   type PlanRun,
+  type ProjectRules,
   performFileCall,
   planHazard,
   probeSandbox,
+  projectRules,
   type Reverted,
   runPlan,
   Sandbox,

@@ -1,24 +1,49 @@
 /** `prefork trust`: which folders may change how we behave here?
- *  Invariant: what is trusted is shown before, and only those bytes are trusted.
+ *  Invariant: what is trusted is shown before, and only those bytes are trusted; a rule of the folder that allows counts
+ *  only where somebody accepted this very rule.
  *  Elsewhere: what trust covers and where it is kept (@prefork/runtime). */
 
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { configurationOf, grant, readTrust, revoke, stateFolder, trustOf } from "@prefork/runtime";
+import {
+  type AcceptedRule,
+  configurationOf,
+  grant,
+  type ProjectRules,
+  projectRules,
+  readTrust,
+  revoke,
+  stateFolder,
+  trustOf,
+} from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
+import { visible } from "../visible.ts";
 
-type TrustFlags = { readonly list?: true; readonly revoke?: true; readonly show?: true };
+type TrustFlags = {
+  readonly list?: true;
+  readonly revoke?: true;
+  readonly show?: true;
+  readonly accept?: readonly string[];
+  readonly acceptAll?: true;
+  readonly acceptNone?: true;
+};
+
+const gather = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value];
 
 export const trustCommand = (io: Io): Command =>
   newCommand("trust", io)
-    .description("trust a folder: use its settings, hooks, tool servers and agents as they are now")
+    .description("trust a folder: use its settings, skills and tool servers as they are now")
     .argument("[dir]", "the folder", ".")
     .option("--show", "say what would be trusted, and change nothing")
+    .option("--accept <rule>", "accept this rule of the folder that allows; may be given again", gather)
+    .option("--accept-all", "accept every rule of the folder that allows")
+    .option("--accept-none", "accept none of them, and ask nothing")
     .option("--revoke", "trust it no longer")
     .option("--list", "list trusted folders")
     .action(async (dir: string, flags: TrustFlags) => {
-      const state = stateFolder(io.env, io.env.HOME || homedir());
+      const home = io.env.HOME || homedir();
+      const state = stateFolder(io.env, home);
       const folder = resolve(dir);
       if (flags.list) return listTrust(state, io);
       if (flags.revoke) {
@@ -27,7 +52,7 @@ export const trustCommand = (io: Io): Command =>
         io.out(`${folder} is not trusted.\n`);
         return;
       }
-      await trust(state, folder, { show: flags.show === true, io });
+      await trust({ state, folder, home, flags }, io);
     });
 
 const listTrust = async (state: string, io: Io): Promise<void> => {
@@ -37,11 +62,14 @@ const listTrust = async (state: string, io: Io): Promise<void> => {
   if (read.grants.length === 0) io.out("No folder is trusted.\n");
 };
 
-const trust = async (
-  state: string,
-  folder: string,
-  { show, io }: { readonly show: boolean; readonly io: Io },
-): Promise<void> => {
+type Asked = {
+  readonly state: string;
+  readonly folder: string;
+  readonly home: string;
+  readonly flags: TrustFlags;
+};
+
+const trust = async ({ state, folder, home, flags }: Asked, io: Io): Promise<void> => {
   const read = await configurationOf(folder);
   if (!read.ok) throw new UsageError(read.reason);
   const { entries, fingerprint } = read.configuration;
@@ -49,13 +77,70 @@ const trust = async (
   io.out(
     names.length === 0
       ? `${folder} has nothing yet that could change how we behave.\n`
-      : `${folder}: ${names.join(", ")}\n`,
+      : `${folder}: ${visible(names.join(", "))}\n`,
   );
-  if (show) {
-    io.out(`It is ${(await trustOf(state, folder)).kind === "trusted" ? "" : "not "}trusted.\n`);
+  const rules = await projectRules(folder, home);
+  showRules(rules, io);
+  showUnused(names, io);
+  if (flags.show) {
+    const now = await trustOf(state, folder);
+    io.out(`It is ${now.kind === "trusted" ? "" : "not "}trusted.\n`);
+    for (const { file, rule } of now.kind === "trusted" ? (now.accepted ?? []) : [])
+      io.out(`Accepted: ${visible(rule)} (${file})\n`);
     return;
   }
-  const granted = await grant(state, folder, fingerprint);
+  const accepted = await acceptedOf(rules, flags, io);
+  const granted = await grant(state, folder, { fingerprint, accepted });
   if (!granted.ok) throw new Error(granted.reason);
   io.out("Trusted as it is now; what changes later is asked about again.\n");
+};
+
+const showRules = (rules: readonly ProjectRules[], io: Io): void => {
+  for (const { file, ask, deny, allow, notices } of rules) {
+    for (const rule of deny) io.out(`  ${file} denies ${visible(rule)}\n`);
+    for (const rule of ask) io.out(`  ${file} asks before ${visible(rule)}\n`);
+    for (const rule of allow) io.out(`  ${file} would allow ${visible(rule)}\n`);
+    for (const notice of notices) io.out(`  ${visible(notice)}\n`);
+  }
+};
+
+/** Covered by the trust, since other programs use them; we do not. */
+const NOT_USED = /^(?:\.(?:prefork|claude)\/(?:agents|hooks|commands)|\.envrc)(?=\/|$)/;
+
+const showUnused = (names: readonly string[], io: Io): void => {
+  const unused = [...new Set(names.flatMap((name) => NOT_USED.exec(name)?.[0] ?? []))];
+  if (unused.length > 0) io.out(`  not used: ${unused.join(", ")}\n`);
+};
+
+const acceptedOf = async (
+  rules: readonly ProjectRules[],
+  flags: TrustFlags,
+  io: Io,
+): Promise<readonly AcceptedRule[]> => {
+  const offered = rules.flatMap(({ file, allow }) => allow.map((rule): AcceptedRule => ({ file, rule })));
+  const { accept, acceptAll, acceptNone } = flags;
+  if ([accept, acceptAll, acceptNone].filter((flag) => flag !== undefined).length > 1)
+    throw new UsageError("--accept, --accept-all and --accept-none exclude each other");
+  const missing = accept?.find((rule) => !offered.some((one) => one.rule === rule));
+  if (missing !== undefined)
+    throw new UsageError(`--accept ${missing}: the folder has no such rule; prefork trust --show lists them`);
+  if (acceptAll) return offered;
+  if (accept) return offered.filter(({ rule }) => accept.includes(rule));
+  if (acceptNone || offered.length === 0) return [];
+  if (io.inputIsTerminal && io.isTerminal) return askFor(offered, io);
+  io.out("No rule that allows is accepted: there is nobody to ask (--accept, --accept-all).\n");
+  return [];
+};
+
+/** Nothing but a plain yes is one. */
+const askFor = async (offered: readonly AcceptedRule[], io: Io): Promise<readonly AcceptedRule[]> => {
+  const answers = io.input()[Symbol.asyncIterator]();
+  const accepted: AcceptedRule[] = [];
+  for (const one of offered) {
+    io.out(`Allow ${visible(one.rule)} without being asked (${one.file})? [y/N] `);
+    const { value, done } = await answers.next();
+    if (/^\s*y(?:es)?\s*$/i.test(done ? "" : value)) accepted.push(one);
+  }
+  await answers.return?.();
+  return accepted;
 };

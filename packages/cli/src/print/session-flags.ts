@@ -65,6 +65,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     home,
     project: cwd,
     trusted: trust.kind === "trusted",
+    ...(trust.kind === "trusted" && trust.accepted ? { accepted: trust.accepted } : {}),
     flags: {
       ...(flags.allow ? { allow: flags.allow } : {}),
       ...(flags.deny ? { deny: flags.deny } : {}),
@@ -140,6 +141,8 @@ const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
       const unused = await namesThere(trust.folder, [
         ".prefork/settings.json",
         ".prefork/settings.local.json",
+        ".claude/settings.json",
+        ".claude/settings.local.json",
         ".mcp.json",
       ]);
       return unused.length === 0

@@ -19,6 +19,8 @@ export type Calling = {
   /** Lines of standard input. Default: a terminal, so none. */
   readonly input?: AsyncIterable<string> | readonly string[];
   readonly signal?: AbortSignal;
+  /** A person sits there, and types the lines. */
+  readonly isTerminal?: boolean;
 };
 
 export type Started = {
@@ -94,11 +96,12 @@ const putIn = (folder: string, name: string, content: string): string => {
   return path;
 };
 
-const inThisProcess = async (argv: readonly string[], { env, input, signal }: Calling): Promise<Ran> => {
+const inThisProcess = async (argv: readonly string[], { env, input, signal, isTerminal }: Calling): Promise<Ran> => {
   const io = captured({
     ...(env === undefined ? {} : { env }),
     ...(signal === undefined ? {} : { signal }),
-    ...(input === undefined ? {} : { inputIsTerminal: false, input: () => linesOf(input) }),
+    ...(input === undefined ? {} : { inputIsTerminal: isTerminal ?? false, input: () => linesOf(input) }),
+    ...(isTerminal ? { isTerminal } : {}),
   });
   const code = await run(argv, io);
   return { code, out: io.text(), err: io.errors() };

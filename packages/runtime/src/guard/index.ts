@@ -22,6 +22,7 @@ export {
 } from "./bash/index.ts";
 export type { Decision, ToolCall } from "./call.ts";
 export { type CallLine, readCallLine } from "./call-line.ts";
+export { parseClaudeSettings } from "./claude-settings.ts";
 export { decide, type GuardContext } from "./decide.ts";
 export {
   allowAll,

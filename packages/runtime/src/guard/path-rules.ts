@@ -25,6 +25,8 @@ export type PathPlace = {
   readonly base: string;
   /** What `~` stands for. */
   readonly home?: string;
+  /** Where `/x` starts: at the root of the system, or at `base`. `//x` always starts at the root. */
+  readonly slash?: "system" | "base"; // default: system
 };
 
 const MOST_STARS = 2;
@@ -33,7 +35,7 @@ const MOST_COMPONENTS = 64;
 const namesOf = (path: string): readonly string[] => path.split("/").filter((name) => name !== "" && name !== ".");
 
 /** The pattern in `Read(…)`, or what is wrong with it. */
-export const parsePathPattern = (text: string, { base, home }: PathPlace): PathPattern | string => {
+export const parsePathPattern = (text: string, { base, home, slash }: PathPlace): PathPattern | string => {
   const wrong = wrongIn(text);
   if (wrong !== undefined) return wrong;
   const names = namesOf(text.replace(/^~(?=\/|$)/, ""));
@@ -45,6 +47,7 @@ export const parsePathPattern = (text: string, { base, home }: PathPlace): PathP
     return { exact: below(home), forgiving: [below(home)] };
   }
   if (text.startsWith("/")) {
+    if (slash === "base" && !text.startsWith("//")) return { exact: below(base), forgiving: [below(base)] };
     const absolute = below("");
     // Some agents read a single slash as the project's root; where it tightens, both readings count.
     return { exact: absolute, forgiving: text.startsWith("//") ? [absolute] : [absolute, below(base)] };

@@ -1,6 +1,6 @@
 /** Which rules count: the settings of all layers as one policy.
  *  Invariant: every layer may tighten; only the user's own settings and the command line may allow, choose a mode, add
- *  folders or read-only programs. The order of layers never decides between deny, ask and allow.
+ *  folders or read-only programs. A project's rule allows only where a person accepted this very rule. The order of layers never decides between deny, ask and allow.
  *  Elsewhere: reading one layer (settings.ts), the answer for a call (decide.ts). */
 
 import type { Rule } from "./rules.ts";
@@ -23,6 +23,9 @@ export type ReadOnlyProgram = {
 export type LayerSettings = {
   readonly layer: Layer;
   readonly rules: readonly Rule[];
+  /** Of a project: rules that would allow, and those of them that the person accepted when the folder was trusted. */
+  readonly offered?: readonly Rule[];
+  readonly accepted?: readonly Rule[];
   readonly mode?: Mode;
   readonly directories: readonly string[];
   readonly readOnlyPrograms: readonly ReadOnlyProgram[];
@@ -53,6 +56,21 @@ export type Policy = {
 
 export const mayLoosen = (layer: Layer): boolean => layer === "user" || layer === "command-line";
 
+/** What a project's rules that allow come to: those that were accepted, and a notice of the others. */
+export const acceptedRules = (
+  offered: readonly Rule[],
+  { name, accepts = () => false }: { readonly name: string; readonly accepts?: (rule: string) => boolean },
+): { readonly accepted: readonly Rule[]; readonly notices: readonly string[] } => {
+  const left = offered.filter(({ text }) => !accepts(text)).map(({ text }) => text);
+  return {
+    accepted: offered.filter(({ text }) => accepts(text)),
+    notices:
+      left.length === 0
+        ? []
+        : [`${name}: permissions.allow: not accepted when this folder was trusted, so not applied: ${left.join(", ")}`],
+  };
+};
+
 const STRICTNESS: readonly SandboxMode[] = ["off", "auto", "required"];
 
 /** The stricter of two, so that a project can demand a sandbox and never lift one. */
@@ -61,7 +79,10 @@ const stricter = (one: SandboxMode, other: SandboxMode): SandboxMode =>
 
 export const mergeLayers = (layers: readonly LayerSettings[]): Policy => {
   const own = layers.filter(({ layer }) => mayLoosen(layer));
-  const rules = layers.flatMap((layer) => layer.rules.filter(({ list }) => list !== "allow" || mayLoosen(layer.layer)));
+  const rules = layers.flatMap((layer) => [
+    ...layer.rules.filter(({ list }) => list !== "allow" || mayLoosen(layer.layer)),
+    ...(layer.accepted ?? []),
+  ]);
   // The command line is said last, so it wins over the user's file.
   const chosen = <T>(pick: (layer: LayerSettings) => T | undefined): T | undefined =>
     own

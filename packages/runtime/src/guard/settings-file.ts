@@ -18,7 +18,9 @@ const rule = z.union([
 const rules = z.array(rule);
 
 const permissions = z.strictObject({
-  allow: rules.exactOptional().describe("What runs unasked. Only in your own settings; elsewhere it is left out"),
+  allow: rules
+    .exactOptional()
+    .describe("What runs unasked. In a project's file a rule counts only once you accepted it (prefork trust)"),
   ask: rules.exactOptional().describe("What is always asked, whatever is allowed"),
   deny: rules.exactOptional().describe("What never runs, whatever is allowed or answered"),
   mode: z

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { judgePath } from "../paths/index.ts";
 import { nearest } from "./nearest.ts";
 import type { PathPlace } from "./path-rules.ts";
-import { type Layer, type LayerSettings, type Mode, mayLoosen, TIGHTENING } from "./policy.ts";
+import { acceptedRules, type Layer, type LayerSettings, type Mode, mayLoosen, TIGHTENING } from "./policy.ts";
 import { failingExample, parseRule, type Rule, type RuleExamples, type RuleList } from "./rules.ts";
 import { type ForkRules, type PermissionSettings, type SettingsFile, settingsFile } from "./settings-file.ts";
 import { isTooBroad } from "./suggest.ts";
@@ -18,6 +18,8 @@ export type SettingsSource = PathPlace & {
   readonly name: string;
   readonly layer: Layer;
   readonly tools?: readonly string[];
+  /** Of a project: did the person accept this rule that allows? Default: none. */
+  readonly accepts?: (rule: string) => boolean;
 };
 
 export type SettingsProblem = {
@@ -40,15 +42,36 @@ type JsonPath = readonly (string | number)[];
 type Complaint = { readonly path: JsonPath; readonly message: string };
 
 export const parseSettings = (text: string, source: SettingsSource): SettingsReading => {
+  const read = placedText(text, source.name);
+  if (read.kind === "broken") return read;
+  const checked = settingsFile.safeParse(read.value, { reportInput: true });
+  if (!checked.success) return read.broken(checked.error.issues.map(complaintOf));
+  const { settings, complaints } = readLayer(checked.data, source);
+  return complaints.length > 0 ? read.broken(complaints) : { kind: "settings", settings };
+};
+
+type Broken = Extract<SettingsReading, { kind: "broken" }>;
+
+export type PlacedText =
+  | {
+      readonly kind: "value";
+      readonly value: unknown;
+      /** Complaints about the value, each with its place in the text. */
+      readonly broken: (complaints: readonly Complaint[]) => Broken;
+    }
+  | Broken;
+
+/** The value that a file's text stands for. Comments and trailing commas are allowed; a name given twice is not. */
+export const placedText = (text: string, name: string): PlacedText => {
   const json = text.replace(/^\uFEFF/, "");
   const placeAt = (offset: number): { line: number; column: number } => {
     const lines = json.slice(0, offset).split("\n");
     return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
   };
-  const broken = (problems: readonly (Complaint & { readonly offset: number })[]): SettingsReading => ({
+  const broken = (problems: readonly (Complaint & { readonly offset: number })[]): Broken => ({
     kind: "broken",
     problems: problems.map(({ path, message, offset }) => ({
-      name: source.name,
+      name,
       ...placeAt(offset),
       path: pathText(path),
       message,
@@ -56,13 +79,14 @@ export const parseSettings = (text: string, source: SettingsSource): SettingsRea
   });
   const tree = readTree(json);
   if ("message" in tree) return broken([{ ...tree, path: [] }]);
-  const at = (complaint: Complaint) => ({ ...complaint, offset: offsetOf(tree.root, complaint.path) });
   const repeated = repeatedKeys(tree.root);
   if (repeated.length > 0) return broken(repeated);
-  const checked = settingsFile.safeParse(plainValue(tree.root), { reportInput: true });
-  if (!checked.success) return broken(checked.error.issues.map((issue) => at(complaintOf(issue))));
-  const { settings, complaints } = readLayer(checked.data, source);
-  return complaints.length > 0 ? broken(complaints.map(at)) : { kind: "settings", settings };
+  return {
+    kind: "value",
+    value: plainValue(tree.root),
+    broken: (complaints) =>
+      broken(complaints.map((complaint) => ({ ...complaint, offset: offsetOf(tree.root, complaint.path) }))),
+  };
 };
 
 // --- the text ----------------------------------------------------------------------------------------------------------
@@ -191,9 +215,13 @@ const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => 
     ...refusedForks(forks ?? {}, source),
     ...(free || worktrees === undefined ? [] : ["worktrees"]),
   ];
+  const offered = free ? [] : rules.filter(({ list }) => list === "allow");
+  const { accepted, notices } = acceptedRules(offered, source);
   const settings: LayerSettings = {
     layer: source.layer,
     rules: free ? rules : rules.filter(({ list }) => list !== "allow"),
+    ...(offered.length === 0 ? {} : { offered }),
+    ...(accepted.length === 0 ? {} : { accepted }),
     ...(free && permissions.mode !== undefined ? { mode: permissions.mode } : {}),
     directories: free ? directories : [],
     readOnlyPrograms: free ? programs : [],
@@ -201,16 +229,19 @@ const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => 
     ...(forks === undefined ? {} : { forks }),
     ...(free && worktrees !== undefined ? { worktrees } : {}),
     ...(servers === undefined ? {} : { servers }),
-    notices: refused.map(
-      (field) => `${source.name}: ${field}: only your own settings and the command line may say this; left out`,
-    ),
+    notices: [
+      ...notices,
+      ...refused.map(
+        (field) => `${source.name}: ${field}: only your own settings and the command line may say this; left out`,
+      ),
+    ],
   };
   return { settings, complaints };
 };
 
 const refusedFields = (permissions: PermissionSettings, { layer }: SettingsSource): readonly string[] => {
   if (mayLoosen(layer)) return [];
-  const fields = ["allow", "mode", "additionalDirectories", "readOnlyPrograms"] as const;
+  const fields = ["mode", "additionalDirectories", "readOnlyPrograms"] as const;
   return fields.filter((field) => permissions[field] !== undefined).map((field) => `permissions.${field}`);
 };
 

@@ -1,2 +1,13 @@
 export type { Configuration } from "./configuration.ts";
-export { configurationOf, type Grant, grant, readTrust, revoke, stateFolder, type Trust, trustOf } from "./store.ts";
+export {
+  type AcceptedRule,
+  type Agreement,
+  configurationOf,
+  type Grant,
+  grant,
+  readTrust,
+  revoke,
+  stateFolder,
+  type Trust,
+  trustOf,
+} from "./store.ts";

@@ -13,18 +13,39 @@ import { mainRepositoryOf } from "./work-tree.ts";
 
 export type Trust =
   /** `through`: the folder that was trusted; another than `folder` for a work tree. */
-  | { readonly kind: "trusted"; readonly folder: string; readonly through: string }
+  | {
+      readonly kind: "trusted";
+      readonly folder: string;
+      readonly through: string;
+      /** Absent where there are none. */
+      readonly accepted?: readonly AcceptedRule[];
+    }
   | { readonly kind: "unknown"; readonly folder: string }
   | { readonly kind: "changed"; readonly folder: string; readonly changed: readonly string[] }
   /** Not trusted, and it cannot be asked for before this is repaired. */
   | { readonly kind: "refused"; readonly folder: string; readonly reason: string };
 
-export type Grant = { readonly folder: string; readonly entries: Readonly<Record<string, string>> };
+/** A rule of the project that allows, and that the person accepted with its trust. */
+export type AcceptedRule = {
+  /** The settings file it stands in, relative to the folder. */
+  readonly file: string;
+  readonly rule: string;
+};
+
+export type Grant = {
+  readonly folder: string;
+  readonly entries: Readonly<Record<string, string>>;
+  readonly accepted?: readonly AcceptedRule[];
+};
+
+/** What a person said yes to. */
+export type Agreement = { readonly fingerprint: string; readonly accepted?: readonly AcceptedRule[] };
 
 const grantSchema = z.strictObject({
   version: z.literal(1),
   folder: z.string().min(1),
   entries: z.record(z.string(), z.string()),
+  accepted: z.array(z.strictObject({ file: z.string(), rule: z.string() })).exactOptional(),
 });
 
 /** `$XDG_STATE_HOME/prefork`, or `.local/state/prefork` in the home folder. A relative value counts as none. */
@@ -127,7 +148,9 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
   if (!now.ok) return { kind: "refused", folder, reason: now.reason };
   const { entries } = now.configuration;
   const changed = main === undefined ? changedNames(grant.entries, entries) : inheritedBy(entries, grant);
-  return changed.length > 0 ? { kind: "changed", folder, changed } : { kind: "trusted", folder, through: grant.folder };
+  if (changed.length > 0) return { kind: "changed", folder, changed };
+  const { accepted } = grant;
+  return { kind: "trusted", folder, through: grant.folder, ...(accepted === undefined ? {} : { accepted }) };
 };
 
 /** Is this folder trusted, as it is now? */
@@ -137,19 +160,25 @@ export const trustOf = async (state: string, folder: string): Promise<Trust> => 
 };
 
 /** Trusts a folder with the configuration that was shown: other bytes by now are refused. */
-export const grant = (state: string, folder: string, fingerprint: string): Promise<{ readonly ok: true } | Refused> =>
-  withStore(state, (store) =>
+export const grant = (
+  state: string,
+  folder: string,
+  agreed: string | Agreement,
+): Promise<{ readonly ok: true } | Refused> => {
+  const { fingerprint, accepted = [] } = typeof agreed === "string" ? { fingerprint: agreed } : agreed;
+  return withStore(state, (store) =>
     withFolder(folder, async (root) => {
       const now = await readConfiguration(root);
       if (!now.ok) return now;
       const { entries } = now.configuration;
       if (fingerprintOf(entries) !== fingerprint)
         return refuse("the configuration was changed since it was shown; look again");
-      const record = { version: 1, folder: root.path, entries };
+      const record = { version: 1, folder: root.path, entries, ...(accepted.length === 0 ? {} : { accepted }) };
       const written = await store.write(join(store.path, keyOf(root.path)), `${JSON.stringify(record)}\n`);
       return written.ok ? ({ ok: true } as const) : written;
     }),
   );
+};
 
 /** Forgets a folder; one that was not trusted, or is no longer there, is no failure. */
 export const revoke = (state: string, folder: string): Promise<{ readonly ok: true } | Refused> =>

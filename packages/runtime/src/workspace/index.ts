@@ -16,4 +16,11 @@ export {
   type SandboxProbe,
 } from "./sandbox.ts";
 export { type SandboxMounts, sandboxArgv } from "./sandbox-argv.ts";
-export { type LoadedSettings, loadSettings, type ServersInFile, type SettingsPlaces } from "./settings-files.ts";
+export {
+  type LoadedSettings,
+  loadSettings,
+  type ProjectRules,
+  projectRules,
+  type ServersInFile,
+  type SettingsPlaces,
+} from "./settings-files.ts";

@@ -7,22 +7,28 @@ import { lstat, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { openRoot } from "../files/index.ts";
 import {
+  describeProblem,
   type Layer,
   type LayerSettings,
   mergeLayers,
   type PermissionFlags,
   type Policy,
+  parseClaudeSettings,
   parseSettings,
+  type RuleList,
   type SettingsProblem,
   settingsOfFlags,
   type WrittenServers,
 } from "../guard/index.ts";
+import type { AcceptedRule } from "../trust/index.ts";
 
 export type SettingsPlaces = {
   readonly home: string;
   readonly project: string;
   /** Only then are the project's and the local file read. */
   readonly trusted: boolean;
+  /** Rules of the project that allow, and that the person accepted when it was trusted. */
+  readonly accepted?: readonly AcceptedRule[];
   readonly flags?: PermissionFlags;
 };
 
@@ -33,17 +39,29 @@ export type LoadedSettings =
 /** Tool servers that a file of settings names. */
 export type ServersInFile = { readonly path: string; readonly servers: WrittenServers };
 
-type SettingsFile = { readonly layer: Layer; readonly base: string; readonly path: string };
+type SettingsFile = {
+  readonly layer: Layer;
+  readonly base: string;
+  readonly path: string;
+  readonly parse: typeof parseSettings;
+};
 
 const filesOf = ({ home, project, trusted }: SettingsPlaces): readonly SettingsFile[] => {
-  const user: SettingsFile = { layer: "user", base: home, path: join(home, ".prefork", "settings.json") };
-  if (!trusted || project === home) return [user];
-  return [
-    user,
-    { layer: "project", base: project, path: join(project, ".prefork", "settings.json") },
-    { layer: "local", base: project, path: join(project, ".prefork", "settings.local.json") },
-  ];
+  const path = join(home, ".prefork", "settings.json");
+  const user: SettingsFile = { layer: "user", base: home, path, parse: parseSettings };
+  return !trusted || project === home ? [user] : [user, ...projectFiles(project)];
 };
+
+/** Relative to the project, as trust names them. */
+const PROJECT_FILES: readonly (readonly [string, Omit<SettingsFile, "base" | "path">])[] = [
+  [".prefork/settings.json", { layer: "project", parse: parseSettings }],
+  [".prefork/settings.local.json", { layer: "local", parse: parseSettings }],
+  [".claude/settings.json", { layer: "project", parse: parseClaudeSettings }],
+  [".claude/settings.local.json", { layer: "local", parse: parseClaudeSettings }],
+];
+
+const projectFiles = (project: string): readonly SettingsFile[] =>
+  PROJECT_FILES.map(([name, how]) => ({ ...how, base: project, path: join(project, name) }));
 
 /** A missing file is undefined. The user may link their own settings; a project's are read without following links, as
  *  trust in the project covers its files and not what a link in it leads to. */
@@ -63,7 +81,7 @@ const textOf = async ({ layer, base, path }: SettingsFile): Promise<string | und
 };
 
 export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettings> => {
-  const { home, project, flags = {} } = places;
+  const { home, project, flags = {}, accepted = [] } = places;
   const layers: LayerSettings[] = [];
   const servers: ServersInFile[] = [];
   const problems: SettingsProblem[] = [];
@@ -71,7 +89,7 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     problems.push({ name, line: 1, column: 1, path: "", message });
   };
   for (const file of filesOf(places)) {
-    const { layer, base, path } = file;
+    const { layer, base, path, parse } = file;
     let text: string | undefined;
     try {
       text = await textOf(file);
@@ -82,7 +100,9 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
       continue;
     }
     if (text === undefined) continue;
-    const parsed = parseSettings(text, { name: path, layer, base, home });
+    const accepts = (text: string): boolean =>
+      layer !== "user" && accepted.some(({ file, rule }) => join(project, file) === path && rule === text);
+    const parsed = parse(text, { name: path, layer, base, home, accepts });
     if (parsed.kind === "settings") {
       layers.push(parsed.settings);
       if (parsed.settings.servers) servers.push({ path, servers: parsed.settings.servers });
@@ -92,4 +112,46 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
   if (typeof line === "string") note("the command line", line);
   else layers.push(line);
   return problems.length > 0 ? { kind: "broken", problems } : { kind: "policy", policy: mergeLayers(layers), servers };
+};
+
+/** What the settings files of a project would do, for the question whether to trust it. */
+export type ProjectRules = {
+  /** Relative to the project. */
+  readonly file: string;
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
+  /** Applied only where they are accepted. */
+  readonly allow: readonly string[];
+  /** What is left out in any case, and why the file cannot be used where it cannot. */
+  readonly notices: readonly string[];
+};
+
+/** Reads a project's files to show them; nothing of them is applied. */
+export const projectRules = async (project: string, home: string): Promise<readonly ProjectRules[]> => {
+  const found: ProjectRules[] = [];
+  for (const file of projectFiles(project)) {
+    const { layer, base, path, parse } = file;
+    const name = relative(project, path);
+    const nothing = { file: name, ask: [], deny: [], allow: [] };
+    try {
+      const text = await textOf(file);
+      if (text === undefined) continue;
+      const read = parse(text, { name, layer, base, home, accepts: () => true });
+      if (read.kind === "broken") {
+        found.push({ ...nothing, notices: read.problems.map(describeProblem) });
+        continue;
+      }
+      const { rules, offered = [], notices } = read.settings;
+      const textsIn = (list: RuleList): readonly string[] =>
+        rules.flatMap((rule) => (rule.list === list ? [rule.text] : []));
+      const allow = [...new Set(offered.map(({ text }) => text))];
+      found.push({ file: name, ask: textsIn("ask"), deny: textsIn("deny"), allow, notices });
+    } catch (error) {
+      found.push({
+        ...nothing,
+        notices: [`${name}: cannot be read: ${error instanceof Error ? error.message : error}`],
+      });
+    }
+  }
+  return found;
 };

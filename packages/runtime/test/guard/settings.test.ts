@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { parseClaudeSettings } from "../../src/guard/claude-settings.ts";
 import { type Layer, type LayerSettings, mergeLayers } from "../../src/guard/policy.ts";
+import { matches, matterOf } from "../../src/guard/rules.ts";
 import { describeProblem, parseSettings, settingsOfFlags } from "../../src/guard/settings.ts";
 import { settingsJsonSchema } from "../../src/guard/settings-file.ts";
+import { targetOf } from "../../src/guard/targets.ts";
 import { HOME, place, ROOT } from "./policies.ts";
 
 const read = (text: string, layer: Layer = "user") => parseSettings(text, { ...place, name: "s.json", layer });
@@ -87,7 +90,7 @@ test("a project's file is checked whole, though only what tightens counts", () =
     ["Edit"],
   );
   assert.deepEqual(parsed.settings.notices, [
-    "s.json: permissions.allow: only your own settings and the command line may say this; left out",
+    "s.json: permissions.allow: not accepted when this folder was trusted, so not applied: Bash",
     "s.json: permissions.mode: only your own settings and the command line may say this; left out",
   ]);
 });
@@ -125,4 +128,35 @@ test("a project can make forks rarer and cheaper, and nothing else of them", () 
     ["forks.enabled", "forks.placeholders"],
   );
   assert.deepEqual(mergeLayers([user, says("local", { enabled: false })]).forks.enabled, false);
+});
+
+test("paths in Claude's files start at the project after one slash, and at the root after two", () => {
+  const deny = ["Read(/keys/**)", "Read(//etc/hosts)", "Read(~/.netrc)", "Read(notes)", "Grep(/found)", "Bash(curl*)"];
+  const parsed = parseClaudeSettings(JSON.stringify({ permissions: { deny } }), {
+    ...place,
+    name: ".claude/settings.json",
+    layer: "project",
+  });
+  assert.ok(parsed.kind === "settings");
+  const { rules, notices } = parsed.settings;
+  const denied = (tool: string, target: string): boolean => {
+    const args = tool === "Bash" ? { command: target } : { file_path: target };
+    const matter = matterOf(tool, targetOf({ tool, args }, ROOT));
+    return rules.some((rule) => matches(rule, matter));
+  };
+  const paths = [`${ROOT}/keys/a`, "/keys/a", "/etc/hosts", `${ROOT}/etc/hosts`, `${HOME}/.netrc`, `${ROOT}/a/notes`];
+  assert.deepEqual(
+    [...paths, `${ROOT}/found`].map((path) => [path, denied("Read", path)]),
+    [
+      [`${ROOT}/keys/a`, true],
+      ["/keys/a", false],
+      ["/etc/hosts", true],
+      [`${ROOT}/etc/hosts`, false],
+      [`${HOME}/.netrc`, true],
+      [`${ROOT}/a/notes`, true],
+      [`${ROOT}/found`, true],
+    ],
+  );
+  assert.deepEqual([denied("Bash", "curl -s x"), denied("Bash", "ls")], [true, false]);
+  assert.deepEqual(notices, []);
 });
