@@ -150,6 +150,39 @@ test("a warm fork keeps its parent's hour and writes five minutes; a cold one wr
   assert.deepEqual(lifetimes(true), ["5m", "5m", "5m", "5m"]);
 });
 
+test("a marker of the system text stays where it was, with its lifetime", () => {
+  const first = grown([userText("start")]);
+  const hour = nextMarkers(first, [], { ttl: "1h" });
+  const next = nextMarkers(grown(readTurn(1), first), hour, { ttl: "5m" });
+  assert.deepEqual(
+    next.map(({ role, ttl }) => `${role} ${ttl}`),
+    ["system 1h", "tail 5m"],
+  );
+  const parent = grown([userText("start")]);
+  const child = grown(readTurn(1), parent).extend([text("directive")]);
+  const kept = familyMarkers(child, nextMarkers(parent, [], { ttl: "1h" }), {});
+  assert.deepEqual(
+    kept.map(({ role, ttl }) => `${role} ${ttl}`),
+    ["system 1h", "inherited 1h", "tail 5m"],
+    "a family counts as warm unless it is said to be cold",
+  );
+});
+
+test("the end of the last answered request is marked again where several after it were not answered", () => {
+  const first = grown([userText("start")]);
+  const far = grown(readTurn(LOOK_BACK), first);
+  const [sent, answered] = [nextMarkers(first), first.tip];
+  assert.ok(answered);
+  const again = nextMarkers(far, [sent[0], { ...sent[1], at: far.tip }] as readonly Marker[], {
+    unanswered: true,
+    answered,
+  });
+  assert.deepEqual(roles(again), ["system@3", "previous@4", `tail@${far.tip?.index}`]);
+  const near = first.extend([text("once more")]);
+  const within = nextMarkers(near, sent, { unanswered: true, answered });
+  assert.deepEqual(roles(within), ["system@3", "tail@5"], "the new tail reaches it");
+});
+
 test("thinking and empty heads are never marked", () => {
   const thought = grown([
     userText("start"),

@@ -57,6 +57,8 @@ export class ToolWorld implements AsyncDisposable {
   #files: ToolFiles;
   readonly #keeping: Keeping;
   readonly #replacements: ReplacementState;
+  /** What the parent had decided when this agent began. */
+  readonly #inherited: ReplacementState | undefined;
   /** How many batches had a call with this id. */
   readonly #uses = new Map<string, number>();
   #todos: readonly Todo[];
@@ -66,6 +68,7 @@ export class ToolWorld implements AsyncDisposable {
     this.#options = options;
     this.#files = files;
     this.reads = options.reads ?? ReadState.fromJson(readsIn(options.state));
+    this.#inherited = options.replacements?.clone();
     this.#replacements = options.replacements ?? new ReplacementState();
     this.#keeping = keepIn(options.journal.outputs.path);
     this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...options.shellTold });
@@ -157,7 +160,7 @@ export class ToolWorld implements AsyncDisposable {
     const long = this.#replacements.toKeep(batch, this.#options.budget);
     const callIds = results.map(({ toolUseId }) => toolUseId);
     const contents = await this.#replace(batch, long, callIds);
-    for (const callId of callIds) this.#uses.set(callId, (this.#uses.get(callId) ?? 0) + 1);
+    for (const callId of callIds) this.#uses.set(callId, (this.#uses.get(callId) ?? this.#usesBefore(callId)) + 1);
     return results.map((result, at) =>
       long.includes(batch[at]?.toolUseId ?? "") ? { ...result, content: contents[at] ?? result.content } : result,
     );
@@ -165,8 +168,14 @@ export class ToolWorld implements AsyncDisposable {
 
   /** A provider may give an id again in a later turn; what was decided about the first result says nothing of the next. */
   #nameOf(callId: string): string {
-    const uses = this.#uses.get(callId) ?? 0;
-    return uses === 0 ? callId : `${callId}~${uses + 1}`;
+    return nameOfUse(callId, this.#uses.get(callId) ?? this.#usesBefore(callId));
+  }
+
+  /** A fork may be given an id that its parent has used. */
+  #usesBefore(callId: string): number {
+    let uses = 0;
+    while (this.#inherited?.get(nameOfUse(callId, uses)) !== undefined) uses++;
+    return uses;
   }
 
   /** What tools have learned since the last time, as entries. */
@@ -251,6 +260,8 @@ const openLayers = async ({ sandbox: mode, cwd, home, roots, visible = [] }: Too
 
 const textIn = (blocks: Content): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+
+const nameOfUse = (callId: string, uses: number): string => (uses === 0 ? callId : `${callId}~${uses + 1}`);
 
 const withoutDocuments = (content: ToolResultBlock["content"]): readonly (TextBlock | ImageBlock)[] =>
   content.filter((block) => block.type !== "document");

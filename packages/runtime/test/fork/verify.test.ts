@@ -36,6 +36,13 @@ test("less than half where half was there is a warning, with the provider's own 
   );
 });
 
+test("the alarm is raised below half of the prompt, where half of it was there to be read", () => {
+  const alarm = (expected: number, read: number): boolean | undefined =>
+    missOf({ expectation: expecting(expected), child, usage: usage(read, 10_000 - read) })?.isWarning;
+  assert.deepEqual([alarm(9_000, 4_999), alarm(9_000, 5_000)], [true, false]);
+  assert.deepEqual([alarm(5_000, 3_500), alarm(4_999, 3_500)], [true, false]);
+});
+
 test("a part that is missing, and one that was never to be expected, are told without alarm", () => {
   const part = missOf({ expectation: expecting(10_000), child, usage: usage(8_000, 2_300) });
   assert.deepEqual(

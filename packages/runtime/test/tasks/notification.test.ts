@@ -125,6 +125,26 @@ test("a task's end becomes a notification with tokens by kind, tool uses, durati
   assert.equal(notificationOf("n2", { ...task, state: { kind: "running" } }), undefined);
 });
 
+test("the text that a parent reads names every figure", () => {
+  const notification = notificationOf("n1", task);
+  assert.ok(notification);
+  assert.equal(
+    notificationText(notification),
+    [
+      "<task-notification>",
+      "<!-- No human wrote this: a task that you started has ended. -->",
+      "<id>n1</id>",
+      "<task-id>task-7</task-id>",
+      "<description>look at the schema</description>",
+      "<status>reported</status>",
+      "<summary>two tables</summary>",
+      "<result>Scope: schema\nResult: two tables</result>",
+      "<usage><prompt-tokens>4125</prompt-tokens><cache-read-tokens>4000</cache-read-tokens><cache-written-tokens>120</cache-written-tokens><output-tokens>60</output-tokens><tool-uses>7</tool-uses><duration-ms>90</duration-ms><cost-usd>0.001235</cost-usd></usage>",
+      "</task-notification>",
+    ].join("\n"),
+  );
+});
+
 test("a summary is the first line that says something, at most 80 characters, or the end's own word", () => {
   assert.equal(summaryOf("\n\nScope: the schema\nResult: x", "reported"), "the schema");
   assert.equal(summaryOf("x".repeat(100), "reported"), `${"x".repeat(79)}…`);

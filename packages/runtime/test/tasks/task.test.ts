@@ -64,6 +64,15 @@ test("no step but waking follows an end, and a woken task forgets its result but
   assert.deepEqual(again?.spent, { usage: { plain: 2, read: 4, written: {}, output: 6 }, usd: 0.02 });
 });
 
+test("words for a task wait with it until it starts; one that has ended takes none", () => {
+  const mail = { id: "mail-1", message: "also the edges" };
+  assert.deepEqual(after({ type: "mailed", mail }), { ...queued, mail: [mail] });
+  assert.equal(after({ type: "mailed", mail }, { type: "started" })?.mail, undefined);
+  assert.deepEqual(after({ type: "started" }, { type: "mailed", mail })?.mail, [mail]);
+  assert.equal(after({ type: "started" }, ended("reported"), { type: "mailed", mail }), undefined);
+  assert.deepEqual(after({ type: "started" }, ended("reported"), { type: "woken", mail })?.mail, [mail]);
+});
+
 test("whatever steps are tried, an end is final until it is woken, and every state survives JSON", () => {
   const step: fc.Arbitrary<TaskStep> = fc.oneof(
     fc.constant<TaskStep>({ type: "started" }),

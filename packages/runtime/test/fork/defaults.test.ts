@@ -1,0 +1,99 @@
+/** The figures and names that documents promise, each as its users meet it. A change of one is a change for them. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
+import * as z from "zod";
+import { builtInTools, defineTool } from "../../src/index.ts";
+import { forkSettings } from "../../src/session/forking.ts";
+import { endsOf, familyScript, openFamily, part, prompted, type Seen, starts } from "./family-ground.ts";
+
+const long = (words: string): string => `${words} `.repeat(20_000);
+
+/** Gives a long text that tells its calls apart. */
+const bookTool = (calls: string[]) =>
+  defineTool({
+    name: "Book",
+    description: "reads a long text",
+    input: z.object({}),
+    readOnly: true,
+    run: async () => {
+      calls.push("read");
+      return { content: long(`copy ${calls.length}`) };
+    },
+  });
+
+test("a fork that never reports ends after 200 turns", async () => {
+  await using ground = await openFamily(
+    familyScript({ main: starts([part("endless")]), fork: () => callTools([{ name: "Book", input: {} }]) }),
+    { keepBodies: false },
+  );
+  const tool = defineTool({
+    name: "Book",
+    description: "reads a line",
+    input: z.object({}),
+    readOnly: true,
+    run: async () => ({ content: "line" }),
+  });
+  await using session = await ground.open({ tools: [...builtInTools, tool] });
+  await prompted(session, "Go.");
+  assert.deepEqual(endsOf(session), { endless: "out-of-turns" });
+  assert.equal(session.tasks[0]?.result?.turns, 200);
+});
+
+test("a fork is announced and kept under the source agent:builtin:fork", async () => {
+  const report = ({ directive }: { readonly directive: string }): SimAnswer => say(`Scope: ${directive}\nResult: done`);
+  await using ground = await openFamily(familyScript({ main: starts([part("one")]), fork: report }));
+  await using session = await ground.open();
+  const { events } = await prompted(session, "Go.");
+  const announced = events.flatMap((event) => (event.type === "fork_started" ? [event.querySource] : []));
+  assert.deepEqual(announced, ["agent:builtin:fork"]);
+  assert.deepEqual(
+    session.tasks.map(({ querySource }) => querySource),
+    ["agent:builtin:fork"],
+  );
+});
+
+test("automatic backgrounding that is switched on without a time waits two minutes", () => {
+  const settled = (said?: string): number =>
+    forkSettings({ environment: said === undefined ? {} : { PREFORK_AUTO_BACKGROUND_MS: said } }).autoBackgroundMs;
+  assert.deepEqual([undefined, "", "0", "1", "true", "5000"].map(settled), [0, 0, 0, 120_000, 120_000, 5_000]);
+});
+
+test("a long result under an id that the parent has used is cut in the fork as well, and kept under a name of its own", async () => {
+  const calls: string[] = [];
+  const shown: string[] = [];
+  const call = { id: "toolu_book", name: "Book", input: {} };
+  const note = ({ results }: Seen): void => {
+    const text = results.find(({ toolUseId }) => toolUseId === "toolu_book")?.text;
+    if (text !== undefined) shown.push(text);
+  };
+  await using ground = await openFamily(
+    familyScript({
+      main: (seen) => {
+        note(seen);
+        if (seen.words.includes("Read it")) return callTools([call]);
+        if (shown.length === 1 && seen.results.length > 0) return say("I have read it.");
+        return starts([part("again")])(seen);
+      },
+      // Thinking is signed, so the id that repeats the parent's stays as it is.
+      fork: (seen) => {
+        if (seen.answers > 0) note(seen);
+        return seen.answers === 0
+          ? {
+              content: [
+                { type: "thinking", thinking: "once more" },
+                { type: "tool_use", ...call },
+              ],
+            }
+          : say("Scope: again\nResult: read");
+      },
+    }),
+  );
+  await using session = await ground.open({ tools: [...builtInTools, bookTool(calls)] });
+  await prompted(session, "Read it.");
+  await prompted(session, "Fork.");
+  assert.deepEqual([calls.length, shown.length], [2, 2]);
+  assert.match(shown[0] ?? "", /^\[Too long .*\/result-toolu_book\.txt: .*\]\ncopy 1 copy 1 /);
+  assert.match(shown[1] ?? "", /^\[Too long .*\/result-toolu_book_2\.txt: .*\]\ncopy 2 copy 2 /);
+});
