@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -274,6 +274,12 @@ test("a price file changes known models in part and adds new ones whole", async 
         },
       }),
     );
+    await chmod(path, 0o666);
+    assert.equal(
+      await refusal(`${THREE} --model free --prices ${path}`),
+      `${path} is not used: ${path} can be changed by others (mode 0666)`,
+    );
+    await chmod(path, 0o644);
     assert.equal((await childrenOf(`${THREE} --model free --prices ${path}`))["leader-first"], 31_140);
     assert.equal((await childrenOf(`${THREE} --model slow --prices ${path}`))["leader-first"], 31_390);
     assert.equal((await runCost(`${THREE} --model slow --prices ${path}`)).includes("Lifetime if"), false);

@@ -23,6 +23,7 @@ export {
   Root,
   RootError,
   type RootOptions,
+  tamperingRisk,
   type WriteResult,
 } from "./files/index.ts";
 export {

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { openRoot, type Root, RootError } from "../files/index.ts";
+import { openRoot, type Root, RootError, tamperingRisk } from "../files/index.ts";
 import { pathProblem } from "../guard/index.ts";
 import { importsIn, looksLikeFile } from "./imports.ts";
 import { bytesOfText, figure, headOf } from "./measure.ts";
@@ -120,6 +120,11 @@ class Gathering {
     if (root === undefined) return;
     const realm = { root, ...(root.path === owner ? { home: owner } : {}) };
     for (const name of NAMES) {
+      const risk = await tamperingRisk(join(folder, name));
+      if (risk !== undefined) {
+        this.#leaveOut(join(folder, name), risk);
+        continue;
+      }
       const found = await this.#find(root, join(folder, name));
       if (found === undefined) continue;
       await this.#enter(found, realm);

@@ -1,4 +1,5 @@
 export { Folder, isSame, SwappedError, type Way } from "./folder.ts";
+export { tamperingRisk } from "./ownership.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState } from "./private-folder.ts";
 export { type Kind, kindOf, refusalOf } from "./reasons.ts";
 export {

@@ -7,28 +7,15 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir, open, realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Refused } from "../paths/index.ts";
+import { octal, unsafeOwner } from "./ownership.ts";
 import { refusalOf, refuse } from "./reasons.ts";
 import { openRoot, type Root } from "./root.ts";
 
-const STICKY = 0o1000;
-
 const self = (): number => process.getuid?.() ?? -1;
 
-const octal = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, "0");
-
-/** Many systems give each user a group of the same number with nobody else in it; writable by that group is writable by
- *  the user. The superuser's group is no such group. */
-const isOwnGroup = ({ gid, uid }: Stats): boolean => gid !== 0 && gid === uid && uid === self();
-
 /** Why a folder above ours could be exchanged by somebody else, or undefined. */
-const unsafeAbove = (path: string, stats: Stats): string | undefined => {
-  if (stats.uid !== self() && stats.uid !== 0) return `${path} belongs to another user (${stats.uid})`;
-  if (stats.isSymbolicLink()) return undefined; // whose it is was asked; where it leads is on the list as well
-  if (!stats.isDirectory()) return `${path} is not a folder`;
-  if (stats.mode & STICKY) return undefined; // others may add to it, but not rename or remove what is ours
-  const others = stats.mode & 0o002 || (stats.mode & 0o020 && !isOwnGroup(stats));
-  return others ? `${path} can be changed by others (mode ${octal(stats.mode)})` : undefined;
-};
+const unsafeAbove = (path: string, stats: Stats): string | undefined =>
+  unsafeOwner(path, stats) ?? (stats.isDirectory() || stats.isSymbolicLink() ? undefined : `${path} is not a folder`);
 
 const foldersTo = (path: string): readonly string[] => (path === "/" ? ["/"] : [...foldersTo(dirname(path)), path]);
 

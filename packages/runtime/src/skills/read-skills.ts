@@ -7,7 +7,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { oneLine } from "../context/index.ts";
-import { openRoot, type Root } from "../files/index.ts";
+import { openRoot, type Root, tamperingRisk } from "../files/index.ts";
 import { readFrontMatter } from "./front-matter.ts";
 
 export type Skill = {
@@ -64,7 +64,7 @@ class Gathering {
       const target = kind === "link" ? await realpath(join(real, name)).catch(() => undefined) : join(real, name);
       if (target === undefined || !(await stat(target)).isDirectory()) continue;
       await using inner = await openRoot(target);
-      await this.#take({ root: inner, path: inner.path, name });
+      await this.#take({ root: inner, path: inner.path, name, isOwn: true });
     }
   }
 
@@ -83,7 +83,7 @@ class Gathering {
     }
   }
 
-  async #take({ root, path, name }: Taking): Promise<void> {
+  async #take({ root, path, name, isOwn = false }: Taking): Promise<void> {
     const file = join(path, FILE);
     const looked = await root.look(file);
     if (looked.ok && looked.facts === undefined) return;
@@ -92,6 +92,8 @@ class Gathering {
     const before = this.#skills.get(name);
     if (before) return this.#leaveOut(path, `there is one of that name in ${before.folder}`);
     if (this.#skills.size === MOST_SKILLS) return this.#leaveOut(path, `there are more than ${MOST_SKILLS}`);
+    const risk = isOwn ? await tamperingRisk(file) : undefined;
+    if (risk !== undefined) return this.#leaveOut(file, risk);
     const read = await root.read(file, { maxBytes: MOST_BYTES });
     if (!read.ok) return this.#leaveOut(file, read.reason);
     const skill = skillIn(read.bytes.toString("utf8"), path, name);
@@ -104,7 +106,13 @@ class Gathering {
   }
 }
 
-type Taking = { readonly root: Root; readonly path: string; readonly name: string };
+type Taking = {
+  readonly root: Root;
+  readonly path: string;
+  readonly name: string;
+  /** The user's, and not a project's: whoever can write it speaks for the user. */
+  readonly isOwn?: boolean;
+};
 
 /** The skill, or what is wrong with its file. */
 const skillIn = (text: string, path: string, folder: string): Skill | string => {

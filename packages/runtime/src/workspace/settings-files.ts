@@ -5,7 +5,7 @@
 
 import { lstat, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { openRoot } from "../files/index.ts";
+import { openRoot, tamperingRisk } from "../files/index.ts";
 import {
   describeProblem,
   type Layer,
@@ -63,11 +63,22 @@ const PROJECT_FILES: readonly (readonly [string, Omit<SettingsFile, "base" | "pa
 const projectFiles = (project: string): readonly SettingsFile[] =>
   PROJECT_FILES.map(([name, how]) => ({ ...how, base: project, path: join(project, name) }));
 
+/** Somebody else could have written it. */
+class RefusedFile extends Error {
+  constructor(risk: string) {
+    super(`is not used: ${risk}; make it yours alone (chown, chmod go-w), or move it away`);
+  }
+}
+
 /** A missing file is undefined. The user may link their own settings; a project's are read without following links, as
  *  trust in the project covers its files and not what a link in it leads to. */
 const textOf = async ({ layer, base, path }: SettingsFile): Promise<string | undefined> => {
   try {
-    if (layer === "user") return await readFile(path, "utf8");
+    if (layer === "user") {
+      const risk = await tamperingRisk(path);
+      if (risk !== undefined) throw new RefusedFile(risk);
+      return await readFile(path, "utf8");
+    }
     await lstat(path);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
@@ -96,7 +107,7 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     } catch (error) {
       // A file that is there and cannot be read may hold denials, so going on without it would loosen.
       const { code, message } = error as NodeJS.ErrnoException;
-      note(path, `cannot be read: ${code ?? message}`);
+      note(path, error instanceof RefusedFile ? message : `cannot be read: ${code ?? message}`);
       continue;
     }
     if (text === undefined) continue;

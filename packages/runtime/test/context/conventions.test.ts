@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { chownSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { type Conventions, type ConventionsQuestion, readConventions } from "../../src/context/index.ts";
 import { scratch } from "../scratch.ts";
@@ -60,6 +60,17 @@ test("CLAUDE.md stands for the user where there is no AGENTS.md, and their folde
   assert.deepEqual(shown(found, ground), [
     "home/dotfiles/prefork/CLAUDE.md: linked folder, @~/more.md",
     "home/more.md < home/dotfiles/prefork/CLAUDE.md: more",
+  ]);
+});
+
+test("the user's file is left out where somebody else could have written it", async () => {
+  using ground = repository();
+  ground.put("home/.prefork/AGENTS.md", "anybody's");
+  chmodSync(ground.at("home/.prefork/AGENTS.md"), 0o666);
+  const found = await read(ground);
+  assert.deepEqual(shown(found, ground), []);
+  assert.deepEqual(notesOf(found, ground), [
+    "home/.prefork/AGENTS.md was left out: home/.prefork/AGENTS.md can be changed by others (mode 0666)",
   ]);
 });
 

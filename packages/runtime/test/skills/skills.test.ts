@@ -1,7 +1,7 @@
 /** Skills: which are found, what the model reads of them, and what a call gives, in a conversation and in a fork. */
 
 import assert from "node:assert/strict";
-import { mkdirSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { FORK_PLACEHOLDER_RESULT, type JsonObject } from "@prefork/wire";
 import { callTools, lastUserText, type SimAnswer, type SimRequest, say, toolResults } from "@prefork/wire/simulator";
@@ -71,6 +71,12 @@ test("the user's own come first, a project's only where it is trusted; hostile o
     { name: "mine", description: "Mine.", body: "Do mine.", folder: place.at("home/.prefork/skills/mine") },
   ];
   assert.deepEqual(await readSkills({ home, project, trusted: false }), { skills: own, notices: [] });
+  place.put("home/.prefork/skills/theirs/SKILL.md", file("theirs", "Anybody's."));
+  const theirs = place.at("home/.prefork/skills/theirs/SKILL.md");
+  chmodSync(theirs, 0o666);
+  const open = `skill ${theirs} is left out: ${theirs} can be changed by others (mode 0666)`;
+  assert.deepEqual(await readSkills({ home, project, trusted: false }), { skills: own, notices: [open] });
+  rmSync(place.at("home/.prefork/skills/theirs"), { recursive: true });
   const at = (name: string): string => place.at("project", name);
   const deep = { name: "deep", description: "Deep.", body: "Do deep.", folder: at(".agents/skills/deep") };
   assert.deepEqual(await readSkills({ home, project, trusted: true }), {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, lchown, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -103,4 +103,89 @@ test("a project's settings are not read through a link; the user's own may be on
       },
     ],
   });
+});
+
+type Change = (where: { readonly home: string; readonly project: string }) => Promise<unknown>;
+
+const isRoot = process.getuid?.() === 0;
+
+/** What somebody else could have written, each with what is said of it. */
+const TAMPERED: Readonly<Record<string, readonly [Change, string]>> = {
+  "a file that all may write": [
+    ({ home }) => chmod(join(home, ".prefork/settings.json"), 0o666),
+    "HOME/.prefork/settings.json can be changed by others (mode 0666)",
+  ],
+  "a folder that all may write": [
+    ({ home }) => chmod(join(home, ".prefork"), 0o777),
+    "HOME/.prefork can be changed by others (mode 0777)",
+  ],
+  "a home that all may write": [({ home }) => chmod(home, 0o757), "HOME can be changed by others (mode 0757)"],
+  "a link to a file that all may write": [
+    async ({ home, project }) => {
+      await rename(join(home, ".prefork/settings.json"), join(project, "mine.json"));
+      await chmod(join(project, "mine.json"), 0o646);
+      await symlink("../../project/mine.json", join(home, ".prefork/settings.json"));
+    },
+    "PROJECT/mine.json can be changed by others (mode 0646)",
+  ],
+  "a link through a folder that all may write": [
+    async ({ home, project }) => {
+      await mkdir(join(project, "open/inner"), { recursive: true });
+      await chmod(join(project, "open"), 0o777);
+      await rename(join(home, ".prefork/settings.json"), join(project, "open/inner/settings.json"));
+      await rm(join(home, ".prefork"), { recursive: true });
+      await symlink(join(project, "open/inner"), join(home, ".prefork"));
+    },
+    "PROJECT/open can be changed by others (mode 0777)",
+  ],
+  ...(isRoot
+    ? {
+        "a file of the superuser's group": [
+          ({ home }) => chmod(join(home, ".prefork/settings.json"), 0o664),
+          "HOME/.prefork/settings.json can be changed by others (mode 0664)",
+        ],
+        "a file of somebody else": [
+          ({ home }) => chown(join(home, ".prefork/settings.json"), 12_345, 0),
+          "HOME/.prefork/settings.json belongs to another user (12345)",
+        ],
+        "a link of somebody else in an open folder": [
+          async ({ home, project }) => {
+            await mkdir(join(project, "shared"));
+            await chmod(join(project, "shared"), 0o1777);
+            await symlink(join(home, ".prefork/real.json"), join(project, "shared/link.json"));
+            await rename(join(home, ".prefork/settings.json"), join(home, ".prefork/real.json"));
+            await lchown(join(project, "shared/link.json"), 12_345, 0);
+            await symlink(join(project, "shared/link.json"), join(home, ".prefork/settings.json"));
+          },
+          "PROJECT/shared/link.json belongs to another user (12345)",
+        ],
+      }
+    : {}),
+};
+
+test("an open folder without settings is no trouble", async () => {
+  await using where = await places({});
+  await chmod(join(where.home, ".prefork"), 0o777);
+  assert.equal((await policyAt(where)).mode, "default");
+});
+
+test("settings that somebody else could have written are refused by name, and obeyed once they are yours", async () => {
+  for (const [what, [tamper, risk]] of Object.entries(TAMPERED)) {
+    await using where = await places({ user: '{"permissions": {"mode": "plan"}}' });
+    assert.equal((await policyAt({ ...where, trusted: false })).mode, "plan");
+    await tamper(where);
+    const loaded = await loadSettings({ ...where, trusted: false });
+    const said = risk.replace("HOME", where.home).replace("PROJECT", where.project);
+    const message = `is not used: ${said}; make it yours alone (chown, chmod go-w), or move it away`;
+    assert.deepEqual(
+      [what, loaded],
+      [
+        what,
+        {
+          kind: "broken",
+          problems: [{ name: join(where.home, ".prefork/settings.json"), line: 1, column: 1, path: "", message }],
+        },
+      ],
+    );
+  }
 });
