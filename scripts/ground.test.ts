@@ -9,6 +9,7 @@ import {
   mkdirSync,
   mkdtempDisposableSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -161,6 +162,53 @@ test("an install that changes the lock file says so", async () => {
   assert.match((await start(folder.path)).stderr, /npm changed package-lock\.json/);
 });
 
+const RUNNER: readonly string[] = ["test", "report", "optional", "checks/tools", "checks/source"].map(
+  (name) => `scripts/${name}.ts`,
+);
+
+/** As a package's tests declare what they depend on; spelled so that this file itself does not. */
+const RIPGREP = JSON.stringify("@vscode/ripgrep");
+const DECLARING = `
+import { test } from "node:test";
+const isThere = process.env.ABSENT === undefined;
+const hidden = process.env.PREFORK_HIDE_PROGRAMS;
+const again = hidden === ${RIPGREP} ? { only: true } : {};
+const needs = (name) => ({ skip: isThere && hidden !== name ? false : "needs " + name + ": it is not there", ...again });
+const uses = () => again;
+test("depends on nothing", () => {});
+test("searches with it", needs(${RIPGREP}), () => {});
+test("searches either way", uses(${RIPGREP}), () => {
+  if (hidden !== undefined && hidden === process.env.BROKEN_WITHOUT) throw new Error("broken without " + hidden);
+});
+`;
+
+test("tests that depend on an optional program run with it and with it hidden, and are listed", async () => {
+  const program = `node_modules/@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`;
+  const files = { "package.json": '{ "type": "module" }', "packages/a/test/a.test.ts": DECLARING };
+  using folder = makeFolder({ ...files, [program]: "" }, RUNNER);
+  const listed = ({ stdout }: End): readonly string[] => {
+    const from = stdout.slice(stdout.indexOf("  @vscode/ripgrep: ")).split("\n");
+    return [...from.slice(0, from.indexOf("")), from.at(-2) ?? ""];
+  };
+  const at = "packages/a/test/a.test.ts: searches";
+  const both = await runNode(folder.path, ["scripts/test.ts"]);
+  assert.deepEqual(listed(both), [
+    `  @vscode/ripgrep: ${program}; decided 2 tests`,
+    `    ran because it is there: ${at} with it`,
+    `    ran with it and without: ${at} either way`,
+    "4 passed, 0 failed",
+  ]);
+  const broken = await runNode(folder.path, ["scripts/test.ts"], { BROKEN_WITHOUT: "@vscode/ripgrep" });
+  assert.equal(broken.code, 1);
+  assert.match(broken.stdout, /✖ packages\/a\/test\/a\.test\.ts without @vscode\/ripgrep: searches either way/);
+  rmSync(join(folder.path, program));
+  assert.deepEqual(listed(await runNode(folder.path, ["scripts/test.ts"], { ABSENT: "yes" })), [
+    "  @vscode/ripgrep: not found; decided 1 test",
+    `    skipped without it: ${at} with it`,
+    "2 passed, 0 failed, 1 skipped",
+  ]);
+});
+
 test("the runner counts tests and examples, explains failures and lists what it skipped", async () => {
   const files = {
     "package.json": '{ "type": "module" }',
@@ -177,12 +225,7 @@ test("the runner counts tests and examples, explains failures and lists what it 
     "examples/01-good.ts": 'console.log("fine");\n',
     "examples/02-bad.ts": 'console.log("before the end"); process.exitCode = 3;\n',
   };
-  using folder = makeFolder(files, [
-    "scripts/test.ts",
-    "scripts/report.ts",
-    "scripts/checks/tools.ts",
-    "scripts/checks/source.ts",
-  ]);
+  using folder = makeFolder(files, [...RUNNER]);
   symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
   const all = await runNode(folder.path, ["scripts/test.ts"]);
   assert.equal(all.code, 1);

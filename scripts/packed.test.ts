@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -47,4 +47,8 @@ test("the packed command line has its bundle, needs none of our packages, and ru
   assert.deepEqual(prefork("--version"), { status: 0, stdout: `${version}\n` });
   const { status, stdout } = prefork("-p", "Run `echo alone`");
   assert.deepEqual([status, stdout.includes("alone")], [0, true], stdout);
+  const ripgrep = join(repository, `node_modules/@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`);
+  const { layers } = JSON.parse(prefork("doctor", "--json").stdout) as { layers: { name: string; detail: string }[] };
+  const { detail = "" } = layers.find(({ name }) => name === "ripgrep") ?? {};
+  assert.equal(detail.startsWith(`${ripgrep}, `), existsSync(ripgrep), detail);
 });

@@ -17,6 +17,8 @@ type TestResult = { readonly name: string; readonly ms: number; readonly outcome
 
 export type FileResult = {
   readonly path: string;
+  /** The optional program that was hidden from it. */
+  readonly hides?: string;
   readonly tests: readonly TestResult[];
   /** From the start of its process to its end. */
   readonly ms: number;
@@ -42,7 +44,7 @@ const PRINTED_LINES = 40;
 
 export async function collect(
   events: Events,
-  file: { readonly path: string; readonly root: string },
+  file: { readonly path: string; readonly root: string; readonly hides?: string },
 ): Promise<FileResult> {
   const tests: TestResult[] = [];
   const names: string[] = [];
@@ -58,7 +60,8 @@ export async function collect(
     const name = isWholeFile ? "runs to its end" : [...names.slice(0, finished.nesting), finished.name].join(" › ");
     if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, outcome });
   }
-  return { path: file.path, tests, ms: performance.now() - begun, printed };
+  const { path, hides } = file;
+  return { path, tests, ms: performance.now() - begun, printed, ...(hides === undefined ? {} : { hides }) };
 }
 
 function outcomeOf({ skip, todo, details }: Finished, shouldHaveTests: boolean): Outcome | undefined {
@@ -93,8 +96,12 @@ const marks = {
   failed: styleText("red", "✖"),
 };
 
-export function showFile({ path, tests }: FileResult): void {
-  console.log(`${path}`);
+/** Its path, and what was hidden from it. */
+const titleOf = ({ path, hides }: FileResult): string => (hides === undefined ? path : `${path} without ${hides}`);
+
+export function showFile(file: FileResult): void {
+  const { tests } = file;
+  console.log(titleOf(file));
   for (const { name, ms, outcome } of tests) {
     console.log(`  ${marks[outcome.kind]} ${name} ${styleText("dim", `(${(ms / 1000).toFixed(2)} s)`)}`);
   }
@@ -104,14 +111,14 @@ export function showFile({ path, tests }: FileResult): void {
 export function showClosing(files: readonly FileResult[]): boolean {
   const results = files.flatMap((file) => file.tests.map((test) => ({ file, ...test })));
   const skipped = results.flatMap(({ file, name, outcome }) =>
-    outcome.kind === "skipped" ? [`  ${marks.skipped} ${file.path}: ${name} (${outcome.reason})`] : [],
+    outcome.kind === "skipped" ? [`  ${marks.skipped} ${titleOf(file)}: ${name} (${outcome.reason})`] : [],
   );
   const failed = results.flatMap(({ file, name, outcome }) =>
-    outcome.kind === "failed" ? [`${marks.failed} ${file.path}: ${name}\n${indent(outcome.detail)}`] : [],
+    outcome.kind === "failed" ? [`${marks.failed} ${titleOf(file)}: ${name}\n${indent(outcome.detail)}`] : [],
   );
   const printed = files
     .filter((file) => file.printed.trim() !== "" && file.tests.some(({ outcome }) => outcome.kind === "failed"))
-    .map((file) => `${file.path} printed:\n${indent(lastLines(file.printed))}`);
+    .map((file) => `${titleOf(file)} printed:\n${indent(lastLines(file.printed))}`);
   if (skipped.length > 0) console.log(`\nskipped:\n${skipped.join("\n")}`);
   console.log(`\nlongest: ${longest(files).join(", ")}`);
   for (const block of [...failed, ...printed]) console.log(`\n${block}`);

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "./checks/tools.ts";
+import { type Job, jobsFor, optionalLines, withoutMeantSkips } from "./optional.ts";
 import { collect, type FileResult, showClosing, showFile } from "./report.ts";
 
 const FILE_TIMEOUT_MS = 120_000;
@@ -38,7 +39,9 @@ async function main(root: string, parameters: readonly string[]): Promise<number
   // Every file is a process, and so is much of what it starts: each would compile the same sources again.
   process.env.NODE_COMPILE_CACHE ??= join(root, "node_modules/.cache/compiled");
   const built = await buildPackages(root);
-  return showClosing([built, ...(await runFiles(root, files))]) ? 0 : 1;
+  const results = await runFiles(root, jobsFor(root, files));
+  console.log(`\noptional programs:\n${optionalLines(root, results).join("\n")}`);
+  return showClosing([built, ...withoutMeantSkips(results)]) ? 0 : 1;
 }
 
 /** The command line's tests start the built program, and it must be the one of these sources. */
@@ -50,7 +53,7 @@ async function buildPackages(root: string): Promise<FileResult> {
 }
 
 /** A few at a time; each file is a run of its own, because only a run, not a file in it, can be given an end. */
-async function runFiles(root: string, files: readonly string[]): Promise<readonly FileResult[]> {
+async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly FileResult[]> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"])
     process.once(signal, () => {
@@ -58,12 +61,14 @@ async function runFiles(root: string, files: readonly string[]): Promise<readonl
       stop.abort();
     });
   const results: FileResult[] = [];
-  const waiting = [...files];
+  const waiting = [...jobs];
   const work = async (): Promise<void> => {
-    for (let path = waiting.shift(); path !== undefined && !stop.signal.aborted; path = waiting.shift()) {
+    for (let job = waiting.shift(); job !== undefined && !stop.signal.aborted; job = waiting.shift()) {
+      const { path, hides } = job;
       const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
-      const events = run({ cwd: root, files: [join(root, path)], isolation: "process", signal });
-      const result = await collect(events, { path, root });
+      const hiding = hides === undefined ? {} : { only: true, env: { ...process.env, PREFORK_HIDE_PROGRAMS: hides } };
+      const events = run({ cwd: root, files: [join(root, path)], isolation: "process", signal, ...hiding });
+      const result = await collect(events, { ...job, root });
       showFile(result);
       results.push(result);
     }

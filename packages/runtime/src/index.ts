@@ -195,6 +195,7 @@ export {
   checkFileCall,
   type FileCallAnswer,
   findProgram,
+  findRipgrep,
   type LoadedSettings,
   loadSettings,
   type OpenedCell,
@@ -220,6 +221,7 @@ export {
   Watch,
   type WatchOptions,
   watchTrees,
+  whyMissing,
 } from "./workspace/index.ts";
 export {
   type ChangedFile,

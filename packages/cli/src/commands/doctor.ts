@@ -7,6 +7,7 @@ import { homedir, tmpdir } from "node:os";
 import {
   classify,
   findProgram,
+  findRipgrep,
   inspectPrivateFolder,
   openCell,
   openRoot,
@@ -16,6 +17,7 @@ import {
   type SandboxProbe,
   stateFolder,
   Worktrees,
+  whyMissing,
 } from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
@@ -133,11 +135,11 @@ const versionOf = (program: string): Promise<{ readonly starts: boolean; readonl
     );
   });
 
-/** Only among the system's programs: one that a project brings along is never run. */
+/** Only the system's programs and our own: one that a project brings along is never run. */
 const program = async (name: string, command: string): Promise<Layer> => {
-  const path = findProgram(command);
+  const path = command === "rg" ? findRipgrep() : findProgram(command);
   if (path === undefined)
-    return { name, active: false, detail: `no ${command} in the system's folders`, wayOut: `install ${name}` };
+    return { name, active: false, detail: `${command} is ${whyMissing(command)}`, wayOut: `install ${name}` };
   const { starts, said } = await versionOf(path);
   return {
     name,

@@ -6,7 +6,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Refused } from "../paths/index.ts";
-import { findProgram } from "../workspace/index.ts";
+import { findProgram, findRipgrep } from "../workspace/index.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolContext } from "./tool.ts";
 
@@ -21,7 +21,7 @@ const MOST_NAMES = 200_000;
 
 /** The program, or undefined where searches must do without it. */
 export const ripgrepOf = ({ files }: ToolContext): string | undefined =>
-  files.ripgrep === null ? undefined : (files.ripgrep ?? findProgram("rg"));
+  files.ripgrep === null ? undefined : (files.ripgrep ?? findRipgrep());
 
 /** Said once a session. */
 export const WITHOUT_RIPGREP = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";

@@ -23,7 +23,7 @@ export type ToolFilesOptions = {
   readonly cwd: string;
   /** False for files that a rule denies: searches leave them out. Default: all may be read. */
   readonly mayRead?: (path: string) => boolean;
-  /** The ripgrep program; null: search without it. Default: looked for among the system's programs. */
+  /** The ripgrep program; null: search without it. Default: our own copy, else the system's. */
   readonly ripgrep?: string | null;
 };
 

@@ -1,12 +1,9 @@
 /** What the programs of a read-only plan see of the world around them.
  *  Invariant: nothing is inherited but the time zone; programs come from system folders; git starts nothing that a
  *  repository's configuration names.
- *  Elsewhere: repositories whose configuration cannot be switched off (git-probe.ts). */
+ *  Elsewhere: repositories whose configuration cannot be switched off (git-probe.ts), where programs lie (programs.ts). */
 
-import { accessSync, constants, statSync } from "node:fs";
-import { join } from "node:path";
-
-export const SYSTEM_FOLDERS: readonly string[] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"];
+import { searchPath } from "./programs.ts";
 
 /** Everything in git that a repository's own configuration could use to start a program, switched off. */
 const GIT_OFF: Readonly<Record<string, string>> = {
@@ -49,7 +46,7 @@ const gitSettings = (): Readonly<Record<string, string>> => {
 };
 
 export const cleanEnvironment = (timeZone?: string): Readonly<Record<string, string>> => ({
-  PATH: SYSTEM_FOLDERS.join(":"),
+  PATH: searchPath(),
   HOME: "/dev/null", // nothing can be made below it, by nobody
   LANG: "C.UTF-8",
   LC_ALL: "C.UTF-8",
@@ -74,14 +71,3 @@ export const cleanEnvironment = (timeZone?: string): Readonly<Record<string, str
   ...gitSettings(),
   ...(timeZone === undefined ? {} : { TZ: timeZone }),
 });
-
-/** Where a program lies, among system folders only. */
-export const findProgram = (name: string): string | undefined =>
-  SYSTEM_FOLDERS.map((folder) => join(folder, name)).find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return statSync(path).isFile();
-    } catch {
-      return false;
-    }
-  });

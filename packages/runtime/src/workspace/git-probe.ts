@@ -5,7 +5,8 @@
 import { spawnSync } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { resolve, sep } from "node:path";
-import { cleanEnvironment, findProgram } from "./environment.ts";
+import { cleanEnvironment } from "./environment.ts";
+import { findProgram } from "./programs.ts";
 
 /** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing. An alias stands in for a subcommand that this git does not have or no longer keeps. */
 const HAZARD =

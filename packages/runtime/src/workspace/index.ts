@@ -1,8 +1,9 @@
 export { Watch, type WatchOptions, watchTrees } from "./audit.ts";
 export { editText, type TextEdit } from "./edit-text.ts";
-export { cleanEnvironment, findProgram } from "./environment.ts";
+export { cleanEnvironment } from "./environment.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
 export { type CellOptions, type OpenedCell, openCell, type PlanCell } from "./plan-cell.ts";
+export { findProgram, findRipgrep, whyMissing } from "./programs.ts";
 export { eraseKeysFromBlock, isProviderKey, withoutProviderKeys } from "./provider-keys.ts";
 export type { Breach, Reverted } from "./revert.ts";
 export { type PlanLimits, type PlanResult, type PlanRun, planHazard, runPlan } from "./run-plan.ts";

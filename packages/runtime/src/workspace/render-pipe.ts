@@ -15,8 +15,8 @@ import {
   pathProblem,
   walkOf,
 } from "../guard/index.ts";
-import { findProgram } from "./environment.ts";
 import { expandPattern } from "./patterns.ts";
+import { findProgram } from "./programs.ts";
 import { withoutKeys } from "./walk-limits.ts";
 
 export type Problem = { readonly problem: string };
@@ -36,13 +36,14 @@ export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace)
   const parts: string[] = [];
   const all: string[] = [];
   for (const command of commands) {
-    const program = findProgram(command.program);
-    if (program === undefined) return { problem: `${command.program}: not found in system folders` };
     const words = expandAll(command, place);
     if ("problem" in words) return words;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
     const problem = reachedProblem(inputs, command.program, place.cwd);
     if (problem !== undefined) return { problem };
+    // After the names: what may not be read is said so, whether or not the program is there.
+    const program = findProgram(command.program);
+    if (program === undefined) return { problem: `${command.program}: not found in system folders` };
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
     // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.

@@ -11,6 +11,7 @@ import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, walkOf } from 
 import { cleanEnvironment } from "./environment.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
+import { searchPath } from "./programs.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 
 export type PipeAround = {
@@ -117,7 +118,7 @@ const start = ({ script, words }: Rendered, run: PipeRun, { inCell, piped }: Way
   try {
     return spawn(program, args, {
       cwd: run.cwd,
-      env: { ...cleanEnvironment(run.timeZone), PWD: run.cwd, ...scratch },
+      env: { ...cleanEnvironment(run.timeZone), PATH: searchPath(words), PWD: run.cwd, ...scratch },
       stdio: [piped ? "pipe" : "ignore", "pipe", "pipe"],
       detached: true,
     });

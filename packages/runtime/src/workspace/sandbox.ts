@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { openRoot, type Root, RootError } from "../files/index.ts";
 import type { SandboxMode } from "../guard/index.ts";
 import { protectedTopNames, protectedWhenMissing, protectedWhenMissingAtHome, type Refused } from "../paths/index.ts";
-import { findProgram } from "./environment.ts";
+import { findProgram, whyMissing } from "./programs.ts";
 import { type SandboxMounts, sandboxArgv } from "./sandbox-argv.ts";
 
 export type SandboxProbe = { readonly ok: true; readonly program: string } | Refused;
@@ -120,7 +120,7 @@ export const probeSandbox = async (): Promise<SandboxProbe> => {
   if (process.platform !== "linux")
     return { ok: false, reason: `bubblewrap is for Linux; this is ${process.platform}` };
   const program = findProgram("bwrap");
-  if (program === undefined) return { ok: false, reason: "bubblewrap (bwrap) is not installed" };
+  if (program === undefined) return { ok: false, reason: `bubblewrap (bwrap) is ${whyMissing("bwrap")}` };
   let workspace: string;
   try {
     workspace = await mkdtemp(join(tmpdir(), "prefork-sandbox-"));

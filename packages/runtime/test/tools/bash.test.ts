@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
 import { classify } from "../../src/guard/index.ts";
 import { openCell, openSandbox } from "../../src/workspace/index.ts";
+import { needs } from "../optional.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 import { isRunning, pidsIn, until } from "./processes.ts";
 
@@ -193,10 +194,10 @@ test("a read-only command runs as its plan, in the cell where there is one", asy
   });
 });
 
-test("an approved command runs in the sandbox where there is one, and ends with it", async (t) => {
+test("an approved command runs in the sandbox where there is one, and ends with it", await needs("bwrap"), async () => {
   await using b = await bench();
-  const opened = await openSandbox({ mode: "auto", workspace: b.work });
-  if (opened.kind !== "on") return t.skip(opened.reason);
+  const opened = await openSandbox({ mode: "required", workspace: b.work });
+  assert.ok(opened.kind === "on");
   await using sandbox = opened.sandbox;
   const inside = (command: string, more: Readonly<Record<string, number>> = {}) =>
     b.call("Bash", { command, ...more }, { sandbox });

@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import { symlinkSync, utimesSync } from "node:fs";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
-import { openCell } from "../../src/workspace/index.ts";
+import { findProgram, findRipgrep, openCell } from "../../src/workspace/index.ts";
+import { needs, uses } from "../optional.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 
 const FILES: Readonly<Record<string, string>> = {
@@ -18,14 +19,23 @@ const FILES: Readonly<Record<string, string>> = {
   "app.log": "hello log\n",
 };
 
-type Way = "ripgrep" | "without";
+type Way = "our ripgrep" | "the system's ripgrep" | "without";
+
+const WAYS = [
+  ["our ripgrep", await needs("@vscode/ripgrep")],
+  ["the system's ripgrep", await needs("rg")],
+  ["without", {}],
+] as const;
+
+const programOf = (way: Way): string | null =>
+  (way === "without" ? null : way === "our ripgrep" ? findRipgrep() : findProgram("rg")) ?? null;
 
 const ground = async (
   way: Way,
   options: { mayRead?: (path: string) => boolean; git?: boolean } = {},
 ): Promise<Bench> => {
   const { mayRead, git = true } = options;
-  const fileOptions = { ...(mayRead ? { mayRead } : {}), ...(way === "without" ? { ripgrep: null } : {}) };
+  const fileOptions = { ...(mayRead ? { mayRead } : {}), ripgrep: programOf(way) };
   const b = await bench({ fileOptions });
   for (const [at, [name, content]] of Object.entries(FILES).entries()) {
     b.put(name, content);
@@ -44,8 +54,8 @@ const ground = async (
 const ask = async (b: Bench, tool: string, args: JsonObject): Promise<readonly string[]> =>
   textOf(await b.call(tool, args)).split("\n");
 
-for (const way of ["ripgrep", "without"] as const) {
-  test(`Glob finds names, newest first, without what git ignores (${way})`, async () => {
+for (const [way, decided] of WAYS) {
+  test(`Glob finds names, newest first, without what git ignores (${way})`, decided, async () => {
     await using b = await ground(way);
     const glob = (pattern: string, path?: string) =>
       ask(b, "Glob", { pattern, ...(path === undefined ? {} : { path }) });
@@ -61,7 +71,7 @@ for (const way of ["ripgrep", "without"] as const) {
     assert.equal((await glob("**/*")).length, 7);
   });
 
-  test(`Grep finds files, lines and counts (${way})`, async () => {
+  test(`Grep finds files, lines and counts (${way})`, decided, async () => {
     await using b = await ground(way);
     const grep = (args: JsonObject) => ask(b, "Grep", { pattern: "hello", ...args });
     assert.deepEqual(await grep({}), [
@@ -92,7 +102,7 @@ for (const way of ["ripgrep", "without"] as const) {
     ]);
   });
 
-  test(`results are capped, with the number of those not shown (${way})`, async () => {
+  test(`results are capped, with the number of those not shown (${way})`, decided, async () => {
     await using b = await ground(way);
     for (let at = 0; at < 250; at++) b.put(`many/${String(at).padStart(3, "0")}.txt`, "needle\nneedle\n");
     assert.deepEqual(await ask(b, "Grep", { pattern: "needle", head_limit: 2 }), [
@@ -110,7 +120,7 @@ for (const way of ["ripgrep", "without"] as const) {
     assert.equal(line, `1:${"x".repeat(500)}… [406 more characters]`);
   });
 
-  test(`what a rule denies is not found, and links lead nowhere (${way})`, async () => {
+  test(`what a rule denies is not found, and links lead nowhere (${way})`, decided, async () => {
     await using b = await ground(way, { mayRead: (path) => !path.includes("/src/deep/") && !path.endsWith(".md") });
     assert.deepEqual(await ask(b, "Grep", { pattern: "hello" }), [
       ...[".hidden/conf.yaml", "src/-e", "src/app.test.ts", "src/app.ts"],
@@ -130,7 +140,7 @@ for (const way of ["ripgrep", "without"] as const) {
     }
   });
 
-  test(`a pattern is never an option, whatever it begins with (${way})`, async () => {
+  test(`a pattern is never an option, whatever it begins with (${way})`, decided, async () => {
     await using b = await ground(way);
     b.put("src/flags", "--files -f /etc/passwd --pre=cat\n");
     for (const pattern of ["--files", "-f /etc/passwd", "--pre=cat"])
@@ -143,6 +153,15 @@ for (const way of ["ripgrep", "without"] as const) {
     assert.equal((await b.call("Grep", { pattern: "x", path: "none" })).fault, "failed");
   });
 }
+
+test("searches take the ripgrep that is there, and say once where there is none", uses("@vscode/ripgrep"), async () => {
+  await using b = await bench();
+  b.put("a.txt", "needle");
+  const note = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
+  const notes = findRipgrep() === undefined ? [note] : [];
+  assert.deepEqual(await ask(b, "Grep", { pattern: "needle" }), ["a.txt", ...notes]);
+  assert.deepEqual(await ask(b, "Glob", { pattern: "*" }), ["a.txt"]);
+});
 
 test("without git or ripgrep every file counts, and the missing program is told once", async () => {
   await using b = await bench({ fileOptions: { ripgrep: null } });
@@ -170,10 +189,10 @@ test("a repository's configuration starts nothing when git lists its files", asy
   assert.equal((await ask(b, "Glob", { pattern: "started" })).length, 1);
 });
 
-test("searches go into the cell where there is one", async (t) => {
-  const opened = await openCell({ mode: "auto" });
-  if (opened.kind !== "on") return t.skip(opened.reason);
-  await using b = await ground("ripgrep");
+test("searches go into the cell where there is one", await needs("bwrap"), async () => {
+  const opened = await openCell({ mode: "required" });
+  assert.ok(opened.kind === "on");
+  await using b = await ground("our ripgrep");
   let entered = 0;
   const cell = {
     ...opened.cell,
@@ -189,7 +208,7 @@ test("searches go into the cell where there is one", async (t) => {
 });
 
 test("an aborted search ends with the call", async () => {
-  await using b = await ground("ripgrep");
+  await using b = await ground("our ripgrep");
   const signal = AbortSignal.abort();
   await assert.rejects(b.call("Grep", { pattern: "hello" }, { signal }), { name: "AbortError" });
   await assert.rejects(b.call("Glob", { pattern: "*" }, { signal }), { name: "AbortError" });

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { startCommand } from "../../src/tools/run-command.ts";
 import { openSandbox } from "../../src/workspace/index.ts";
+import { needs } from "../optional.ts";
 import { scratch } from "../scratch.ts";
 import { until } from "./processes.ts";
 
@@ -22,10 +23,10 @@ const sleeping = (): readonly string[] =>
     }
   });
 
-test("a command that is stopped at any moment of its start leaves no process", async (t) => {
+test("a command that is stopped at any moment of its start leaves no process", await needs("bwrap"), async () => {
   using folder = scratch();
-  const opened = await openSandbox({ mode: "auto", workspace: folder.path });
-  if (opened.kind !== "on") return t.skip(opened.reason);
+  const opened = await openSandbox({ mode: "required", workspace: folder.path });
+  assert.ok(opened.kind === "on");
   const { sandbox } = opened;
   const stoppedAfter = async (ms: number): Promise<number> => {
     const running = await startCommand({

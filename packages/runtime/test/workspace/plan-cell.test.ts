@@ -6,11 +6,13 @@ import { existsSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { classify, openCell, type Plan, type PlanCell, type PlanResult, runPlan } from "../../src/index.ts";
 import { probeSandbox } from "../../src/workspace/sandbox.ts";
+import { needs, uses } from "../optional.ts";
 import { goneWithin } from "../tools/processes.ts";
 import { type Ground, ground } from "./ground.ts";
 
 const probe = await probeSandbox();
-const skip = probe.ok ? false : probe.reason;
+const withBwrap = await needs("bwrap");
+const withRipgrep = uses("@vscode/ripgrep");
 
 const planOf = (text: string): Plan => {
   const judged = classify(text);
@@ -88,7 +90,7 @@ test("names go through several xargs, and exit codes are those of the last progr
   assert.deepEqual(told(none), ["", 123, undefined]);
 });
 
-test("grep -R and find -exec read no file through a link", async () => {
+test("grep -R and find -exec read no file through a link", withRipgrep, async () => {
   using place = withSecrets();
   const { work, home } = place;
   symlinkSync(place.at("home"), place.at("work", "folder"));
@@ -103,7 +105,7 @@ test("grep -R and find -exec read no file through a link", async () => {
   }
 });
 
-test("all below a folder that is too broad is not read, by whatever name it is reached", async () => {
+test("all below a folder that is too broad is not read, by whatever name it is reached", withRipgrep, async () => {
   using place = withSecrets();
   symlinkSync("/", place.at("work", "all"));
   for (const text of ["grep -r key all", "grep -r key .", "rg key", "diff -r all all"]) {
@@ -114,25 +116,29 @@ test("all below a folder that is too broad is not read, by whatever name it is r
   }
 });
 
-test("links are not followed behind another program either, and a walk without a start begins where it is", async () => {
-  using place = withSecrets();
-  const { work, home } = place;
-  symlinkSync(place.at("home", ".ssh"), place.at("work", "keys"));
-  for (const text of [
-    "timeout 5 grep -Rhs secret .",
-    "timeout 5 rg -L secret",
-    "find . -maxdepth 1 -type d -exec grep -Rhs secret {} +",
-    "ls -d src | xargs grep -Rhs secret",
-    "cd keys && grep -rh secret",
-    "cd keys && rg secret",
-    "cd keys && find . -type f -exec cat {} +",
-  ]) {
-    const { stdout } = await runPlan(planOf(text), { cwd: work, home });
-    assert.equal(stdout, "", text);
-  }
-});
+test(
+  "links are not followed behind another program either, and a walk without a start begins where it is",
+  withRipgrep,
+  async () => {
+    using place = withSecrets();
+    const { work, home } = place;
+    symlinkSync(place.at("home", ".ssh"), place.at("work", "keys"));
+    for (const text of [
+      "timeout 5 grep -Rhs secret .",
+      "timeout 5 rg -L secret",
+      "find . -maxdepth 1 -type d -exec grep -Rhs secret {} +",
+      "ls -d src | xargs grep -Rhs secret",
+      "cd keys && grep -rh secret",
+      "cd keys && rg secret",
+      "cd keys && find . -type f -exec cat {} +",
+    ]) {
+      const { stdout } = await runPlan(planOf(text), { cwd: work, home });
+      assert.equal(stdout, "", text);
+    }
+  },
+);
 
-test("a walk leaves out the project's own keys, also where a pattern aims at them", async () => {
+test("a walk leaves out the project's own keys, also where a pattern aims at them", withRipgrep, async () => {
   using place = withSecrets();
   const { work, home } = place;
   for (const name of [".env", "id_rsa", "server.pem", "sub/.env.local"]) place.put(`work/${name}`, "the secret\n");
@@ -152,7 +158,7 @@ test("a walk leaves out the project's own keys, also where a pattern aims at the
   assert.equal(example.stdout, "a secret goes here\n");
 });
 
-test("a pipe leaves the cell only where nothing in it reads a file", { skip }, async () => {
+test("a pipe leaves the cell only where nothing in it reads a file", withBwrap, async () => {
   using place = withSecrets();
   const { work, home } = place;
   const cell = await cellFor(place);
@@ -162,25 +168,27 @@ test("a pipe leaves the cell only where nothing in it reads a file", { skip }, a
   assert.notEqual(told.stdout, "0\n");
 });
 
-test("in the cell nothing can be written, nobody reached, no other program seen, and keys are not there", {
-  skip,
-}, async () => {
-  using place = withSecrets();
-  const { work, home } = place;
-  const cell = await cellFor(place);
-  const inCell = async (script: string): Promise<string> => {
-    const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script]), { cwd: work, home, cell });
-    return stdout + stderr;
-  };
-  assert.match(await inCell(`: > ${work}/made`), /Read-only file system/);
-  assert.equal(existsSync(place.at("work", "made")), false);
-  assert.equal(await inCell("cd /proc && echo [0-9]*"), "1 2\n");
-  assert.doesNotMatch(await inCell(`cat ${home}/.netrc ${home}/.ssh/*`), /secret/);
-  assert.equal(await inCell("tail -n +2 /proc/net/route"), ""); // no way leads out
-  assert.equal(await inCell("cd /proc; grep -h CapEff self/status"), "CapEff:\t0000000000000000\n");
-});
+test(
+  "in the cell nothing can be written, nobody reached, no other program seen, and keys are not there",
+  withBwrap,
+  async () => {
+    using place = withSecrets();
+    const { work, home } = place;
+    const cell = await cellFor(place);
+    const inCell = async (script: string): Promise<string> => {
+      const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script]), { cwd: work, home, cell });
+      return stdout + stderr;
+    };
+    assert.match(await inCell(`: > ${work}/made`), /Read-only file system/);
+    assert.equal(existsSync(place.at("work", "made")), false);
+    assert.equal(await inCell("cd /proc && echo [0-9]*"), "1 2\n");
+    assert.doesNotMatch(await inCell(`cat ${home}/.netrc ${home}/.ssh/*`), /secret/);
+    assert.equal(await inCell("tail -n +2 /proc/net/route"), ""); // no way leads out
+    assert.equal(await inCell("cd /proc; grep -h CapEff self/status"), "CapEff:\t0000000000000000\n");
+  },
+);
 
-test("a plan in the cell gives what it gives without", { skip }, async () => {
+test("a plan in the cell gives what it gives without", withBwrap, async () => {
   using place = withSecrets();
   const { work, home } = place;
   const cell = await cellFor(place);
@@ -197,7 +205,7 @@ test("a plan in the cell gives what it gives without", { skip }, async () => {
   }
 });
 
-test("what runs in the cell ends with the program that started it", { skip }, async () => {
+test("what runs in the cell ends with the program that started it", withBwrap, async () => {
   using place = ground();
   const seconds = `61.${process.pid}`;
   const script = `

@@ -6,10 +6,11 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { openSandbox, probeSandbox, type Sandbox } from "../../src/workspace/sandbox.ts";
 import { sandboxArgv } from "../../src/workspace/sandbox-argv.ts";
+import { needs } from "../optional.ts";
 import { scratch, treeOf } from "../scratch.ts";
 
 const probe = await probeSandbox();
-const skip = probe.ok ? false : probe.reason;
+const withBwrap = await needs("bwrap");
 
 const opened = async (
   workspace: string,
@@ -62,7 +63,7 @@ test("off is off, auto goes without, required refuses without", async () => {
   assert.equal(nowhere.kind, "refused");
 });
 
-test("a command writes in the workspace and nowhere else, and its temporary folder is its own", { skip }, async () => {
+test("a command writes in the workspace and nowhere else, and its temporary folder is its own", withBwrap, async () => {
   using place = scratch();
   using outside = scratch();
   await using sandbox = await opened(place.path);
@@ -75,7 +76,7 @@ test("a command writes in the workspace and nowhere else, and its temporary fold
   assert.deepEqual(treeOf(place.path), { file: "644 made\n" });
 });
 
-test("protected names cannot be changed, moved or made, and nothing is left of the protection", { skip }, async () => {
+test("protected names cannot be changed, moved or made, and nothing is left of the protection", withBwrap, async () => {
   using place = scratch();
   place.put(".git/config", "[core]");
   place.put(".vscode/extensions.json", "{}");
@@ -90,28 +91,30 @@ test("protected names cannot be changed, moved or made, and nothing is left of t
   assert.deepEqual(treeOf(place.path), before);
 });
 
-test("placeholders stay until the last command has ended, and those of a crashed run are taken for what they are", {
-  skip,
-}, async () => {
-  using place = scratch();
-  writeFileSync(place.at(".mcp.json"), "", { mode: 0o444 });
-  await using sandbox = await opened(place.path);
-  const [first, second] = [await sandbox.enter(["true"]), await sandbox.enter(["true"])];
-  assert.ok(first.ok && second.ok);
-  await first[Symbol.asyncDispose]();
-  assert.deepEqual(readdirSync(place.path), [".mcp.json"]);
-  await second[Symbol.asyncDispose]();
-  assert.deepEqual(readdirSync(place.path), []);
-});
+test(
+  "placeholders stay until the last command has ended, and those of a crashed run are taken for what they are",
+  withBwrap,
+  async () => {
+    using place = scratch();
+    writeFileSync(place.at(".mcp.json"), "", { mode: 0o444 });
+    await using sandbox = await opened(place.path);
+    const [first, second] = [await sandbox.enter(["true"]), await sandbox.enter(["true"])];
+    assert.ok(first.ok && second.ok);
+    await first[Symbol.asyncDispose]();
+    assert.deepEqual(readdirSync(place.path), [".mcp.json"]);
+    await second[Symbol.asyncDispose]();
+    assert.deepEqual(readdirSync(place.path), []);
+  },
+);
 
-test("start-up files are kept from being made where the workspace is the home folder", { skip }, async () => {
+test("start-up files are kept from being made where the workspace is the home folder", withBwrap, async () => {
   using place = scratch();
   await using sandbox = await opened(place.path, { home: place.path });
   await run(sandbox, "echo x > .bashrc; mkdir .ssh; echo x > notes");
   assert.deepEqual(treeOf(place.path), { notes: "644 x\n" });
 });
 
-test("no network, no capability, no other processes, no hidden folder", { skip }, async () => {
+test("no network, no capability, no other processes, no hidden folder", withBwrap, async () => {
   using place = scratch();
   using secrets = scratch();
   secrets.put("token", "secret");
@@ -132,7 +135,7 @@ test("no network, no capability, no other processes, no hidden folder", { skip }
   assert.ok(Number(processes) < 8, `${processes} processes are seen`);
 });
 
-test("a protected name that is a link cannot be kept, so the command is refused", { skip }, async () => {
+test("a protected name that is a link cannot be kept, so the command is refused", withBwrap, async () => {
   using place = scratch();
   symlinkSync("/etc", place.at(".git"));
   await using sandbox = await opened(place.path);

@@ -1,0 +1,67 @@
+/** Programs that a new machine may lack: which of them are here, and what did each decide about the tests?
+ *  Invariant: a test that depends on one says so with `needs("…")` or `uses("…")`. Where the program is there, its file
+ *  runs once more with the program hidden, and only these tests; being skipped then is what they are meant to do.
+ *  Elsewhere: the two calls (optional.ts of a package's tests), hiding (PREFORK_HIDE_PROGRAMS, read by the runtime). */
+
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { styleText } from "node:util";
+import type { FileResult } from "./report.ts";
+
+/** Where each of them would be. */
+const PLACES: Readonly<Record<string, readonly string[]>> = {
+  bwrap: ["/usr/local/bin/bwrap", "/usr/bin/bwrap", "/bin/bwrap"],
+  rg: ["/usr/local/bin/rg", "/usr/bin/rg", "/bin/rg", "/opt/homebrew/bin/rg"],
+  "@vscode/ripgrep": [`node_modules/@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`],
+};
+
+export const OPTIONAL: readonly string[] = Object.keys(PLACES);
+
+export const placeOf = (root: string, name: string): string | undefined =>
+  PLACES[name]?.find((place) => existsSync(resolve(root, place)));
+
+/** A file of tests, run plainly or with one program hidden. */
+export type Job = { readonly path: string; readonly hides?: string };
+
+/** Every file once, and once more for each program that is here and that its tests name. */
+export const jobsFor = (root: string, files: readonly string[]): readonly Job[] => {
+  const found = OPTIONAL.filter((name) => placeOf(root, name) !== undefined);
+  return files.flatMap((path): readonly Job[] => {
+    const text = path.endsWith(".test.ts") ? readFileSync(resolve(root, path), "utf8") : "";
+    const named = new Set([...text.matchAll(/\b(?:needs|uses)\("([^"]+)"\)/g)].map(([, name]) => name));
+    return [{ path }, ...found.filter((name) => named.has(name)).map((hides) => ({ path, hides }))];
+  });
+};
+
+/** Skips that a hidden program is meant to cause are no gap in the run. */
+export const withoutMeantSkips = (files: readonly FileResult[]): readonly FileResult[] =>
+  files.map((file) => ({
+    ...file,
+    tests: file.tests.filter(({ outcome }) => neededBy(outcome) !== (file.hides ?? NONE)),
+  }));
+
+const NONE = Symbol("nothing is hidden");
+
+/** The program for whose absence a test was skipped. */
+const neededBy = (outcome: FileResult["tests"][number]["outcome"]): string | undefined =>
+  outcome.kind === "skipped" ? /^needs (\S+):/.exec(outcome.reason)?.[1] : undefined;
+
+/** One line a program, and below it each test that it decided. */
+export const optionalLines = (root: string, files: readonly FileResult[]): readonly string[] => {
+  const tests = files.flatMap(({ path, hides, tests }) => tests.map((test) => ({ path, hides, ...test })));
+  return OPTIONAL.flatMap((name) => {
+    const decided = tests.flatMap(({ path, hides, name: title, outcome }) => {
+      if (hides === name)
+        return [
+          `${neededBy(outcome) === name ? "ran because it is there" : "ran with it and without"}: ${path}: ${title}`,
+        ];
+      return hides === undefined && neededBy(outcome) === name ? [`skipped without it: ${path}: ${title}`] : [];
+    });
+    const place = placeOf(root, name) ?? "not found";
+    const count =
+      decided.length === 0
+        ? "decided no test of this run"
+        : `decided ${decided.length} ${decided.length === 1 ? "test" : "tests"}`;
+    return [`  ${name}: ${place}; ${count}`, ...decided.map((line) => styleText("dim", `    ${line}`))];
+  });
+};
