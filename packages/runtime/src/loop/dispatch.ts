@@ -4,11 +4,12 @@
  *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
  *  Elsewhere: may it run (../guard), what it does (../tools), who asked (turn.ts). */
 
-import type { ImageBlock, JsonObject, TextBlock, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
+import type { JsonObject, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
 import { type Decision, decide, type GuardContext, type Plan } from "../guard/index.ts";
 import type { Answer, Question } from "../ports.ts";
 import type { Registry, Tool, ToolContext, ToolOutput } from "../tools/index.ts";
+import { type Content, checkedOutput, contentOf } from "./output.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 export type CallRecord = {
@@ -75,8 +76,6 @@ export type ApprovedCall = {
   readonly approved: boolean;
   readonly startsPrograms: boolean;
 };
-
-export type Content = readonly (TextBlock | ImageBlock)[];
 
 export type Batch = {
   readonly results: readonly ToolResultBlock[];
@@ -329,7 +328,8 @@ const outputOf = async (
     const approval = { callId: call.id, approved, startsPrograms, ...(plan ? { plan } : {}) };
     const context = await dispatch.contextOf(approval, signal);
     const { graceMs = 5_000 } = dispatch;
-    return await untilAborted(tool.run(input, context), { signal, graceMs, instead: HALF_DONE });
+    const running = Promise.resolve(tool.run(input, context));
+    return checkedOutput(await untilAborted(running, { signal, graceMs, instead: HALF_DONE }));
   } catch (error) {
     if (signal.aborted) return HALF_DONE;
     // A defect of one tool must not cost the session.
@@ -340,14 +340,6 @@ const outputOf = async (
 const HALF_DONE: ToolOutput = {
   content: "Interrupted by the user; what it had begun may be half done.",
   fault: "aborted",
-};
-
-const contentOf = ({ content }: ToolOutput): Content => {
-  const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
-  // A provider refuses a result without anything in it.
-  return blocks.some((block) => block.type !== "text" || block.text !== "")
-    ? blocks
-    : [{ type: "text", text: "(no output)" }];
 };
 
 type Ended = { readonly content: Content; readonly ms: number; readonly fault?: CallFault };

@@ -19,7 +19,6 @@ export {
   type Batch,
   type Beside,
   type Bounds,
-  type Content,
   type Dispatch,
   type Moved,
   runBatch,
@@ -35,6 +34,7 @@ export {
   type NextRequest,
   resumeLineage,
 } from "./lineage.ts";
+export type { Content } from "./output.ts";
 export {
   CUT_AGAIN,
   type ExchangeResult,

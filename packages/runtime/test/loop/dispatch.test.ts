@@ -315,6 +315,36 @@ test("a tool that throws fails alone, and one without output says so", async () 
   assert.deepEqual(faults, ["failed", "failed", undefined]);
 });
 
+test("a tool that returns no output fails alone, and undefined never enters the conversation", async () => {
+  const returned: Readonly<Record<string, unknown>> = {
+    nothing: undefined,
+    null: null,
+    text: "a text",
+    empty: {},
+    missing: { content: undefined },
+    number: { content: 5 },
+    object: { content: { text: "x" } },
+    blocks: { content: [{ type: "text", text: undefined }] },
+    other: { content: [{ type: "video" }] },
+    good: { content: [{ type: "text", text: "good" }] },
+  };
+  const { results, events } = await staged(
+    Object.keys(returned).map((at) => call("Look", at)),
+    { body: async (at) => returned[at] as ToolOutput },
+  );
+  const told = (at: string, problem: string): string =>
+    `id-${at}: ! The tool failed: it returned ${problem}. A tool returns { content: text or blocks }.`;
+  const block = "content with a block that is neither text nor an image";
+  assert.deepEqual(textsOf(results), [
+    ...[told("nothing", "undefined"), told("null", "null"), told("text", "a string")],
+    ...[told("empty", "undefined as its content"), told("missing", "undefined as its content")],
+    ...[told("number", "a number as its content"), told("object", "an object as its content")],
+    ...[told("blocks", block), told("other", block), "id-good: good"],
+  ]);
+  const faults = events.flatMap((event) => (event.type === "call_ended" ? [event.fault] : []));
+  assert.deepEqual(faults, [...Array.from({ length: 9 }, () => "failed"), undefined]);
+});
+
 test("an output that is too long is shortened before it is recorded, told and entered", async () => {
   const kept: ToolResultBlock[] = [];
   const short: Content = [{ type: "text", text: "short" }];
