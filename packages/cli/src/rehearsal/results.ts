@@ -55,7 +55,17 @@ export const failure = (what: string, { text }: Result): Told => ({
   files: [],
 });
 
-const isRemark = (line: string): boolean => /^\[.*\]$/.test(line) || /^No(?:thing)? .*\.$/.test(line);
+const isRemark = (line: string): boolean =>
+  /^\[.*\]$/.test(line) || /^No(?:thing)? .*(?:\.|\bfound|\bmatch(?:es)?)$/i.test(line);
+
+/** The result of a search without anything found in it: the tool says that there is nothing, or else it is not a result
+ *  that we know, and no result is not an empty one. */
+const tellNothing = (lines: readonly string[], headline: string): Told => {
+  const excerpt = excerptOf(lines, 3);
+  if (lines.length === 0) return { ok: false, headline: "the tool returned no text", excerpt, files: [] };
+  const isKnown = lines.every(isRemark);
+  return { ok: isKnown, headline: isKnown ? headline : "the result has an unknown form", excerpt, files: [] };
+};
 
 /** Tools say how much they left out; then a count is of what they showed. */
 const atLeast = (lines: readonly string[]): string =>
@@ -64,34 +74,36 @@ const atLeast = (lines: readonly string[]): string =>
 /** Matching lines stand under the name of their file, as `12:text`. */
 const MATCH = /^\d+:/;
 
-const tellSearch = (text: string): Omit<Told, "ok"> => {
+const tellSearch = (text: string): Told => {
   const lines = linesOf(text);
   const isMatch = (line: string | undefined): boolean => line !== undefined && MATCH.test(line);
   const matches = lines.filter(isMatch);
   const files = lines.filter((line, index) => !isMatch(line) && isMatch(lines[index + 1]) && line !== "--");
-  if (matches.length === 0) return { headline: "nothing found", excerpt: excerptOf(lines, 3), files: [] };
+  if (matches.length === 0) return tellNothing(lines, "nothing found");
   const shown = `${atLeast(lines)}${plural(matches.length, "matching line")} in ${plural(files.length, "file")}`;
-  return { headline: shown, excerpt: excerptOf(lines), files };
+  return { ok: true, headline: shown, excerpt: excerptOf(lines), files };
 };
 
-const tellNames = (text: string): Omit<Told, "ok"> => {
+const tellNames = (text: string): Told => {
   const lines = linesOf(text);
   const names = lines.filter((line) => !isRemark(line));
-  if (names.length === 0) return { headline: "no files", excerpt: excerptOf(lines, 3), files: [] };
-  return { headline: `${atLeast(lines)}${plural(names.length, "file")}`, excerpt: excerptOf(lines), files: names };
+  if (names.length === 0) return tellNothing(lines, "no files");
+  const headline = `${atLeast(lines)}${plural(names.length, "file")}`;
+  return { ok: true, headline, excerpt: excerptOf(lines), files: names };
 };
 
 const COUNTED = /^(.+?):\s*(\d+)$/;
 
-const tellCount = (text: string): Omit<Told, "ok"> => {
+const tellCount = (text: string): Told => {
   const lines = linesOf(text);
   const counts = lines.flatMap((line) => {
     const [, file, count] = COUNTED.exec(line) ?? [];
     return file === undefined ? [] : [{ file, count: Number(count) }];
   });
+  if (counts.length === 0) return tellNothing(lines, "0 lines in 0 files");
   const sum = counts.reduce((all, { count }) => all + count, 0);
   const headline = `${atLeast(lines)}${plural(sum, "line")} in ${plural(counts.length, "file")}`;
-  return { headline, excerpt: excerptOf(lines), files: counts.map(({ file }) => file) };
+  return { ok: true, headline, excerpt: excerptOf(lines), files: counts.map(({ file }) => file) };
 };
 
 /** The last line of a command's output says how it ended. */
@@ -161,7 +173,7 @@ const MOST_ASKED_LINES = 60;
 const tellRead = (text: string, asked: Json | undefined): Omit<Told, "ok"> => {
   const { lines, last, remark } = numberedLines(text);
   if (lines.length === 0)
-    return { headline: text.trim() === "" ? "empty" : "read", excerpt: excerptOf(linesOf(text)), files: [] };
+    return { headline: text.trim() === "" ? "no text" : "read", excerpt: excerptOf(linesOf(text)), files: [] };
   const most = typeof asked === "number" ? Math.min(asked, MOST_ASKED_LINES) : EXCERPT_LINES;
   const first = last - lines.length + 1;
   const all = /^\[lines \d+ to \d+ (of \d+)/.exec(remark)?.[1];
@@ -182,12 +194,12 @@ export const tell = (look: Look, result: Result): Told => {
   const { file_path: path, limit } = look.input;
   switch (look.about) {
     case "search":
-      return { ok: true, ...tellSearch(result.text) };
+      return tellSearch(result.text);
     case "count":
-      return { ok: true, ...tellCount(result.text) };
+      return tellCount(result.text);
     case "names":
     case "list":
-      return { ok: true, ...tellNames(result.text) };
+      return tellNames(result.text);
     case "read":
       return { ok: true, ...tellRead(result.text, limit), files: typeof path === "string" ? [path] : [] };
     case "run":

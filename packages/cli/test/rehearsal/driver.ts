@@ -1,7 +1,7 @@
 /** A loop as small as can be: asks over HTTP, runs the calls in a folder, asks again. */
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { builtInTools, createRegistry } from "@prefork/runtime";
@@ -36,17 +36,18 @@ export const folderWith = (files: Readonly<Record<string, string>>): Disposable 
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 };
 
-/** What a program printed, and how it ended. */
+/** What a program printed, and how it ended. One that cannot be started is a fault of the test, never an answer. */
 const runProgram = (
   cwd: string,
   program: string,
   args: readonly string[],
 ): { readonly text: string; readonly code: number } => {
-  const { stdout, stderr, status } = spawnSync(program, args, {
+  const { stdout, stderr, status, error } = spawnSync(program, args, {
     cwd,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
   });
+  if (error !== undefined) throw new Error(`${program} could not be run`, { cause: error });
   return { text: `${stdout}${stderr}`, code: status ?? -1 };
 };
 
@@ -57,31 +58,32 @@ const bash = (cwd: string, { command }: Input): Ran => {
   return { text: `${text}[exit code ${code}]` };
 };
 
-const ripgrep = (cwd: string, args: readonly string[], nothing: string): Ran => {
-  const { text } = runProgram(cwd, "rg", ["--sort=path", "--heading", "--with-filename", ...args, "./"]);
-  return { text: text === "" ? nothing : text.replaceAll(/^\.\//gm, "").trimEnd() };
+/** Files below a folder whose names fit, in the order of names. */
+const filesIn = (cwd: string, { path = ".", glob = "**/*" }: Input): readonly string[] =>
+  globSync(String(glob).includes("/") ? String(glob) : `**/${glob}`, { cwd: resolve(cwd, String(path)) })
+    .map((name) => join(String(path), name))
+    .filter((name) => statSync(join(cwd, name)).isFile())
+    .sort();
+
+const grep = (cwd: string, input: Input): Ran => {
+  const { pattern, output_mode: mode } = input;
+  const found = filesIn(cwd, input).flatMap((name) => {
+    const lines = readFileSync(join(cwd, name), "utf8").replace(/\n$/, "").split("\n");
+    const fitting = lines.flatMap((line, at) => (line.search(String(pattern)) >= 0 ? [`${at + 1}:${line}`] : []));
+    if (fitting.length === 0) return [];
+    if (mode === "count") return [`${name}: ${fitting.length}`];
+    return mode === "files_with_matches" ? [name] : [[name, ...fitting].join("\n")];
+  });
+  if (found.length === 0) return { text: "Nothing found (what git ignores was not searched)." };
+  return { text: found.join(mode === "content" ? "\n\n" : "\n") };
 };
 
-const below = (place: string | number | boolean | undefined): string => (place === undefined ? "" : `/${place}`);
-
-const grep = (cwd: string, { pattern, path, glob, output_mode: mode }: Input): Ran => {
-  const shape = { count: ["--count"], files_with_matches: ["-l"] }[String(mode)] ?? ["-n"];
-  const names = glob === undefined ? [] : ["--glob", String(glob)];
-  const places = path === undefined ? [] : ["--glob", `${below(path)}`, "--glob", `${below(path)}/**`];
-  const found = ripgrep(
-    cwd,
-    [...shape, ...names, ...places, "-e", String(pattern)],
-    "Nothing found (what git ignores was not searched).",
-  );
-  return mode === "count" ? { text: found.text.replaceAll(/:(\d+)$/gm, ": $1") } : found;
+const list = (cwd: string, { pattern, path }: Input): Ran => {
+  const names = filesIn(cwd, { path, glob: pattern });
+  return {
+    text: names.length === 0 ? `No file fits ${pattern} (what git ignores was not looked at).` : names.join("\n"),
+  };
 };
-
-const list = (cwd: string, { pattern, path }: Input): Ran =>
-  ripgrep(
-    cwd,
-    ["--files", "--glob", `${below(path)}/${pattern}`],
-    `No file fits ${pattern} (what git ignores was not looked at).`,
-  );
 
 const read = (cwd: string, { file_path: path, offset = 1, limit = 2_000 }: Input): Ran => {
   try {

@@ -71,6 +71,26 @@ test("a list is followed task by task, and the report holds what the tools retur
   );
 });
 
+test("a result that is missing or of an unknown form is reported as such, and not as an empty one", async () => {
+  const prompt = "1. find TODO in src\n2. list *.ts files\n3. count TODO in src\n4. read README.md";
+  const answers = async (searched: string, listed: string, counted = searched): Promise<readonly string[]> => {
+    const answered: Readonly<Record<string, string>> = { Grep: searched, Glob: listed, Read: "" };
+    const answer: Run = (name, { output_mode: mode }) => ({
+      text: mode === "count" ? counted : (answered[name] ?? "ok"),
+    });
+    const { text: said } = await playPrompt(prompt, () => answer);
+    return [...said.matchAll(/^ {3}(\S.*: .*)$/gm)].map(([, line = ""]) => line.replace(/^.*?: /, ""));
+  };
+  const [missing, unknown] = ["the tool returned no text", "the result has an unknown form"];
+  assert.deepEqual(await answers("", ""), [missing, missing, missing, "no text"]);
+  assert.deepEqual(await answers("undefinedundefined", "[cut]"), [unknown, "no files", unknown, "no text"]);
+  const none = "Nothing found (what git ignores was not searched).";
+  const remark = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
+  assert.deepEqual(await answers(`${none}\n${remark}`, "No files found"), [
+    ...["nothing found", "no files", "0 lines in 0 files", "no text"],
+  ]);
+});
+
 test("one task makes no list, and a command is told with its exit code", async () => {
   const { turns, text: said } = await playPrompt("run `ls src; exit 3`");
   assert.deepEqual(turns, [[{ Bash: { command: "ls src; exit 3" } }]]);

@@ -90,24 +90,20 @@ test("a filter refuses calls while the fork runs, and its tools are declared as 
     if (answers === 1) got.push(results.map(({ text, isError }) => `${isError ? "! " : ""}${text}`));
     const write = { name: "Write", input: { file_path: place.folder.at("work/made"), content: "x" } };
     return answers === 0
-      ? callTools([write, { name: "Glob", input: { pattern: "*" } }])
+      ? callTools([write, { name: "Read", input: { file_path: place.folder.at("work/notes") } }])
       : say(`Scope: ${directive}\nResult: done`);
   });
+  place.folder.put("work/notes", "noted\n");
   await using session = await begun(place);
   const events = await watched(session, async () => {
-    const { end, toolUses } = await ended(session.fork({ prompt: "part", filter: only(["Glob"]) }));
+    const { end, toolUses } = await ended(session.fork({ prompt: "part", filter: only(["Read"]) }));
     assert.deepEqual([end, toolUses], ["reported", 1]);
   });
-  assert.deepEqual(got, [
-    [
-      "! Not allowed: Write is not allowed in this run. Here you may use: Glob",
-      `No file fits * in ${place.work} (what git ignores was not looked at).`,
-    ],
-  ]);
-  assert.deepEqual(readdirSync(place.work), []);
+  assert.deepEqual(got, [["! Not allowed: Write is not allowed in this run. Here you may use: Read", "1\tnoted"]]);
+  assert.deepEqual(readdirSync(place.work), ["notes"]);
   assert.deepEqual(
     events.flatMap((event) => (event.type === "fork_tool_denied" ? [[event.level, event.tool, event.reason]] : [])),
-    [["debug", "Write", "Not allowed: Write is not allowed in this run. Here you may use: Glob"]],
+    [["debug", "Write", "Not allowed: Write is not allowed in this run. Here you may use: Read"]],
   );
   const [parent, child] = place.bodies();
   assert.deepEqual(child?.tools, parent?.tools);
