@@ -144,4 +144,11 @@ function showResults(results: readonly Result[], { planned, names, seconds }: Cl
   return share >= KILLED_SHARE && unexplained === 0 && results.length === planned ? 0 : 1;
 }
 
+// A process group of its own does not hear of our end, and a fault may have it running for ever.
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+] as const)
+  process.once(signal, () => process.exit(code));
 process.exitCode = await main();

@@ -105,6 +105,7 @@ function passes(copy: string, { test, limitMs, env }: TestRun): Promise<boolean>
         // it has ended by itself
       }
     };
+    process.once("exit", stop);
     const timer = setTimeout(stop, limitMs);
     let rest = "";
     child.stdout.on("data", (chunk: Buffer) => {
@@ -114,6 +115,7 @@ function passes(copy: string, { test, limitMs, env }: TestRun): Promise<boolean>
     child.on("close", (code) => {
       clearTimeout(timer);
       stop();
+      process.off("exit", stop);
       done(code === 0);
     });
   });
