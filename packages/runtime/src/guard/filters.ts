@@ -51,9 +51,15 @@ export const both =
     return verdict.allowed ? applyFilter(second, call, context) : verdict;
   };
 
+const withoutLastSlashes = (path: string): string => {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === "/") end -= 1;
+  return path.slice(0, end);
+};
+
 const judgeReading = ({ subject, tool }: ReadArguments, instead: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
-  const broad = tool === "Grep" ? belowProblem(subject.replace(/(?<=.)\/+$/, "")) : undefined;
+  const broad = tool === "Grep" ? belowProblem(withoutLastSlashes(subject)) : undefined;
   if (broad !== undefined) return deny(broad, instead);
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);

@@ -17,6 +17,7 @@ export {
   PRINTS_WORDS,
   partsOf,
   pathProblem,
+  repeatsProblem,
   type Verdict,
   walkOf,
 } from "./bash/index.ts";

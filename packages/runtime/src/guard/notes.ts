@@ -128,7 +128,7 @@ const opensUp: Note = ({ program, texts, has }) => {
   if (!["chmod", "chown", "chgrp"].includes(program)) return undefined;
   const what = program === "chmod" ? "permissions" : "owners";
   if (has("R", "--recursive")) return `changes ${what} recursively`;
-  const everybody = texts.some((text) => /^0?[0-7]?[0-7]{2}[2367]$|^[^=+]*[ao][^=+]*[+=][^,]*w/.test(text));
+  const everybody = texts.some((text) => /^0?[0-7]?[0-7]{2}[2367]$|^[^=+ao]*[ao][^=+]*[+=][^,w]*w/.test(text));
   return program === "chmod" && everybody ? "lets every user write" : undefined;
 };
 

@@ -47,11 +47,25 @@ export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace)
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
     // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
-    parts.push(`${zone}exec -a ${quoted(command.program)} "\${@:${all.length + 1}:${words.length + 1}}"${redirects}`);
-    all.push(program, ...words);
+    const limited = timeLimit(command);
+    if ("problem" in limited) return limited;
+    const argv = limited.length === 0 ? [program, ...words] : [...limited, command.program, ...words];
+    const name = limited.length === 0 ? command.program : "timeout";
+    parts.push(`${zone}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
+    all.push(...argv);
   }
   const [only = "", ...more] = parts;
   return { script: LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | ")), words: all };
+};
+
+/** What stands before a program that may only run so long; it finds the program in the same folders as we do. In the
+ *  foreground, because a process group of its own would outlive the plan. */
+const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
+  if (limit === undefined) return [];
+  const timeout = findProgram("timeout");
+  if (timeout === undefined) return { problem: "timeout: not found in system folders" };
+  const knowsForeground = !realpathSync(timeout).endsWith("busybox");
+  return [timeout, ...(knowsForeground ? ["--foreground"] : []), limit];
 };
 
 const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly string[] | Problem => {

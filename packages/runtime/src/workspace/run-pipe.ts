@@ -7,8 +7,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
-import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, walkOf } from "../guard/index.ts";
+import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, repeatsProblem, walkOf } from "../guard/index.ts";
 import { cleanEnvironment } from "./environment.ts";
+import { type FedNames, fedNames } from "./fed-names.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { searchPath } from "./programs.ts";
@@ -34,13 +35,21 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, in
   const listed = await runRendered(commands.slice(0, at), { ...run, output: names }, input);
   const { stdout, stderr, truncated } = names.texts();
   if (stderr !== "") run.output.error(stderr);
-  const feeding = commands[at];
-  const problem =
-    listed.refused ??
-    (truncated ? `xargs: more than ${MOST_NAMES_BYTES} bytes of names; list fewer` : undefined) ??
-    (feeding && fedProblem(feeding, stdout, run.cwd));
-  if (problem === undefined) return runPipe(commands.slice(at), run, stdout);
-  return refuse(problem, run);
+  const early =
+    listed.refused ?? (truncated ? `xargs: more than ${MOST_NAMES_BYTES} bytes of names; list fewer` : undefined);
+  if (early !== undefined) return refuse(early, run);
+  const [feeding, ...after] = commands.slice(at) as [PlanCommand, ...PlanCommand[]];
+  // Who only prints words may get any, and xargs may read them itself.
+  if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], run, stdout);
+  const fed = fedNames(feeding.args, stdout);
+  const problem = "problem" in fed ? fed.problem : fedProblem(fed, run.cwd);
+  if ("problem" in fed || problem !== undefined) return refuse(problem ?? "", run);
+  // Names as they were looked at, each with a zero after it: nobody reads them in another way.
+  const args = [...fed.options, ...fed.inner];
+  const end = await runPipe([{ ...feeding, args }, ...after], run, fed.names.map((name) => `${name}\0`).join(""));
+  if (fed.complaint === undefined) return end;
+  run.output.error(`${fed.complaint}\n`);
+  return after.length === 0 && end.exitCode === 0 ? { ...end, exitCode: 1 } : end;
 };
 
 const MOST_NAMES_BYTES = 4_000_000;
@@ -50,30 +59,29 @@ const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
   return { exitCode: 127, refused: problem };
 };
 
-/** The names as xargs may read them: whole lines, words without their quotes, and what lies between zeros. */
-const namesIn = (text: string): readonly string[] => {
-  const lines = text.split(/[\0\n]/).filter((line) => line !== "");
-  return lines.flatMap((line) => [
-    line,
-    line.trimStart(),
-    ...line.split(/[ \t]+/).map((word) => word.replace(/["'\\]/g, "")),
-  ]);
+const innerOf = ({ args }: PlanCommand): string => args[fedProgram(args)]?.text ?? "echo";
+
+/** Words that some programs take for something else than a file. */
+const TAKEN_OTHERWISE: Readonly<Record<string, RegExp>> = {
+  ...Object.fromEntries(["awk", "gawk", "mawk"].map((name) => [name, /^[A-Za-z_]\w*=|^\/inet/])),
+  tail: /^\+\d*[bcl]?f?$/,
 };
 
-const PLACES = /\{\}|%|@/g;
-
-const fedProblem = ({ args }: PlanCommand, text: string, cwd: string): string | undefined => {
-  const at = fedProgram(args);
-  const inner = args[at]?.text ?? "echo";
-  if (PRINTS_WORDS.includes(inner)) return undefined;
-  const names = [...new Set(namesIn(text))].filter((name) => name !== "");
-  // A name may be put inside another word (`-I{} cat dir/{}`).
-  const around = args.slice(at + 1).filter(({ text: word }) => word.search(PLACES) >= 0);
-  const all = [...names, ...around.flatMap(({ text: word }) => names.map((name) => word.replace(PLACES, () => name)))];
+const fedProblem = ({ names, inner: [program, ...words], place }: FedNames, cwd: string): string | undefined => {
+  const inner = program?.text ?? "echo";
+  const each = [...new Set(names)].filter((name) => name !== "");
+  // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
+  const places = place === undefined ? [] : words.filter(({ text }) => text.includes(place));
+  const put = (isSought: boolean): readonly string[] =>
+    places
+      .filter(({ sought }) => (sought === true) === isSought)
+      .flatMap(({ text }) => each.map((name) => text.replaceAll(place ?? "", () => name)));
+  const [files, looked] = [place === undefined ? each : put(false), put(true)];
   // A name that begins with a dash would be an option to whoever gets it.
-  const dashed = names.find((name) => name.startsWith("-"));
-  if (dashed !== undefined) return `${inner} would take ${dashed} for an option; list names with ./ before them`;
-  return LISTS_NAMES.includes(inner) ? undefined : (namesProblem(all) ?? reachedProblem(all, inner, cwd));
+  const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
+  if (odd !== undefined) return `${inner} would take ${odd} for an option; list names with ./ before them`;
+  const huge = looked.map((word) => repeatsProblem(inner, word)).find((problem) => problem !== undefined);
+  return huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, cwd)));
 };
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {

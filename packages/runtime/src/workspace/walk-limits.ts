@@ -26,7 +26,7 @@ const FIND_TESTS = [
 /** The words of a command that walks; the inner command's where another one runs it. */
 export const withoutKeys = (program: string, words: readonly string[]): readonly string[] => {
   if (program === "find") return words.flatMap((word) => (word === "-exec" ? [...FIND_TESTS, word] : [word]));
-  const at = program === "timeout" || program === "xargs" ? words.findIndex((word) => optionsFor(word).length > 0) : -1;
+  const at = program === "xargs" ? words.findIndex((word) => !word.startsWith("-")) : -1;
   if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1))];
   const options = optionsFor(program);
   const end = words.indexOf("--");

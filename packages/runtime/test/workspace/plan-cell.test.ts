@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
+import { chanceOf } from "../../fuzz/guard/chance.ts";
 import { classify, openCell, type Plan, type PlanCell, type PlanResult, runPlan } from "../../src/index.ts";
+import { fedNames } from "../../src/workspace/fed-names.ts";
 import { probeSandbox } from "../../src/workspace/sandbox.ts";
 import { needs, uses } from "../optional.ts";
 import { goneWithin } from "../tools/processes.ts";
@@ -78,6 +80,66 @@ test("names made up on the way are looked at as xargs would read them", async ()
   assert.match((await runPlan(formed, { cwd: work, home })).refused ?? "", /no plain file/);
   const zeros = pipe(["printf", "a\\0/proc/1/environ\\0"], ["xargs", "-0", "cat"]);
   assert.match((await runPlan(zeros, { cwd: work, home })).refused ?? "", /no plain file/);
+});
+
+test("names are read from a text exactly as xargs reads them", () => {
+  const chance = chanceOf(12);
+  const letters = ["a", "b", "-", " ", " ", "\t", "\n", "\n", "'", '"', "\\", "\r", "é"];
+  const forms = [[], [], ["-n2"], ["-L1"], ["-I{}"], ["-d\\n"], ["-0"]];
+  for (let round = 0; round < 80; round += 1) {
+    const options = forms[round % forms.length] ?? [];
+    const text = Array.from({ length: 3 + chance.below(16) }, () => chance.one(letters)).join("");
+    const inner = options[0] === "-I{}" ? ["cat", "{}"] : ["cat"];
+    const fed = fedNames(
+      [...options, ...inner].map((word) => ({ text: word })),
+      text,
+    );
+    if ("problem" in fed || fed.complaint !== undefined) continue;
+    const place = options[0] === "-I{}" ? ["{}"] : [];
+    const ours = fed.options.map(({ text: option }) => option);
+    const zeros = fed.names.map((name) => `${name}\0`).join("");
+    const run = (given: readonly string[], input: string): string =>
+      spawnSync("xargs", [...given, "sh", "-c", 'printf "%s|" "$@"; echo "/"', "sh", ...place], {
+        input,
+        encoding: "utf8",
+      }).stdout;
+    assert.equal(run(ours, zeros), run(options, text), JSON.stringify([options, text]));
+  }
+});
+
+test("a name with quotes, blanks or a dash in it reaches a program whole or not at all", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  place.put("work/names/a' 'b.c", "quoted\n");
+  place.put("work/names/c d.c", "blank\n");
+  const whole = "find names -type f -print0 | sort -z | xargs -0 cat";
+  assert.deepEqual(told(await runPlan(planOf(whole), { cwd: work, home })), ["quoted\nblank\n", 0, undefined]);
+  const lines = "ls names | xargs -d '\\n' -I{} cat names/{}";
+  assert.deepEqual(told(await runPlan(planOf(lines), { cwd: work, home })), ["quoted\nblank\n", 0, undefined]);
+  // Without -0 the quotes go, as they do in bash, and what is left are the names that are looked at.
+  const { stdout, refused } = await runPlan(planOf("find names -name 'a*' | xargs cat"), { cwd: work, home });
+  assert.deepEqual([stdout, refused], ["", undefined]);
+  const dashed = pipe(["printf", "%s\\0", "-i", "plain.txt"], ["xargs", "-0", "sed", "1d"]);
+  assert.match((await runPlan(dashed, { cwd: work, home })).refused ?? "", /would take -i for an option/);
+  const assigned = pipe(["printf", "%s\\0", "FS=x"], ["xargs", "-0", "awk", "1"]);
+  assert.match((await runPlan(assigned, { cwd: work, home })).refused ?? "", /would take FS=x for an option/);
+});
+
+test("a limit of time hides nothing from the checks, and ends what it limits", async () => {
+  using place = withSecrets();
+  const { work, home } = place;
+  const counted = await runPlan(planOf("ls plain.txt | timeout 5 xargs wc -c"), { cwd: work, home });
+  assert.deepEqual(told(counted), ["6 plain.txt\n", 0, undefined]);
+  const led = await runPlan(planOf("ls plain.txt link.txt | timeout 5 xargs cat"), { cwd: work, home });
+  assert.match(led.refused ?? "", /link\.txt leads to what may not be read/);
+  const walked = await runPlan(planOf("timeout 5 find . -name 'link*' -exec cat {} +"), { cwd: work, home });
+  assert.deepEqual(told(walked), ["", 0, undefined]);
+  const [step] = planOf("timeout 1 ls").steps;
+  assert.ok(step?.run.kind === "pipe");
+  const waits = { program: "sleep", args: [{ text: "30" }], redirects: [], limit: "0.1" };
+  const late = { ...step, run: { kind: "pipe" as const, commands: [waits] } };
+  const ended = await runPlan({ steps: [late], gitFolders: [] }, { cwd: work, home });
+  assert.deepEqual([ended.exitCode, ended.ended], [124, "finished"]);
 });
 
 test("names go through several xargs, and exit codes are those of the last program", async () => {

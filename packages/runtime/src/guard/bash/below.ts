@@ -28,8 +28,8 @@ const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 const GREP_BELOW = /^-[a-zA-Z]*[rR]|^--(dereference-)?recursive$|^--directories=|^-d|^--directories$/;
 const DIFF_BELOW = /^-[a-zA-Z]*r|^--recursive$/;
 
-/** Programs that run another: what they run starts with the first word that names a walker. */
-const WRAPPERS: readonly string[] = ["xargs", "timeout"];
+/** Where in its arguments the program stands that xargs runs: each option before it is one word (programs/xargs.ts). */
+export const fedProgram = (args: readonly PlanWord[]): number => args.findIndex(({ text }) => !text.startsWith("-"));
 
 type Walk = {
   /** The words that are no options; text to look for is not among them. */
@@ -38,8 +38,8 @@ type Walk = {
 
 /** The walk that a command makes through files' contents; undefined where it reads single files or only names. */
 export const walkOf = (program: string, args: readonly PlanWord[]): Walk | undefined => {
-  if (WRAPPERS.includes(program)) {
-    const at = args.findIndex(({ text }) => WALKERS.includes(text));
+  if (program === "xargs") {
+    const at = fedProgram(args);
     return at < 0 ? undefined : walkOf(args[at]?.text ?? "", args.slice(at + 1));
   }
   const has = (sign: RegExp): boolean => args.some(({ text, sought }) => !sought && sign.test(text));
@@ -49,8 +49,6 @@ export const walkOf = (program: string, args: readonly PlanWord[]): Walk | undef
   if (program === "find" && args.some(({ text }) => text === "-exec")) return { starts: findStarts(args) };
   return undefined;
 };
-
-const WALKERS: readonly string[] = [...GREPS, "rg", "diff", "find"];
 
 /** The folders that find begins in: what stands before its expression. */
 export const findStarts = (args: readonly PlanWord[]): readonly PlanWord[] => {

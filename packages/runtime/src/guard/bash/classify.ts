@@ -4,13 +4,14 @@
  *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../../workspace). */
 
 import { belowProblem, walkOf, withoutFollowing } from "./below.ts";
-import { checkFeeding } from "./feeding.ts";
+import { checkFeeding, NEEDS_WHOLE_NAMES } from "./feeding.ts";
 import { readOptions } from "./options.ts";
 import type { GitFolder, Plan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
-import { gitFolders, type Program, programs, STANDS_FOR } from "./programs/index.ts";
+import { gitFolders, type LateNames, type Program, programs, STANDS_FOR } from "./programs/index.ts";
 import { Refusal } from "./refusal.ts";
 import { checkSecrets, folded, joined, type Ways } from "./secrets.ts";
 import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
+import { unwrapped, WRAPPER } from "./unwrap.ts";
 import { isWriter } from "./writers.ts";
 
 export type Verdict =
@@ -73,6 +74,16 @@ const waysAfter = (ways: Ways, folder: string): Ways => {
   return after;
 };
 
+/** Every name is asked for from every folder it may count from. */
+const MOST_REACH = { names: 2_000, letters: 50_000 };
+
+const checkReach = (words: readonly PlanWord[], ways: Ways): void => {
+  const lengths = ways.reduce((sum, way) => sum + way.length, 0);
+  const many = ways.length > 1 && words.length * ways.length > MOST_REACH.names;
+  if (many || words.length * lengths > MOST_REACH.letters)
+    throw new Refusal("has too many words after cd; name the folders in the commands");
+};
+
 /** Why a walk may not begin here. */
 const startProblem = ({ text, home }: PlanWord, ways: Ways): string | undefined =>
   (home ? [text] : ways.map((way) => joined(way, text)))
@@ -112,12 +123,18 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, { own, wa
     if (!Object.hasOwn(LOOKS, name) || !LOOKS[name]?.test(value))
       throw new Refusal(`sets ${name}; read-only commands set no variables`);
   }
+  checkReach(words, ways);
   for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file], ways);
-  const [name, ...args] = words as [PlanWord, ...PlanWord[]];
+  const { words: run, limit } = unwrapped(words);
+  const [name, ...args] = run as [PlanWord, ...PlanWord[]];
   const program = programName(name);
-  const zone = assignments.some((set) => set.name === "TZ") ? ({ zone: "UTC0" } as const) : {};
-  if (own.has(program)) return { program, args, redirects, ...zone };
-  const judged = judge(program, args, false);
+  const around = {
+    redirects,
+    ...(assignments.some((set) => set.name === "TZ") ? ({ zone: "UTC0" } as const) : {}),
+    ...(limit === undefined ? {} : { limit }),
+  };
+  if (own.has(program)) return { program, args, ...around };
+  const judged = judge(program, args, "none");
   const known = programs.get(program);
   const final = withSought(program, judged);
   if (!known?.silent)
@@ -126,8 +143,7 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, { own, wa
       ways,
     );
   checkWalk(program, final, ways);
-  const run = withoutFollowing(program, final, known?.rule);
-  return { program: STANDS_FOR[program] ?? program, args: run, redirects, ...zone };
+  return { program: STANDS_FOR[program] ?? program, args: withoutFollowing(program, final, known?.rule), ...around };
 };
 
 /** A walk begins in each of its starting points, or where the command is. */
@@ -150,17 +166,19 @@ const programName = ({ text, pattern, home }: PlanWord): string => {
 };
 
 /** The arguments as they may be run, or a Refusal. */
-const judge = (name: string, args: readonly PlanWord[], anyNames: boolean): readonly PlanWord[] => {
+const judge = (name: string, args: readonly PlanWord[], late: LateNames): readonly PlanWord[] => {
+  if (name === WRAPPER) throw new Refusal(`${name} stands at the start of a command: ${name} 5 xargs PROGRAM`);
   const program = programs.get(name);
   if (!program) {
     if (isWriter(name)) throw new Refusal(`${name} changes something`, "write");
     throw new Refusal(`${name} is not a known read-only program`);
   }
-  if (asksHelp(program, args) && !anyNames) return args;
-  if (anyNames && !program.harmless)
+  if (asksHelp(program, args) && late === "none") return args;
+  const takesNames = program.harmless || (late === "placed" && NEEDS_WHOLE_NAMES.includes(name));
+  if (late !== "none" && !takesNames)
     throw new Refusal(`${name} could take a name that turns up for an option; use find DIR -exec ${name} … {} +`);
   if (!program.harmless) checkPatterns(name, args);
-  return program.read ? program.read(args, inner) : judgeOptions(name, args, { program, anyNames });
+  return program.read ? program.read(args, inner) : judgeOptions(name, args, { program, late });
 };
 
 /** None of their options writes, runs or sends, or they look for none among names. */
@@ -182,11 +200,11 @@ const checkPatterns = (name: string, args: readonly PlanWord[]): void => {
 const asksHelp = (program: Program, args: readonly PlanWord[]): boolean =>
   !program.read && args.length === 1 && args[0]?.text === "--help" && !args[0].pattern;
 
-const inner = (words: readonly PlanWord[], anyNames: boolean): readonly PlanWord[] => {
+const inner = (words: readonly PlanWord[], late: LateNames): readonly PlanWord[] => {
   const [name, ...args] = words;
   if (!name) throw new Refusal("there is no inner command");
   const program = programName(name);
-  const judged = withSought(program, judge(program, args, anyNames));
+  const judged = withSought(program, judge(program, args, late));
   return [{ text: STANDS_FOR[program] ?? program }, ...withoutFollowing(program, judged, programs.get(program)?.rule)];
 };
 
@@ -201,23 +219,19 @@ const withSought = (program: string, words: readonly PlanWord[]): readonly PlanW
 const judgeOptions = (
   name: string,
   args: readonly PlanWord[],
-  { program, anyNames }: { readonly program: Program; readonly anyNames: boolean },
+  { program, late }: { readonly program: Program; readonly late: LateNames },
 ): readonly PlanWord[] => {
   const given = readOptions(name, args, program.rule);
-  const many = given.operands.some(({ pattern }) => pattern) || anyNames;
+  const many = given.operands.some(({ pattern, slot }) => pattern && !(slot && late === "placed")) || late === "last";
   const { least = 0, most = Number.POSITIVE_INFINITY } = program;
   const asksVersion = given.options.some(({ name: option }) => option === "version");
-  if (given.operands.length < least && !asksVersion && !anyNames) throw new Refusal(`${name} needs more words`);
+  if (given.operands.length < least && !asksVersion && late !== "last") throw new Refusal(`${name} needs more words`);
   if (given.operands.length > most || (many && Number.isFinite(most))) {
     throw new Refusal(`${name} takes at most ${most} plain words; more could be written to`);
   }
   program.check?.(given);
   return args;
 };
-
-/** `timeout` is the one program that may run git. */
-const gitInside = (program: string, [, inside, ...more]: readonly PlanWord[]): readonly PlanWord[] | undefined =>
-  program === "timeout" && inside?.text === "git" ? more : undefined;
 
 /** Each `cd` on the way, as it is written. */
 type GitWays = readonly (readonly PlanWord[])[];
@@ -235,8 +249,7 @@ const foldersOf = (steps: readonly PlanStep[]): Plan["gitFolders"] => {
         reached = run.scoped ? reached : after;
       }
       for (const { program, args } of run.kind === "pipe" ? run.commands : []) {
-        const git = program === "git" ? args : gitInside(program, args);
-        if (git) found.push(...reached.map((cd) => ({ cd, within: gitFolders(git) })));
+        if (program === "git") found.push(...reached.map((cd) => ({ cd, within: gitFolders(args) })));
       }
     }
     return reached;

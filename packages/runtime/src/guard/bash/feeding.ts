@@ -3,7 +3,7 @@
  *  runner looks at each of them again before it is handed over.
  *  Elsewhere: the inner command by itself (programs/wrappers.ts), looking at the names (../../workspace). */
 
-import { findStarts } from "./below.ts";
+import { fedProgram, findStarts } from "./below.ts";
 import type { PlanCommand, PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -23,10 +23,10 @@ export const NEEDS_WHOLE_NAMES: readonly string[] = ["sed", "awk", "gawk", "mawk
 
 const PASS_ON: readonly string[] = ["head", "tail", "sort", "uniq", "cut", "tac", "shuf"];
 /** Take one field, or take something away: no name comes out that did not go in. */
-const ONE_FIELD = /^\s*(?:\/[\w .^$-]*\/\s*)?\{\s*print\s+\$(?:\d+|NF)\s*;?\s*\}\s*$/;
+const ONE_FIELD = /^\s*(?:\/[\w .^$-]*\/\s*)?\{\s*print\s+\$(?:\d+|NF)\s*(?:;\s*)?\}\s*$/;
 const TAKES_AWAY = /^s([/|,#:@])(?:(?!\1).)*\1\1g?$/;
 
-const LISTED_BY_GIT = /^(ls-files|ls-tree)$|^--name-only$|^-[a-zA-Z]*l[a-zA-Z]*$|^--files-with-matches$/;
+const LISTED_BY_GIT = /^(ls-files|ls-tree)$|^--name-only$|^-(?=[a-km-zA-Z]*l)[a-zA-Z]+$|^--files-with-matches$/;
 const LISTED_BY_GREP = /^-[a-zA-Z]*[lL]|^--files-(with-matches|without-match)$/;
 const LISTED_BY_RG = /^-[a-zA-Z.0]*l|^--files$|^--files-with(out)?-match(es)?$/;
 
@@ -67,24 +67,19 @@ const passesOn = ({ program, args, redirects }: PlanCommand): boolean => {
   return PASS_ON.includes(program) && plain.every(({ text }) => /^\d+$/.test(text));
 };
 
-/** The program that xargs runs; its arguments were judged where they were read. */
-export const fedProgram = (args: readonly PlanWord[]): number => {
-  for (let at = 0; at < args.length; at += 1) {
-    const { text } = args[at] as PlanWord;
-    if (!text.startsWith("-")) return at;
-    if (/^-[0rtx]*[nLPdsI]$/.test(text) || /^--(max-args|max-procs|delimiter)$/.test(text)) at += 1;
-  }
-  return -1;
-};
-
 /** Refuses a pipe that hands names of unknown origin to a reader. `broad`: may all below a folder be listed for it? */
 export const checkFeeding = (
   commands: readonly PlanCommand[],
   broad: (start: PlanWord) => string | undefined,
 ): void => {
-  commands.forEach(({ program, args }, at) => {
+  commands.forEach(({ program, args, redirects }, at) => {
     if (program !== "xargs") return;
     const inner = args[fedProgram(args)]?.text ?? "echo";
+    // Only what comes through the pipe is looked at by the runner.
+    if (redirects.some(({ kind }) => kind === "input") && !PRINTS_WORDS.includes(inner))
+      throw new Refusal(
+        `names from a file may not be given to ${inner}; list them with find, ls, rg -l or git ls-files`,
+      );
     if (FED_FREELY.includes(inner)) return;
     if (at === 0) return; // reads nothing: there is no standard input
     const source = commands.slice(0, at).findLastIndex((command) => !passesOn(command));

@@ -69,7 +69,9 @@ export const readOptions = (program: string, words: readonly PlanWord[], rule: C
     if (text === "--") return { options, operands: [...operands, ...words.slice(at + 1)] };
     const next = (name: string): string => {
       at += 1;
-      const value = literalValue(program, text, words[at]);
+      const given = words[at];
+      // Text to search for may be a name that turns up; any other value is plain.
+      const value = given?.slot && mayBeDashed(rule, name) ? given.text : literalValue(program, text, given);
       if (value === "--" || (/^-(?!\d*$)/.test(value) && !mayBeDashed(rule, name))) {
         throw new Refusal(`${program} ${text} ${value}: give a value that starts with a dash as ${text}=… or glued`);
       }

@@ -13,6 +13,8 @@ export type PlanWord = {
   readonly status?: true;
   /** Text to look for: whatever it looks like, no file of that name is opened. */
   readonly sought?: true;
+  /** A name that turns up later stands in it. Only while a command is judged; in a plan no word has it. */
+  readonly slot?: true;
 };
 
 export type PlanRedirect =
@@ -28,6 +30,8 @@ export type PlanCommand = {
   readonly redirects: readonly PlanRedirect[];
   /** The time zone that the command asks for. */
   readonly zone?: "UTC0";
+  /** How long `timeout` lets it run: `5`, `1.5m`. */
+  readonly limit?: string;
 };
 
 export type PlanStep = {

@@ -2,6 +2,7 @@
  *  Invariant: judged by name alone, here as it is written and again by the runner as it is reached.
  *  Elsewhere: what patterns stand for and where a relative name leads (../../workspace). */
 
+import { couldStandFor } from "./glob.ts";
 import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -21,7 +22,11 @@ const SECRET = new RegExp(
   "i",
 );
 /** Links stand there: what follows `..` is another folder than the text says. */
-const THROUGH_LINKS = /(^|\/)(dev|proc|sys)\/(.*\/)?\.\.(\/|$)/;
+const leadsThroughLinks = (path: string): boolean => {
+  const parts = path.split("/");
+  const linked = parts.findIndex((part) => part === "dev" || part === "proc" || part === "sys");
+  return linked >= 0 && parts.includes("..", linked);
+};
 
 const PUBLIC_KEY = /\.pub$/i;
 
@@ -52,7 +57,7 @@ export const pathProblem = (path: string): string | undefined => {
 
 /** Why a path is nothing to read from: devices, connections, and what the system tells of running programs. */
 export const noFileProblem = (path: string): string | undefined =>
-  NO_FILE.test(folded(path)) || THROUGH_LINKS.test(path) ? `${path} is no plain file` : undefined;
+  NO_FILE.test(folded(path)) || leadsThroughLinks(path) ? `${path} is no plain file` : undefined;
 
 /** Without doubled slashes, `.`, and `..` after a name. */
 export const folded = (path: string): string => {
@@ -92,19 +97,10 @@ export const joined = (folder: string, name: string): string =>
     ? name
     : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
 
-/** Could this part of a pattern stand for one of these names? They are short, so trying takes no time to speak of. */
-const couldBe = (part: string, names: readonly string[]): boolean => {
-  const source = part.replace(/\\(.)/gsu, "$1").replace(/\[[^\]]*\]|\*+|[^\w]/g, (sign) => {
-    if (sign.startsWith("*")) return ".*";
-    return sign === "?" || sign.length > 1 ? "." : `\\${sign}`;
-  });
-  return names.some((name) => new RegExp(`^${source}$`).test(name));
-};
-
 /** A pattern written so that it hits keys or `/proc`; those that only happen to are found when they are expanded. */
 const patternProblem = (path: string): string | undefined => {
   const parts = path.split("/");
-  const hidden = parts.some((part) => /^\.\W*\w/.test(part) && couldBe(part, HIDDEN));
-  const system = parts[0] === "" && parts.length > 2 && couldBe(parts[1] ?? "", ["proc", "dev"]);
+  const hidden = parts.some((part) => /^\.\W*\w/.test(part) && couldStandFor(part, HIDDEN));
+  const system = parts[0] === "" && parts.length > 2 && couldStandFor(parts[1] ?? "", ["proc", "dev"]);
   return hidden || system ? `${path} may stand for keys or for no plain file; name the files` : undefined;
 };

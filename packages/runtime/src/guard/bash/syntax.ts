@@ -56,11 +56,16 @@ const ODD = /[^\P{Cc}\t\n]|\p{Cf}|\p{Cs}|\p{DI}|[^\P{Z} ]|[\u2800\ufffc-\uffff]/
 const EMOJI = /\p{Extended_Pictographic}(\ufe0f|\u200d\p{Extended_Pictographic})*/gu;
 
 /** The parser looks for the end of each from its start; many that stay open would make that slow. */
-const MOST_OPENED = 200;
+const MOST_OPENED: readonly (readonly [RegExp, number])[] = [
+  [/\{/g, 200],
+  [/<</g, 200],
+  [/\$\[/g, 200],
+  [/\[/g, 400],
+];
 
 const checkText = (text: string): void => {
   if (text.length > LONGEST_TEXT) throw new Refusal(`longer than ${LONGEST_TEXT} characters; run a shorter command`);
-  if ([/\{/g, /<</g, /\$\[/g].some((opens) => (text.match(opens)?.length ?? 0) > MOST_OPENED))
+  if (MOST_OPENED.some(([opens, most]) => (text.match(opens)?.length ?? 0) > most))
     throw new Refusal("has too many braces, brackets or here-documents; run a shorter command");
   if (/(?<!\\)(\\\\)*\\$/.test(text)) throw new Refusal("ends in a backslash that continues nothing");
   if (ODD.test(text.replace(EMOJI, "")))

@@ -50,7 +50,7 @@ const isStoredInto = (tokens: Tokens, at: number): boolean => {
 };
 
 /** What is there when the loop starts: fields, lines, lengths, small numbers, counters. */
-export const isBounded = (tokens: Tokens, part: Tokens, seen: readonly string[] = []): boolean => {
+export const isBounded = (tokens: Tokens, part: Tokens, seen: Set<string> = new Set()): boolean => {
   for (let at = 0; at < part.length; at += 1) {
     const { kind, text: word } = part[at] as AwkToken;
     if (kind === "number" && Number(word) <= MOST) continue;
@@ -67,9 +67,12 @@ export const isBounded = (tokens: Tokens, part: Tokens, seen: readonly string[] 
   return part.length > 0;
 };
 
-/** A variable that only ever counts up by small steps, or takes what is bounded itself. */
-const isCounter = (tokens: Tokens, name: string, seen: readonly string[]): boolean => {
-  if (seen.includes(name) || seen.length > 5) return seen.includes(name);
+/** A variable that only ever counts up by small steps, or takes what is bounded itself. Each name is asked once: one that
+ *  fails makes all fail that speak of it. */
+const isCounter = (tokens: Tokens, name: string, seen: Set<string>): boolean => {
+  if (seen.has(name)) return true;
+  if (seen.size > 20) return false;
+  seen.add(name);
   return changesOf(tokens, name).every((at) => {
     const sign = textAt(tokens, at + 1);
     if (/^(\+\+|--)$/.test(sign) || /^(\+\+|--)$/.test(textAt(tokens, at - 1))) return true;
@@ -81,7 +84,7 @@ const isCounter = (tokens: Tokens, name: string, seen: readonly string[]): boole
       end += 1;
     }
     // The last step of the program may stand before its end.
-    return isBounded(tokens, tokens.slice(at + 2, Math.min(end, tokens.length)), [...seen, name]);
+    return isBounded(tokens, tokens.slice(at + 2, Math.min(end, tokens.length)), seen);
   });
 };
 

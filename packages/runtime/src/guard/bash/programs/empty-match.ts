@@ -8,9 +8,27 @@ const NO_ROOM = /[bBAzZGyY<>`'1-9kgKQE]/;
 /** Zero times is among what it allows. */
 const MAY_BE_NONE = /[*?]|\{0*(,|\})/;
 
-const QUANTIFIER = /(?:[*+?]|\{\d*(?:,\d*)?\})[?+]*/y;
-/** A set in brackets, with named sets of letters in it. */
-const SET = /\[\^?\]?(?:\[[:.=][^\]]*\]|\\.|[^\]\\])*\]/sy;
+const QUANTIFIER = /(?:[*+?]|\{\d{0,9}(?:,\d{0,9})?\})[?+]*/y;
+/** A named set inside a set: `[:alpha:]`. */
+const NAMED = /\[([:.=])[\w-]{1,20}\1\]/y;
+
+/** Where the set in brackets ends that opens at `from`; -1 where that is not certain. */
+const endOfSet = (pattern: string, from: number): number => {
+  let at = from + 1;
+  if (pattern[at] === "^") at += 1;
+  if (pattern[at] === "]") at += 1;
+  for (; at < pattern.length; at += 1) {
+    if (pattern[at] === "]") return at + 1;
+    if (pattern[at] === "\\") at += 1;
+    else if (pattern[at] === "[" && /[:.=]/.test(pattern[at + 1] ?? "")) {
+      NAMED.lastIndex = at;
+      const named = NAMED.exec(pattern)?.[0];
+      if (named === undefined) return -1;
+      at += named.length - 1;
+    }
+  }
+  return -1;
+};
 
 export const mayMatchNothing = (pattern: string): boolean => {
   let at = 0;
@@ -29,10 +47,9 @@ export const mayMatchNothing = (pattern: string): boolean => {
       return quantified(NO_ROOM.test(pattern[at - 1] ?? "b"));
     }
     if (letter === "[") {
-      SET.lastIndex = at - 1;
-      const set = SET.exec(pattern)?.[0];
-      at = set === undefined ? pattern.length : at - 1 + set.length;
-      return quantified(set === undefined);
+      const end = endOfSet(pattern, at - 1);
+      at = end < 0 ? pattern.length : end;
+      return quantified(end < 0);
     }
     if (letter !== "(") return quantified(/[\^$*+?{]/.test(letter));
     // Other groups than (?:…) look around or change what the rest means.

@@ -49,8 +49,11 @@ const packer = (name: string): Program =>
       name === "bzip2"
         ? "stdout decompress keep quiet verbose version"
         : "list verbose stdout to-stdout decompress uncompress keep quiet version",
+    // Whether it lists or unpacks, the last word decides; that it prints stays, once said.
     check: ({ options }) => {
-      if (!options.some(({ name: option }) => ["l", "list", "c", "stdout", "to-stdout"].includes(option)))
+      const has = (...names: readonly string[]): boolean => options.some(({ name: option }) => names.includes(option));
+      const lists = has("l", "list") && !has("d", "decompress", "uncompress");
+      if (!lists && !has("c", "stdout", "to-stdout"))
         throw new Refusal(`${name} may only list and print: gzip -l FILE, gzip -dc FILE`, "write");
     },
   });
@@ -132,7 +135,7 @@ export const filePrograms: ProgramTable = {
     // Only listing, only of a plain local file: names with a colon are reached over the network.
     read: (words) => {
       const [mode, archive, ...names] = words;
-      if (!mode || !/^-?t?[tvzjJ]*t[vzjJ]*f$/.test(mode.text) || mode.pattern)
+      if (!mode || !/^-?(?=[vzjJ]{0,9}t)[tvzjJ]{1,9}f$/.test(mode.text) || mode.pattern)
         throw new Refusal("tar may only list: tar -tf FILE");
       if (!archive || archive.pattern || archive.text.startsWith("-") || archive.text.includes(":"))
         throw new Refusal("tar -tf needs a plain file name");

@@ -49,7 +49,7 @@ const RUNNING: readonly string[] = ["-exec", "-execdir", "-ok", "-okdir"];
 const READERS: readonly string[] = ["sed", "awk", "gawk", "mawk", "jq", "file", "rg", "sort"];
 
 /** Stands for the names that are found: any number, none of them an option. */
-export const FOUND: PlanWord = { text: "./*", pattern: true };
+export const FOUND: PlanWord = { text: "./*", pattern: true, slot: true };
 
 /** Parts whose value people leave unquoted. What such a pattern expands to is never an option, so never an action. */
 const NAMES: readonly string[] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
@@ -69,7 +69,7 @@ const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): 
   if (command.some(({ pattern }) => pattern)) throw new Refusal("find -exec takes plain words");
   const given = command.slice(0, -1);
   const isReader = READERS.includes(given[0]?.text ?? "");
-  const judged = isReader ? inner([...given, FOUND], false).slice(0, -1) : inner(given, true);
+  const judged = isReader ? inner([...given, FOUND], "none").slice(0, -1) : inner(given, "last");
   return { end: end + 1, command: [...judged, { text: "{}" }, ...words.slice(end, end + 1)] };
 };
 

@@ -7,13 +7,15 @@ import { findPrograms } from "./find.ts";
 import { gitPrograms } from "./git.ts";
 import { hintedPrograms } from "./hints.ts";
 import { jqPrograms } from "./jq.ts";
+import { lookupPrograms } from "./lookups.ts";
 import { packagePrograms } from "./packages.ts";
 import type { Program } from "./program.ts";
+import { psPrograms } from "./ps.ts";
 import { sedPrograms } from "./sed.ts";
 import { systemPrograms } from "./system.ts";
 import { textPrograms } from "./text.ts";
 import { versionPrograms } from "./versions.ts";
-import { wrapperPrograms } from "./wrappers.ts";
+import { xargsPrograms } from "./xargs.ts";
 
 export const programs: ReadonlyMap<string, Program> = new Map(
   Object.entries({
@@ -22,6 +24,7 @@ export const programs: ReadonlyMap<string, Program> = new Map(
     ...packagePrograms,
     ...binaryPrograms,
     ...systemPrograms,
+    ...psPrograms,
     ...textPrograms,
     ...filePrograms,
     ...findPrograms,
@@ -29,10 +32,12 @@ export const programs: ReadonlyMap<string, Program> = new Map(
     ...awkPrograms,
     ...jqPrograms,
     ...gitPrograms,
-    ...wrapperPrograms,
+    ...lookupPrograms,
+    ...xargsPrograms,
   }),
 );
 
 export { gitFolders } from "./git.ts";
-export type { InnerCommand, Program } from "./program.ts";
-export { STANDS_FOR } from "./wrappers.ts";
+export { STANDS_FOR } from "./lookups.ts";
+export type { LateNames, Program } from "./program.ts";
+export { repeatsProblem } from "./widths.ts";

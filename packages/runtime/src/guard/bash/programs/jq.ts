@@ -73,8 +73,6 @@ const argumentsOf = (tokens: Tokens, name: number): readonly Tokens[] => {
   return parts;
 };
 
-const written = (tokens: Tokens): string => tokens.map(({ text }) => text).join(" ");
-
 const literal = ([only, ...more]: Tokens): number | undefined =>
   only?.kind === "number" && more.length === 0 ? Number(only.text) : undefined;
 
@@ -89,16 +87,44 @@ const rangeSize = (tokens: Tokens, at: number): number => {
   const end = parts.length === 1 ? parts[0] : parts[1];
   const size = end && literal(end);
   if (size !== undefined) return size <= MOST ? Math.max(1, size) : refuse("this range is too long");
-  // `length` of what is there, less one at most.
-  const text = written(end ?? []);
-  if (/^(\(? ?((\.|\.\w+|\$\w+|\[ \]|\?|\[ \d+ \])( |$))*\|? ?)?length( \))?( - \d)?$/.test(text)) return 1;
+  if (end && isLength(end)) return 1;
   return refuse("range takes a number or a length: range(0; length)");
 };
 
+/** A place in the data: `.a.b[0]`, `$x[]?`; with `texts` of names alone: `.a["b"][]`. */
+const isPlace = (part: Tokens, texts = false): boolean => {
+  for (let at = 0; at < part.length; at += 1) {
+    const { kind, text } = part[at] as JqToken;
+    if (kind === "field" || text === "." || text === "?" || (kind === "variable" && !texts)) continue;
+    if (texts && part[at - 1]?.text === "." && isPlainText(part[at])) continue;
+    if (text !== "[" || kind !== "sign") return false;
+    const inside = part[at + 1];
+    const wanted = texts ? isPlainText(inside) : inside?.kind === "number";
+    const close = inside?.text === "]" ? at + 1 : at + 2;
+    if (part[close]?.text !== "]" || (close === at + 2 && !wanted)) return false;
+    at = close;
+  }
+  return true;
+};
+
+const isPlainText = (token: JqToken | undefined): boolean => token?.kind === "text" && !token.text.includes("\\");
+
+/** `length` of what is there, less one at most: `length`, `(.a | length) - 1`. */
+const isLength = (end: Tokens): boolean => {
+  const last = end.slice(-2).map(({ text }) => text);
+  const less = last[0] === "-" && /^\d$/.test(last[1] ?? "") ? end.slice(0, -2) : end;
+  const whole = less[0]?.text === "(" && less.at(-1)?.text === ")" ? less.slice(1, -1) : less;
+  if (whole.at(-1)?.text !== "length" || whole.at(-1)?.kind !== "name") return false;
+  const of = whole.slice(0, -1);
+  return of.length === 0 || (of.at(-1)?.text === "|" && isPlace(of.slice(0, -1)));
+};
+
 /** `.children[]` goes down a level each time; what could stay where it is, or stand on null, could go on for ever. */
-const goesDown = (part: Tokens): boolean =>
-  part.some(({ text }, at) => text === "[" && part[at + 1]?.text === "]") &&
-  /^((\.|\.\w+|\[ \]|\?|\[|\]|"[^"\\]*")( |$))+(\/\/ empty)?$/.test(written(part));
+const goesDown = (part: Tokens): boolean => {
+  const [operator, empty] = part.slice(-2);
+  const place = operator?.text === "//" && empty?.text === "empty" ? part.slice(0, -2) : part;
+  return place.some(({ text }, at) => text === "[" && place[at + 1]?.text === "]") && isPlace(place, true);
+};
 
 const checkPattern = (tokens: Tokens, at: number): void => {
   const parts = argumentsOf(tokens, at);
@@ -275,22 +301,20 @@ const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
   }
   const { operands, options } = readOptions("jq", plain, jqRule);
   if (words.length === 1 && options.some(({ name }) => name === "version" || name === "h")) return words;
-  const [filter, ...files] = operands;
+  const [filter] = operands;
   if (!filter || filter.home) throw new Refusal("quote the jq filter");
+  // Where xargs or find would put a name in place of this sign, the filter would be another one.
+  if (filter.slot || filter.text.trim() === "{}")
+    throw new Refusal("a jq filter may not be made of names; write it out");
   if (filter.pattern) {
     if (!filter.text.startsWith(".")) throw new Refusal("quote the jq filter");
     // `.[0]` without quotes: a filter, whatever files there are.
     const literalFilter = { text: filter.text.replace(/\\(.)/gs, "$1") };
     return readJq(words.map((word) => (word === filter ? literalFilter : word)));
   }
-  // Where xargs would put a name in place of this sign, the filter would be another one.
-  const place = filter.text === "{}" || files.some(({ text }) => PLACES.includes(text) && filter.text.includes(text));
-  if (place) throw new Refusal("a jq filter may not be made of names; write it out");
   checkJqFilter(filter.text);
   return words;
 };
-
-const PLACES: readonly string[] = ["{}", "%", "@"];
 
 /** The filter, which is no file: `.env` is a field. */
 const filterOf = (words: readonly PlanWord[]): readonly PlanWord[] => {

@@ -24,8 +24,12 @@ export type Program = {
   readonly read?: (words: readonly PlanWord[], inner: InnerCommand) => readonly PlanWord[];
 };
 
-/** Judges a command inside another (xargs, find -exec, timeout); with `anyNames` its last operands are not known yet. */
-export type InnerCommand = (words: readonly PlanWord[], anyNames: boolean) => readonly PlanWord[];
+/** Names that a command is given only when it runs: none, any number as its last operands, or one wherever a word with
+ *  `slot` stands. */
+export type LateNames = "none" | "last" | "placed";
+
+/** Judges a command inside another (xargs, find -exec). */
+export type InnerCommand = (words: readonly PlanWord[], late: LateNames) => readonly PlanWord[];
 
 type Row = OptionRule & Omit<Program, "rule">;
 

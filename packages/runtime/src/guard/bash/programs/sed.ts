@@ -77,7 +77,7 @@ const readCommand = (script: string, from: number): number => {
 };
 
 /** The usual way to take all lines together before substituting: a loop that ends because it takes a line each time. */
-const ALL_LINES = /^\s*:([a-z])\s*[;\n]\s*N\s*[;\n]\s*\$!\s*b\s*\1\s*[;\n]/;
+const ALL_LINES = /^\s*:([a-z])[ \t]*[;\n]\s*N[ \t]*[;\n]\s*\$![ \t]*b[ \t]*\1[ \t]*[;\n]/;
 
 /** One script: addressed commands separated by `;` or newlines, braces around some of them. */
 export const checkSedScript = (script: string): void => {
@@ -120,7 +120,8 @@ export const checkSedScript = (script: string): void => {
 /** What is kept from line to line may not be joined to itself: after some lines it would fill the memory. */
 const checkGrowth = (script: string, used: string): void => {
   const joins = used.replace(/[^GH]/g, "").length;
-  if ((joins > 1 && /[hHxg]/.test(used)) || /g.*[GH]/.test(used)) refuse();
+  const taken = used.indexOf("g");
+  if ((joins > 1 && /[hHxg]/.test(used)) || (taken >= 0 && /[GH]/.test(used.slice(taken)))) refuse();
   if (/[hHx]/.test(used) && /&.*&|(\\\d).*\1/.test(script)) refuse();
 };
 

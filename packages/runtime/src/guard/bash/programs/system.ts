@@ -11,13 +11,6 @@ const quiet = program({});
 /** Whatever it is given it prints; nothing is computed, because words are literal by now. */
 const echo = program({ read: (words) => words, harmless: true });
 
-/** Columns of ps; `environ` is none of them. */
-const COLUMN =
-  "pid|ppid|pgid|sid|tid|lwp|nlwp|user|uid|ruser|group|gid|args|cmd|command|comm|ucmd|stat|state|s|start|stime|lstart|etime|" +
-  "etimes|time|cputime|c|cp|pcpu|%cpu|pmem|%mem|rss|rssize|vsz|vsize|sz|size|tty|tt|tname|ni|nice|pri|psr|wchan|cls|rtprio";
-const COLUMNS = new RegExp(`^[+-]?(${COLUMN})(:\\d+)?(=[\\w %]*)?([, ][+-]?(${COLUMN})(:\\d+)?(=[\\w %]*)?)*$`);
-const isColumns = (text: string): boolean => COLUMNS.test(text);
-
 const seqRule = program({ flags: "w", valued: "fs", long: "equal-width format= separator= version" }).rule;
 
 /** Numbers below zero look like options. */
@@ -150,24 +143,6 @@ export const systemPrograms: ProgramTable = {
     flags: "aAcghlnpsStTuUZ",
     long: "arguments ascii show-pids show-parents numeric-sort long",
     most: 1,
-  }),
-  ps: program({
-    flags: "AaefFlHLTjwx",
-    valued: "oOpCUuGgst",
-    long: "forest no-headers headers sort= pid= ppid= user= version",
-    // Without a dash the letters mean other things: `e` would show every program's environment.
-    // ps also reads everything again in that way when it cannot make sense of a dash, a name or a mix.
-    check: ({ options, operands }) => {
-      if (operands.some(({ text, pattern }) => pattern || !/^a?u?xf?w*$/.test(text)))
-        throw new Refusal("use ps aux or ps -ef");
-      const has = (letters: RegExp): boolean => options.some(({ name }) => letters.test(name));
-      if (options.some(({ name, value = "" }) => /^[uU]$/.test(name) && /^[acfghHjlLmMnrsSTuvwxXZ]*e/.test(value)))
-        throw new Refusal("use ps aux or ps -ef");
-      if (has(/^e$/) && (operands.length > 0 || has(/^[UuGgstax]$/) || (has(/^[fFlj]$/) && has(/^[oO]$/))))
-        throw new Refusal("ps -e takes either -f or -o; use ps -ef or ps -eo pid,args");
-      if (options.some(({ name, value = "" }) => /^(o|O|sort)$/.test(name) && !isColumns(value)))
-        throw new Refusal("ps -o takes plain columns: ps -eo pid,ppid,user,args");
-    },
   }),
   top: program({
     read: (words) => {

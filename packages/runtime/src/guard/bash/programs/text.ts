@@ -18,7 +18,7 @@ const searched = (rule: CompiledRule, words: readonly PlanWord[]): readonly Plan
   const { options, operands } = readOptions("grep", words, rule);
   return options.some(({ name }) => /^(e|f|regexp|file|files|type-list)$/.test(name))
     ? []
-    : operands.slice(0, 1).filter(({ pattern }) => !pattern);
+    : operands.slice(0, 1).filter(({ pattern, slot }) => !pattern || slot);
 };
 
 const grep: Program = program({

@@ -15,12 +15,18 @@ export const checkWidth = (program: string, format: string): void => {
 };
 
 /** `(a{1,999}){1,999}` is made out into a million states before anything is looked for. */
-export const checkRepeats = (program: string, pattern: string): void => {
+export const repeatsProblem = (program: string, pattern: string): string | undefined => {
   let states = 1;
   for (const [, least = "", most = ""] of pattern.matchAll(/\{(\d{0,9})(?:,(\d{0,9}))?\\?\}/g)) {
     states *= Math.max(1, Number(least), Number(most));
-    if (states > 250_000) throw new Refusal(`${program}: a pattern that repeats so often fills the memory`);
+    if (states > 250_000) return `${program}: a pattern that repeats so often fills the memory`;
   }
+  return undefined;
+};
+
+export const checkRepeats = (program: string, pattern: string): void => {
+  const problem = repeatsProblem(program, pattern);
+  if (problem !== undefined) throw new Refusal(problem);
 };
 
 /** The options with these names take numbers of at most four digits, in lists or with a sign. */
