@@ -162,9 +162,11 @@ test("an install that changes the lock file says so", async () => {
   assert.match((await start(folder.path)).stderr, /npm changed package-lock\.json/);
 });
 
-const RUNNER: readonly string[] = ["test", "report", "optional", "checks/tools", "checks/source"].map(
-  (name) => `scripts/${name}.ts`,
-);
+/** What `npm test` consists of. */
+const RUNNER: readonly string[] = [
+  ...["test.ts", "report.ts", "optional.ts", "test-bundle.ts", "serve-bundles.mjs"].map((name) => `scripts/${name}`),
+  ...["tools.ts", "source.ts"].map((name) => `scripts/checks/${name}`),
+];
 
 /** As a package's tests declare what they depend on; spelled so that this file itself does not. */
 const RIPGREP = JSON.stringify("@vscode/ripgrep");
@@ -225,7 +227,7 @@ test("the runner counts tests and examples, explains failures and lists what it 
     "examples/01-good.ts": 'console.log("fine");\n',
     "examples/02-bad.ts": 'console.log("before the end"); process.exitCode = 3;\n',
   };
-  using folder = makeFolder(files, [...RUNNER]);
+  using folder = makeFolder(files, RUNNER);
   symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
   const all = await runNode(folder.path, ["scripts/test.ts"]);
   assert.equal(all.code, 1);
@@ -238,10 +240,48 @@ test("the runner counts tests and examples, explains failures and lists what it 
     "examples/02-bad.ts printed:\n    before the end",
   ])
     assert.ok(all.stdout.includes(part), `${part} is not in:\n${all.stdout}`);
+  assert.match(all.stdout, / {4}at TestContext\.<anonymous> \(file:.*\/packages\/a\/test\/mixed\.test\.ts:5:\d+\)/);
+  assert.equal(all.stdout.includes("cannot be bundled"), false);
   const good = await runNode(folder.path, ["scripts/test.ts", "examples/01"]);
   assert.deepEqual([good.code, good.stdout.trimEnd().split("\n").at(-1)], [0, "1 passed, 0 failed"]);
   const none = await runNode(folder.path, ["scripts/test.ts", "nowhere"]);
   assert.deepEqual([none.code, none.stdout.trimEnd().split("\n").at(-1)], [1, "0 passed, 0 failed"]);
+});
+
+test("a test run whose files cannot be bundled runs the sources, and the faulty file alone fails", async () => {
+  const files = {
+    "package.json": '{ "type": "module" }',
+    "packages/a/test/broken.test.ts": 'import { absent } from "./nowhere.ts";\nabsent();\n',
+    "packages/a/test/good.test.ts": 'import { test } from "node:test";\ntest("good", () => {});\n',
+  };
+  using folder = makeFolder(files, RUNNER);
+  symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
+  const { code, stdout } = await runNode(folder.path, ["scripts/test.ts"]);
+  assert.deepEqual([code, stdout.trimEnd().split("\n").at(-1)], [1, "1 passed, 1 failed"]);
+  assert.match(stdout, /^runs the sources, slower: they cannot be bundled: .*Could not resolve "\.\/nowhere\.ts"/m);
+});
+
+test("a bundled program knows its own place, and whether it was the one started", async () => {
+  const files = {
+    "package.json": '{ "type": "module" }',
+    "packages/a/src/program.ts": 'export const name = "program"; if (import.meta.main) console.log(import.meta.url);\n',
+    "packages/a/test/start.test.ts": [
+      'import assert from "node:assert/strict";',
+      'import { spawnSync } from "node:child_process";',
+      'import { test } from "node:test";',
+      'import { name } from "../src/program.ts";',
+      'test("starts it", () => {',
+      '  const program = new URL("../src/program.ts", import.meta.url);',
+      "  const { stdout } = spawnSync(process.execPath, [...process.execArgv, program.pathname], { encoding: 'utf8' });",
+      "  assert.deepEqual([name, stdout.trim()], ['program', program.href]);",
+      "});",
+    ].join("\n"),
+  };
+  using folder = makeFolder(files, RUNNER);
+  symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
+  const { stdout } = await runNode(folder.path, ["scripts/test.ts"]);
+  assert.equal(stdout.trimEnd().split("\n").at(-1), "1 passed, 0 failed", stdout);
+  assert.equal(stdout.includes("cannot be bundled"), false);
 });
 
 const door = "packages/cli/bin/prefork.js";

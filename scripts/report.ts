@@ -42,10 +42,15 @@ type Failure = Error & { readonly failureType?: string; readonly exitCode?: numb
 
 const PRINTED_LINES = 40;
 
-export async function collect(
-  events: Events,
-  file: { readonly path: string; readonly root: string; readonly hides?: string },
-): Promise<FileResult> {
+type TestFile = {
+  readonly path: string;
+  readonly root: string;
+  readonly hides?: string;
+  /** Names the sources in a stack. */
+  readonly toSources: (stack: string) => string;
+};
+
+export async function collect(events: Events, file: TestFile): Promise<FileResult> {
   const tests: TestResult[] = [];
   const names: string[] = [];
   let printed = "";
@@ -60,9 +65,22 @@ export async function collect(
     const name = isWholeFile ? "runs to its end" : [...names.slice(0, finished.nesting), finished.name].join(" › ");
     if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, outcome });
   }
-  const { path, hides } = file;
-  return { path, tests, ms: performance.now() - begun, printed, ...(hides === undefined ? {} : { hides }) };
+  const { path, hides, toSources } = file;
+  return {
+    path,
+    tests: tests.map(named(file)),
+    ms: performance.now() - begun,
+    printed: toSources(printed),
+    ...(hides === undefined ? {} : { hides }),
+  };
 }
+
+const named =
+  ({ toSources }: TestFile) =>
+  ({ outcome, ...rest }: TestResult): TestResult => ({
+    ...rest,
+    outcome: outcome.kind === "failed" ? { kind: "failed", detail: toSources(outcome.detail) } : outcome,
+  });
 
 function outcomeOf({ skip, todo, details }: Finished, shouldHaveTests: boolean): Outcome | undefined {
   if (isSet(skip)) return { kind: "skipped", reason: typeof skip === "string" ? skip : "no reason given" };

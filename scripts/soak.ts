@@ -47,6 +47,12 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = await worktreesSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
+  /** Every property with values that npm test does not draw. */
+  properties: async () => {
+    const { propertiesSoak } = await import("./properties-soak.ts");
+    const result = propertiesSoak(fileURLToPath(new URL("..", import.meta.url)));
+    return { held: result.broken.length === 0, summary: JSON.stringify(result) };
+  },
   /** A thousand forks one after another, kept and not, with what they leave behind. */
   forks: async () => {
     const { allForksSoak } = await import(at("packages/runtime/test/fork/forks-soak.ts"));

@@ -1,6 +1,6 @@
 /** `npm test`: runs every test file and every example, each in its own process, and closes with a plain count.
  *  Invariant: exit code 0 means that something ran and nothing failed; what was skipped is listed with its reason.
- *  Elsewhere: how results are shown (report.ts), making a clone runnable (bootstrap.mjs).
+ *  Elsewhere: how results are shown (report.ts), what a process loads (test-bundle.ts), making a clone runnable (bootstrap.mjs).
  *
  *  npm test [-- <filter>…]   a filter is a path or parts of one: wire/prefix, examples, cli */
 
@@ -11,8 +11,10 @@ import { fileURLToPath } from "node:url";
 import { build } from "./checks/tools.ts";
 import { type Job, jobsFor, optionalLines, withoutMeantSkips } from "./optional.ts";
 import { collect, type FileResult, showClosing, showFile } from "./report.ts";
+import { bundleTests } from "./test-bundle.ts";
 
-const FILE_TIMEOUT_MS = 120_000;
+/** Only what hangs takes this long: the longest file takes seconds, and a busy machine is not an error. */
+const FILE_TIMEOUT_MS = 300_000;
 /** More than there are cores where the projects are checked: tests wait for processes, clocks and disks. */
 const CONCURRENCY = 3;
 const patterns = ["packages/*/test/**/*.test.ts", "scripts/**/*.test.ts", "examples/*.ts"];
@@ -60,6 +62,9 @@ async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly Fi
       console.error(`stopped by ${signal}: what runs now counts as failed, the rest was not run`);
       stop.abort();
     });
+  const bundles = await bundleTests(root, [...new Set(jobs.map(({ path }) => path))]);
+  if ("why" in bundles) console.log(`runs the sources, slower: they cannot be bundled: ${bundles.why}`);
+  const { flags, toSources } = "why" in bundles ? { flags: [], toSources: (stack: string) => stack } : bundles;
   const results: FileResult[] = [];
   const waiting = [...jobs];
   const work = async (): Promise<void> => {
@@ -67,8 +72,9 @@ async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly Fi
       const { path, hides } = job;
       const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
       const hiding = hides === undefined ? {} : { only: true, env: { ...process.env, PREFORK_HIDE_PROGRAMS: hides } };
-      const events = run({ cwd: root, files: [join(root, path)], isolation: "process", signal, ...hiding });
-      const result = await collect(events, { ...job, root });
+      const how = { cwd: root, isolation: "process", signal, execArgv: [...flags], ...hiding } as const;
+      const events = run({ files: [join(root, path)], ...how });
+      const result = await collect(events, { ...job, root, toSources });
       showFile(result);
       results.push(result);
     }

@@ -236,7 +236,7 @@ test("an answer is one line under every reading of what ends a line", async () =
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
 const started = (...words: readonly string[]) =>
-  spawn(process.execPath, ["--conditions=prefork-source", MAIN, "check-command", ...words], { stdio: "pipe" });
+  spawn(process.execPath, [...process.execArgv, MAIN, "check-command", ...words], { stdio: "pipe" });
 
 test("an interrupt ends it while it waits for lines, and while a command runs, and leaves nothing running", async (t) => {
   if (process.platform !== "linux") return t.skip("processes are looked for in /proc");

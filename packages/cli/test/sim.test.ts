@@ -22,7 +22,7 @@ const simulatorUrl = import.meta.resolve("@prefork/wire/simulator");
 
 /** `prefork sim` as a process of its own, until the test is over. */
 const serve = async (...argv: readonly string[]): Promise<AsyncDisposable & { url: string; child: ChildProcess }> => {
-  const child = spawn(process.execPath, ["--conditions=prefork-source", main, "sim", "--port", "0", ...argv], {
+  const child = spawn(process.execPath, [...process.execArgv, main, "sim", "--port", "0", ...argv], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];

@@ -62,7 +62,7 @@ const start = async (program: readonly string[], ...argv: readonly string[]): Pr
   };
 };
 
-const sources = ["--conditions=prefork-source", main];
+const sources = [...process.execArgv, main];
 const marker = { cache_control: { type: "ephemeral" as const } };
 
 /** Three turns, two forks of the last of them side by side, and a turn whose system text has another time in it. */

@@ -70,7 +70,7 @@ export const checkAndRun = async (
 ): Promise<readonly Answer[]> => {
   const child = spawn(
     process.execPath,
-    ["--conditions=prefork-source", "--disable-warning=ExperimentalWarning", MAIN, "check-command", "--run"],
+    [...process.execArgv, "--disable-warning=ExperimentalWarning", MAIN, "check-command", "--run"],
     { cwd, env: { PATH: "/usr/bin:/bin", HOME: cwd, ...compiled, ...env }, stdio: ["pipe", "pipe", "pipe"] },
   );
   const printed: Buffer[] = [];

@@ -112,7 +112,7 @@ async function* linesOf(lines: AsyncIterable<string> | readonly string[]): Async
 }
 
 const start = (argv: readonly string[], { env, cwd, input = "" }: Starting): Started => {
-  const child = spawn(process.execPath, ["--conditions=prefork-source", MAIN, ...argv], {
+  const child = spawn(process.execPath, [...process.execArgv, MAIN, ...argv], {
     ...(cwd === undefined ? {} : { cwd }),
     env: { ...compiled, ...env },
     stdio: ["pipe", "pipe", "pipe"],

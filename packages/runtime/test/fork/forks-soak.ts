@@ -50,7 +50,7 @@ export const forksSoak = async (kind: ForkKind, forks: number): Promise<ForksRes
     },
   });
   place.put("work/some.txt", "made\n");
-  const flags = ["--conditions=prefork-source", "--expose-gc"];
+  const flags = [...process.execArgv, "--expose-gc"];
   const words = [simulator.url, place.path, kind, String(WARM_UP), String(forks)];
   const child = spawn(process.execPath, [...flags, PROCESS, ...words], { stdio: ["ignore", "pipe", "inherit"] });
   const [printed, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);

@@ -207,7 +207,7 @@ const bash = (command: string): SimAnswer => callTools([{ name: "Bash", input: {
 /** Rows that the simulator still works on, once it has heard of clients that have gone. */
 const openRows = async (simulator: Simulator): Promise<number> => {
   const count = (): number => simulator.ledger().filter(({ outcome }) => outcome === "open").length;
-  for (let waited = 0; count() > 0 && waited < 2_000; waited += 10) await after(10);
+  for (let waited = 0; count() > 0 && waited < 20_000; waited += 10) await after(10);
   return count();
 };
 
@@ -244,7 +244,7 @@ test("a fork that is aborted inside a command takes no other with it, and leaves
 
 test("aborting the exchange ends all that it started: in a command, in a question, in an answer, in the queue", async () => {
   const never = new Promise<never>(() => {});
-  const working = gate();
+  const [working, asking, speaking] = [gate(), gate(), gate()];
   await using ground = await openFamily(
     familyScript({
       main: (seen) =>
@@ -259,7 +259,9 @@ test("aborting the exchange ends all that it started: in a command, in a questio
       fork: ({ directive }) => {
         if (directive === "works") return bash(`${sleepFor(4)} & ${sleepFor(4)}`);
         // Questions are put one at a time, and this one is never answered.
-        return directive === "asks" ? working.passed.then(() => bash("rm -r things")) : never;
+        if (directive === "asks") return working.passed.then(() => bash("rm -r things"));
+        speaking.open();
+        return never;
       },
     }),
   );
@@ -267,19 +269,17 @@ test("aborting the exchange ends all that it started: in a command, in a questio
   const ask = async (question: Question): Promise<Answer> => {
     if (JSON.stringify(question.args).includes("sleep")) return { kind: "allow" };
     parked.push(question);
+    asking.open();
     return never;
   };
   await using session = await ground.open({ permissions: { ...unasked, mode: "default", ask }, mostTasks: 3 });
   const exchange = session.prompt("go");
-  const reached = new Set<string>();
+  const waiting = gate();
+  // `question_asked` is announced before the question is put, so the one who is asked says when it has arrived.
+  void Promise.all([working, asking, speaking, waiting].map(({ passed }) => passed)).then(() => exchange.abort());
   for await (const event of exchange) {
-    if (event.agent === "task-1" && event.type === "call_started") {
-      reached.add("command");
-      working.open();
-    }
-    if (event.agent === "task-2" && event.type === "question_asked") reached.add("question");
-    if (event.agent === "main" && event.type === "text_entered") reached.add("waiting");
-    if (reached.size === 3) exchange.abort();
+    if (event.agent === "task-1" && event.type === "call_started") working.open();
+    if (event.agent === "main" && event.type === "text_entered") waiting.open();
   }
   assert.equal((await exchange.result()).end, "aborted");
   assert.deepEqual(

@@ -28,7 +28,7 @@ const CLOSED = "Not available in a fork: do this part of the work yourself, and 
 const NOTHING_STARTED = "Nothing was started: a fork does its work itself and starts nobody. Do the work yourself.";
 
 const MAIN = fileURLToPath(new URL("../../../cli/src/main.ts", import.meta.url));
-const NODE = `${process.execPath} --conditions=prefork-source`;
+const NODE = [process.execPath, ...process.execArgv].join(" ");
 
 const AGENT_WAYS: readonly ToolCall[] = [
   { name: "Agent", input: { description: "more", prompt: "again" } },

@@ -18,7 +18,7 @@ export type WriterProcess = AsyncDisposable & {
 
 /** `before` is run by the shell that becomes the process: limits, for instance. */
 export const startWriter = (parameters: readonly string[], before = ":"): WriterProcess => {
-  const command = [process.execPath, "--conditions=prefork-source", PROGRAM, ...parameters];
+  const command = [process.execPath, ...process.execArgv, PROGRAM, ...parameters];
   const child = spawn("/bin/bash", ["-c", `${before}; exec "$@"`, "bash", ...command], {
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -11,7 +11,7 @@ const SCRIPT = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 /** A server on standard input and output; what it offers when it starts stands in a file, and can be changed there. */
 export const stdioEntry = (folder: Scratch, name: string, tools: readonly Described[]): StdioServer => {
   const file = folder.put(`${name}.json`, JSON.stringify(tools));
-  return { name, transport: "stdio", command: process.execPath, args: [SCRIPT, file] };
+  return { name, transport: "stdio", command: process.execPath, args: [...process.execArgv, SCRIPT, file] };
 };
 
 export type Opened = AsyncDisposable & {

@@ -131,7 +131,7 @@ test("after closing nothing of a server runs, not even a child of it that ignore
 
 test("a killed process leaves no server behind", async () => {
   const script = fileURLToPath(new URL("./server-user.ts", import.meta.url));
-  const user = spawn(process.execPath, ["--conditions=prefork-source", script], {
+  const user = spawn(process.execPath, [...process.execArgv, script], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = (await once(user.stdout, "data")) as [Buffer];

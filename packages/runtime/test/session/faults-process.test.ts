@@ -92,7 +92,7 @@ type Started = {
 };
 
 const start = ({ simulator, folder }: Ground, task: "hold" | "leave"): Started => {
-  const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, task, simulator.url, folder.path], {
+  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, task, simulator.url, folder.path], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

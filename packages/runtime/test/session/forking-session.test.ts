@@ -21,7 +21,7 @@ const PROGRAM = fileURLToPath(new URL("forking-session-process.ts", import.meta.
 type Life = { readonly shown: readonly RuntimeEvent[]; readonly signal: NodeJS.Signals | null };
 
 const live = async (parameters: readonly string[], isOver: (event: RuntimeEvent) => boolean): Promise<Life> => {
-  const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, ...parameters], {
+  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, ...parameters], {
     stdio: ["ignore", "pipe", "inherit"],
     // If there is none yet, beside the place, so that later processes start faster.
     env: { NODE_COMPILE_CACHE: `${parameters[0]}-compiled`, ...process.env },

@@ -127,13 +127,9 @@ test("what a fork had done in its worktree when its session was killed is commit
         : report("first");
     },
   });
-  const child = spawn(
-    process.execPath,
-    ["--conditions=prefork-source", PROGRAM, ground.simulator.url, ground.folder.path],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
+  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, ground.simulator.url, ground.folder.path], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const ended = new Promise((resolve) => child.on("close", resolve));
   const [id] = await new Promise<string[]>((resolve) =>
     child.stdout.on("data", (chunk) => resolve([`${chunk}`.trim()])),

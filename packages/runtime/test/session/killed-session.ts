@@ -31,7 +31,7 @@ type Living = { readonly base: string; readonly url: string; readonly stood?: St
 
 const live = async ({ base, url, stood, until }: Living): Promise<Life> => {
   const parameters = [base, url, ...(stood ? [JSON.stringify(stood)] : [])];
-  const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, ...parameters], {
+  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, ...parameters], {
     stdio: ["ignore", "pipe", "inherit"],
     // If there is none yet, beside the place: later processes start faster, and the place stays as it was made.
     env: { NODE_COMPILE_CACHE: `${base}-compiled`, ...process.env },

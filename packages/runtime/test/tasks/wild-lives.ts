@@ -55,7 +55,7 @@ const rowsIn = async (base: string, id: string): Promise<readonly Task[]> =>
 type Ended = Omit<Life, "left" | "requests"> & { readonly id: string };
 
 const live = async (playing: Playing, killAfter: number | undefined, laterMs: number): Promise<Ended> => {
-  const child = spawn(process.execPath, ["--conditions=prefork-source", PROGRAM, JSON.stringify(playing)], {
+  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, JSON.stringify(playing)], {
     stdio: ["ignore", "pipe", "inherit"],
     // If there is none yet, beside the place, so that later processes start faster.
     env: { NODE_COMPILE_CACHE: join(dirname(playing.base), "compiled"), ...process.env },

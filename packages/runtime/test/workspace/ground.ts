@@ -1,10 +1,11 @@
 /** A repository to look at, with the names and states that commands meet in real ones.
  *  Invariant: the same bytes, times and commits on every machine; nothing outside its own folder is read or written. */
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { type Scratch, scratch } from "../scratch.ts";
+import { WITHOUT_UPKEEP } from "../without-upkeep.ts";
 
 const WHEN = new Date("2024-03-01T12:00:00Z");
 
@@ -70,6 +71,7 @@ const GIT = {
   PATH: "/usr/bin:/bin:/usr/local/bin",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
+  ...WITHOUT_UPKEEP,
   GIT_AUTHOR_NAME: "Ada Lovelace",
   GIT_AUTHOR_EMAIL: "ada@example.com",
   GIT_COMMITTER_NAME: "Ada Lovelace",
@@ -114,9 +116,8 @@ const commitAll = (path: string, write: (name: string, content: string) => void)
 
 export type Ground = Scratch & { readonly home: string; readonly work: string };
 
-export const ground = (): Ground => {
+const build = (): Scratch => {
   const base = scratch();
-  const [home, work] = [base.at("home"), base.at("work")];
   for (const folder of ["home/projects", "work"]) mkdirSync(base.at(folder), { recursive: true });
   base.put("home/.bashrc", "# shell\n");
   base.put("home/.gitconfig", "[user]\n");
@@ -128,6 +129,26 @@ export const ground = (): Ground => {
   symlinkSync("nowhere", base.at("work", "dangling.txt"));
   chmodSync(base.at("work", "bin/run"), 0o755);
   for (const name of Object.keys(FILES)) utimesSync(base.at("work", name), WHEN, WHEN);
-  commitAll(work, (name, content) => void base.put(`work/${name}`, content));
-  return { ...base, home, work };
+  commitAll(base.at("work"), (name, content) => void base.put(`work/${name}`, content));
+  return base;
+};
+
+const built: Scratch[] = [];
+
+/** Built once in a process: two dozen calls of git take longer than most tests. */
+const template = (): string => {
+  const [known] = built;
+  if (known) return known.path;
+  const made = build();
+  built.push(made);
+  process.once("exit", () => made[Symbol.dispose]());
+  return made.path;
+};
+
+export const ground = (): Ground => {
+  const base = scratch();
+  execFileSync("cp", ["-a", `${template()}/.`, base.path]);
+  // The copies are other files than those that the index knows; what is staged or changed stays that.
+  spawnSync("git", ["update-index", "-q", "--refresh"], { cwd: base.at("work"), env: GIT });
+  return { ...base, home: base.at("home"), work: base.at("work") };
 };

@@ -276,7 +276,7 @@ test("what runs in the cell ends with the program that started it", withBwrap, a
     const plan = ${JSON.stringify(pipe(["sleep", seconds]))};
     setTimeout(() => process.kill(process.pid, "SIGKILL"), 700);
     await runPlan(plan, { cwd: "/", cell: opened.cell });`;
-  const args = ["--conditions=prefork-source", "--input-type=module", "-e", script];
+  const args = [...process.execArgv, "--input-type=module", "-e", script];
   const { signal } = spawnSync(process.execPath, args, { cwd: place.work });
   assert.equal(signal, "SIGKILL");
   assert.deepEqual(await goneWithin(`sleep ${seconds}`), []);

@@ -62,6 +62,9 @@ const isInstalled = (text: string): boolean =>
 const UNSTEADY =
   /\b(rg|ps|pgrep|top|free|shuf|sleep|date|type|uptime)\b|command -V|sort -R|du -sh (\*|\.\[)|md5sum \*|xargs file|\bawk --version/;
 
+/** What they print depends on what else runs on the machine: only how they end is compared. */
+const LIVE = /\b(ss|ip|df|netstat|lsof)\b|\/tmp\b|find \/ /;
+
 test("the joined commands of the everyday corpus give what bash gives", async () => {
   using place = ground();
   const texts = corpusLines("allow-joined.jsonl")
@@ -69,17 +72,12 @@ test("the joined commands of the everyday corpus give what bash gives", async ()
     .filter((cmd) => !UNSTEADY.test(cmd) && isInstalled(cmd));
   assert.ok(texts.length >= 100, `${texts.length} commands`);
   for (const text of texts) {
-    const run = () => runPlan(planOf(text), { cwd: place.work, home: place.home });
-    let { stdout, exitCode, refused = "" } = await run();
+    const { stdout, exitCode, refused = "" } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
     // Bash hands a file's name over as an option there; we do not.
     if (refused.includes("-weird-name")) continue;
-    let asked = askBash(text, place);
-    // Others write in /tmp while this looks at it twice.
-    for (let tries = 0; tries < 20 && text.includes("/tmp") && asked.stdout !== stdout; tries += 1) {
-      ({ stdout, exitCode } = await run());
-      asked = askBash(text, place);
-    }
-    assert.deepEqual({ stdout, exitCode }, asked, text);
+    const asked = askBash(text, place);
+    if (LIVE.test(text)) assert.deepEqual([exitCode, refused], [asked.exitCode, ""], text);
+    else assert.deepEqual({ stdout, exitCode }, asked, text);
   }
 });
 

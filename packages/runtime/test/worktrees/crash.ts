@@ -35,7 +35,7 @@ const isThere = (group: number): boolean => {
 export const live = async (ground: Ground, cut: Cut): Promise<Lived> => {
   const begun = performance.now();
   const step = "atStep" in cut ? cut.atStep : 0;
-  const words = ["--conditions=prefork-source", PROCESS, ground.at(), String(step)];
+  const words = [...process.execArgv, PROCESS, ground.at(), String(step)];
   const child = spawn(process.execPath, words, { detached: true, stdio: ["ignore", "pipe", "pipe"] });
   let [out, complaint] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => {

@@ -21,7 +21,7 @@ test("a disk that is full at any step leaves the checkout and the copy as they w
     });
   if (inside(["true"]).status !== 0)
     return context.skip("a file system of its own cannot be mounted here without rights");
-  const { stdout, stderr } = inside([process.execPath, "--conditions=prefork-source", PROCESS, "4"]);
+  const { stdout, stderr } = inside([process.execPath, ...process.execArgv, PROCESS, "4"]);
   assert.equal(String(stderr), "");
   const trials = JSON.parse(String(stdout)) as Record<string, { failures: number }>;
   assert.deepEqual(

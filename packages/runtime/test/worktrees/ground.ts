@@ -19,6 +19,7 @@ import {
 import { join } from "node:path";
 import { type Created, Worktrees, type WorktreesOptions } from "../../src/worktrees/index.ts";
 import { scratch } from "../scratch.ts";
+import { WITHOUT_UPKEEP } from "../without-upkeep.ts";
 
 export type Files = {
   readonly path: string;
@@ -42,7 +43,14 @@ export const filesIn = (path: string, home: string): Files => ({
     execFileSync("git", [...words], {
       cwd: path,
       encoding: "utf8",
-      env: { PATH: process.env.PATH, HOME: home, LC_ALL: "C.UTF-8", GIT_CONFIG_NOSYSTEM: "1", ...WHO },
+      env: {
+        PATH: process.env.PATH,
+        HOME: home,
+        LC_ALL: "C.UTF-8",
+        GIT_CONFIG_NOSYSTEM: "1",
+        ...WITHOUT_UPKEEP,
+        ...WHO,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     }),
   put: (name, content, mode) => {

@@ -15,7 +15,7 @@ const PROCESS = fileURLToPath(new URL("act-process.ts", import.meta.url));
 /** Each in a process of its own, all at the same moment. */
 const together = async (ground: Ground, acts: readonly (readonly string[])[]): Promise<readonly unknown[]> => {
   const running = acts.map((words) => {
-    const child = spawn(process.execPath, ["--conditions=prefork-source", PROCESS, ground.at(), ...words], {
+    const child = spawn(process.execPath, [...process.execArgv, PROCESS, ground.at(), ...words], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     return createInterface(child.stdout);

@@ -1,0 +1,18 @@
+/** Preloaded into the processes of a test run: whoever asks for a source that is bundled gets its bundle.
+ *  Invariant: everything else is loaded as without this; plain JavaScript, because each process loads it.
+ *  Elsewhere: making the bundles, and the list that the name after `?` leads to (test-bundle.ts). */
+
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const list = JSON.parse(readFileSync(decodeURI(import.meta.url.slice(import.meta.url.indexOf("?") + 1)), "utf8"));
+const bundles = new Map(Object.entries(list).map(([source, bundle]) => [pathToFileURL(source).href, bundle]));
+
+registerHooks({
+  resolve: (specifier, context, next) => {
+    const found = next(specifier, context);
+    const bundle = found.url.endsWith(".ts") ? bundles.get(found.url) : undefined;
+    return bundle === undefined ? found : { url: pathToFileURL(bundle).href, format: "module", shortCircuit: true };
+  },
+});

@@ -1,0 +1,170 @@
+/** What does a test process load? Bundles of the test files and of the programs that they start: a few large files
+ *  instead of hundreds of small ones, because loading modules was half of the time of a test run.
+ *  Invariant: a bundle behaves as its source does: it is found under the source's path and knows the source's
+ *  `import.meta`; its name has the hash of its content, so runs at the same time never change each other's files.
+ *  Elsewhere: serving bundles to a process (serve-bundles.mjs), starting the processes (test.ts). */
+
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { SourceMap } from "node:module";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { BuildOptions, OutputFile, Plugin } from "esbuild";
+
+export type Bundles = {
+  /** For every process that is to load bundles instead of sources. */
+  readonly flags: readonly string[];
+  /** Names the sources in a stack of a process that loaded bundles. */
+  readonly toSources: (stack: string) => string;
+};
+
+/** Vendors' packages are tested as they are installed; few files use them. */
+const EXTERNAL = ["@ai-sdk/*", "@anthropic-ai/*", "@google/*", "ai", "esbuild", "openai", "typescript"];
+const SEED = 20_261_116;
+const UNUSED_MS = 3 * 24 * 3_600_000;
+
+/** Bundles `files` (paths below `root`), or says why that is not possible; then the sources run, only slower. */
+export async function bundleTests(root: string, files: readonly string[]): Promise<Bundles | { readonly why: string }> {
+  const folder = join(root, "node_modules/.cache/test-bundles");
+  const entries = [...new Set([...files.map((file) => join(root, file)), ...startedPrograms(root)])].sort();
+  try {
+    const { build } = await import("esbuild");
+    const { outputFiles, metafile } = await build(optionsFor({ root, folder, entries }));
+    removeUnused(folder);
+    for (const file of outputFiles) writeOnce(file);
+    const served = Object.entries(metafile.outputs).flatMap(([output, { entryPoint }]) =>
+      entryPoint === undefined ? [] : [[resolve(root, entryPoint), resolve(root, output)]],
+    );
+    const list = Buffer.from(JSON.stringify(Object.fromEntries(served)));
+    const path = join(folder, `served-${createHash("sha256").update(list).digest("hex").slice(0, 16)}.json`);
+    writeOnce({ path, contents: list });
+    const hook = pathToFileURL(join(import.meta.dirname, "serve-bundles.mjs")).href;
+    return { flags: [`--import=${hook}?${path}`], toSources: (stack) => toSources(stack, folder) };
+  } catch (error) {
+    return { why: error instanceof Error ? (error.message.split("\n")[1] ?? error.message) : String(error) };
+  }
+}
+
+type Wanted = { readonly root: string; readonly folder: string; readonly entries: readonly string[] };
+
+const optionsFor = ({ root, folder, entries }: Wanted) =>
+  ({
+    absWorkingDir: root,
+    entryPoints: [...entries],
+    outdir: folder,
+    outbase: root,
+    entryNames: "[dir]/[name]-[hash]",
+    chunkNames: "chunk-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "esnext", // every process runs on this runtime, and lowered `using` would keep an error for the next round of a loop
+    conditions: ["prefork-source"],
+    mainFields: ["module", "main"],
+    external: EXTERNAL,
+    define: META,
+    plugins: [ownMeta, seeded],
+    sourcemap: "external",
+    metafile: true,
+    write: false,
+    logLevel: "silent",
+  }) as const satisfies BuildOptions;
+
+/** A module in a bundle knows what `import.meta` says of its source; the main module is the one that was started. */
+const META = {
+  "import.meta.url": "ownMeta.url",
+  "import.meta.dirname": "ownMeta.dirname",
+  "import.meta.main": "ownMeta.main",
+};
+
+const ownMeta: Plugin = {
+  name: "own-meta",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8");
+      if (!text.includes("import.meta.")) return undefined;
+      const facts = JSON.stringify({ url: pathToFileURL(path).href, dirname: dirname(path) });
+      const own = `const ownMeta = { ...${facts}, main: process.argv[1] === ${JSON.stringify(path)} };`;
+      return { contents: `${own} ${text}`, loader: "ts" };
+    }),
+};
+
+/** Properties draw the same values in every run, so that a run fails for what was changed and not by chance. Others are
+ *  drawn by `npm run soak -- properties`, which names the seed that found something. */
+const seeded: Plugin = {
+  name: "seeded",
+  setup: ({ onLoad, onResolve, resolve: find }) => {
+    onResolve({ filter: /^fast-check$/ }, async ({ kind, resolveDir, pluginData }) => {
+      if (pluginData === "real") return undefined;
+      const { path } = await find("fast-check", { kind, resolveDir, pluginData: "real" });
+      return { path, namespace: "seeded" };
+    });
+    onLoad({ filter: /.*/, namespace: "seeded" }, ({ path }) => ({
+      contents: [
+        `import fc from ${JSON.stringify(path)};`,
+        `fc.configureGlobal({ seed: Number(process.env.PREFORK_PROPERTY_SEED ?? ${SEED}) });`,
+        `export * from ${JSON.stringify(path)};`,
+        "export default fc;",
+      ].join("\n"),
+      resolveDir: dirname(path),
+    }));
+  },
+};
+
+/** Sources that others start by their name: `new URL("writer-process.ts", import.meta.url)`. */
+function startedPrograms(root: string): readonly string[] {
+  const sources = globSync("packages/*/{src,test}/**/*.ts", { cwd: root }).map((path) => join(root, path));
+  const named = sources.flatMap((source) =>
+    [...readFileSync(source, "utf8").matchAll(/new URL\("([^"]+\.ts)", import\.meta\.url\)/g)].map(([, name = ""]) =>
+      fileURLToPath(new URL(name, pathToFileURL(source))),
+    ),
+  );
+  return [...named, join(root, "packages/wire/src/proxy/thread.ts")].filter((path) => existsSync(path));
+}
+
+/** Under another name first: a process of another run may look for it now. */
+function writeOnce({ path, contents }: Pick<OutputFile, "path" | "contents">): void {
+  if (existsSync(path)) return;
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.${process.pid}`, contents);
+  renameSync(`${path}.${process.pid}`, path);
+}
+
+/** Forgets all bundles when the oldest was made days ago: what is used is made again within seconds. */
+function removeUnused(folder: string): void {
+  const stamp = join(folder, "since");
+  if (existsSync(stamp) && Date.now() - statSync(stamp).mtimeMs > UNUSED_MS)
+    for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
+  if (existsSync(stamp)) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(stamp, "");
+}
+
+const PLACE = /file:\/\/([^\s()]+\.js):(\d+):(\d+)/g;
+
+function toSources(stack: string, folder: string): string {
+  const maps = new Map<string, SourceMap>();
+  const mapOf = (path: string): SourceMap => {
+    const known = maps.get(path) ?? new SourceMap(JSON.parse(readFileSync(`${path}.map`, "utf8")));
+    maps.set(path, known);
+    return known;
+  };
+  return stack.replace(PLACE, (place, ...[path, line, column]: string[]) => {
+    if (path === undefined || relative(folder, path).startsWith("..") || !existsSync(`${path}.map`)) return place;
+    const found = mapOf(path).findEntry(Number(line) - 1, Number(column) - 1);
+    if (!("originalSource" in found)) return place;
+    const source = pathToFileURL(resolve(dirname(path), found.originalSource)).href;
+    return `${source}:${found.originalLine + 1}:${found.originalColumn + 1}`;
+  });
+}
