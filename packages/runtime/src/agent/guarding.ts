@@ -11,7 +11,6 @@ import {
   decide,
   type GuardContext,
   inBoth,
-  isSecret,
   type Mode,
   type Move,
   type Policy,
@@ -21,6 +20,7 @@ import {
   type ToolFilter,
   type Verdict,
 } from "../guard/index.ts";
+import { isSecret } from "../paths/index.ts";
 import type { Registry } from "../tools/index.ts";
 import { planHazard } from "../workspace/index.ts";
 

@@ -3,9 +3,9 @@
  *  judgement; nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
  *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
-import { isPseudoPath, partsBelow, protectedName } from "../paths/index.ts";
+import { isPseudoPath, isSecret, partsBelow, protectedName } from "../paths/index.ts";
 import { toolNamed } from "./arguments.ts";
-import { type ClassifyOptions, isSecret, type Verdict } from "./bash/index.ts";
+import type { ClassifyOptions, Verdict } from "./bash/index.ts";
 import { namesProgram } from "./bash-rules.ts";
 import type { Decision, ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
@@ -241,6 +241,8 @@ const byProtection = (question: Question): Decision | undefined => {
   return undefined;
 };
 
+const pathOf = ({ target }: Matter): readonly string[] => (target.kind === "file" ? [target.path] : []);
+
 const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.kind === "file" ? [target.names] : []);
 
 // --- rules and judgement that allow --------------------------------------------------------------------------------------
@@ -310,7 +312,9 @@ const byKind = (question: Question): Decision => {
   const { tool, target, verdict, context } = question;
   switch (target.kind) {
     case "file": {
+      const secret = question.matters.flatMap(pathOf).find(isSecret);
       if (target.access === "write") {
+        if (secret !== undefined) return ask(question, `${secret} may hold keys`);
         if (context.mode === "accept-edits" && isInside(question))
           return allow("inside the workspace, in accept-edits mode");
         return ask(
@@ -319,7 +323,7 @@ const byKind = (question: Question): Decision => {
         );
       }
       if (isPseudoPath(target.path)) return ask(question, `${target.path} is no plain file`, false);
-      if (isSecret(target.path)) return ask(question, `${target.path} may hold keys`);
+      if (secret !== undefined) return ask(question, `${secret} may hold keys`);
       return isInside(question)
         ? allow("reads inside the workspace")
         : ask(question, `${target.path} is outside the workspace`);

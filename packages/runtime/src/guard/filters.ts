@@ -3,9 +3,9 @@
  *  that throws denies. Paths are judged by their text here.
  *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
 
-import { isPseudoPath, judgeInside, judgePath, protectedName } from "../paths/index.ts";
+import { isPseudoPath, isSecret, judgeInside, judgePath, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
-import { belowProblem, isSecret } from "./bash/index.ts";
+import { belowProblem } from "./bash/index.ts";
 import type { ToolCall } from "./call.ts";
 
 export type FilterVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };

@@ -6,7 +6,7 @@ export {
   type ClassifyOptions,
   classify,
   fedProgram,
-  isSecret,
+  findStarts,
   LISTS_NAMES,
   noFileProblem,
   type Plan,

@@ -1,4 +1,5 @@
 export { isPseudoPath, type Judged, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
+export { fitsPattern, isMatch, readPart, type Sign } from "./name-pattern.ts";
 export {
   protectedInRepository,
   protectedName,
@@ -7,3 +8,5 @@ export {
   protectedWhenMissingAtHome,
   repositoryMarks,
 } from "./protected.ts";
+export { isSecret, secretPatterns } from "./secret-names.ts";
+export { couldBeSecret } from "./secret-patterns.ts";

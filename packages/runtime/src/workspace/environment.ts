@@ -37,15 +37,16 @@ const GIT_OFF: Readonly<Record<string, string>> = {
   "interactive.diffFilter": "",
 };
 
-const gitSettings = (): Readonly<Record<string, string>> => {
-  const entries = Object.entries(GIT_OFF).flatMap(([key, value], index) => [
+const gitSettings = (attributes: string): Readonly<Record<string, string>> => {
+  const entries = Object.entries({ ...GIT_OFF, "core.attributesFile": attributes }).flatMap(([key, value], index) => [
     [`GIT_CONFIG_KEY_${index}`, key],
     [`GIT_CONFIG_VALUE_${index}`, value],
   ]);
   return { ...Object.fromEntries(entries), GIT_CONFIG_COUNT: String(Object.keys(GIT_OFF).length) };
 };
 
-export const cleanEnvironment = (timeZone?: string): Readonly<Record<string, string>> => ({
+/** `attributes`: the file that tells git which files it must not show. */
+export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): Readonly<Record<string, string>> => ({
   PATH: searchPath(),
   HOME: "/dev/null", // nothing can be made below it, by nobody
   LANG: "C.UTF-8",
@@ -68,6 +69,6 @@ export const cleanEnvironment = (timeZone?: string): Readonly<Record<string, str
   RUSTUP_TOOLCHAIN: "stable",
   RUSTUP_AUTO_INSTALL: "0",
   COREPACK_ENABLE_NETWORK: "0",
-  ...gitSettings(),
+  ...gitSettings(attributes),
   ...(timeZone === undefined ? {} : { TZ: timeZone }),
 });

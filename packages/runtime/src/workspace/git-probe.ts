@@ -64,3 +64,9 @@ const isElsewhere = (git: string, folder: string, within: readonly string[]): bo
     return true;
   }
 };
+
+/** Does git find a repository from here that it is willing to use? */
+export const isInRepository = (folder: string): boolean => {
+  const git = findProgram("git");
+  return git !== undefined && !ask(git, folder, ["rev-parse", "--git-dir"]).failed;
+};

@@ -13,11 +13,11 @@ import {
   type PlanRedirect,
   type PlanWord,
   pathProblem,
-  walkOf,
 } from "../guard/index.ts";
 import { expandPattern } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { withoutKeys } from "./walk-limits.ts";
+import { alsoOpened, gitFolder, gitProblem, lookThrough, reenter, walkAt } from "./walk-starts.ts";
 
 export type Problem = { readonly problem: string };
 
@@ -89,42 +89,41 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
       return { problem: `${program}: ${error.message}; use find` };
     }
   }
-  const walk = walkOf(program, args);
-  const problem = reachedProblem(names, program, cwd) ?? (walk?.starts.length === 0 ? folderProblem(cwd) : undefined);
+  const walk = walkAt({ program, args }, names, cwd);
+  const problem =
+    reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, cwd) ??
+    walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean);
   if (problem !== undefined) return { problem };
-  if (program === "git" && words.includes("--no-index") && names.some((name) => isFolder(resolve(cwd, name))))
-    return { problem: "git diff --no-index takes two files; use diff -r for folders" };
-  return walk ? withoutKeys(program, words) : words;
-};
-
-const isFolder = (path: string): boolean => {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
-  }
+  if (program === "git") return gitProblem(words, cwd) ?? words;
+  if (!walk) return words;
+  const entered = words.map((word) => reenter(word, cwd, program));
+  return withoutKeys(program, entered, lookThrough(walk));
 };
 
 /** Names that were not in the text, so that nobody has judged them yet. */
 export const namesProblem = (names: readonly string[]): string | undefined =>
   names.map(pathProblem).find((problem) => problem !== undefined);
 
-/** Programs that read all that is below a folder. */
-const READS_BELOW: readonly string[] = ["grep", "egrep", "fgrep", "rg", "diff"];
-
 /** The question that was asked of each name as it stood, asked again now that it is known where it leads. */
 export const reachedProblem = (words: readonly string[], program: string, cwd: string): string | undefined => {
   if (LISTS_NAMES.includes(program)) return undefined;
-  const names = words.filter((word) => !word.startsWith("-"));
-  const below = READS_BELOW.includes(program);
-  return names
-    .map((word) => resolve(cwd, word))
-    .map((path) => noFileProblem(path) ?? linkProblem(path) ?? (below ? folderProblem(path) : undefined))
+  const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
+  return words
+    .flatMap((word) => (word.startsWith("-") ? valuesIn(word) : [word]))
+    .flatMap((word) => bases.map((base) => resolve(base, word)))
+    .map((path) => noFileProblem(path) ?? linkProblem(path))
     .find((problem) => problem !== undefined);
 };
 
+/** What an option may name: after its sign, or glued to one or more letters. */
+const valuesIn = (option: string): readonly string[] => {
+  const at = option.indexOf("=");
+  if (option.startsWith("--")) return at < 0 ? [] : [option.slice(at + 1)];
+  return [2, 3, 4, 5].map((letters) => option.slice(letters)).filter((value) => value !== "");
+};
+
 /** A folder that is too broad to be read as a whole, by whatever name. */
-const folderProblem = (path: string): string | undefined => {
+export const folderProblem = (path: string): string | undefined => {
   try {
     const real = realpathSync.native(path);
     return statSync(real).isDirectory() ? (pathProblem(real) ?? belowProblem(real)) : undefined;
@@ -139,9 +138,8 @@ const linkProblem = (path: string): string | undefined => {
     const real = realpathSync.native(path);
     const stats = statSync(real);
     if (stats.isFIFO() || stats.isSocket()) return `${path} is no plain file`;
-    return real === path
-      ? undefined
-      : pathProblem(real) && `${path} leads to what may not be read: ${pathProblem(real)}`;
+    const problem = pathProblem(real);
+    return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
   } catch {
     return undefined; // no such file: the program says so itself
   }

@@ -4,16 +4,18 @@
  *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the cell (plan-cell.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, repeatsProblem, walkOf } from "../guard/index.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
-import type { PlanCell } from "./plan-cell.ts";
+import { openAttributes } from "./git-attributes.ts";
+import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { searchPath } from "./programs.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
+import { isFolder } from "./walk-starts.ts";
 
 export type PipeAround = {
   readonly home: string;
@@ -88,7 +90,8 @@ const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input
   const rendered = renderPipe(commands, run);
   if ("problem" in rendered) return refuse(rendered.problem, run);
   const inCell = !tellsOfTheSystem(commands, run.cwd);
-  const child = start(rendered, run, { inCell, piped: input !== undefined });
+  const isGit = commands.some(({ program }) => program === "git");
+  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit });
   if ("problem" in child) return refuse(child.problem, run);
   child.stdin?.on("error", () => {}); // a reader may stop before the last name
   child.stdin?.end(input);
@@ -116,25 +119,47 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     return args.every(({ text, sought, pattern }) => sought || (!pattern && !existsSync(resolve(cwd, text))));
   });
 
-type Way = { readonly inCell: boolean; readonly piped: boolean };
+type Way = { readonly inCell: boolean; readonly piped: boolean; readonly isGit: boolean };
 
-const start = ({ script, words }: Rendered, run: PipeRun, { inCell, piped }: Way): ChildProcess | Problem => {
+/** The first descriptor beside the three that every program has. */
+const BESIDE = 3;
+
+const start = ({ script, words }: Rendered, run: PipeRun, { inCell, piped, isGit }: Way): ChildProcess | Problem => {
   const shell = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", ...words];
   const cell = inCell ? run.cell : undefined;
-  const [program = "", ...args] = cell ? cell.enter(shell, run.cwd) : shell;
-  const scratch = cell ? { TMPDIR: cell.scratch } : {};
+  const opened: number[] = [];
   try {
+    if (isGit) opened.push(openAttributes());
+    const attributes = isGit ? `/dev/fd/${BESIDE}` : undefined;
+    // git compares the files that it knows with those that are there, so all of them have to be.
+    const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];
+    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE + opened.length }) : shell;
+    if (cell) opened.push(openSync("/dev/null", "r"));
+    const [program = "", ...args] = argv;
+    const [last = 0] = opened.slice(-1);
+    const beside = cell ? [...opened.slice(0, -1), ...coveredIn(argv).map(() => last)] : opened;
+    const scratch = cell ? { TMPDIR: cell.scratch } : {};
     return spawn(program, args, {
       cwd: run.cwd,
-      env: { ...cleanEnvironment(run.timeZone), PATH: searchPath(words), PWD: run.cwd, ...scratch },
-      stdio: [piped ? "pipe" : "ignore", "pipe", "pipe"],
+      env: { ...cleanEnvironment(run.timeZone, attributes), PATH: searchPath(words), PWD: run.cwd, ...scratch },
+      stdio: [piped ? "pipe" : "ignore", "pipe", "pipe", ...beside],
       detached: true,
     });
   } catch (error) {
-    // More words than the system passes on.
+    // More words than the system passes on, or no place for a temporary file.
     return { problem: `could not be started: ${error instanceof Error ? error.message : String(error)}` };
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
   }
 };
+
+const MOST_FOLDERS = 20;
+
+const foldersIn = (words: readonly string[], cwd: string): readonly string[] =>
+  words
+    .map((word) => resolve(cwd, word))
+    .filter(isFolder)
+    .slice(0, MOST_FOLDERS);
 
 /** How long what was printed last may take to arrive. */
 const PATIENCE_MS = 500;

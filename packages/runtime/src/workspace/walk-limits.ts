@@ -1,34 +1,143 @@
 /** A walk through files' contents leaves out those that may hold keys. Pure.
  *  Invariant: only what a program leaves out is added, and it stands last, where it counts over what was said before.
- *  Elsewhere: where a walk may begin (../guard/bash), names that are spelled out (render-pipe.ts). */
+ *  Where the walk was looked through beforehand, just what was found is left out; else whatever a pattern can name.
+ *  Elsewhere: where a walk may begin (../guard/bash), names that are spelled out (render-pipe.ts), looking through it
+ *  (secret-walk.ts). */
 
-const KEY_FILES: readonly string[] = [
-  ...[".env", ".env.local", ".env.*.local", ".env.dev*", ".env.prod*", ".env.stag*", ".env.test", ".envrc", "*.env"],
-  ...["*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "*.jks", "*.kdbx", "*.ovpn", "*.tfvars", "*.tfstate"],
-  ...["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", ".pgpass", ".git-credentials", ".npmrc", ".pypirc"],
-  ...["credentials", "credentials.json", "service-account*.json", "secrets.y*ml", ".htpasswd", ".dev.vars"],
-];
-const KEY_FOLDERS: readonly string[] = [".ssh", ".gnupg", ".aws", ".kube", ".docker", ".azure"];
+import { basename, relative } from "node:path";
+import { isSecret, secretPatterns } from "../paths/index.ts";
+import type { SecretWalk } from "./secret-walk.ts";
+
+/** Where a walk begins: as the program was told, and what that means. */
+export type WalkStart = { readonly word: string; readonly path: string };
+
+export type LeftOut = SecretWalk & {
+  readonly starts: readonly WalkStart[];
+  /** The working directory, from which any of them may begin after all. */
+  readonly here: WalkStart;
+};
 
 const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 
-const optionsFor = (program: string): readonly string[] => {
-  if (GREPS.includes(program))
-    return [...KEY_FILES.map((name) => `--exclude=${name}`), ...KEY_FOLDERS.map((name) => `--exclude-dir=${name}`)];
-  return program === "rg" ? [...KEY_FILES, ...KEY_FOLDERS].map((name) => `--glob=!${name}`) : [];
+/** What a pattern would take for a sign stands for itself. */
+const literal = (name: string): string => name.replace(/[\\*?[\]{}!]/g, "\\$&");
+
+/** Letters of either case, for programs that know no other way. */
+export const anyCase = (pattern: string): string => {
+  let isInSet = false;
+  return [...pattern]
+    .map((letter) => {
+      isInSet = letter === "[" || (isInSet && letter !== "]");
+      const upper = letter.toUpperCase();
+      return upper === letter ? letter : isInSet ? letter + upper : `[${letter}${upper}]`;
+    })
+    .join("");
 };
 
-const FIND_TESTS = [
-  ...KEY_FILES.flatMap((name) => ["!", "-name", name]),
-  ...KEY_FOLDERS.flatMap((name) => ["!", "-path", `*/${name}/*`]),
+type Named = {
+  /** By its own name, or by that of the folder that makes it one. */
+  readonly kind: "file" | "folder";
+  readonly name: string;
+};
+
+/** The shortest name by which a walk can leave out what was found: its own where that says it all, else its folder's. */
+const namedFor = (path: string, isFolder: boolean, { path: start }: WalkStart): Named => {
+  const own = basename(path);
+  const below = relative(start, path).split("/");
+  if (isFolder || isSecret(own)) return { kind: isFolder ? "folder" : "file", name: own };
+  for (let from = below.length - 2; from >= 0; from -= 1)
+    if (isSecret(below.slice(from).join("/"))) return { kind: "folder", name: below[from] ?? own };
+  return { kind: "file", name: own };
+};
+
+const isBelow = (path: string, { path: start }: WalkStart): boolean =>
+  path.startsWith(start.endsWith("/") ? start : `${start}/`);
+
+const namesOf = ({ found, starts, here }: LeftOut): readonly Named[] => {
+  const named = found
+    .filter(({ kind }) => kind !== "link")
+    .flatMap(({ path, kind }) =>
+      [here, ...starts]
+        .filter((start) => isBelow(path, start))
+        .map((start) => namedFor(path, kind === "folder", start)),
+    );
+  return [...new Map(named.map((one) => [`${one.kind} ${one.name}`, one])).values()];
+};
+
+/** A folder's name where it is one name; what is deeper cannot be said to programs that know single names only. */
+const SINGLE_FOLDERS = secretPatterns.folders.filter((name) => !name.includes("/"));
+
+const grepOptions = (left: LeftOut): readonly string[] => [
+  ...namesOf(left).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
+  ...(left.isWhole ? [] : secretPatterns.files.map((name) => `--exclude=${anyCase(name)}`)),
+  ...(left.isWhole ? [] : [...SINGLE_FOLDERS, ".git"].map((name) => `--exclude-dir=${anyCase(name)}`)),
 ];
 
+/** Case does not count, and these outrank `--glob`: so do ours, being the last of their kind. */
+const rgOptions = (left: LeftOut): readonly string[] => [
+  ...namesOf(left).map(({ name }) => `--iglob=!${literal(name)}`),
+  ...(left.isWhole
+    ? []
+    : [
+        ...secretPatterns.files,
+        ...[...secretPatterns.folders, ...secretPatterns.places].map((name) => `**/${name}`),
+      ].map((name) => `--iglob=!${name.replaceAll("#", "[#]")}`)),
+];
+
+/** Both sides of a comparison; links are compared as links, since one could lead anywhere. */
+const diffOptions = (left: LeftOut): readonly string[] => [
+  "--no-dereference",
+  ...namesOf(left).map(({ name }) => `--exclude=${literal(name)}`),
+  ...(left.isWhole
+    ? []
+    : [...secretPatterns.files, ...SINGLE_FOLDERS, ".git"].map((name) => `--exclude=${anyCase(name)}`)),
+];
+
+const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
+  ...found.flatMap(({ path, kind }) =>
+    starts
+      .filter((start) => isBelow(path, start))
+      .flatMap(({ word, path: start }) => {
+        const shown = `${word.endsWith("/") ? word : `${word}/`}${relative(start, path)}`;
+        return ["!", "-path", literal(shown) + (kind === "folder" ? "/*" : "")];
+      }),
+  ),
+  ...(isWhole
+    ? []
+    : [
+        ...secretPatterns.files.flatMap((name) => ["!", "-iname", name]),
+        ...secretPatterns.folders.flatMap((name) => ["!", "-ipath", `*/${name}/*`]),
+        ...secretPatterns.places.flatMap((name) => ["!", "-ipath", `*/${name}`]),
+      ]),
+];
+
+const optionsFor = (program: string, left: LeftOut): readonly string[] => {
+  if (GREPS.includes(program)) return grepOptions(left);
+  if (program === "rg") return rgOptions(left);
+  return program === "diff" ? diffOptions(left) : [];
+};
+
 /** The words of a command that walks; the inner command's where another one runs it. */
-export const withoutKeys = (program: string, words: readonly string[]): readonly string[] => {
-  if (program === "find") return words.flatMap((word) => (word === "-exec" ? [...FIND_TESTS, word] : [word]));
+export const withoutKeys = (program: string, words: readonly string[], left: LeftOut): readonly string[] => {
+  if (program === "find") return findWithout(words, left);
   const at = program === "xargs" ? words.findIndex((word) => !word.startsWith("-")) : -1;
-  if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1))];
-  const options = optionsFor(program);
+  // Which names it will be given is not known yet, so nothing was looked through.
+  const inner = { ...left, isWhole: false };
+  if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1), inner)];
+  const options = optionsFor(program, left);
   const end = words.indexOf("--");
   return end < 0 ? [...words, ...options] : [...words.slice(0, end), ...options, ...words.slice(end)];
+};
+
+const findWithout = (words: readonly string[], left: LeftOut): readonly string[] => {
+  const first = words.indexOf("-exec");
+  if (first < 0) return words;
+  const end = words.findIndex((word, at) => at > first && (word === ";" || word === "+"));
+  const [program = "", ...inner] = words.slice(first + 1, end < 0 ? words.length : end - 1);
+  return [
+    ...words.slice(0, first),
+    ...findTests(left),
+    ...["-exec", program, ...withoutKeys(program, inner, left)],
+    ...findWithout(words.slice(end < 0 ? words.length : end - 1), left),
+  ];
 };

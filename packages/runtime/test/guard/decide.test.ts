@@ -56,6 +56,17 @@ test("rules hold for every name of a file, links followed", () => {
   assert.equal(decide(file("Edit", `${ROOT}/a`), contextOf({}, hook)).kind, "ask");
 });
 
+test("files that may hold keys are asked about under every name, also for writing, and a rule may allow them", () => {
+  for (const name of [".env~", "deploy/id_rsa.bak", ".git/config", "#.env#", "tls/server.pem.old"]) {
+    assert.equal(decide(file("Read", `${ROOT}/${name}`), contextOf()).kind, "ask", name);
+    assert.equal(decide(file("Write", `${ROOT}/${name}`), contextOf({}, { mode: "accept-edits" })).kind, "ask", name);
+  }
+  const led = { otherNames: () => [`${ROOT}/.env`] };
+  assert.equal(decide(file("Read", `${ROOT}/notes.txt`), contextOf({}, led)).kind, "ask");
+  assert.equal(decide(file("Read", `${ROOT}/.env.example`), contextOf()).kind, "allow");
+  assert.equal(decide(file("Write", `${ROOT}/.env`), contextOf({ allow: ["Write(./.env)"] })).kind, "allow");
+});
+
 test("protected names are asked in every mode that writes, and no rule changes that", () => {
   const rules = { allow: ["Bash", "Edit", "Write", "Write(./**)", "Edit(./.git/**)"] };
   for (const mode of ["default", "accept-edits", "bubble", "bypass"] as const) {

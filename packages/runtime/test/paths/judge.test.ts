@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { isPseudoPath, judgeInside, judgePath, protectedInRepository, protectedName } from "../../src/paths/index.ts";
+import {
+  isPseudoPath,
+  isSecret,
+  judgeInside,
+  judgePath,
+  protectedInRepository,
+  protectedName,
+} from "../../src/paths/index.ts";
 
 const refusals: readonly (readonly [unknown, RegExp])[] = [
   [undefined, /must be a text/],
@@ -200,4 +207,70 @@ test("each name of the document's table is protected, and each that it calls ord
     return [...codesIn(whole), ...folders.flatMap((folder) => names.map((name) => `${folder}/${name}`))];
   };
   for (const path of rows.flatMap(pathsIn)) assert.match(protectedName(path.split("/")) ?? "", / is protected: /, path);
+});
+
+const SECRET: readonly string[] = [
+  ...[
+    ".env",
+    ".ENV",
+    ".env~",
+    ".env.bak",
+    ".env.local",
+    ".env.local.old",
+    "#.env#",
+    ".#.env",
+    ".env.swp",
+    ".env_backup",
+  ],
+  ...[
+    ".env-old",
+    ".env.1",
+    ".env.2024-01-01",
+    ".env (1)",
+    "Copy of .env",
+    ".env copy",
+    ".env ",
+    "prod.env",
+    ".envrc.bak",
+  ],
+  ...["id_rsa", "id_rsa.bak", "id_rsa~", ".id_rsa.swp", "id_ed25519_sk", "deploy_rsa", "server.pem.old", "server.key~"],
+  ...["#server.pem#", "x.p12.orig", ".git/config", "a/.git/config", ".git/modules/sub/config", "x.git/config"],
+  ...["~/.gitconfig", "~/.gitconfig.bak", "~/.config/git/config", "~/.git-credentials", "~/.claude/.credentials.json"],
+  ...["~/.claude.json.backup", "~/.codex/auth.json", "~/.codex/auth.json.bak", "~/.gemini/oauth_creds.json"],
+  ...["~/.qwen/oauth_creds.json", "~/.local/share/opencode/auth.json", "~/.copilot/config.json", ".aider.conf.yml"],
+  ...["~/.config/github-copilot/apps.json", "~/.config/cursor/auth.json", "~/.continue/config.yaml", "~/.config/hub"],
+  ...[".npmrc.old", "~/.docker/config.json", "~/.kube/config", "~/.my.cnf.bak", "~/.config/gcloud", "~/.config/op"],
+  ...["terraform.tfstate.backup", "x.auto.tfvars.json", "~/.vault-token", "~/.bash_history", "~/.psql_history"],
+  ...["/etc/shadow", "/etc/shadow-", "/etc/shadow.bak", "credentials", "credentials.bak", "credentials (copy).json"],
+  ...[
+    "prod-secrets.old.yml",
+    "service-account-prod.json",
+    "client_secret_1.json",
+    "HEAD:.env",
+    "HEAD:a/.env.production",
+  ],
+];
+
+const NOT_SECRET: readonly string[] = [
+  ...[
+    ".env.example",
+    ".env.sample",
+    ".env.template",
+    ".env.dist",
+    ".env.local.example",
+    ".env.example.bak",
+    "example.env",
+  ],
+  ...["id_rsa.pub", ".ssh/id_rsa.pub", "server.crt", "credentials.ts", "secrets.py", "src/secrets", "src/secret.rs"],
+  ...["service_account.go", "serviceaccount_controller.go", ".environment", ".envoy", "env.d.ts", ".gitignore"],
+  ...[".git/HEAD", ".git/hooks/x", "config", "src/config", "locales/en/auth.json", "shadow.css", "tokens.json"],
+  ...["key.ts", "monkey", "pem.go", "src/history", "docker/config.json", ".vscode/settings.json", "crypto/rsa"],
+];
+
+test("names that stand for keys, and copies of them, are told from names that only look like it", () => {
+  assert.deepEqual(
+    SECRET.filter((name) => !isSecret(name)),
+    [],
+  );
+  assert.deepEqual(NOT_SECRET.filter(isSecret), []);
 });

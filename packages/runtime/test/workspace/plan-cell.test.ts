@@ -2,12 +2,13 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { chanceOf } from "../../fuzz/guard/chance.ts";
 import { classify, openCell, type Plan, type PlanCell, type PlanResult, runPlan } from "../../src/index.ts";
 import { fedNames } from "../../src/workspace/fed-names.ts";
 import { probeSandbox } from "../../src/workspace/sandbox.ts";
+import { withoutKeys } from "../../src/workspace/walk-limits.ts";
 import { needs, uses } from "../optional.ts";
 import { goneWithin } from "../tools/processes.ts";
 import { type Ground, ground } from "./ground.ts";
@@ -200,25 +201,168 @@ test(
   },
 );
 
-test("a walk leaves out the project's own keys, also where a pattern aims at them", withRipgrep, async () => {
-  using place = withSecrets();
+/** A repository with keys under many names, links to keys that lie elsewhere, and files that only show which there are. */
+const withKeys = (): Ground => {
+  const place = withSecrets();
+  const { work } = place;
+  const keys = [".env", ".env~", ".env.local.old", "id_rsa.bak", "tls/server.pem.old", "sub/.ENV.local", "src/.env"];
+  for (const name of keys) place.put(`work/${name}`, "the secret\n");
+  place.put("work/.env.example", "an example\n");
+  place.put("outside/.env", "the secret\n");
+  place.put("work/3", "three\n");
+  place.put("work/a/notes.txt", "notes\n");
+  place.put("work/b/other.txt", "other\n");
+  symlinkSync(place.at("outside", ".env"), place.at("work", "b/notes.txt"));
+  symlinkSync(place.at("outside"), place.at("work", "elsewhere"));
+  const git = (...words: readonly string[]): void => {
+    const who = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
+    assert.equal(spawnSync("git", [...who, ...words], { cwd: work }).status, 0, words.join(" "));
+  };
+  git("add", "-f", ".env", "sub", ".env.example");
+  git("commit", "-q", "-m", "Add keys");
+  place.put("work/.env", "the secret, changed\n");
+  place.put("work/.env.example", "an example, changed\n");
+  git("stash", "-q");
+  place.put("work/.env", "the secret, changed again\n");
+  place.put("work/.env.example", "an example, changed again\n");
+  return place;
+};
+
+/** Each shows something of its own, so that it is known to have run. */
+const WALKS: readonly (readonly [command: string, shows: RegExp])[] = [
+  ["grep -r -e secret -e example .", /an example/],
+  ["grep -Rhi -e THE.SECRET -e example . elsewhere", /an example/],
+  ["grep -m 3 -rh -e secret -e example", /an example/],
+  ["grep -rh --include='.e*' -e secret -e example .", /an example/],
+  ["grep -rh -e secret -e ' ' b elsewhere/", /^$/],
+  ["timeout 5 grep -rh -e secret -e example .", /an example/],
+  ["find . -type f -exec cat {} +", /an example/],
+  ["find . -name 'id_*' -exec head {} +", /^$/],
+  ["find . -maxdepth 0 -exec grep -rh -e secret -e example {} +", /an example/],
+  ["find elsewhere/ -exec cat {} ';'", /^$/],
+  ["find . -name notes.txt -exec cat {} +", /^notes$/m],
+  ["diff -r a b", /Only in b: other/],
+  ["diff a b", /Only in b: other/],
+  ["diff -r src .", /Only in \.: a\.txt/],
+  ["diff -r elsewhere src", /Only in src: index/],
+  ["git diff", /an example, changed again/],
+  ["git diff --text", /an example, changed again/],
+  ["git diff --binary HEAD", /an example, changed again/],
+  ["git log -pa -1", /an example/],
+  ["git show HEAD", /an example/],
+  ["git stash show -p", /an example, changed/],
+  ["git grep -ah -e secret -e example", /an example, changed again/],
+  ["git grep -a -e secret -e example HEAD", /an example/],
+  ["git diff-tree -p --text HEAD", /an example/],
+];
+
+const showsNoKeys = async (within: "with a cell" | "without"): Promise<void> => {
+  using place = withKeys();
   const { work, home } = place;
-  for (const name of [".env", "id_rsa", "server.pem", "sub/.env.local"]) place.put(`work/${name}`, "the secret\n");
-  place.put("work/.env.example", "a secret goes here\n");
-  for (const text of [
-    "grep -rh 'the secret' .",
-    "grep -rh --include='.e*' 'the secret' .",
-    "rg -uu -g '.env*' 'the secret' .",
-    "find . -name 'id_*' -exec head {} +",
-    "timeout 5 grep -rh 'the secret' .",
-    "diff -r src .",
-  ]) {
-    const { stdout } = await runPlan(planOf(text), { cwd: work, home });
+  const around = within === "with a cell" ? { cell: await cellFor(place) } : {};
+  for (const [text, shows] of WALKS) {
+    const { stdout, refused } = await runPlan(planOf(text), { cwd: work, home, ...around });
+    assert.equal(refused, undefined, text);
     assert.doesNotMatch(stdout, /the secret/, text);
+    assert.match(stdout, shows, text);
   }
-  const example = await runPlan(planOf("grep -rh 'secret goes' ."), { cwd: work, home });
-  assert.equal(example.stdout, "a secret goes here\n");
+};
+
+test("no walk shows a file that may hold keys, nor what a link to one leads to", () => showsNoKeys("without"));
+
+test("no walk in the cell shows a file that may hold keys", withBwrap, () => showsNoKeys("with a cell"));
+
+test("ripgrep searches no file that may hold keys, whatever it is told to search", withRipgrep, async () => {
+  using place = withKeys();
+  const { work, home } = place;
+  for (const text of [
+    ...[
+      "rg -uuu -e secret -e example",
+      "rg -uu -g '.env*' -e secret -e example .",
+      "rg --hidden -m 3 -e secret -e example",
+    ],
+    ...[
+      "rg --no-ignore --hidden --iglob '.E*' -e secret -e example",
+      "rg -uu --type-add 'x:.env*' -tx -e secret -e example",
+    ],
+    ...["rg -uu --glob-case-insensitive -g '.ENV*' -e secret -e example", "timeout 5 rg -uu -e secret -e example"],
+  ]) {
+    const { stdout, refused } = await runPlan(planOf(text), { cwd: work, home });
+    if (/^rg: not found/.test(refused ?? "")) return;
+    assert.doesNotMatch(stdout, /the secret/, text);
+    assert.match(stdout, /an example, changed again/, text);
+  }
 });
+
+test("names are judged by where they lead, in options and beside folders too", async () => {
+  using place = withKeys();
+  const { work, home } = place;
+  for (const text of [
+    ...["cat b/notes.txt", "head -1 < b/notes.txt", "cat b/n*", "cd b && wc notes.txt", "diff a/notes.txt b"],
+    ...["grep -f b/notes.txt a.txt", "grep --file=b/notes.txt a.txt", "grep -fb/notes.txt a.txt"],
+    ...["git blame --ignore-revs-file=b/notes.txt a.txt", "git diff --no-index a/notes.txt b/notes.txt"],
+  ]) {
+    const result = await runPlan(planOf(text), { cwd: work, home });
+    assert.deepEqual([result.stdout, result.exitCode], ["", 127], text);
+    assert.match(result.refused ?? "", /notes\.txt leads to what may not be read/, text);
+  }
+  for (const text of ["git diff --no-index a src", "cd .. && git diff work/a outside", "git -C .. diff outside work"]) {
+    const result = await runPlan(planOf(text), { cwd: work, home });
+    assert.match(result.refused ?? "", /outside a repository git diff would read whole folders/, text);
+  }
+});
+
+test("what a walk leaves out stands last, also where the folder is too large to be looked through", () => {
+  using place = withKeys();
+  const { work } = place;
+  const here = { word: ".", path: work };
+  const found = [{ path: place.at("work", ".env"), kind: "file" as const }];
+  const few = withoutKeys("rg", ["-uu", "--iglob", ".env", "text", "."], {
+    here,
+    starts: [here],
+    found,
+    isWhole: true,
+  });
+  assert.deepEqual(few, ["-uu", "--iglob", ".env", "text", ".", "--iglob=!.env"]);
+  for (const [program, words] of [
+    ["grep", ["-rh", "the secret", "."]],
+    ["find", [".", "-type", "f", "-exec", "cat", "{}", "+"]],
+    ["diff", ["-r", "src", "."]],
+  ] as const) {
+    const limited = withoutKeys(program, words, { here, starts: [here], found: [], isWhole: false });
+    const { stdout, stderr } = spawnSync(program, limited, { cwd: work, encoding: "utf8" });
+    assert.equal(stderr, "", program);
+    assert.doesNotMatch(stdout, /the secret/, program);
+  }
+});
+
+test(
+  "in the cell files that may hold keys are empty, near and deep, and the rest is as it was",
+  withBwrap,
+  async () => {
+    using place = withKeys();
+    const { work, home } = place;
+    place.put("work/one/two/three/four/.env.production", "the secret\n");
+    place.put("home/.local/share/opencode/auth.json", "the secret\n");
+    place.put("home/.codex/auth.json", "the secret\n");
+    place.put("home/dotfiles/gh/hosts.yml", "the secret\n");
+    mkdirSync(place.at("home", ".config"), { recursive: true });
+    symlinkSync(place.at("home", "dotfiles", "gh"), place.at("home", ".config", "gh"));
+    const cell = await cellFor(place);
+    const inCell = async (script: string, ...words: readonly string[]): Promise<string> => {
+      const { stdout, stderr } = await runPlan(pipe(["bash", "-c", script, ...words]), { cwd: work, home, cell });
+      return stdout + stderr;
+    };
+    const script =
+      "cat $(find . .. -name '*env*' -o -name '*rsa*' -o -name '*pem*' -o -name '*.json' -o -name hosts.yml)";
+    const shown = await inCell(script, "bash", "..");
+    assert.doesNotMatch(shown, /the secret/);
+    assert.match(shown, /an example, changed again/);
+    assert.equal(await inCell("find . -name .env.production -type f"), "./one/two/three/four/.env.production\n");
+    assert.equal(await inCell("cat b/notes.txt"), "");
+    assert.match((await runPlan(planOf("git status --short"), { cwd: work, home, cell })).stdout, /^ M \.env$/m);
+  },
+);
 
 test("a pipe leaves the cell only where nothing in it reads a file", withBwrap, async () => {
   using place = withSecrets();

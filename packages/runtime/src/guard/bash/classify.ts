@@ -3,7 +3,7 @@
  *  know. What is run is the plan, never the text.
  *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../../workspace). */
 
-import { belowProblem, walkOf, withoutFollowing } from "./below.ts";
+import { belowProblem, withoutFollowing } from "./below.ts";
 import { checkFeeding, NEEDS_WHOLE_NAMES } from "./feeding.ts";
 import { readOptions } from "./options.ts";
 import type { GitFolder, Plan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
@@ -12,6 +12,7 @@ import { Refusal } from "./refusal.ts";
 import { checkSecrets, folded, joined, type Ways } from "./secrets.ts";
 import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
 import { unwrapped, WRAPPER } from "./unwrap.ts";
+import { walkOf } from "./walking.ts";
 import { isWriter } from "./writers.ts";
 
 export type Verdict =

@@ -1,9 +1,10 @@
 /** Bash commands: may they run unasked, and as what? */
 
-export { belowProblem, fedProgram, walkOf } from "./below.ts";
+export { belowProblem, fedProgram, findStarts } from "./below.ts";
 export { type ClassifyOptions, classify, type Verdict } from "./classify.ts";
 export { LISTS_NAMES, PRINTS_WORDS } from "./feeding.ts";
 export { partsOf } from "./parts.ts";
 export type { Plan, PlanCommand, PlanRedirect, PlanStep, PlanWord } from "./plan.ts";
 export { repeatsProblem } from "./programs/index.ts";
-export { isSecret, noFileProblem, pathProblem } from "./secrets.ts";
+export { noFileProblem, pathProblem } from "./secrets.ts";
+export { walkOf } from "./walking.ts";

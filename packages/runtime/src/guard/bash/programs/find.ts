@@ -99,6 +99,8 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
       throw new Refusal(`find ${text} needs a quoted value`);
     }
     const [value] = values;
+    // Whoever looks for it among the words would find an action there.
+    if (value && RUNNING.includes(value.text)) throw new Refusal(`find ${text} ${value.text} reads like an action`);
     if (value && text === "-printf") checkWidth("find -printf", value.text);
     if (value && /^-i?regex$/.test(text)) checkRepeats("find", value.text);
     read.push(...words.slice(at, at + 1 + takes));

@@ -17,6 +17,8 @@ type Subcommand = OptionRule & {
   readonly check?: (given: Given) => void;
   /** Its verb comes first: after an option it may be taken for something else. */
   readonly verbFirst?: boolean;
+  /** Prints what is in files. */
+  readonly shows?: true;
   /** Switched off by an option of its own, whatever the configuration says. */
   readonly forced?: readonly string[];
 };
@@ -66,6 +68,7 @@ const diffRule: Subcommand = {
   glued: DIFF_GLUED,
   long: `${DIFF} cached staged merge-base no-index ours theirs base`,
   check: insideRepository,
+  shows: true,
   forced: [...NO_DRIVERS, NO_SUBMODULES],
 };
 
@@ -77,6 +80,7 @@ const logRule: Subcommand = {
   dashed: DASHED,
   count: true,
   check: knownFormat,
+  shows: true,
   forced: NO_DRIVERS,
 };
 
@@ -163,6 +167,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
       "files-without-match null only-matching count color? no-color break heading show-function context= after-context= " +
       "before-context= function-context max-count= max-depth= threads= and or not all-match quiet recursive no-recursive no-textconv",
     check: noSignature,
+    shows: true,
   },
   branch: {
     flags: "avril",
@@ -309,6 +314,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "cat-file": {
     flags: "tsep",
     long: "batch? batch-check? batch-all-objects unordered buffer allow-unknown-type use-mailmap follow-symlinks",
+    check: (given) => {
+      if (has(given, "batch") && has(given, "batch-all-objects"))
+        refuse("cat-file --batch --batch-all-objects prints all files there ever were; use --batch-check");
+    },
   },
   "for-each-ref": { long: `count= omit-empty ${refRule}`, check: noSignature },
   "show-ref": { flags: "dsqh", long: "head heads tags branches dereference hash? verify quiet abbrev? exists" },
@@ -396,7 +405,33 @@ const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
   sub.check?.(given);
   for (const { text } of rest) checkRepeats("git", text);
   const forced = (sub.forced ?? []).map((text): PlanWord => ({ text }));
-  return [{ text: "--no-pager" }, ...kept, name, ...forced, ...rest];
+  return [{ text: "--no-pager" }, ...kept, name, ...forced, ...(sub.shows ? withoutBinary(rest, sub) : rest)];
+};
+
+/** Files that may hold keys are told as binary ones; these options would print binary files as well. */
+const withoutBinary = (words: readonly PlanWord[], { valued = "", glued = "" }: OptionRule): readonly PlanWord[] => {
+  const end = words.findIndex(({ text }) => text === "--");
+  return words.flatMap((word, at) => {
+    const { text } = word;
+    if (
+      (end >= 0 && at > end) ||
+      word.pattern ||
+      !/^-[^-]|^--(?:text|binary)$/.test(text) ||
+      isValue(words, at, valued)
+    )
+      return [word];
+    if (text.startsWith("--")) return [];
+    const value = [...text].findIndex((letter, index) => index > 0 && (valued + glued).includes(letter));
+    const flags = value < 0 ? text : text.slice(0, value);
+    const left = flags.replaceAll("a", "") + text.slice(flags.length);
+    return left === "-" ? [] : [{ ...word, text: left }];
+  });
+};
+
+/** Is this word what the option before it takes? */
+const isValue = (words: readonly PlanWord[], at: number, valued: string): boolean => {
+  const before = words[at - 1]?.text ?? "";
+  return /^-[^-]/.test(before) && [...before].findIndex((letter) => valued.includes(letter)) === before.length - 1;
 };
 
 /** The folders that `-C` names, in order: git runs where they lead. */

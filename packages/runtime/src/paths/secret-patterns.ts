@@ -1,0 +1,36 @@
+/** Is a file name pattern written so that it hits keys?
+ *  Invariant: only a first look at the text, for what could hardly mean anything else; each name that a pattern turns out
+ *  to stand for is judged by itself.
+ *  Elsewhere: the names (secret-names.ts), expanding patterns (../workspace). */
+
+import { fitsPattern } from "./name-pattern.ts";
+
+/** Hidden names: whoever writes their beginning means one of few. */
+const HIDDEN: readonly string[] = [
+  ...[".env", ".env.local", ".env~", ".env.bak", ".ssh", ".gnupg", ".aws", ".kube", ".netrc", ".pgpass"],
+  ...[".git-credentials"],
+];
+const KEYS: readonly string[] = ["id_rsa", "id_ecdsa", "id_ed25519"];
+const WORDS: readonly string[] = ["credentials", "credentials.json", "secrets.yml", "secrets.yaml"];
+const ENDINGS: readonly string[] = ["env", "pem", "key", "p12", "pfx", "jks"];
+
+const couldBe = (part: string, names: readonly string[]): boolean => names.some((name) => fitsPattern(name, part));
+
+const plainLetters = (part: string): number => {
+  const lastClose = part.lastIndexOf("]");
+  let count = 0;
+  for (let at = 0; at < part.length; at += 1) {
+    if (part[at] === "[" && at < lastClose) at = part.indexOf("]", at);
+    else if (part[at] !== "*" && part[at] !== "?") count += 1;
+  }
+  return count;
+};
+
+export const couldBeSecret = (pattern: string): boolean => {
+  const part = pattern.toLowerCase();
+  if (/^\.[^a-z0-9]*[a-z0-9]/.test(part) && couldBe(part, HIDDEN)) return true;
+  if (plainLetters(part) >= 3 && couldBe(part, KEYS)) return true;
+  if (/^[a-z]{4}/.test(part) && couldBe(part, WORDS)) return true;
+  const ending = part.slice(part.lastIndexOf(".") + 1);
+  return part.includes(".") && plainLetters(ending) >= 2 && couldBe(ending, ENDINGS);
+};

@@ -1,0 +1,76 @@
+/** Which files that may hold keys stand below some folders?
+ *  Invariant: bounded, nearest first; links are not entered, but what they lead to is judged; what was not looked at is
+ *  said, so that nobody takes it for harmless.
+ *  Elsewhere: the names (../paths), leaving them out of a walk (walk-limits.ts), covering them in the cell (plan-cell.ts). */
+
+import { type Dirent, readdirSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { isSecret } from "../paths/index.ts";
+
+export type FoundSecret = {
+  /** Absolute. */
+  readonly path: string;
+  readonly kind: "file" | "folder" | "link";
+  /** Where a link leads: that is what may hold keys. */
+  readonly target?: string;
+};
+
+export type SecretWalk = { readonly found: readonly FoundSecret[]; readonly isWhole: boolean };
+
+export type WalkBounds = {
+  readonly maxNames?: number; // default: 20,000
+  readonly maxDepth?: number; // default: any
+};
+
+const MAX_NAMES = 20_000;
+/** A link of such a name to a file that holds none. */
+const SHOWS_WHICH = /[._-](?:example|sample|template|dist|defaults?)$/i;
+/** Nothing in these has a name of its own. */
+const NAMELESS = /\/\.git\/(?:objects|refs|logs|lfs)$/;
+/** No files of anybody's. */
+const OF_THE_SYSTEM: readonly string[] = ["/proc", "/sys", "/dev"];
+/** Large, and hardly ever with keys: looked at last. */
+const LAST: readonly string[] = ["node_modules", ".venv", "venv", "target", "vendor", ".cache", "dist", "build"];
+
+const entriesOf = (folder: string): readonly Dirent[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // whoever cannot list it cannot walk it either
+  }
+};
+
+const leadsTo = (path: string): string | undefined => {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
+};
+
+export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {}): SecretWalk => {
+  const { maxNames = MAX_NAMES, maxDepth = Number.POSITIVE_INFINITY } = bounds;
+  const found: FoundSecret[] = [];
+  const queue = [...new Set(folders)].map((path) => ({ path, depth: 1 }));
+  const last: { readonly path: string; readonly depth: number }[] = [];
+  const seen = new Set<string>();
+  let names = 0;
+  for (let at = 0; at < queue.length || last.length > 0; at += 1) {
+    const next = queue[at] ?? last.pop();
+    if (!next || seen.has(next.path)) continue;
+    seen.add(next.path);
+    for (const entry of entriesOf(next.path)) {
+      names += 1;
+      if (names > maxNames) return { found, isWhole: false };
+      const path = join(next.path, entry.name);
+      if (entry.isSymbolicLink()) {
+        const target = leadsTo(path);
+        if (target !== undefined && (isSecret(target) || (isSecret(path) && !SHOWS_WHICH.test(target))))
+          found.push({ path, kind: "link", target });
+      } else if (isSecret(path)) found.push({ path, kind: entry.isDirectory() ? "folder" : "file" });
+      else if (entry.isDirectory() && next.depth < maxDepth && !NAMELESS.test(path) && !OF_THE_SYSTEM.includes(path))
+        (LAST.includes(entry.name) ? last : queue).push({ path, depth: next.depth + 1 });
+    }
+  }
+  return { found, isWhole: true };
+};

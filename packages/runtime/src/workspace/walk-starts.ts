@@ -1,0 +1,82 @@
+/** Where does a command that is about to run begin to walk, and what stands there that may hold keys?
+ *  Invariant: a program that reads folders without being told to counts as one that walks; what is looked through always
+ *  includes the working directory, so that no word taken for a folder can stand in for it.
+ *  Elsewhere: looking through folders (secret-walk.ts), leaving names out (walk-limits.ts). */
+
+import { lstatSync, statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
+import { isInRepository } from "./git-probe.ts";
+import { findSecrets } from "./secret-walk.ts";
+import type { LeftOut, WalkStart } from "./walk-limits.ts";
+
+/** More than that is left out by pattern. */
+const MOST_LEFT_OUT = 200;
+
+export const isFolder = (path: string): boolean => tells(() => statSync(path).isDirectory());
+
+const isLink = (path: string): boolean => tells(() => lstatSync(path).isSymbolicLink());
+
+/** No, where the system cannot tell: then no program can read it either. */
+const tells = (look: () => boolean): boolean => {
+  try {
+    return look();
+  } catch {
+    return false;
+  }
+};
+
+type Walk = Pick<LeftOut, "starts" | "here">;
+
+type Command = Pick<PlanCommand, "program" | "args">;
+
+/** `names`: the words as they are handed over, patterns expanded. */
+export const walkAt = ({ program, args }: Command, names: readonly string[], cwd: string): Walk | undefined => {
+  const folders = names.filter((name) => !name.startsWith("-") && isFolder(resolve(cwd, name)));
+  const walk = walkOf(program, args);
+  if (!walk && !(program === "diff" && folders.length > 0)) return undefined;
+  const words = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : folders;
+  const isHere = walk !== undefined && (walk.starts.length === 0 || program === "xargs");
+  const starts = [...(isHere ? ["."] : []), ...words].map((word): WalkStart => ({ word, path: resolve(cwd, word) }));
+  return { starts, here: { word: ".", path: cwd } };
+};
+
+/** What stands there that may hold keys. */
+export const lookThrough = (walk: Walk): LeftOut => {
+  const { found, isWhole } = findSecrets([walk.here, ...walk.starts].map(({ path }) => path));
+  return found.length > MOST_LEFT_OUT ? { ...walk, found: [], isWhole: false } : { ...walk, found, isWhole };
+};
+
+/** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
+export const reenter = (word: string, cwd: string, program: string): string => {
+  const path = resolve(cwd, word);
+  return program === "diff" && !word.startsWith("-") && !word.endsWith("/") && isLink(path) && isFolder(path)
+    ? `${word}/`
+    : word;
+};
+
+/** Given a file and a folder, diff takes the file of that name in the folder. */
+export const alsoOpened = (program: string, names: readonly string[], cwd: string): readonly string[] => {
+  if (program !== "diff") return [];
+  const folders = names.filter((name) => isFolder(resolve(cwd, name)));
+  return folders.flatMap((folder) => names.map((name) => join(folder, basename(name))));
+};
+
+/** Where git runs: after each `-C`. */
+export const gitFolder = (words: readonly string[], cwd: string): string => {
+  let folder = cwd;
+  for (let at = 0; words[at]?.startsWith("-"); at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1)
+    if (words[at] === "-C") folder = resolve(folder, words[at + 1] ?? "");
+  return folder;
+};
+
+/** Without a repository git compares whatever it is named, whole folders with all that is in them. */
+export const gitProblem = (words: readonly string[], cwd: string): { readonly problem: string } | undefined => {
+  const folder = gitFolder(words, cwd);
+  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(resolve(folder, word))))
+    return undefined;
+  const asIs = words.includes("--no-index") || !isInRepository(folder);
+  return asIs
+    ? { problem: "outside a repository git diff would read whole folders; use diff -r for folders" }
+    : undefined;
+};
