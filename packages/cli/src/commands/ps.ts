@@ -3,11 +3,11 @@
  *  does not run.
  *  Elsewhere: one session's tasks, and one task in full (tasks.ts), layout (tasks-report.ts). */
 
-import { listTasks } from "@prefork/runtime";
+import { listTasks, type UnreadableSession } from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { tasksAsJson, taskTable } from "./tasks-report.ts";
-import { said, storeFor } from "./tasks-store.ts";
+import { reportUnreadable, said, storeFor } from "./tasks-store.ts";
 
 type PsFlags = { readonly all?: true; readonly json?: true };
 
@@ -18,9 +18,12 @@ export const psCommand = (io: Io): Command =>
     .option("--json", "one JSON object a line")
     .action(({ all, json }: PsFlags) =>
       said(async () => {
-        const rows = await listTasks(storeFor(io), { ended: all === true });
+        const unread: UnreadableSession[] = [];
+        const rows = await listTasks(storeFor(io), { ended: all === true, onUnreadable: (one) => unread.push(one) });
+        unread.forEach(reportUnreadable(io));
         if (json) io.out(tasksAsJson(rows));
         else if (rows.length > 0) io.out(taskTable(rows, io.colour));
-        else io.out(all ? "There are no tasks.\n" : "No task is under way; --all lists those that have ended too.\n");
+        else if (unread.length === 0)
+          io.out(all ? "There are no tasks.\n" : "No task is under way; --all lists those that have ended too.\n");
       }),
     );

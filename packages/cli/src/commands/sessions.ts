@@ -3,29 +3,20 @@
  *  Elsewhere: journals (@prefork/runtime), going on with one (print.ts). */
 
 import { writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { resolve } from "node:path";
 import {
   deleteSession,
   exportMarkdown,
   findSession,
-  JournalError,
   type ListedSession,
   listSessions,
   readSession,
-  type SessionStore,
-  stateFolder,
 } from "@prefork/runtime";
 import { promptTokens } from "@prefork/wire";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { renderTable, type Table } from "../table.ts";
-
-const storeFor = ({ env }: Io): SessionStore => ({
-  state: stateFolder(env, env.HOME || homedir()),
-  now: Date.now,
-  newId: () => "",
-});
+import { reportUnreadable, said, storeFor } from "./tasks-store.ts";
 
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
@@ -64,30 +55,20 @@ export const sessionsCommand = (io: Io): Command => {
   return command;
 };
 
-/** What a journal says about itself is for whoever called, not a failure of ours. */
-const said = async (act: () => Promise<void>): Promise<void> => {
-  try {
-    await act();
-  } catch (error) {
-    if (error instanceof JournalError) throw new UsageError(error.message, { cause: error });
-    throw error;
-  }
-};
-
 type ListFlags = { readonly all?: true; readonly json?: true };
 
 const list = async ({ all, json }: ListFlags, io: Io): Promise<void> => {
   const found = await listSessions(storeFor(io), all ? {} : { cwd: resolve(".") });
+  for (const session of found) if (session.kind === "unreadable") reportUnreadable(io)(session);
   if (json) {
     for (const session of found) io.out(`${JSON.stringify(session)}\n`);
     return;
   }
   const sessions = found.filter((session) => session.kind === "session");
-  if (sessions.length === 0)
+  if (sessions.length === 0) {
+    if (found.length > 0) return; // nothing that can be read is not the same as nothing
     io.out(all ? "There are no sessions.\n" : "There are no sessions of this folder; --all lists every one.\n");
-  else io.out(renderTable(tableOf(sessions, { folders: all === true, colour: io.colour })));
-  for (const session of found)
-    if (session.kind === "unreadable") io.err(`prefork: session ${session.id} cannot be read: ${session.reason}\n`);
+  } else io.out(renderTable(tableOf(sessions, { folders: all === true, colour: io.colour })));
 };
 
 const tableOf = (

@@ -3,7 +3,7 @@
  *  Elsewhere: reading journals (@prefork/runtime). */
 
 import { homedir } from "node:os";
-import { JournalError, type SessionStore, stateFolder } from "@prefork/runtime";
+import { JournalError, type SessionStore, stateFolder, type UnreadableSession } from "@prefork/runtime";
 import { type Io, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";
 
@@ -13,14 +13,26 @@ export const storeFor = ({ env }: Io): SessionStore => ({
   newId: () => "",
 });
 
+/** State that cannot be read or written; everything else is about what the caller asked for. */
+const FAILURES: readonly JournalError["reason"][] = ["disk-full", "insecure", "damaged", "io"];
+
 export const said = async (act: () => Promise<void>): Promise<void> => {
   try {
     await act();
   } catch (error) {
-    if (error instanceof JournalError) throw new UsageError(error.message, { cause: error });
+    if (error instanceof JournalError && !FAILURES.includes(error.reason))
+      throw new UsageError(error.message, { cause: error });
     throw error;
   }
 };
+
+/** A list without this session is incomplete, which is a failure. */
+export const reportUnreadable =
+  (io: Io) =>
+  ({ id, reason }: UnreadableSession): void => {
+    io.err(`prefork: session ${inLine(id)} cannot be read: ${inLine(reason)}\n`);
+    io.exitWith(1);
+  };
 
 /** Text from a journal as it may stand in one line of a terminal. */
 export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string => {

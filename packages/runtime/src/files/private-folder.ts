@@ -46,13 +46,18 @@ const find = async (folder: string): Promise<Found | Refused> => {
     if (unsafe !== undefined) return refuse(unsafe);
   }
   const path = join(above, ...missing, basename(resolve(folder)));
-  const stats = missing.length > 0 ? undefined : await lstat(path).catch(() => undefined);
+  const stats = missing.length > 0 ? undefined : await lstat(path).catch(undefinedIfAbsent);
   if (stats === undefined) return { kind: "missing", path, make: foldersTo(path).slice(foldersTo(above).length) };
   if (stats.isSymbolicLink()) return refuse(`${path} is a link`);
   if (!stats.isDirectory()) return refuse(`${path} is not a folder`);
   if (stats.uid !== self()) return refuse(`${path} belongs to another user (${stats.uid})`);
   if (stats.mode & 0o022) return refuse(`${path} can be changed by others (mode ${octal(stats.mode)})`);
   return { kind: "there", path, mode: stats.mode & 0o777 };
+};
+
+/** A folder that cannot be looked at is not one that is not there. */
+const undefinedIfAbsent = (error: NodeJS.ErrnoException): undefined => {
+  if (error.code !== "ENOENT") throw error;
 };
 
 export type PrivateFolderState =

@@ -60,6 +60,7 @@ export {
   type ListOptions,
   latestSession,
   listSessions,
+  mustAllBeReadable,
   type UnreadableSession,
 } from "./sessions.ts";
 export { unkeptJournal } from "./unkept.ts";

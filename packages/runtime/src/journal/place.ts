@@ -19,17 +19,19 @@ const self = (): number => process.getuid?.() ?? -1;
 
 const octal = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, "0");
 
+type Purpose = "kept in" | "read from";
+
 /** Opens a folder of our own, making it where there is none. */
-export const openPrivate = async (path: string): Promise<Root> => {
+export const openPrivate = async (path: string, purpose: Purpose = "kept in"): Promise<Root> => {
   const opened = await openPrivateFolder(path);
   if (opened.ok) return opened.root;
-  throw new JournalError("insecure", `sessions cannot be kept in ${path}: ${opened.reason}`);
+  throw new JournalError("insecure", `sessions cannot be ${purpose} ${path}: ${opened.reason}`);
 };
 
 /** The folder of all sessions, held open; made where there is none. */
-export const makeSessions = async (state: string): Promise<Folder> => {
-  await using above = await openPrivate(state);
-  await using root = await openPrivate(join(above.path, "sessions"));
+export const makeSessions = async (state: string, purpose: Purpose = "kept in"): Promise<Folder> => {
+  await using above = await openPrivate(state, purpose);
+  await using root = await openPrivate(join(above.path, "sessions"), purpose);
   return await Folder.open(root.path);
 };
 
@@ -38,7 +40,7 @@ export const openSessions = async (state: string): Promise<Folder | undefined> =
   const path = join(state, "sessions");
   const found = await inspectPrivateFolder(path);
   if (!found.ok) throw new JournalError("insecure", `sessions cannot be read from ${path}: ${found.reason}`);
-  return found.mode === undefined ? undefined : await makeSessions(state);
+  return found.mode === undefined ? undefined : await makeSessions(state, "read from");
 };
 
 /** The folder of all sessions, held by one that is written: its forks are made here, without walking there again. */

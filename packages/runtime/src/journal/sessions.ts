@@ -62,9 +62,23 @@ export const listSessions = async (
 /** Started by another session: a fork, or an agent that started empty. */
 const isChild = ({ parent, startedBy }: ListedSession): boolean => parent !== undefined || startedBy !== undefined;
 
-/** The session of this folder that was used last; forks do not count. */
-export const latestSession = async (store: SessionStore, cwd: string): Promise<ListedSession | undefined> =>
-  (await listSessions(store, { cwd })).find((session) => session.kind === "session");
+/** The session of this folder that was used last; forks do not count. Fails where only sessions that cannot be read
+ *  could be the one. */
+export const latestSession = async (store: SessionStore, cwd: string): Promise<ListedSession | undefined> => {
+  const listed = await listSessions(store, { cwd });
+  const latest = listed.find((session) => session.kind === "session");
+  if (latest) return latest;
+  mustAllBeReadable(listed, `no readable session belongs to ${cwd}`);
+  return undefined;
+};
+
+/** What was not found may be in what cannot be read. */
+export const mustAllBeReadable = (listed: readonly (ListedSession | UnreadableSession)[], notFound: string): void => {
+  const [first, ...others] = listed.filter((session) => session.kind === "unreadable");
+  if (first === undefined) return;
+  const rest = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  throw new JournalError("io", `${notFound}, but session ${first.id}${rest} cannot be read: ${first.reason}`);
+};
 
 /** The id that `given` is, or that alone begins with it. */
 export const findSession = async (store: SessionStore, given: string): Promise<string> => {

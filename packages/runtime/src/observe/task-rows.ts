@@ -17,9 +17,11 @@ import {
   type ListedSession,
   type LockHolder,
   listSessions,
+  mustAllBeReadable,
   readJournal,
   type SessionStore,
   type StoredEntry,
+  type UnreadableSession,
 } from "../journal/index.ts";
 import { isEnded, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import type { LedgerRow } from "./ledger.ts";
@@ -47,14 +49,20 @@ export type TasksOptions = {
   readonly session?: string;
   /** Those that have ended too. Default: false. */
   readonly ended?: boolean;
+  /** Called with each session that cannot be read; its tasks are not in the list. */
+  readonly onUnreadable?: (session: UnreadableSession) => void;
 };
 
-/** The session used last comes first; in it, the task started last. Sessions that cannot be read are passed over. */
+/** The session used last comes first; in it, the task started last. */
 export const listTasks = async (store: SessionStore, options: TasksOptions = {}): Promise<readonly TaskRow[]> => {
-  const { session, ended = false } = options;
+  const { session, ended = false, onUnreadable } = options;
   const rows: TaskRow[] = [];
   for (const listed of await listSessions(store)) {
-    if (listed.kind !== "session" || (session !== undefined && listed.id !== session)) continue;
+    if (session !== undefined && listed.id !== session) continue;
+    if (listed.kind === "unreadable") {
+      onUnreadable?.(listed);
+      continue;
+    }
     const wanted = (await tasksOf(store, listed)).filter((task) => ended || !isEnded(task));
     for (const task of wanted.toSorted((a, b) => b.startedAt - a.startedAt))
       rows.push(await rowOf(store, task, listed));
@@ -91,7 +99,8 @@ type FoundTask = { readonly task: Task; readonly listed: ListedSession };
 
 /** In the last session of the folder first, since that is what people talk about; then everywhere. */
 const findTask = async (store: SessionStore, given: string, cwd: string): Promise<FoundTask> => {
-  const all = (await listSessions(store)).filter((listed) => listed.kind === "session");
+  const sessions = await listSessions(store);
+  const all = sessions.filter((listed) => listed.kind === "session");
   const latest = all.find((listed) => listed.cwd === cwd);
   for (const looked of latest ? [[latest], all] : [all]) {
     const found: FoundTask[] = [];
@@ -105,6 +114,7 @@ const findTask = async (store: SessionStore, given: string, cwd: string): Promis
       throw new JournalError("ambiguous", `${ids.length} tasks begin with ${given}: ${ids.slice(0, 5).join(", ")}`);
     }
   }
+  mustAllBeReadable(sessions, `no readable session has a task ${given}`);
   throw new JournalError("not-found", `there is no task ${given}`);
 };
 
