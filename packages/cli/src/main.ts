@@ -86,8 +86,11 @@ const CALLERS_FAULTS: readonly string[] = ["UsageError", "InputError", "Simulato
 
 const isCallersFault = (error: unknown): boolean => error instanceof Error && CALLERS_FAULTS.includes(error.name);
 
-const oneLine = (error: unknown): string =>
-  visible((error instanceof Error ? error.message : String(error)).replace(/\s+/g, " "));
+const oneLine = (error: unknown): string => {
+  if (error instanceof Error && "syscall" in error && error.syscall === "uv_cwd")
+    return "the working folder was deleted; change to a folder that exists: cd ~";
+  return visible((error instanceof Error ? error.message : String(error)).replace(/\s+/g, " "));
+};
 
 /** The process's own streams, its colours, and Ctrl-C as a signal. */
 export const main = async (argv: readonly string[]): Promise<number> => {

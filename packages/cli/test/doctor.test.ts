@@ -1,9 +1,19 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, mkdtempDisposableSync, realpathSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  mkdtempSync,
+  realpathSync,
+  rmdirSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { doctorCommand } from "../src/commands/doctor.ts";
+import { run } from "../src/main.ts";
 import { captured } from "./captured.ts";
 
 type Layers = readonly {
@@ -22,12 +32,12 @@ const ask = async (env: Readonly<Record<string, string>>): Promise<Layers> => {
 
 test("every layer is told with its state, its reason and what to do about it", async () => {
   using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
-  const layers = await ask({ XDG_STATE_HOME: folder.path });
+  const layers = await ask({ HOME: folder.path, XDG_STATE_HOME: folder.path });
   assert.deepEqual(
     layers.map(({ name }) => name),
     [
       ...["runtime", "files by descriptor", "parsed plans", "read-only cell", "sandbox", "git", "ripgrep"],
-      ...["worktrees", "state folder"],
+      ...["worktrees", "state folder", "working folder", "settings", "key", "model"],
     ],
   );
   for (const { name, active, detail, wayOut } of layers) {
@@ -71,4 +81,92 @@ test("the state folder is looked at and left alone", async () => {
     detail: `${path} can be changed by others (mode 0777)`,
     wayOut: "repair its owner and mode, or set XDG_STATE_HOME",
   });
+});
+
+/** What doctor says of settings, key, model and working folder, and how it ends. */
+const setup = async (env: Readonly<Record<string, string>>, flags: readonly string[] = []) => {
+  const io = captured({ env });
+  const code = await run(["doctor", "--json", ...flags], io);
+  const { layers } = JSON.parse(io.text()) as { layers: Layers };
+  return [code, ...layers.slice(-3).map(({ name, active, detail }) => [name, active, detail])];
+};
+
+test("a prompt that could start is reported with its settings, key and model, and no key is shown", async () => {
+  using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
+  const env = { HOME: folder.path, XDG_STATE_HOME: folder.path };
+  const claude = "claude-sonnet-5: $2 for a million tokens of input, $10 of output";
+  const noKey = "none is set, so the embedded rehearsal engine answers, without a language model";
+  assert.deepEqual(await setup(env), [
+    0,
+    ["settings", true, "none, so the defaults apply"],
+    ["key", false, noKey],
+    ["model", true, claude],
+  ]);
+  mkdirSync(join(folder.path, ".prefork"));
+  writeFileSync(join(folder.path, ".prefork/settings.json"), "{}");
+  assert.deepEqual(await setup({ ...env, ANTHROPIC_API_KEY: "sk-secret" }, ["--model", "claude-sonet-5"]), [
+    0,
+    ["settings", true, `no mistakes in ${folder.path}/.prefork/settings.json`],
+    ["key", true, "anthropic answers; its key is set and was not tried"],
+    [
+      "model",
+      false,
+      "claude-sonet-5 is not in the table of models, so its cost is not known and no budget can be held",
+    ],
+  ]);
+});
+
+test("broken settings, keys and addresses end doctor with exit code 1 and their place", async () => {
+  using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
+  const env = { HOME: folder.path, XDG_STATE_HOME: folder.path };
+  mkdirSync(join(folder.path, ".prefork"));
+  const settings = join(folder.path, ".prefork/settings.json");
+  writeFileSync(settings, '{ "permissions": { "mode": "sometimes" } }');
+  const [code, [, active, detail] = []] = (await setup(env)) as [number, readonly unknown[]];
+  assert.deepEqual([code, active, String(detail).startsWith(`${settings}:1:`)], [1, false, true], String(detail));
+  writeFileSync(settings, "{}");
+  const keys = [
+    ["'sk-a'", "it has quotation marks around it"],
+    ["sk-a\nsk-b", "it has white space in it"],
+    ["sk-ä", "it has characters that no key has"],
+  ] as const;
+  for (const [key, mistake] of keys)
+    assert.deepEqual((await setup({ ...env, OPENAI_API_KEY: key })).slice(0, 3), [
+      1,
+      ["settings", true, `no mistakes in ${settings}`],
+      ["key", false, `the key for openai: ${mistake}`],
+    ]);
+  const [ended, , , address] = await setup({ ...env, ANTHROPIC_BASE_URL: "localhost:80" });
+  const wrong = 'ANTHROPIC_BASE_URL must start with http:// or https://, not "localhost:80"';
+  assert.deepEqual([ended, address], [1, ["key", false, wrong]]);
+});
+
+test("a deleted working folder is named by doctor and by every command that needs it", async () => {
+  using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
+  const env = { HOME: folder.path, XDG_STATE_HOME: folder.path };
+  const before = process.cwd();
+  const gone = mkdtempSync(join(folder.path, "gone-"));
+  process.chdir(gone);
+  rmdirSync(gone);
+  try {
+    const io = captured({ env });
+    assert.equal(await run(["doctor"], io), 1);
+    assert.match(io.text(), /^bad {2}working folder {6}it was deleted, or moved away\n {25}change to a folder/m);
+    for (const argv of [
+      ["sessions"],
+      ["tasks"],
+      ["explain"],
+      ["worktrees"],
+      ["trust"],
+      ["mcp", "list"],
+      ["-p", "hi"],
+    ]) {
+      const io = captured({ env });
+      const code = await run(argv, io);
+      const err = "prefork: the working folder was deleted; change to a folder that exists: cd ~\n";
+      assert.deepEqual([argv, code, io.text(), io.errors()], [argv, 1, "", err]);
+    }
+  } finally {
+    process.chdir(before);
+  }
 });

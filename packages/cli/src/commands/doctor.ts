@@ -1,9 +1,11 @@
 /** `prefork doctor`: which layers of protection are active here, what does each cover, and why are the others not?
- *  Invariant: each layer is tried, not assumed; nothing is changed, and what is missing is no failure.
- *  Elsewhere: the layers themselves (@prefork/runtime). */
+ *  Invariant: each layer is tried, not assumed; nothing is changed, and what is missing is no failure, unless a prompt
+ *  could not start.
+ *  Elsewhere: the layers themselves (@prefork/runtime), settings, key and model (doctor-setup.ts). */
 
 import { execFile } from "node:child_process";
 import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   classify,
   findProgram,
@@ -19,10 +21,13 @@ import {
   Worktrees,
   whyMissing,
 } from "@prefork/runtime";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type Io, newCommand } from "../io.ts";
+import { type EngineFlags, PROVIDERS } from "../print/index.ts";
+import { visible } from "../visible.ts";
+import { GO_ELSEWHERE, setupLayers, workingFolder } from "./doctor-setup.ts";
 
-type Layer = {
+export type Layer = {
   readonly name: string;
   readonly active: boolean;
   readonly detail: string;
@@ -30,6 +35,8 @@ type Layer = {
   readonly covers?: string;
   /** What to do about a layer that is not active. */
   readonly wayOut?: string;
+  /** `prefork -p` would not start; left out where it would. */
+  readonly isBroken?: true;
 };
 
 const OLDEST_NODE = [22, 18, 0] as const;
@@ -97,7 +104,10 @@ done < /proc/net/route`;
 
 /** Looks around in the cell, then runs a plan in it; undefined where both went as they should. */
 const cellFailure = async (cell: PlanCell): Promise<string | undefined> => {
-  const [program = "", ...words] = cell.enter(["/bin/sh", "-c", CELL_TRIAL, "sh", tmpdir(), process.cwd()], "/");
+  const [program = "", ...words] = cell.enter(
+    ["/bin/sh", "-c", CELL_TRIAL, "sh", tmpdir(), workingFolder() ?? "/"],
+    "/",
+  );
   const failure = await new Promise<string | undefined>((done) => {
     execFile(program, words, { timeout: 10_000, env: {} }, (error, stdout, stderr) =>
       done(error === null ? undefined : `${stdout}${stderr}${error.message}`.split("\n")[0]),
@@ -169,13 +179,19 @@ const worktrees = async (): Promise<Layer> => {
       wayOut,
     };
   }
-  const refusal = await Worktrees.refusal(process.cwd());
+  const cwd = workingFolder();
+  if (cwd === undefined)
+    return { name, active: false, detail: "the working folder was deleted", covers, wayOut: GO_ELSEWHERE };
+  const refusal = await Worktrees.refusal(cwd);
   if (refusal === undefined) return { name, active: true, detail: "work can branch off from this checkout", covers };
   return { name, active: false, detail: refusal, covers, wayOut: "start in a git checkout with nothing under way" };
 };
 
 const state = async ({ env }: Io): Promise<Layer> => {
-  const inspected = await inspectPrivateFolder(stateFolder(env, env.HOME ?? homedir()));
+  const folder = stateFolder(env, env.HOME || homedir());
+  const found = await inspectPrivateFolder(folder);
+  const below = found.ok && found.mode !== undefined ? await inspectPrivateFolder(join(folder, "sessions")) : found;
+  const inspected = below.ok ? found : below;
   const name = "state folder";
   if (!inspected.ok)
     return {
@@ -187,24 +203,31 @@ const state = async ({ env }: Io): Promise<Layer> => {
   const { path, mode } = inspected;
   if (mode === undefined)
     return { name, active: true, detail: `${path} is not there yet and will be made with mode 0700` };
-  const found = `${path}, mode 0${mode.toString(8)}`;
-  return { name, active: true, detail: mode === 0o700 ? found : `${found}; it is closed to 0700 at the next use` };
+  const seen = `${path}, mode 0${mode.toString(8)}`;
+  return { name, active: true, detail: mode === 0o700 ? seen : `${seen}; it is closed to 0700 at the next use` };
 };
 
-const asText = ({ name, active, detail, covers, wayOut }: Layer): string => {
+const asText = ({ name, active, detail, covers, wayOut, isBroken }: Layer): string => {
   const below = [covers === undefined ? [] : `${active ? "covers" : "would cover"} ${covers}`, wayOut ?? []].flat();
-  const first = `${active ? "on " : "off"}  ${name.padEnd(20)}${detail}\n`;
+  const mark = isBroken ? "bad" : active ? "on " : "off";
+  const first = `${mark}  ${name.padEnd(20)}${visible(detail)}\n`;
   return [first, ...below.map((line) => `${" ".repeat(25)}${line}\n`)].join("");
 };
 
 export const doctorCommand = (io: Io): Command =>
   newCommand("doctor", io)
-    .description("say which layers of protection are active here, what each covers, and why the others are not")
+    .description(
+      "check settings, key and model, and say which layers of protection are active here and why others are not",
+    )
+    .addOption(new Option("--provider <name>", "check for this provider").choices([...PROVIDERS]))
+    .option("--model <id>", "check for this model")
+    .option("--base-url <url>", "check for this endpoint")
     .option("--json", "the same for machines")
     .allowExcessArguments(false)
-    .action(async (options: { readonly json?: true }) => {
+    .addHelpText("after", "\nNothing is sent. Exit code 1: prefork -p would not start here.")
+    .action(async (options: EngineFlags & { readonly json?: true }) => {
       const probe = await probeSandbox();
-      const layers = await Promise.all([
+      const protection = await Promise.all([
         runtime(),
         descriptors(),
         plans(),
@@ -215,5 +238,7 @@ export const doctorCommand = (io: Io): Command =>
         worktrees(),
         state(io),
       ]);
+      const layers = [...protection, ...(await setupLayers(options, io))];
+      if (layers.some(({ isBroken }) => isBroken)) io.exitWith(1);
       io.out(options.json ? `${JSON.stringify({ layers })}\n` : layers.map(asText).join(""));
     });

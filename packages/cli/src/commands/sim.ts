@@ -66,7 +66,8 @@ Rules:
   vllm              /v1/chat/completions, /v1/messages: blocks of 16 tokens, shared at once; no key
   llamacpp          /v1/chat/completions, /v1/messages: slots that share nothing; no key
 
-Point a client at the printed URL (for instance ANTHROPIC_BASE_URL=<url>, OPENAI_BASE_URL=<url>/v1); any key will do.
+Point a client at the printed URL (ANTHROPIC_BASE_URL=<url>, OPENAI_BASE_URL=<url>/v1, GOOGLE_GEMINI_BASE_URL=<url>);
+any key will do.
   GET  /_sim/ledger   one row a request: expected, read, written, plain, billed, first divergence
   POST /_sim/clock    {"advanceMs": 300000} moves time; entries expire
   POST /_sim/faults   {"kind": "status", "status": 529} makes the next request fail

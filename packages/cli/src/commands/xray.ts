@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import {
   diffRequests,
   InputError,
+  isNegligibleLoss,
   type RecordedBody,
   readRequests,
   readStated,
@@ -92,7 +93,10 @@ export const xrayCommand = (io: Io): Command =>
     .option("--prices <file>", "JSON file with your own prices")
     .option("--singly", "count every call and result as a block of its own, as some platforms may")
     .option("--json", "as one JSON object")
-    .addHelpText("after", "\nExit codes: 0 all was read, 1 something was lost, 2 called wrongly.")
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 all was read (or the loss is negligible), 1 something was lost, 2 called wrongly.",
+    )
     .action(async (files: readonly string[], options: XrayCommandOptions) => {
       const { requests, unreadable } = await requestsIn(files, options.usage);
       const settings: XrayOptions = {
@@ -108,12 +112,12 @@ export const xrayCommand = (io: Io): Command =>
         io.out(
           options.json ? jsonLine({ a: first, b: second, ...xray }) : pairAsText(xray, [first, second], io.colour),
         );
-        io.exitWith(xray.lost.tokens > 0 ? 1 : 0);
+        io.exitWith(isNegligibleLoss(xray.lost) ? 0 : 1);
         return;
       }
       const chain = xrayChain(requests, settings);
       for (const { why } of chain.skipped) io.err(`prefork: ${inLine(nameIn(why, names))}: left out\n`);
       if (chain.steps.length < 2) throw new UsageError("fewer than two requests are left to compare");
       io.out(options.json ? jsonLine({ requests: names, ...chain }) : chainAsText(chain, names, io.colour));
-      io.exitWith(chain.lost.tokens > 0 ? 1 : 0);
+      io.exitWith(chain.steps.some(({ xray }) => xray && !isNegligibleLoss(xray.lost)) ? 1 : 0);
     });

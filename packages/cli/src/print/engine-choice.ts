@@ -151,18 +151,26 @@ const hostKey = (url: string | undefined, env: Environment): Credential | undefi
 
 const USUAL: readonly string[] = ["anthropic", "openai", "gemini"].filter((name) => profiles.has(name));
 
-/** Where people who use a provider's own tools say that it is somewhere else. */
-const ADDRESSES: Readonly<Record<string, string>> = {
-  anthropic: "ANTHROPIC_BASE_URL",
-  openai: "OPENAI_BASE_URL",
-  "openai-chat": "OPENAI_BASE_URL",
-  gemini: "GEMINI_BASE_URL",
+const GOOGLE = "GOOGLE_GEMINI_BASE_URL";
+
+/** The variables of each provider's own SDK; the first that is set counts. GEMINI_BASE_URL is our earlier name for the
+ *  one that Google's SDK reads. */
+const ADDRESSES: Readonly<Record<string, readonly string[]>> = {
+  anthropic: ["ANTHROPIC_BASE_URL"],
+  openai: ["OPENAI_BASE_URL"],
+  "openai-chat": ["OPENAI_BASE_URL"],
+  gemini: [GOOGLE, "GEMINI_BASE_URL"],
 };
 
 const addressFor = ({ name }: Profile, env: Environment): string | undefined => {
-  const variable = ADDRESSES[name];
-  return variable === undefined ? undefined : checked(variable, given(env[variable]));
+  const variable = ADDRESSES[name]?.find((each) => given(env[each]) !== undefined);
+  const url = variable === undefined ? undefined : checked(variable, given(env[variable]));
+  return variable === GOOGLE && url !== undefined ? withVersion(url) : url;
 };
+
+/** Google's SDK adds the version of the API to an address itself. */
+const withVersion = (url: string): string =>
+  /\/v\d/.test(URL.parse(url)?.pathname ?? "") ? url : `${url.replace(/\/+$/, "")}/v1beta`;
 
 /** Whoever takes OpenAI's place speaks its older format. */
 const speaking = (profile: Profile): Profile => (profile.name === "openai" ? profileNamed("openai-chat") : profile);

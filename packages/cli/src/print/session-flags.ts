@@ -96,6 +96,7 @@ const folderAt = async (path: string, flag: string): Promise<string> => {
     const folder = await realpath(resolve(path));
     if ((await stat(folder)).isDirectory()) return folder;
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).syscall === "uv_cwd") throw cause; // the working folder itself is gone
     throw new UsageError(`${flag} ${path}: there is no such folder`, { cause });
   }
   throw new UsageError(`${flag} ${path} is no folder`);

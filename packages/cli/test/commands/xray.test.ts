@@ -115,6 +115,22 @@ test("ends with 0 where everything was read", async () => {
   assert.equal(code, 0);
 });
 
+test("ends with 0 where what was lost is negligible, in a pair and in a chain", async () => {
+  const usage = (plain: number, read: number) => ({
+    usage: { input_tokens: plain, cache_creation_input_tokens: 0, cache_read_input_tokens: read },
+  });
+  const chain = [
+    { body: request("2026-03-01"), ...usage(0, 1_598) },
+    { body: request("2026-03-01", ...turn), ...usage(32, 1_588) },
+  ];
+  for (const more of [[], [{ body: request("2026-03-01", ...turn), ...usage(0, 1_620) }]]) {
+    await writeFile(join(folder, "few.ndjson"), [...chain, ...more].map((line) => JSON.stringify(line)).join("\n"));
+    const { code, out } = await xray("few.ndjson");
+    assert.match(out, /negligible|Lost in all: 10 tokens/);
+    assert.equal(code, 0, out);
+  }
+});
+
 test("JSON has the same figures", async () => {
   const { code, out } = await xray("a.json", "b.json", "--json");
   const { a, b, cause, lost, divergence, tokens } = JSON.parse(out);

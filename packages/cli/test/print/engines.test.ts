@@ -120,6 +120,16 @@ test("who answers is found by name, by address, and by whose key is there", () =
       found({ baseUrl: "http://127.0.0.1:1/gateway/anthropic" }, { OPENAI_API_KEY: "o" }),
       found({ baseUrl: "http://127.0.0.1:1" }),
       found({}, { OPENAI_API_KEY: " " }),
+      found({}, { GEMINI_API_KEY: "g", GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:1" }),
+      found({}, { GEMINI_API_KEY: "g", GEMINI_BASE_URL: "http://127.0.0.1:2" }),
+      found(
+        {},
+        {
+          GEMINI_API_KEY: "g",
+          GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:1/v1beta/",
+          GEMINI_BASE_URL: "http://127.0.0.1:2",
+        },
+      ),
     ],
     [
       "anthropic  a",
@@ -141,6 +151,9 @@ test("who answers is found by name, by address, and by whose key is there", () =
       "anthropic http://127.0.0.1:1/gateway/anthropic",
       "anthropic http://127.0.0.1:1",
       "rehearsal",
+      "gemini http://127.0.0.1:1/v1beta g",
+      "gemini http://127.0.0.1:2 g",
+      "gemini http://127.0.0.1:1/v1beta/ g",
     ],
   );
 });

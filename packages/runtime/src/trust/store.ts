@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
-import { openPrivateFolder, openRoot, type Root, RootError } from "../files/index.ts";
+import { inspectPrivateFolder, openPrivateFolder, openRoot, type Root, RootError } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { type Configuration, changedNames, fingerprintOf, readConfiguration } from "./configuration.ts";
 import { mainRepositoryOf } from "./work-tree.ts";
@@ -155,7 +155,11 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
 
 /** Is this folder trusted, as it is now? */
 export const trustOf = async (state: string, folder: string): Promise<Trust> => {
-  const answer = await withStore(state, (store) => withFolder(folder, (root) => judge(store, root)));
+  const found = await inspectPrivateFolder(join(state, "trust"));
+  const isEmpty = found.ok && found.mode === undefined; // asking makes no folders
+  const answer = isEmpty
+    ? await withFolder(folder, async ({ path }): Promise<Trust> => ({ kind: "unknown", folder: path }))
+    : await withStore(state, (store) => withFolder(folder, (root) => judge(store, root)));
   return "kind" in answer ? answer : { kind: "refused", folder, reason: answer.reason };
 };
 
