@@ -34,6 +34,10 @@ export const moneyDecimals = (amounts: readonly number[]): number => {
   return Math.min(6, Math.max(2, 2 - Math.floor(Math.log10(smallest))));
 };
 
-/** 0.0829 → "$0.0829". */
-export const formatMoney = (dollars: number, decimals = moneyDecimals([dollars])): string =>
-  `$${dollars.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}`;
+/** 0.0829 → "$0.0829", -0.5 → "-$0.50"; an amount too small for its decimals is not shown as nothing. */
+export const formatMoney = (dollars: number, decimals = moneyDecimals([Math.abs(dollars)])): string => {
+  const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const text = Math.abs(dollars).toLocaleString("en-US", options);
+  if (dollars !== 0 && Number(text) === 0) return `${dollars < 0 ? "-" : ""}<$${(10 ** -decimals).toFixed(decimals)}`;
+  return `${dollars < 0 ? "-" : ""}$${text}`;
+};

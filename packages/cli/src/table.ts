@@ -1,7 +1,9 @@
-/** Aligned text tables, the same with and without colour.
- *  Invariant: colour adds nothing that the characters do not say, and widths are counted before it is added;
- *  no line ends in white space. Characters are taken to be one column wide.
- *  Elsewhere: what stands in the cells (commands/), figures as text (numbers.ts). */
+/** Aligned text tables, the same with and without colour, that fit the terminal.
+ *  Invariant: colour adds nothing that the characters do not say, and widths are counted before it is added; no line ends
+ *  in white space; figures are never cut. Where cutting texts is not enough, each row becomes a list of its cells.
+ *  Elsewhere: what stands in the cells (commands/), figures as text (numbers.ts), columns of a letter (width.ts). */
+
+import { brokenInto, shortened, terminalColumns, widthOf } from "./width.ts";
 
 export type Style = "bold" | "faint" | "good" | "bad";
 
@@ -33,36 +35,79 @@ export type Table = {
   readonly rows: readonly Row[];
   readonly rule?: boolean; // a line under the header; default: true
   readonly colour?: boolean; // default: false
+  readonly width?: number; // columns it may take; default: those of the terminal
 };
 
 export const BEST_SIGN = "▸";
 
 const GAP = "  ";
 
-const widthOf = (text: string): number => [...text].length;
-
 const padded = (text: string, width: number, align: Column["align"]): string => {
   const space = " ".repeat(Math.max(0, width - widthOf(text)));
   return align === "right" ? space + text : text + space;
 };
 
-/** The table as lines, each with its line end. */
-export const renderTable = ({ columns, rows, rule = true, colour = false }: Table): string => {
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+
+/** Texts are cut no further than this: what ids take, and enough to tell labels apart. */
+const SHORTEST_TEXT = 12;
+
+/** The widths of the columns within so many columns in all; undefined where they do not fit. The widest text gives first. */
+const fittingWidths = (columns: readonly Column[], natural: readonly number[], most: number): number[] | undefined => {
+  const widths = [...natural];
+  for (let excess = sum(widths) - most; excess > 0; excess -= 1) {
+    const texts = widths.map((width, index) => (columns[index]?.align === "right" ? 0 : width));
+    const widest = Math.max(...texts);
+    if (widest <= SHORTEST_TEXT) return undefined;
+    widths[texts.indexOf(widest)] = widest - 1;
+  }
+  return widths;
+};
+
+/** Each row as a list of its cells, one a line. */
+const asRecords = ({ columns, rows, colour = false }: Table, most: number): string => {
   const paint = painter(colour);
-  const widths = columns.map(({ title }, index) =>
+  const label = Math.max(...columns.map(({ title }) => widthOf(title)));
+  const below = " ".repeat(label + GAP.length);
+  const isStacked = most - below.length < SHORTEST_TEXT;
+  const recordOf = ({ cells, mark, style }: Row): string => {
+    const lines = columns.flatMap(({ title }, index) => {
+      const cell = cells[index] ?? "";
+      if (cell === "") return [];
+      if (isStacked) return [shortened(title, most), ...brokenInto(cell, most - GAP.length).map((line) => GAP + line)];
+      const [first = "", ...others] = brokenInto(cell, most - below.length);
+      return [`${padded(title, label, "left")}${GAP}${first}`, ...others.map((line) => below + line)];
+    });
+    const marked = mark === "best" ? [BEST_SIGN, ...lines] : lines;
+    return marked.map((line) => `${style === undefined ? line : paint(style, line)}\n`).join("");
+  };
+  return rows.map(recordOf).join("\n");
+};
+
+/** The table as lines, each with its line end. */
+export const renderTable = (table: Table): string => {
+  const { columns, rows, rule = true, colour = false, width = terminalColumns() } = table;
+  const paint = painter(colour);
+  const natural = columns.map(({ title }, index) =>
     Math.max(widthOf(title), ...rows.map(({ cells }) => widthOf(cells[index] ?? ""))),
   );
   const hasGutter = rows.some(({ mark }) => mark !== undefined);
   const gutter = (sign: string): string => (hasGutter ? padded(sign, 2, "left") : "");
+  const around = (hasGutter ? 2 : 0) + GAP.length * Math.max(0, columns.length - 1);
+  const widths = width === undefined ? natural : fittingWidths(columns, natural, width - around);
+  if (widths === undefined) return asRecords(table, width ?? 0);
   const line = (cells: readonly string[], sign: string): string => {
-    const texts = columns.map(({ align }, index) => padded(cells[index] ?? "", widths[index] ?? 0, align));
+    const texts = columns.map(({ align }, index) => {
+      const most = widths[index] ?? 0;
+      return padded(shortened(cells[index] ?? "", most), most, align);
+    });
     return `${gutter(sign)}${texts.join(GAP)}`.trimEnd();
   };
 
   const header = columns.map(({ title }) => title);
   const lines = [paint("bold", line(header, ""))];
   if (rule) {
-    const length = widths.reduce((sum, width) => sum + width, GAP.length * Math.max(0, widths.length - 1));
+    const length = sum(widths) + GAP.length * Math.max(0, widths.length - 1);
     lines.push(paint("faint", gutter("") + "─".repeat(length)));
   }
   for (const { cells, mark, style } of rows) {

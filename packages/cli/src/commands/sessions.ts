@@ -15,6 +15,7 @@ import {
 import { promptTokens } from "@prefork/wire";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
+import { formatMoney, formatTokens } from "../numbers.ts";
 import { renderTable, type Table } from "../table.ts";
 import { reportUnreadable, said, storeFor } from "./tasks-store.ts";
 
@@ -125,7 +126,9 @@ const show = async (given: string, { json }: { readonly json?: true }, io: Io): 
     io.out(`${JSON.stringify(facts)}\n`);
     return;
   }
-  for (const [name, value] of Object.entries(facts))
+  const shown = { ...facts, promptTokens: formatTokens(facts.promptTokens), readFromCache: formatTokens(usage.read) };
+  const figures = { outputTokens: formatTokens(usage.output), usd: formatMoney(usd) };
+  for (const [name, value] of Object.entries({ ...shown, ...figures }))
     io.out(`${name.padEnd(14)} ${Array.isArray(value) ? value.join("; ") || "none" : value}\n`);
 };
 

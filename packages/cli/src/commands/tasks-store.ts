@@ -6,6 +6,7 @@ import { homedir } from "node:os";
 import { JournalError, type SessionStore, stateFolder, type UnreadableSession } from "@prefork/runtime";
 import { type Io, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";
+import { shortened, terminalColumns, widthOf } from "../width.ts";
 
 export const storeFor = ({ env }: Io): SessionStore => ({
   state: stateFolder(env, env.HOME || homedir()),
@@ -36,20 +37,20 @@ export const reportUnreadable =
 
 /** Text from a journal as it may stand in one line of a terminal. */
 export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string => {
-  const letters = [...visible(text.replace(/\s+/g, " ").trim())];
-  return letters.length <= most ? letters.join("") : `${letters.slice(0, Math.max(0, most - 1)).join("")}…`;
+  return shortened(visible(text.replace(/\s+/g, " ").trim()), most);
 };
 
 /** An id without the word that all ids of tasks begin with: commands take both. */
 export const shortId = (id: string): string => inLine(id.replace(/^task-(?=.)/, ""));
 
-/** Lines of at most 100 letters, broken between words; what follows the first stands two letters to its right. */
+/** Lines of at most 100 columns, broken between words; what follows the first stands two columns to its right. */
 export const wrapped = (text: string, indent = 0): string => {
   const [first = "", ...words] = text.split(" ");
   const lines = [`${" ".repeat(indent)}${first}`];
+  const most = Math.min(WIDTH, terminalColumns() ?? WIDTH);
   for (const word of words) {
     const longer = `${lines.at(-1)} ${word}`;
-    if ([...longer].length <= WIDTH) lines[lines.length - 1] = longer;
+    if (widthOf(longer) <= most) lines[lines.length - 1] = longer;
     else lines.push(`${" ".repeat(indent + 2)}${word}`);
   }
   return lines.map((line) => `${line}\n`).join("");
