@@ -8,7 +8,18 @@ import { join } from "node:path";
 import { modelFacts } from "@prefork/wire";
 import { type Io, UsageError } from "../io.ts";
 import { chooseEngine, type EngineChoice, type EngineFlags, planSession } from "../print/index.ts";
-import type { Layer } from "./doctor.ts";
+
+export type Layer = {
+  readonly name: string;
+  readonly active: boolean;
+  readonly detail: string;
+  /** Which runs it protects; left out where it is no protection by itself. */
+  readonly covers?: string;
+  /** What to do about a layer that is not active. */
+  readonly wayOut?: string;
+  /** `prefork -p` would not start; left out where it would. */
+  readonly isBroken?: true;
+};
 
 /** Undefined where it was deleted under this process. */
 export const workingFolder = (): string | undefined => {

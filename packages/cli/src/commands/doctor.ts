@@ -25,19 +25,7 @@ import { type Command, Option } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { type EngineFlags, PROVIDERS } from "../print/index.ts";
 import { visible } from "../visible.ts";
-import { GO_ELSEWHERE, setupLayers, workingFolder } from "./doctor-setup.ts";
-
-export type Layer = {
-  readonly name: string;
-  readonly active: boolean;
-  readonly detail: string;
-  /** Which runs it protects; left out where it is no protection by itself. */
-  readonly covers?: string;
-  /** What to do about a layer that is not active. */
-  readonly wayOut?: string;
-  /** `prefork -p` would not start; left out where it would. */
-  readonly isBroken?: true;
-};
+import { GO_ELSEWHERE, type Layer, setupLayers, workingFolder } from "./doctor-setup.ts";
 
 const OLDEST_NODE = [22, 18, 0] as const;
 
