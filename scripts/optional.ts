@@ -20,6 +20,12 @@ export const OPTIONAL: readonly string[] = Object.keys(PLACES);
 export const placeOf = (root: string, name: string): string | undefined =>
   PLACES[name]?.find((place) => existsSync(resolve(root, place)));
 
+/** Examples declare nothing; in these a session runs commands. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  "examples/06-tools.ts": ["bwrap"],
+  "examples/10-forks.ts": ["bwrap"],
+};
+
 /** A file of tests, run plainly or with one program hidden. */
 export type Job = { readonly path: string; readonly hides?: string };
 
@@ -28,7 +34,8 @@ export const jobsFor = (root: string, files: readonly string[]): readonly Job[] 
   const found = OPTIONAL.filter((name) => placeOf(root, name) !== undefined);
   return files.flatMap((path): readonly Job[] => {
     const text = path.endsWith(".test.ts") ? readFileSync(resolve(root, path), "utf8") : "";
-    const named = new Set([...text.matchAll(/\b(?:needs|uses)\("([^"]+)"\)/g)].map(([, name]) => name));
+    const declared = [...text.matchAll(/\b(?:needs|uses)\("([^"]+)"\)/g)].map(([, name = ""]) => name);
+    const named = new Set([...declared, ...(EXAMPLES[path] ?? [])]);
     return [{ path }, ...found.filter((name) => named.has(name)).map((hides) => ({ path, hides }))];
   });
 };

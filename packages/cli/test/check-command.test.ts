@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { checkCommandCommand } from "../src/commands/check-command.ts";
 import { UsageError } from "../src/io.ts";
 import { captured } from "./captured.ts";
+import { uses } from "./optional.ts";
 
 const lines = readFileSync(new URL("../../../docs/permissions.md", import.meta.url), "utf8").split("\n");
 
@@ -139,7 +140,7 @@ const askedBy = (line: string): Asked => {
   return shown?.[1] === undefined ? { words } : { words, input: wordsOf(shown[1]) };
 };
 
-test("lines are answered in order, empty ones are passed over, and a folder may be named", async () => {
+test("lines are answered in order, empty ones are passed over, and a folder may be named", uses("bwrap"), async () => {
   const input = ['{"cmd": "pwd", "cwd": "/usr"}', "", '{"cmd": "rm x"}', '{"cmd": "pwd", "cwd": "/"}'];
   const answers = (await run({ words: ["--run"], input })).map((line) => JSON.parse(line) as Record<string, unknown>);
   assert.deepEqual(
@@ -177,7 +178,7 @@ test("a line that is none ends with its number", async () => {
   }
 });
 
-test("a command is judged whatever its folder, and not run where there is none", async () => {
+test("a command is judged whatever its folder, and not run where there is none", uses("bwrap"), async () => {
   const cwds = ["/none/\u001b\u202e", "/etc/passwd", "/usr\u0000"];
   const input = cwds.map((cwd) => JSON.stringify({ cmd: "git log", cwd }));
   const judged = (await run({ words: [], input })).map((line) => (JSON.parse(line) as { readOnly: boolean }).readOnly);
@@ -193,7 +194,7 @@ test("a command is judged whatever its folder, and not run where there is none",
   ]);
 });
 
-test("--cwd is where lines that name no folder are judged, and must be a folder", async () => {
+test("--cwd is where lines that name no folder are judged, and must be a folder", uses("bwrap"), async () => {
   const input = ['{"cmd": "pwd"}', '{"cmd": "pwd", "cwd": "bin"}', '{"cmd": "pwd", "cwd": "/"}'];
   const printed = (await run({ words: ["--run", "--cwd", "/usr"], input })).map(
     (line) => (JSON.parse(line) as { stdout: string }).stdout,
@@ -215,7 +216,7 @@ prefork: the key "cmd " means nothing here; "cmd" and "cwd" are read
   );
 });
 
-test("what the runner does not start is named beside the exit code", async () => {
+test("what the runner does not start is named beside the exit code", uses("bwrap"), async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-check-command-"));
   execFileSync("mkfifo", [join(folder.path, "pipe")]);
   const [line = ""] = await run({ words: ["--run", "--cwd", folder.path, "cat pipe"] });
@@ -238,28 +239,32 @@ const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const started = (...words: readonly string[]) =>
   spawn(process.execPath, [...process.execArgv, MAIN, "check-command", ...words], { stdio: "pipe" });
 
-test("an interrupt ends it while it waits for lines, and while a command runs, and leaves nothing running", async (t) => {
-  if (process.platform !== "linux") return t.skip("processes are looked for in /proc");
-  using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-check-command-"));
-  const sparse = join(folder.path, "sparse");
-  writeFileSync(sparse, "");
-  truncateSync(sparse, 2 ** 40);
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    const child = started("--run", "--cwd", folder.path);
+test(
+  "an interrupt ends it while it waits for lines, and while a command runs, and leaves nothing running",
+  uses("bwrap"),
+  async (t) => {
+    if (process.platform !== "linux") return t.skip("processes are looked for in /proc");
+    using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-check-command-"));
+    const sparse = join(folder.path, "sparse");
+    writeFileSync(sparse, "");
+    truncateSync(sparse, 2 ** 40);
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      const child = started("--run", "--cwd", folder.path);
+      const ended = once(child, "close");
+      child.stdin.write('{"cmd": "pwd"}\n');
+      const [first] = (await once(child.stdout, "data")) as [Buffer];
+      assert.match(first.toString(), /"exitCode":0/);
+      child.kill(signal);
+      assert.deepEqual(await ended, [130, null], `waiting, ${signal}`);
+    }
+    const child = started("--run", `sha256sum ${sparse}`);
     const ended = once(child, "close");
-    child.stdin.write('{"cmd": "pwd"}\n');
-    const [first] = (await once(child.stdout, "data")) as [Buffer];
-    assert.match(first.toString(), /"exitCode":0/);
-    child.kill(signal);
-    assert.deepEqual(await ended, [130, null], `waiting, ${signal}`);
-  }
-  const child = started("--run", `sha256sum ${sparse}`);
-  const ended = once(child, "close");
-  while (readersOf(sparse).length === 0) await setTimeout(20);
-  child.kill("SIGTERM");
-  assert.deepEqual(await ended, [130, null], "running");
-  while (readersOf(sparse).length > 0) await setTimeout(20);
-});
+    while (readersOf(sparse).length === 0) await setTimeout(20);
+    child.kill("SIGTERM");
+    assert.deepEqual(await ended, [130, null], "running");
+    while (readersOf(sparse).length > 0) await setTimeout(20);
+  },
+);
 
 /** The processes that were started with this word. */
 const readersOf = (word: string): readonly string[] =>

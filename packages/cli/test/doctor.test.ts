@@ -15,6 +15,7 @@ import { test } from "node:test";
 import { doctorCommand } from "../src/commands/doctor.ts";
 import { run } from "../src/main.ts";
 import { captured } from "./captured.ts";
+import { hasBwrap, uses } from "./optional.ts";
 
 type Layers = readonly {
   readonly name: string;
@@ -30,7 +31,7 @@ const ask = async (env: Readonly<Record<string, string>>): Promise<Layers> => {
   return (JSON.parse(io.text()) as { layers: Layers }).layers;
 };
 
-test("every layer is told with its state, its reason and what to do about it", async () => {
+test("every layer is told with its state, its reason and what to do about it", uses("bwrap"), async () => {
   using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
   const layers = await ask({ HOME: folder.path, XDG_STATE_HOME: folder.path });
   assert.deepEqual(
@@ -52,6 +53,14 @@ test("every layer is told with its state, its reason and what to do about it", a
       ["read-only cell", "commands that provably only read"],
       ["sandbox", "commands that were approved"],
       ["worktrees", "forks that change code in copies of this checkout"],
+    ],
+  );
+  const works = await hasBwrap();
+  assert.deepEqual(
+    layers.flatMap(({ name, active }) => (/cell|sandbox/.test(name) ? [[name, active]] : [])),
+    [
+      ["read-only cell", works],
+      ["sandbox", works],
     ],
   );
   assert.equal(layers[0]?.active, true);

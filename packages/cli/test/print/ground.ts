@@ -11,6 +11,7 @@ import { type SimScript, type Simulator, say, startSimulator } from "@prefork/wi
 import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 import { compiled } from "../compiled.ts";
+import { hideBwrap } from "../optional.ts";
 
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
 
@@ -57,13 +58,14 @@ export type Starting = {
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** In the sandbox these are empty, and with them a runtime that is installed there. */
-const isHidden = /^\/(?:tmp|var\/tmp|run)\//.test(process.execPath);
+export const isInPrivateFolder = /^\/(?:tmp|var\/tmp|run)\//.test(process.execPath);
+
+hideBwrap();
 
 export const openGround = async (script: SimScript = () => say("done")): Promise<Ground> => {
   const path = realpathSync(mkdtempSync(join(tmpdir(), "prefork-print-")));
   const [home, work] = [join(path, "home"), join(path, "work")];
   for (const folder of [home, work]) mkdirSync(folder);
-  if (isHidden) putIn(home, ".prefork/settings.json", '{"sandbox":{"mode":"off"}}');
   const simulator = await startSimulator({ keepBodies: true, script });
   const env = {
     PATH: [dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"].join(delimiter),

@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import { compiled } from "../compiled.ts";
-import { openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";
+import { hasBwrap, uses, withBwrap } from "../optional.ts";
+import { isInPrivateFolder, openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";
 
 const until = async (isSo: () => boolean): Promise<void> => {
   for (let waited = 0; !isSo(); waited += 20) {
@@ -104,6 +105,22 @@ test("a reader that leaves early ends the run quietly, with everything it had st
   assert.equal(parsedLines(`${out().split("\n")[0]}\n`)[0]?.type, "session_opened");
   assert.deepEqual(processesWith(SLEEP), []);
   assert.deepEqual(await ground.prefork(["-p", "-c", "go on"]), { code: 0, out: "heard go on\n", err: "" });
+});
+
+test("an approved command runs in the sandbox where there is one, and outside it where there is none", {
+  ...uses("bwrap"),
+  skip: isInPrivateFolder && "the runtime lies in a folder that is empty in the sandbox",
+}, async () => {
+  const script: SimScript = (request) => {
+    const [result] = toolResults(request);
+    const command = `touch made; ls /proc/${process.pid} > /dev/null 2>&1 && echo outside || echo inside`;
+    return result ? say(result.text) : callTools([{ name: "Bash", input: { command } }]);
+  };
+  await using ground = await openGround(script);
+  const { code, out, err } = await ground.start(["-p", "--permission-mode", "bypass", "go"], { env: withBwrap }).ended;
+  const where = (await hasBwrap()) ? "inside" : "outside";
+  assert.deepEqual({ code, out, err }, { code: 0, out: `${where}\n[exit code 0]\n`, err: "" });
+  assert.equal(ground.read("made"), "");
 });
 
 /** Walks from the command up to the process that started `prefork`, and prints what their environments hold. */

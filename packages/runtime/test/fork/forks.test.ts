@@ -17,6 +17,9 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
+import { hideBwrap } from "../optional.ts";
+
+hideBwrap();
 
 const directiveIn = (request: SimRequest): string | undefined => {
   const all = JSON.stringify(request.body.messages);

@@ -8,6 +8,9 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/wire/simulator";
 import { anthropicEngine, createSession, type RuntimeEvent, type SessionOptions } from "../../src/index.ts";
+import { hideBwrap } from "../optional.ts";
+
+hideBwrap();
 
 const isFork = ({ body }: SimRequest): boolean => JSON.stringify(body.messages).includes("fork-directive:");
 

@@ -25,7 +25,10 @@ import {
 import type { SessionStore } from "../../src/journal/index.ts";
 import { type LedgerRow, type ObservedFamily, readFamily } from "../../src/observe/index.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
+import { hideBwrap } from "../optional.ts";
 import { type Scratch, scratch } from "../scratch.ts";
+
+hideBwrap();
 
 export type Ground = AsyncDisposable & {
   readonly folder: Scratch;

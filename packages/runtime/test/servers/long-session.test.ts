@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { createSession, type ExchangeResult, type RuntimeEvent, type Session } from "@prefork/runtime";
 import type { JsonObject } from "@prefork/wire";
 import { callTools, type SimScript, startSimulator, type ToolCall, toolResults } from "@prefork/wire/simulator";
+import { hideBwrap } from "../optional.ts";
 import { scratch } from "../scratch.ts";
 import { extendsMessages, headTokens, readable, rewriteFactor, type Sent, sentTo } from "../session/as-sent.ts";
 import { Calendar, makePlace, optionsFor, watch } from "../session/long-session.ts";
@@ -13,6 +14,8 @@ import { asksForSummary, doneWith, progressIn, scriptedModel } from "../session/
 import { promptOf, tasks } from "../session/tasks.ts";
 import { described } from "./fixture-tools.ts";
 import { stdioEntry } from "./ground.ts";
+
+hideBwrap();
 
 const mcp = (server: string, tool: string, args: JsonObject = {}): ToolCall => ({
   name: "McpCall",
