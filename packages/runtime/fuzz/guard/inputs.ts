@@ -1,6 +1,7 @@
 /** Commands nobody wrote: made from a grammar of programs and options, or by disturbing those of the corpora. */
 
 import type { Chance } from "./chance.ts";
+import { lateInput } from "./late-inputs.ts";
 import { requoted } from "./quoting.ts";
 
 export type Corpora = {
@@ -271,6 +272,7 @@ const changeOnce = (text: string, corpora: Corpora, chance: Chance): string => {
 
 /** One input; most stem from commands that are allowed, because those are near to others that must not be. */
 export const input = (corpora: Corpora, chance: Chance): string => {
+  if (chance.happens(0.2)) return lateInput(chance);
   if (chance.happens(0.35)) return grown(corpora, chance);
   let text = chance.one(chance.happens(0.75) ? corpora.allowed : corpora.denied).slice(0, 2_000);
   for (let left = 1 + chance.below(3); left > 0; left -= 1) text = changeOnce(text, corpora, chance);

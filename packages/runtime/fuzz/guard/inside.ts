@@ -1,7 +1,7 @@
 /** Inside the walls: runs each allowed command as the agent would, and looks at the tree after each.
- *  Invariant: shows first that it would notice a write and a socket. */
+ *  Invariant: shows first that it would notice a write, a socket and a leak of keys. */
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +11,47 @@ import { planHazard, runPlan } from "../../src/workspace/index.ts";
 const PLACE = "/tmp/place/project";
 const WATCHED = "/tmp";
 const KILLED_BY_FILTER = 128 + 31;
+
+/** Stands in a file of keys and in the environment of another program, and must not come out anywhere. */
+const CANARY = "canary-6f1d9";
+
+/** Names that would act if somebody took them for a program, an option or two names. A mark would be a new file. */
+const HOSTILE_NAMES: readonly string[] = [
+  ...["-i", "-oout", "--pre=touch", "--output=mark", "-exec", "-f", "-e", "--files0-from=.env", "@list", "+1f", "FS=x"],
+  ...["1e touch mark", "w mark", "s", "1w mark", "p;e touch mark", "touch mark", "x e touch mark", "e"],
+  ...['{system("touch mark")}', 'x";system("touch mark");"', '" | "touch mark"', 'BEGIN{print > "mark"}'],
+  ...[
+    "a' 'b.c",
+    'a" "b',
+    "back\\slash",
+    " blank ",
+    "tab\tname",
+    "two\nlines",
+    "$(touch mark)",
+    "`touch mark`",
+    "; touch mark",
+  ],
+  ...[
+    "env",
+    "$ENV",
+    "{}",
+    "%",
+    "@",
+    "%n",
+    "%s%n",
+    "(.env)",
+    "input",
+    "é",
+    "*",
+    "?",
+    "[a]",
+    "~",
+    "#x",
+    "&",
+    "|",
+    ">mark",
+  ],
+];
 
 const git = (...words: readonly string[]): void => {
   const set = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
@@ -38,6 +79,23 @@ const furnish = (): void => {
   git("add", ".");
   git("commit", "-q", "-m", "one");
   git("tag", "v1");
+  mkdirSync(join(PLACE, "names"));
+  for (const name of HOSTILE_NAMES) {
+    writeFileSync(join(PLACE, "names", name), "x\n");
+    // At the top they come without a folder before them.
+    if (!["@list", "{}", "%", "@"].includes(name)) writeFileSync(join(PLACE, name), "x\n");
+  }
+  writeFileSync(join(PLACE, ".env"), `KEY=${CANARY}\n`);
+  writeFileSync(join(PLACE, "list"), "-i\na.txt\n.env\n");
+  writeFileSync(join(PLACE, "a.json"), '{"a":[1,2]}\n');
+  for (const [program, name] of [
+    ["xz", "f.xz"],
+    ["gzip", "f.gz"],
+    ["bzip2", "f.bz2"],
+  ] as const)
+    writeFileSync(join(PLACE, name), spawnSync(program, ["-c"], { input: "packed\n" }).stdout ?? "");
+  spawnSync("tar", ["-cf", "a.tar", "x"], { cwd: PLACE });
+  spawnSync("ar", ["q", "a.a", "x"], { cwd: PLACE });
   writeFileSync(join(PLACE, "a.txt"), "changed\n");
 };
 
@@ -71,7 +129,7 @@ const run = (plan: Plan) => runPlan(plan, { cwd: PLACE, home: "/tmp/place", time
 const known = (program: string, ...args: readonly string[]): Plan =>
   onlyCommand({ program, args: args.map((text) => ({ text })), redirects: [] });
 
-/** A net without holes: a write and a socket are noticed. */
+/** A net without holes: a write, a socket and a leak are noticed. */
 const provesItself = async (): Promise<readonly string[]> => {
   const before = picture();
   await run(known("touch", "new"));
@@ -79,8 +137,11 @@ const provesItself = async (): Promise<readonly string[]> => {
   rmSync(join(PLACE, "new"), { force: true });
   const script = "import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM)";
   const { exitCode } = await run(known("python3", "-c", script));
+  const seen = [await run(known("cat", "a.txt", ".env")), await run(known("ps", "axeww"))];
+  const leaks = seen.some(({ stdout }) => !stdout.includes(CANARY)) ? ["a leak is not noticed"] : [];
   return [
     ...writes,
+    ...leaks,
     ...(exitCode === KILLED_BY_FILTER || exitCode === 127 ? [] : [`a socket is not noticed: ${exitCode}`]),
   ];
 };
@@ -88,6 +149,7 @@ const provesItself = async (): Promise<readonly string[]> => {
 const main = async (): Promise<void> => {
   const commands = JSON.parse(readFileSync(0, "utf8")) as readonly string[];
   furnish();
+  const neighbour = spawn("sleep", ["1000"], { env: { SECRET: CANARY }, stdio: "ignore" });
   const findings: string[] = [...(await provesItself())];
   let ran = 0;
   let before = picture();
@@ -95,7 +157,8 @@ const main = async (): Promise<void> => {
     const judged = classify(text);
     if (judged.verdict !== "read-only" || planHazard(judged.plan, { cwd: PLACE })) continue;
     ran += 1;
-    await run(judged.plan);
+    const { stdout, stderr } = await run(judged.plan);
+    if ((stdout + stderr).includes(CANARY)) findings.push(`showed keys: ${JSON.stringify(text)}`);
     // In a pipe the end of one program hides the end of another: each also runs alone.
     for (const command of commandsOf(judged.plan.steps)) {
       const { exitCode } = await run(onlyCommand(command));
@@ -105,6 +168,7 @@ const main = async (): Promise<void> => {
     if (after !== before) findings.push(`changed a file: ${JSON.stringify(text)}`);
     before = after;
   }
+  neighbour.kill();
   process.stdout.write(JSON.stringify({ ran, findings }));
 };
 

@@ -5,6 +5,7 @@
 
 import { programs } from "../../src/guard/bash/programs/index.ts";
 import { readSteps, type SimpleCommand, type Step } from "../../src/guard/bash/syntax.ts";
+import { WRAPPER } from "../../src/guard/bash/unwrap.ts";
 import { insideWalls, type SampleReport } from "./sandbox.ts";
 
 const isComparable = ({ words, redirects }: SimpleCommand): boolean =>
@@ -42,7 +43,7 @@ export const differentReadings = async (texts: readonly string[]): Promise<Sampl
     const ran = text.includes("[[") ? undefined : executed(readSteps(text)); // no program runs for `[[ ]]`
     if (ran) expected.set(text, ran.map(wordsOf).sort());
   }
-  const input = JSON.stringify({ names: [...programs.keys()], texts: [...expected.keys()] });
+  const input = JSON.stringify({ names: [...programs.keys(), WRAPPER], texts: [...expected.keys()] });
   const noted = JSON.parse(
     await insideWalls({ script: "inside-bash.ts", input, sockets: "free" }),
   ) as readonly (readonly string[])[];

@@ -89,6 +89,6 @@ export const runSamples = async (commands: readonly string[]): Promise<SampleRep
   const { ran, findings } = JSON.parse(output) as { readonly ran: number; readonly findings: readonly string[] };
   return {
     findings,
-    summary: `${ran} allowed commands really run, ${findings.length} of them changed a file or opened a socket`,
+    summary: `${ran} allowed commands really run, ${findings.length} of them changed a file, showed keys or opened a socket`,
   };
 };

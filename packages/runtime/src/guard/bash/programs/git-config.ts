@@ -32,6 +32,7 @@ export const checkConfig = ({ options, operands }: Given): void => {
     return;
   }
   if (key.pattern || key.home) refuse("takes a plain key");
+  if (rest.some(({ text }) => text.startsWith("-"))) refuse("takes its options before the key: git config --get KEY");
   if (verb === "get-regexp") {
     if (!SECTION.test(key.text)) refuse("--get-regexp takes one section: git config --get-regexp '^alias\\.'");
     return;

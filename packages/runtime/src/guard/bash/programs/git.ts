@@ -240,6 +240,8 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     },
   },
   config: {
+    // After the first word nothing is an option to git: `git config user.name --get` sets it.
+    strict: true,
     flags: "lz",
     long:
       "list get get-all get-regexp show-origin show-scope global local system worktree name-only null type= bool int path " +
