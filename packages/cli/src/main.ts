@@ -117,6 +117,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     isTerminal: isTerminal && process.stderr.isTTY === true,
     signal: interrupt.signal,
     env,
+    hasForkAbove: async () => (await import("@prefork/runtime")).hasForkAbove(),
     // Nobody may have to close the input before an interrupt is heeded.
     inputIsTerminal: process.stdin.isTTY === true,
     input: (signal = interrupt.signal) =>

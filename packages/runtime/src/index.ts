@@ -172,6 +172,7 @@ export {
   createRegistry,
   defineTool,
   failed,
+  hasForkAbove,
   type Tool,
   type ToolContext,
   type ToolOutput,

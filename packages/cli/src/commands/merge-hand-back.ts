@@ -12,7 +12,7 @@ import {
   type Session,
   type Worktrees,
 } from "@prefork/runtime";
-import { type Io, UsageError } from "../io.ts";
+import { type Io, sessionEnvironment, UsageError } from "../io.ts";
 import {
   asUsage,
   chooseEngine,
@@ -69,7 +69,7 @@ const handBack = async (
   const { home, state, directories, policy, servers, skills, stated, limits } = plan;
   await using session = await resumed(id, {
     engine: opened.engine,
-    environment: io.env,
+    environment: await sessionEnvironment(io),
     ...{ cwd: await folderOf(id, plan, io), home, state, directories, servers, skills, limits },
     permissions: { policy, stated },
     ...(flags.model === undefined ? {} : { model: flags.model }),

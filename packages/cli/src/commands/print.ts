@@ -5,7 +5,7 @@
 
 import { createSession, resumeSession, type Session, type SessionOptions } from "@prefork/runtime";
 import { type Command, Option } from "commander";
-import { type Io, newCommand, UsageError } from "../io.ts";
+import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
 import {
   asUsage,
   chooseEngine,
@@ -76,7 +76,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused 
     });
 
 const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promise<number> => {
-  if (io.env.PREFORK_LINEAGE?.startsWith("fork:"))
+  if (await isStartedByFork(io))
     throw new UsageError("this was started by a fork, which does its work itself and starts no agent");
   const plan = await planSession(flags, io);
   const { id, before } = (await wantedSession(flags, { ...plan, hasWords: words.length > 0 })) ?? {};

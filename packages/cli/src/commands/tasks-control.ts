@@ -16,7 +16,7 @@ import {
   type TaskDetail,
 } from "@prefork/runtime";
 import { type Command, Option } from "commander";
-import { type Io, newCommand, UsageError } from "../io.ts";
+import { type Io, isStartedByFork, newCommand, sessionEnvironment, UsageError } from "../io.ts";
 import {
   asUsage,
   chooseEngine,
@@ -42,7 +42,7 @@ export const stopCommand = (io: Io): Command =>
     .argument("<task>", "its id, or the first letters of it")
     .action((given: string) =>
       said(async () => {
-        if (io.env.PREFORK_LINEAGE?.startsWith("fork:"))
+        if (await isStartedByFork(io))
           throw new UsageError("this was started by a fork, which ends nobody's work but its own");
         const store = storeFor(io);
         const found = await showTask(store, given, { cwd: process.cwd() });
@@ -107,7 +107,7 @@ const resume = async (given: string, { words, flags }: Resuming, io: Io): Promis
   const { home, state, directories, policy, stated, limits } = plan;
   await using session = await open(id, {
     engine: opened.engine,
-    environment: io.env,
+    environment: await sessionEnvironment(io),
     ...{ cwd: plan.cwd, home, state, directories, limits },
     permissions: { policy, stated },
     ...(flags.model === undefined ? {} : { model: flags.model }),

@@ -4,7 +4,7 @@
 
 import { tmpdir } from "node:os";
 import { type Command, InvalidArgumentError } from "commander";
-import { type Io, newCommand, UsageError } from "../io.ts";
+import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
 import { parseCount } from "../numbers.ts";
 import { tourAsJson, tourAsText, tourIntroduction } from "./tour-report.ts";
 
@@ -38,7 +38,7 @@ export const tourCommand = (io: Io): Command =>
     .action((flags: TourFlags) => tour(flags, io));
 
 const tour = async ({ seed, forks, keep = false, json = false }: TourFlags, io: Io): Promise<void> => {
-  if (io.env.PREFORK_LINEAGE?.startsWith("fork:"))
+  if (await isStartedByFork(io))
     throw new UsageError("this was started by a fork, which does its work itself and starts no agent");
   const { openLive, runTour } = await import("../tour/index.ts");
   const live = openLive(json ? { ...io, out: () => undefined } : io);

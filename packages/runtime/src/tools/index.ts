@@ -3,6 +3,7 @@
 export { withWaitingAgent } from "./agent.ts";
 export { builtInTools } from "./built-in.ts";
 export { outputOf } from "./delegated.ts";
+export { hasForkAbove } from "./fork-ancestry.ts";
 export { type Keeping, type KeepStream, type KeptFile, keepIn } from "./keep.ts";
 export { ProcessGroup } from "./process-group.ts";
 export { type Freshness, type LineRange, ReadState, type SeenFile } from "./read-state.ts";

@@ -13,6 +13,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import type { Refused } from "../paths/index.ts";
 import type { Entered, Sandbox } from "../workspace/index.ts";
+import { commandName } from "./fork-ancestry.ts";
 import { type LeaderExit, PATIENCE_MS, ProcessGroup } from "./process-group.ts";
 
 export type CommandRun = {
@@ -57,7 +58,7 @@ const refuse = (reason: string): Refused => ({ ok: false, reason });
 
 export const startCommand = async (run: CommandRun): Promise<RunningCommand | Refused> => {
   if (!isFolder(run.cwd)) return refuse(`the working directory ${run.cwd} is not there`);
-  const plain = [...BASH, run.sandbox ? GATED : WATCHED, "bash", run.command];
+  const plain = [...BASH, run.sandbox ? GATED : WATCHED, commandName(run.environment), run.command];
   const entered = await run.sandbox?.enter(plain, { cwd: run.cwd });
   if (entered?.ok === false) return entered;
   const child = await started(entered?.argv ?? plain, run);

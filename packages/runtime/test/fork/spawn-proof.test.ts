@@ -47,10 +47,22 @@ const TOOL_WAYS: readonly ToolCall[] = [
   { name: "McpCall", input: { server: "agents", tool: "start", args: { prompt: "again" } } },
 ];
 
-/** Ways that go through its shell, with the environment as it is; task 901 is one of an earlier session. */
+/** Ways that go through its shell, with the environment as it is and without; task 901 is one of an earlier session. */
 const SHELL_WAYS: readonly (readonly [command: string, answer: string])[] = [
   ['prefork -p "do my part"', "this was started by a fork, which does its work itself and starts no agent"],
   [`${NODE} ${MAIN} -p -c "do my part"`, "this was started by a fork, which does its work itself and starts no agent"],
+  [
+    'unset PREFORK_LINEAGE; setsid -w nohup bash -c "prefork -p again; exit \\$?" </dev/null',
+    "this was started by a fork, which does its work itself and starts no agent",
+  ],
+  [
+    '( (env -i PATH="$PATH" HOME="$PWD" XDG_STATE_HOME="$PWD" prefork -p again; echo $? >left) & ) 2>&1; until [ -s left ]; do sleep 0.1; done; (exit "$(cat left)")',
+    "this was started by a fork, which does its work itself and starts no agent",
+  ],
+  [
+    "env -u PREFORK_LINEAGE prefork tasks resume task-901 go on",
+    "task-901 cannot go on: a fork does its work itself and starts nobody",
+  ],
   ["prefork tasks resume task-901 go on", "task-901 cannot go on: a fork does its work itself and starts nobody"],
 ];
 

@@ -1,0 +1,84 @@
+/** Was this process started by a fork, whatever its environment says?
+ *  Invariant: every command of a fork runs below, or in the session of, a process whose arguments name the fork; nobody
+ *  can change those of another process. In the sandbox that is its first process, which also adopts whoever lost its
+ *  parent; outside it a process that leaves its parents *and* its session is not recognised.
+ *  Elsewhere: the variable of the same meaning (../session), starting commands (run-command.ts). */
+
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+
+/** What the shell of a command is called, as the word after its script. */
+export const commandName = ({ PREFORK_LINEAGE: lineage }: Readonly<Record<string, string>>): string =>
+  lineage?.startsWith("fork:") ? `prefork:${lineage}` : "bash";
+
+/** Every script of run-command.ts ends so; a text that only mentions the name does not stand behind it. */
+const SCRIPT_END = "3>&-";
+
+const namesFork = (words: readonly string[]): boolean =>
+  words.some((word, at) => /^prefork:fork:[\w-]+$/.test(word) && words[at - 1]?.endsWith(SCRIPT_END));
+
+export const hasForkAbove = (): boolean => {
+  try {
+    return process.platform === "linux" ? inProc() : process.platform === "darwin" && inProcessList();
+  } catch {
+    return false; // nothing is shown of other processes
+  }
+};
+
+type Status = { readonly parent: number; readonly session: number; readonly started: number };
+
+const statusOf = (pid: number | "self"): Status | undefined => {
+  try {
+    const line = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = line.slice(line.lastIndexOf(")") + 2).split(" ");
+    return { parent: Number(fields[1]), session: Number(fields[3]), started: Number(fields[19]) };
+  } catch {
+    return undefined; // it has ended, or is hidden
+  }
+};
+
+const wordsOf = (pid: number): readonly string[] => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+};
+
+const inProc = (): boolean => {
+  const sessions = new Set<number>();
+  let status = statusOf("self");
+  while (status !== undefined) {
+    sessions.add(status.session);
+    const { parent, started } = status;
+    if (parent === 0) break;
+    const above = statusOf(parent);
+    // A number that was taken again belongs to somebody who began later.
+    if (above === undefined || above.started > started) break;
+    if (namesFork(wordsOf(parent))) return true;
+    status = above;
+  }
+  return readdirSync("/proc").some((name) => {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) return false;
+    const other = statusOf(pid);
+    return other !== undefined && sessions.has(other.session) && namesFork(wordsOf(pid));
+  });
+};
+
+/** Without /proc: the ancestors and their children, among which is the watcher of a command. */
+const inProcessList = (): boolean => {
+  const listed = execFileSync("/bin/ps", ["-axww", "-o", "pid=,ppid=,command="], { encoding: "utf8", env: {} });
+  const rows = listed.split("\n").flatMap((line) => {
+    const [, pid, parent, words = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/s.exec(line) ?? [];
+    return pid === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), words }];
+  });
+  const above = new Set<number>();
+  for (let at: number | undefined = process.ppid; at !== undefined && at > 1 && !above.has(at); ) {
+    above.add(at);
+    at = rows.find(({ pid }) => pid === at)?.parent;
+  }
+  return rows.some(
+    ({ pid, parent, words }) => (above.has(pid) || above.has(parent)) && / .*3>&- prefork:fork:[\w-]+ /.test(words),
+  );
+};
