@@ -1,9 +1,10 @@
 /** The command line as one function: which command runs, and with which exit code it ends.
- *  Invariant: 0 done, 1 failed, 2 called wrongly, 130 interrupted, others as the command says; an error is one line on
- *  stderr.
+ *  Invariant: 0 done, 1 failed, 2 called wrongly, 130 interrupted (129 by SIGHUP, 143 by SIGTERM), others as the command
+ *  says; an error is one line on stderr; after a signal what runs is ended in order.
  *  Elsewhere: what each command does (commands/). */
 
 import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
 import { isCommand, loadCommands } from "./commands/index.ts";
@@ -92,21 +93,28 @@ const oneLine = (error: unknown): string => {
   return visible((error instanceof Error ? error.message : String(error)).replace(/\s+/g, " "));
 };
 
-/** The process's own streams, its colours, and Ctrl-C as a signal. */
+/** The process's own streams, its colours, and signals. A second one of the same kind ends it at once. */
 export const main = async (argv: readonly string[]): Promise<number> => {
   const interrupt = new AbortController();
+  const heard: { signal?: NodeJS.Signals } = {};
   const stop = (): void => interrupt.abort();
-  process.once("SIGINT", stop).once("SIGTERM", stop);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.once(signal, () => {
+      heard.signal ??= signal;
+      stop();
+    });
   // A reader that goes away (`prefork demo | head -1`) is no failure of ours, but what runs for it is ended in order.
   const reader = { left: false };
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") {
+    // EIO: the terminal itself is gone; its SIGHUP says the rest.
+    if (error.code === "EPIPE" || error.code === "EIO") {
       reader.left = true;
       return stop();
     }
     process.stderr.write(`prefork: cannot write the output: ${error.message}\n`);
     process.exit(1);
   });
+  process.stderr.on("error", () => {}); // nobody reads what goes wrong: the work still ends in order
   const { env } = process;
   const isTerminal = process.stdout.isTTY === true;
   const colour = env.NO_COLOR ? false : env.FORCE_COLOR ? env.FORCE_COLOR !== "0" : isTerminal && env.TERM !== "dumb";
@@ -123,6 +131,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     input: (signal = interrupt.signal) =>
       linesOf(addAbortSignal(AbortSignal.any([interrupt.signal, signal]), process.stdin)),
   });
+  if (heard.signal !== undefined && (code === 130 || reader.left)) return 128 + constants.signals[heard.signal];
   return reader.left ? 0 : code;
 };
 

@@ -69,7 +69,8 @@ export const printCommand = (io: Io): Command =>
       `
 Keys: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, OPENAI_API_KEY, GEMINI_API_KEY, or the provider's own with --provider;
 addresses: ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL. Without any of them the embedded rehearsal engine answers.
-Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 130 interrupted
+(129 by SIGHUP, 143 by SIGTERM).`,
     )
     .action(async (words: readonly string[], flags: PrintFlags) => {
       io.exitWith(await print(words, flags, io));

@@ -1,7 +1,7 @@
 /** `prefork -p` as a process among others: interrupts, pipes that break, and what is left behind. */
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
@@ -85,8 +85,36 @@ test("SIGTERM ends it in order too, and until then nobody else writes in the ses
   const { pid } = started.child;
   assert.match(other.err, new RegExp(`^prefork: session \\w+ is in use by process ${pid}; end it there, or .*\n$`));
   const { code, out } = await interrupted(started, "SIGTERM");
-  assert.deepEqual([code, resultIn(out).end], [130, "aborted"]);
+  assert.deepEqual([code, resultIn(out).end], [143, "aborted"]);
   assert.deepEqual(processesWith(SLEEP), []);
+});
+
+/** Leaves a process behind that has a session of its own, then says so or starts a command that does not end. */
+const leaver: SimScript = (request) => {
+  const [result] = toolResults(request);
+  if (lastUserText(request) === "go on") return say("heard go on");
+  if (result !== undefined) return say("left");
+  const rest = lastUserText(request) === "wait" ? SLEEP : "true";
+  return callTools([{ name: "Bash", input: { command: `setsid ${SLEEP} >/dev/null 2>&1 & ${rest}` } }]);
+};
+
+test("a process that left its command's session ends with ours, on SIGHUP as at its end", async () => {
+  await using ground = await openGround(leaver);
+  ground.putHome(".prefork/settings.json", '{ "sandbox": { "mode": "off" } }');
+  const [program = "", ...words] = SLEEP.split(" ");
+  const stranger = spawn(program, words, { stdio: "ignore" });
+  try {
+    const bypass = ["-p", "--permission-mode", "bypass"];
+    const { code, out } = await ground.start([...bypass, "leave one"]).ended;
+    assert.deepEqual([code, out, processesWith(SLEEP).length], [0, "left\n", 1]);
+    const started = ground.start([...bypass, "wait"]);
+    await until(() => processesWith(SLEEP).length >= 4);
+    assert.deepEqual((await interrupted(started, "SIGHUP")).code, 129);
+    assert.deepEqual(processesWith(SLEEP).length, 1, "only the one that is not ours");
+    assert.deepEqual(await ground.prefork(["-p", "-c", "go on"]), { code: 0, out: "heard go on\n", err: "" });
+  } finally {
+    stranger.kill();
+  }
 });
 
 test("a reader that leaves early ends the run quietly, with everything it had started", async () => {

@@ -19,7 +19,16 @@ import {
   type ToolContext,
   type ToolFiles,
 } from "../tools/index.ts";
-import { type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "../workspace/index.ts";
+import {
+  endStragglers,
+  MARK,
+  newMark,
+  type OpenedCell,
+  type OpenedSandbox,
+  openCell,
+  openSandbox,
+  probeSandbox,
+} from "../workspace/index.ts";
 
 export type ToolWorldOptions = {
   readonly agent: string;
@@ -63,6 +72,9 @@ export class ToolWorld implements AsyncDisposable {
   readonly #uses = new Map<string, number>();
   #todos: readonly Todo[];
   #layers: Promise<Layers> | undefined;
+  /** In the environment of all its commands: what they leave behind is found by it. */
+  readonly #mark: string;
+  #hasRun = false;
 
   private constructor(options: ToolWorldOptions, files: ToolFiles) {
     this.#options = options;
@@ -73,6 +85,7 @@ export class ToolWorld implements AsyncDisposable {
     this.#keeping = keepIn(options.journal.outputs.path);
     this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...options.shellTold });
     this.#todos = todosIn(options.state);
+    this.#mark = newMark(options.environment);
   }
 
   static async open(options: ToolWorldOptions): Promise<ToolWorld> {
@@ -113,13 +126,14 @@ export class ToolWorld implements AsyncDisposable {
   async context({ callId, plan, approved, startsPrograms }: ApprovedCall, signal: AbortSignal): Promise<ToolContext> {
     const { agent, cwd, environment, delegation, clock, emit } = this.#options;
     const layers = startsPrograms ? await this.#layersOf() : undefined;
+    this.#hasRun ||= startsPrograms === true && plan === undefined;
     return {
       ...{
         callId,
         agent,
         signal,
         cwd,
-        environment,
+        environment: { ...environment, [MARK]: this.#mark },
         delegation,
         approved,
         files: this.#files,
@@ -188,6 +202,7 @@ export class ToolWorld implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shells.endAll();
+    if (this.#hasRun) await endStragglers(this.#mark);
     await this.#leave();
   }
 

@@ -9,11 +9,15 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import type { JsonObject } from "@prefork/wire";
 import { ProcessGroup } from "../tools/index.ts";
+import { endStragglers, MARK, newMark } from "../workspace/index.ts";
 import { type Environment, hiding, type StdioServer } from "./entry.ts";
 import { readMessage } from "./message.ts";
 import type { OpenWire, WireTold } from "./peer.ts";
 
 export type StdioPlace = { readonly cwd: string; readonly environment: Environment };
+
+/** `mark`: in the environment of the server, so that what it leaves behind is found. */
+type MarkedPlace = StdioPlace & { readonly mark: string };
 
 /** The server replaces this shell. A watcher in a group of its own ends the server's group as soon as nobody holds the
  *  other end of descriptor 3 any more; a line on it lets the watcher go. */
@@ -23,8 +27,9 @@ const BASH = ["/bin/bash", "--noprofile", "--norc", "-c", WATCHED, "bash"] as co
 export const openStdio =
   (entry: StdioServer, place: StdioPlace): OpenWire =>
   async (told) => {
-    const child = await started(entry, place);
-    const process = new ServerProcess(child, { told, hide: hiding(entry) });
+    const mark = newMark(place.environment);
+    const child = await started(entry, { ...place, mark });
+    const process = new ServerProcess(child, { told, hide: hiding(entry), mark });
     return { send: (message) => process.send(message), close: () => process.close() };
   };
 
@@ -32,12 +37,12 @@ export const openStdio =
 const NEEDED =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|XDG_(?:CONFIG|CACHE|DATA|STATE|RUNTIME)_\w+)$/;
 
-const started = ({ command, args = [], env = {} }: StdioServer, place: StdioPlace): Promise<ChildProcess> => {
+const started = ({ command, args = [], env = {} }: StdioServer, place: MarkedPlace): Promise<ChildProcess> => {
   const given = Object.entries(place.environment).filter(([name]) => NEEDED.test(name));
   const [program, ...rest] = [...BASH, command, ...args];
   const child = spawn(program, rest, {
     cwd: place.cwd,
-    env: { ...Object.fromEntries(given), ...env },
+    env: { ...Object.fromEntries(given), ...env, [MARK]: place.mark },
     stdio: ["pipe", "pipe", "pipe", "pipe"],
     detached: true,
   });
@@ -52,7 +57,7 @@ const MOST_ERROR_CHARACTERS = 2_000;
 /** After its input is closed a server is expected to go by itself. */
 const GOODBYE_MS = 300;
 
-type ProcessTold = { readonly told: WireTold; readonly hide: (text: string) => string };
+type ProcessTold = { readonly told: WireTold; readonly hide: (text: string) => string; readonly mark: string };
 
 class ServerProcess {
   readonly #group: ProcessGroup;
@@ -60,11 +65,13 @@ class ServerProcess {
   readonly #told: WireTold;
   readonly #hide: (text: string) => string;
   readonly #over: Promise<void>;
+  readonly #mark: string;
   #line: Buffer[] = [];
   #lineBytes = 0;
   #errors = "";
 
-  constructor(child: ChildProcess, { told, hide }: ProcessTold) {
+  constructor(child: ChildProcess, { told, hide, mark }: ProcessTold) {
+    this.#mark = mark;
     this.#group = new ProcessGroup(child, { isGated: false });
     this.#told = told;
     this.#hide = hide;
@@ -101,6 +108,7 @@ class ServerProcess {
     const { exitCode, signal } = await this.#group.exited;
     await this.#group.end();
     this.#group.release();
+    await endStragglers(this.#mark);
     for (const output of outputs) output?.destroy();
     const how = signal === undefined ? `it ended with exit code ${exitCode}` : `it was ended by ${signal}`;
     const said = this.#hide(this.#errors.trim()).split("\n").slice(-3).join(" ").replace(/\s+/g, " ");

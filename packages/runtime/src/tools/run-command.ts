@@ -2,8 +2,8 @@
  *  Invariant: a process group of its own without standard input, ended as a whole: when the command ends, when it is
  *  stopped, and when this process dies, even by SIGKILL. Both streams come as one, in the order of printing.
  *  What holds after our death: in the sandbox everything ends with us; outside it a watcher in the group's session ends
- *  the group as soon as our end of its line closes. Outside the sandbox a process that made a session of its own (setsid)
- *  is no longer in the group and is not found again.
+ *  the group as soon as our end of its line closes. A process that made a session of its own (setsid) is no longer in the
+ *  group: it is ended when the command is stopped and when its owner ends, but outlives our death by SIGKILL.
  *  Elsewhere: ending a group (process-group.ts), what is shown of the output (output-window.ts), read-only commands
  *  (runPlan of ../workspace). */
 
@@ -12,7 +12,7 @@ import { statSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import type { Refused } from "../paths/index.ts";
-import type { Entered, Sandbox } from "../workspace/index.ts";
+import { type Entered, endStragglers, MARK, newMark, type Sandbox } from "../workspace/index.ts";
 import { commandName } from "./fork-ancestry.ts";
 import { type LeaderExit, PATIENCE_MS, ProcessGroup } from "./process-group.ts";
 
@@ -61,7 +61,8 @@ export const startCommand = async (run: CommandRun): Promise<RunningCommand | Re
   const plain = [...BASH, run.sandbox ? GATED : WATCHED, commandName(run.environment), run.command];
   const entered = await run.sandbox?.enter(plain, { cwd: run.cwd });
   if (entered?.ok === false) return entered;
-  const child = await started(entered?.argv ?? plain, run);
+  const mark = newMark(run.environment);
+  const child = await started(entered?.argv ?? plain, { ...run, environment: { ...run.environment, [MARK]: mark } });
   if (child instanceof Error) {
     await entered?.[Symbol.asyncDispose]();
     const tooLong = (child as NodeJS.ErrnoException).code === "E2BIG";
@@ -70,7 +71,7 @@ export const startCommand = async (run: CommandRun): Promise<RunningCommand | Re
     );
   }
   const group = new ProcessGroup(child, { isGated: run.sandbox !== undefined });
-  const ended = follow(child, group, { output: run.output, entered });
+  const ended = follow(child, group, { output: run.output, entered, mark });
   return { ok: true, pid: group.pid, ended, stop: () => group.stop() };
 };
 
@@ -99,6 +100,7 @@ const follow = async (child: ChildProcess, group: ProcessGroup, run: Following):
     const exit = await group.exited;
     const wasStopped = group.isStopping;
     const leftBehind = (await group.end()) && !wasStopped;
+    if (wasStopped) await endStragglers(run.mark);
     await reading.rest();
     return { ...exit, leftBehind };
   } finally {
@@ -107,7 +109,7 @@ const follow = async (child: ChildProcess, group: ProcessGroup, run: Following):
   }
 };
 
-type Following = Pick<CommandRun, "output"> & { readonly entered: Entered | undefined };
+type Following = Pick<CommandRun, "output"> & { readonly entered: Entered | undefined; readonly mark: string };
 
 const MOST_WAITS = 10;
 

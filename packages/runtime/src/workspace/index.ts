@@ -25,3 +25,4 @@ export {
   type ServersInFile,
   type SettingsPlaces,
 } from "./settings-files.ts";
+export { endStragglers, MARK, newMark } from "./stragglers.ts";

@@ -3,7 +3,7 @@
  *  Elsewhere: when it runs (merge.ts), who chose it (settings and the command line, never a repository). */
 
 import { spawn } from "node:child_process";
-import { eraseKeysFromBlock, withoutProviderKeys } from "../workspace/index.ts";
+import { endStragglers, eraseKeysFromBlock, MARK, newMark, withoutProviderKeys } from "../workspace/index.ts";
 
 export type Checked = { readonly ok: boolean; readonly output: string };
 
@@ -21,9 +21,10 @@ export const runCheck = (command: string, options: CheckOptions): Promise<Checke
   if (signal?.aborted) return Promise.resolve({ ok: false, output: "interrupted before it began" });
   const { promise, resolve } = Promise.withResolvers<Checked>();
   eraseKeysFromBlock();
+  const mark = newMark();
   const child = spawn("/bin/bash", ["-c", command], {
     cwd,
-    env: { ...withoutProviderKeys(environment) },
+    env: { ...withoutProviderKeys(environment), [MARK]: mark },
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -40,6 +41,7 @@ export const runCheck = (command: string, options: CheckOptions): Promise<Checke
     } catch {
       // it has ended by itself
     }
+    void endStragglers(mark);
   };
   const timer = setTimeout(stop(`ended after ${timeoutMs / 1_000} s`), timeoutMs);
   const interrupted = stop("interrupted");

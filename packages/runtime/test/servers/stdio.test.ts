@@ -69,12 +69,13 @@ test("a call gives text, pictures and words for the rest; errors of the tool and
   );
 });
 
-test("a server sees what every program needs and what it was configured with, and no other variable", async () => {
+test("a server sees what every program needs and what it was configured with, and no other variable but our mark", async () => {
   const env = { FIXTURE_TOKEN: "configured" };
   await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), env }]);
   const seen = JSON.parse((await open.call("one", "environment")).text) as Record<string, string>;
-  const { PATH, HOME, FIXTURE_TOKEN, PWD, SHLVL, _, ...others } = seen;
+  const { PATH, HOME, FIXTURE_TOKEN, PREFORK_COMMAND = "", PWD, SHLVL, _, ...others } = seen;
   assert.deepEqual([PATH, HOME, FIXTURE_TOKEN], [process.env.PATH, open.folder.path, "configured"]);
+  assert.match(PREFORK_COMMAND, /^[0-9a-f]{16}$/);
   assert.deepEqual(others, {}); // the rest is bash's own
 });
 

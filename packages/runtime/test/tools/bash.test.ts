@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
 import { classify } from "../../src/guard/index.ts";
@@ -21,7 +22,7 @@ test("output comes in the order of printing, with the exit code; other codes tha
   assert.match(textOf(await run(b, "no-such-program-here")), /command not found\n\[exit code 127\]$/);
 });
 
-test("a command starts in the working directory, without input, with the given environment and nothing else", async () => {
+test("a command starts in the working directory, without input, with the given environment and our mark", async () => {
   await using b = await bench();
   assert.deepEqual(await run(b, "pwd; cat; cd /; echo $0"), { content: `${b.work}\nbash\n[exit code 0]` });
   b.put("startup", "echo from BASH_ENV");
@@ -37,7 +38,10 @@ test("a command starts in the working directory, without input, with the given e
     { environment },
   );
   const { PATH, HOME } = b.context.environment;
-  assert.equal(content, `HOME=${HOME}\nLANG=C.UTF-8\nMINE=yes\nPATH=${PATH}\nfile\n[exit code 0]`);
+  assert.equal(
+    String(content).replace(/[0-9a-f]{16}/, "MARK"),
+    `HOME=${HOME}\nLANG=C.UTF-8\nMINE=yes\nPATH=${PATH}\nPREFORK_COMMAND=MARK\nfile\n[exit code 0]`,
+  );
 });
 
 test("the time being up ends the whole group and keeps what was printed", async () => {
@@ -192,6 +196,44 @@ test("a read-only command runs as its plan, in the cell where there is one", asy
   assert.deepEqual(await b.call("TaskOutput", { task_ids: ["shell-1"], wait: "all" }), {
     content: "shell-1: exit code 0 (cat notes.txt)\nb\na",
   });
+});
+
+/** Asks whether a fork is above it, as a process without parents, session and environment of the command's. */
+const ORPHAN = `(setsid env -i '${process.execPath}' --input-type=module -e 'import { hasForkAbove } from "${new URL("../../src/tools/fork-ancestry.ts", import.meta.url)}"; console.log(hasForkAbove())' >answer 2>&1 &); until [ -s answer ]; do sleep 0.05; done; cat answer; rm answer`;
+
+test(
+  "in the sandbox a process that left its parents and its session is still known to be a fork's",
+  await needs("bwrap"),
+  async () => {
+    await using b = await bench();
+    const opened = await openSandbox({ mode: "required", workspace: b.work });
+    assert.ok(opened.kind === "on");
+    await using sandbox = opened.sandbox;
+    const ask = async (environment: Readonly<Record<string, string>>): Promise<unknown> => {
+      const { content } = await b.call("Bash", { command: ORPHAN }, { sandbox, environment });
+      return content;
+    };
+    const { PATH = "" } = process.env;
+    assert.equal(await ask({ PATH }), "false\n[exit code 0]");
+    assert.equal(await ask({ PATH, PREFORK_LINEAGE: "fork:task-1" }), "true\n[exit code 0]");
+  },
+);
+
+test("a command whose time is up is ended with what left its session, and nothing else is", async () => {
+  await using b = await bench();
+  const seconds = 2_000_000 + process.pid; // of this run alone
+  const stranger = spawn("sleep", [String(seconds)], { stdio: "ignore" });
+  const command = `setsid sleep ${seconds} >/dev/null 2>&1 & echo on; wait`;
+  assert.equal((await b.call("Bash", { command, timeout: 1_000 })).fault, "timed-out");
+  const left = readdirSync("/proc").filter((name) => {
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, "utf8") === `sleep\u0000${seconds}\u0000`;
+    } catch {
+      return false;
+    }
+  });
+  stranger.kill();
+  assert.deepEqual(left, [String(stranger.pid)]);
 });
 
 test("an approved command runs in the sandbox where there is one, and ends with it", await needs("bwrap"), async () => {
