@@ -182,6 +182,7 @@ export {
   type Agreement,
   type Configuration,
   configurationOf,
+  draftsIn,
   type Grant,
   grant,
   readTrust,

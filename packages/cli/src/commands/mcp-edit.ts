@@ -5,7 +5,16 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { editServers, MCP_FILE, openRoot, readEntry, toolEnvironment, type WrittenServer } from "@prefork/runtime";
+import {
+  draftsIn,
+  editServers,
+  MCP_FILE,
+  openRoot,
+  readEntry,
+  stateFolder,
+  toolEnvironment,
+  type WrittenServer,
+} from "@prefork/runtime";
 import { type Io, UsageError } from "../io.ts";
 
 export type ScopeFlags = { readonly scope: "user" | "project" };
@@ -90,7 +99,8 @@ const edit = async (
   const edited = editServers(before, name, entry);
   if (!edited.ok) throw new UsageError(`${file}: ${edited.reason}`);
   if (isOwn) await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await using root = await openRoot(dirname(file), { protect: false, private: isOwn });
+  const drafts = draftsIn(stateFolder(io.env, io.env.HOME || homedir()));
+  await using root = await openRoot(dirname(file), { protect: false, private: isOwn, drafts });
   const written = await root.write(join(root.path, isOwn ? "settings.json" : MCP_FILE), edited.text);
   if (!written.ok) throw new UsageError(`${file} cannot be written: ${written.reason}`);
   return file;

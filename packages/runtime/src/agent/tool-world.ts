@@ -39,6 +39,8 @@ export type ToolWorldOptions = {
   /** What commands in the sandbox have to see beside the folders of the workspace. */
   readonly visible?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Where half-written files are noted. Default: nowhere. */
+  readonly drafts?: string;
   readonly journal: Pick<Journal, "outputs" | "appendAll">;
   readonly budget: Budget;
   readonly mayShow: (path: string) => boolean;
@@ -89,13 +91,13 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   static async open(options: ToolWorldOptions): Promise<ToolWorld> {
-    const { roots, cwd, mayShow, files } = options;
-    return new ToolWorld(options, files?.lend(mayShow) ?? (await openToolFiles({ roots, cwd, mayRead: mayShow })));
+    const { mayShow, files } = options;
+    return new ToolWorld(options, files?.lend(mayShow) ?? (await openFiles(options)));
   }
 
   /** Its tools work in other folders from now on; what was read before was read elsewhere. */
   async moveTo({ cwd, roots, visible = [] }: Pick<ToolWorldOptions, "cwd" | "roots" | "visible">): Promise<void> {
-    const files = await openToolFiles({ roots, cwd, mayRead: this.#options.mayShow });
+    const files = await openFiles({ ...this.#options, roots, cwd });
     const { files: _lent, ...options } = this.#options;
     await this.#leave();
     this.#files = files;
@@ -257,6 +259,9 @@ export class ToolWorld implements AsyncDisposable {
     return this.#layers;
   }
 }
+
+const openFiles = ({ roots, cwd, mayShow, drafts }: ToolWorldOptions): Promise<ToolFiles> =>
+  openToolFiles({ roots, cwd, mayRead: mayShow, ...(drafts === undefined ? {} : { drafts }) });
 
 type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
 

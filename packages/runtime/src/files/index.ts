@@ -1,3 +1,4 @@
+export { newDraftName, removeAbandonedDrafts } from "./drafts.ts";
 export { Folder, isSame, SwappedError, type Way } from "./folder.ts";
 export { tamperingRisk } from "./ownership.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState } from "./private-folder.ts";

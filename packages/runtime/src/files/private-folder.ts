@@ -9,7 +9,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Refused } from "../paths/index.ts";
 import { octal, unsafeOwner } from "./ownership.ts";
 import { refusalOf, refuse } from "./reasons.ts";
-import { openRoot, type Root } from "./root.ts";
+import { openRoot, type Root, type RootOptions } from "./root.ts";
 
 const self = (): number => process.getuid?.() ?? -1;
 
@@ -74,6 +74,7 @@ export const inspectPrivateFolder = async (folder: string): Promise<PrivateFolde
 /** Opens the folder, making it 0700 where there is none. */
 export const openPrivateFolder = async (
   folder: string,
+  { drafts }: Pick<RootOptions, "drafts"> = {},
 ): Promise<{ readonly ok: true; readonly root: Root } | Refused> => {
   try {
     const found = await find(folder);
@@ -84,7 +85,7 @@ export const openPrivateFolder = async (
     if (again.kind === "missing") return refuse(`${again.path} was removed meanwhile`);
     await using handle = await open(again.path, "r");
     if (again.mode !== 0o700) await handle.chmod(0o700);
-    return { ok: true, root: await openRoot(again.path, { protect: false }) };
+    return { ok: true, root: await openRoot(again.path, { protect: false, ...(drafts ? { drafts } : {}) }) };
   } catch (error) {
     return refusalOf(error);
   }

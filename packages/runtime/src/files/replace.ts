@@ -3,9 +3,9 @@
  *  rename replaces what stands under the name without following it.
  *  Elsewhere: holding the folder (folder.ts), who may write what (root.ts). */
 
-import { randomBytes } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
+import { newDraftName, noteDraft } from "./drafts.ts";
 import { type Folder, isSame, SwappedError } from "./folder.ts";
 
 export type Replacement = {
@@ -16,6 +16,8 @@ export type Replacement = {
   readonly before: BigIntStats | undefined;
   /** Permission bits of a new file; undefined: as the process's umask says. A file that exists keeps its own. */
   readonly mode: number | undefined;
+  /** Where drafts are noted, so that one of a process that dies is taken away later. */
+  readonly drafts?: string | undefined;
 };
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -48,9 +50,19 @@ const mustBeIn = async (folder: Folder, name: string, handle: FileHandle): Promi
 
 /** Gives the facts of the file that now stands under the name. */
 export const replaceFile = async (wanted: Replacement): Promise<BigIntStats> => {
-  const { folder, name, content, before } = wanted;
-  const draft = `.prefork-${randomBytes(9).toString("base64url")}.tmp`;
+  const { folder } = wanted;
+  const draft = newDraftName();
   await folder.verify();
+  const forget = await noteDraft(wanted.drafts, Buffer.concat([folder.path, Buffer.from(`/${draft}`)]));
+  try {
+    return await fillAndRename(wanted, draft);
+  } finally {
+    await forget();
+  }
+};
+
+const fillAndRename = async (wanted: Replacement, draft: string): Promise<BigIntStats> => {
+  const { folder, name, content, before } = wanted;
   const handle = await open(folder.at(draft), CREATE, wanted.mode ?? (before === undefined ? 0o666 : 0o600));
   try {
     await mustBeIn(folder, draft, handle);

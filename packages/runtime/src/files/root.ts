@@ -26,6 +26,8 @@ export type RootOptions = {
   readonly protect?: boolean;
   /** Default: descriptors where the kernel has them. */
   readonly way?: Way;
+  /** A folder of ours where half-written files are noted, for the case that this process dies. Default: they are not. */
+  readonly drafts?: string;
 };
 
 export type FileFacts = {
@@ -121,7 +123,7 @@ export class Root implements AsyncDisposable {
       if (options.expected !== undefined && (before === undefined || versionOf(before) !== options.expected))
         return refuse("the file was changed since it was read; read it again");
       const mode = isPrivate ? 0o600 : undefined;
-      const now = await replaceFile({ folder, name, content, before, mode });
+      const now = await replaceFile({ folder, name, content, before, mode, drafts: this.#options.drafts });
       return { ok: true, created: before === undefined, facts: factsOf(now) };
     });
   }

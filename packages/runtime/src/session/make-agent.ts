@@ -21,6 +21,7 @@ import type { Journal, Replayed } from "../journal/index.ts";
 import type { Account, Lineage } from "../loop/index.ts";
 import type { Delegation } from "../ports.ts";
 import type { ReadState, Registry, ShellsOptions, ToolFiles } from "../tools/index.ts";
+import { draftsIn } from "../trust/index.ts";
 import type { Extensions } from "./extensions.ts";
 import type { FilledOptions } from "./options.ts";
 
@@ -88,6 +89,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     ...(making.visible ? { visible: making.visible } : {}),
     ...(making.shellTold ? { shellTold: making.shellTold } : {}),
     sandbox: policy.sandbox,
+    drafts: draftsIn(options.state),
     environment: making.environment,
     budget: budgetFor(window),
     mayShow: (path) => guarding.mayShow(path),

@@ -20,11 +20,13 @@ import {
 import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
+import { removeAbandonedDrafts } from "../files/index.ts";
 import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
 import { createJournal, type JournalWriter, type OpenCall, openJournal, type Replayed } from "../journal/index.ts";
 import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
+import { draftsIn } from "../trust/index.ts";
 import { eraseKeysFromBlock } from "../workspace/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
@@ -82,6 +84,7 @@ export const addressIn = ({ state, opened }: Pick<Replayed, "state" | "opened">)
 };
 
 const located = async (options: FilledOptions): Promise<FilledOptions> => {
+  await removeAbandonedDrafts(draftsIn(options.state));
   eraseKeysFromBlock(); // whatever a session starts runs as this user, and could read it there
   try {
     const cwd = await realpath(options.cwd);

@@ -25,10 +25,14 @@ export type ToolFilesOptions = {
   readonly mayRead?: (path: string) => boolean;
   /** The ripgrep program; null: search without it. Default: our own copy, else the system's. */
   readonly ripgrep?: string | null;
+  /** Where half-written files are noted. Default: nowhere. */
+  readonly drafts?: string;
 };
 
 /** A path as the kernel has it where it lies in the workspace, else as it was given. */
 export type Located = { readonly ok: true; readonly path: string } | Refused;
+
+type Noting = Pick<ToolFilesOptions, "drafts">;
 
 type Use<T> = (root: Root, path: string) => Promise<T | Refused>;
 
@@ -44,10 +48,12 @@ export class ToolFiles implements AsyncDisposable {
   /** The same folders for writes that a person approved by name. */
   #open: Promise<readonly Root[]> | undefined;
   readonly #said = new Set<string>();
+  readonly #drafts: string | undefined;
 
   /** Use `openToolFiles`. */
   constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & { readonly isLent?: boolean }) {
-    const { cwd, ripgrep, mayRead = () => true, isLent = false } = how;
+    const { cwd, ripgrep, mayRead = () => true, isLent = false, drafts } = how;
+    this.#drafts = drafts;
     this.#isLent = isLent;
     this.cwd = cwd;
     this.ripgrep = ripgrep;
@@ -98,7 +104,7 @@ export class ToolFiles implements AsyncDisposable {
   /** The same folders for a child, which may be shown other files; they stay with their owner, who outlives it. */
   lend(mayRead: (path: string) => boolean): ToolFiles {
     const { cwd, ripgrep } = this;
-    const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }) };
+    const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }), ...this.#noting };
     return new ToolFiles(this.#roots, how);
   }
 
@@ -111,6 +117,10 @@ export class ToolFiles implements AsyncDisposable {
     await this.close();
   }
 
+  get #noting(): Noting {
+    return this.#drafts === undefined ? {} : { drafts: this.#drafts };
+  }
+
   async #use<T>(text: string, use: Use<T>, how: { approved?: boolean; isFolder?: boolean } = {}): Promise<T | Refused> {
     const located = this.locate(text);
     if (!located.ok) return located;
@@ -118,12 +128,12 @@ export class ToolFiles implements AsyncDisposable {
     if (how.approved)
       this.#open ??= openAll(
         this.#roots.map((root) => root.path),
-        { protect: false },
+        { protect: false, ...this.#noting },
       );
     const roots = (how.approved ? await this.#open : undefined) ?? this.#roots;
     const inside = insideOf(roots, path);
     if (inside !== undefined) return use(inside.root, path);
-    const outside = await rootAbove(how.isFolder ? path : dirname(path), !how.approved);
+    const outside = await rootAbove(how.isFolder ? path : dirname(path), { protect: !how.approved, ...this.#noting });
     if (!(outside instanceof Root)) return outside;
     await using root = outside;
     return await use(root, path);
@@ -139,7 +149,7 @@ const insideOf = (roots: readonly Root[], path: string): { readonly root: Root; 
 };
 
 /** Pins the nearest folder that exists. A path that leads through a link is told where it leads, and not followed. */
-const rootAbove = async (wanted: string, protect: boolean): Promise<Root | Refused> => {
+const rootAbove = async (wanted: string, how: Noting & { readonly protect: boolean }): Promise<Root | Refused> => {
   let folder = wanted;
   for (;;) {
     const stats = await lstat(folder).catch((error: NodeJS.ErrnoException) => error);
@@ -148,7 +158,7 @@ const rootAbove = async (wanted: string, protect: boolean): Promise<Root | Refus
     folder = dirname(folder);
   }
   try {
-    const root = await openRoot(folder, { private: false, protect });
+    const root = await openRoot(folder, { private: false, ...how });
     if (root.path === folder) return root;
     await root.close();
     return refuse(`${folder} is reached through a link, and links are not followed; it is ${root.path}`);
@@ -160,11 +170,11 @@ const rootAbove = async (wanted: string, protect: boolean): Promise<Root | Refus
 
 const openAll = async (
   folders: readonly string[],
-  { protect }: { readonly protect: boolean },
+  how: Noting & { readonly protect: boolean },
 ): Promise<readonly Root[]> => {
   const opened: Root[] = [];
   try {
-    for (const folder of folders) opened.push(await openRoot(folder, { private: false, protect }));
+    for (const folder of folders) opened.push(await openRoot(folder, { private: false, ...how }));
     return opened;
   } catch (error) {
     await Promise.all(opened.map((root) => root.close()));
@@ -173,5 +183,7 @@ const openAll = async (
 };
 
 /** Throws RootError where a folder of the workspace cannot be held. */
-export const openToolFiles = async (options: ToolFilesOptions): Promise<ToolFiles> =>
-  new ToolFiles(await openAll(options.roots, { protect: true }), options);
+export const openToolFiles = async (options: ToolFilesOptions): Promise<ToolFiles> => {
+  const { roots, drafts } = options;
+  return new ToolFiles(await openAll(roots, { protect: true, ...(drafts === undefined ? {} : { drafts }) }), options);
+};

@@ -3,6 +3,7 @@ export {
   type AcceptedRule,
   type Agreement,
   configurationOf,
+  draftsIn,
   type Grant,
   grant,
   readTrust,

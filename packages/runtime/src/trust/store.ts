@@ -54,6 +54,9 @@ export const stateFolder = (env: Readonly<Record<string, string | undefined>>, h
   return join(base !== undefined && isAbsolute(base) ? base : join(home, ".local", "state"), "prefork");
 };
 
+/** Where files that are being written are noted, so that those of a process that died are taken away. */
+export const draftsIn = (state: string): string => join(state, "drafts");
+
 const refuse = (reason: string): Refused => ({ ok: false, reason });
 
 const keyOf = (folder: string): string => `${createHash("sha256").update(folder).digest("hex")}.json`;
@@ -95,7 +98,7 @@ const withStore = async <T>(state: string, use: (store: Root) => Promise<T>): Pr
   const above = await openPrivateFolder(state);
   if (!above.ok) return above;
   await above.root.close();
-  const opened = await openPrivateFolder(join(above.root.path, "trust"));
+  const opened = await openPrivateFolder(join(above.root.path, "trust"), { drafts: draftsIn(above.root.path) });
   if (!opened.ok) return opened;
   await using store = opened.root;
   return await use(store);

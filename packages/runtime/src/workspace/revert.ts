@@ -3,10 +3,9 @@
  *  there is put back, and times of folders come last; each difference ends as reverted or with the reason why not.
  *  Elsewhere: finding differences (audit.ts), what was recorded (tree-record.ts). */
 
-import { randomBytes } from "node:crypto";
 import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rmdir, symlink, unlink } from "node:fs/promises";
-import { type Folder, isSame, refusalOf } from "../files/index.ts";
+import { type Folder, isSame, newDraftName, refusalOf } from "../files/index.ts";
 import { keyOf, type Recorded, type RecordedTree, type TreeRecord } from "./tree-record.ts";
 
 export type Breach = { readonly path: string; readonly change: "created" | "changed" | "removed" };
@@ -73,7 +72,7 @@ const overwrite = async (folder: Folder, name: Buffer, { stats, content }: Recor
 
 const create = async (folder: Folder, name: Buffer, recorded: Recorded): Promise<void> => {
   const { kind, stats, content } = recorded;
-  const draft = `.prefork-${randomBytes(9).toString("base64url")}.tmp`;
+  const draft = newDraftName();
   if (kind === "folder") return mkdir(folder.at(name), { mode: 0o700 });
   if (content === undefined)
     throw new CannotRevert(kind === "other" ? "it was no plain file" : "its bytes were over the bound and not kept");

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
   linkSync,
+  lutimesSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -16,8 +17,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
+import { basename } from "node:path";
 import { test } from "node:test";
+import { newDraftName, noteDraft, removeAbandonedDrafts } from "../../src/files/drafts.ts";
 import { Folder, openRoot, RootError, type Way } from "../../src/files/index.ts";
+import { draftsIn } from "../../src/trust/index.ts";
 import { scratch, treeOf } from "../scratch.ts";
 
 /** Both ways run here; the second is what systems without /proc use. */
@@ -270,4 +274,51 @@ test("no descriptor is left open, also after refusals", async (context) => {
   assert.deepEqual(held(), [place.path]);
   await root.close();
   assert.deepEqual(held(), []);
+});
+
+/** Writes one file again and again until it is killed, or dies by itself with a draft on the disk. */
+const WRITER = `
+import { writeFileSync } from "node:fs";
+import { openRoot } from "${new URL("../../src/files/index.ts", import.meta.url)}";
+import { newDraftName, noteDraft } from "${new URL("../../src/files/drafts.ts", import.meta.url)}";
+const [folder, drafts, how] = process.argv.slice(1);
+if (how === "dies") {
+  const draft = folder + "/" + newDraftName();
+  await noteDraft(drafts, Buffer.from(draft));
+  writeFileSync(draft, "half");
+  process.kill(process.pid, "SIGKILL");
+}
+const root = await openRoot(folder, { drafts });
+for (let at = 0; ; at++) {
+  await root.write(folder + "/file", String(at).padEnd(500_000));
+  if (at === 0) console.log("began");
+}`;
+
+test("what a killed process left half-written is taken away, and what a living one writes is not", async () => {
+  using place = scratch();
+  place.put("work/.keep");
+  mkdirSync(place.at("state"));
+  const drafts = draftsIn(place.at("state"));
+  const start = (how: string) =>
+    spawn(process.execPath, ["--input-type=module", "-e", WRITER, place.at("work"), drafts, how], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+  const dying = start("dies");
+  assert.deepEqual(await once(dying, "exit"), [null, "SIGKILL"]);
+  const killed = start("writes");
+  await once(killed.stdout, "data");
+  killed.kill("SIGKILL");
+  await once(killed, "exit");
+  const mine = place.at(`work/${newDraftName()}`);
+  const forget = await noteDraft(drafts, Buffer.from(mine));
+  writeFileSync(mine, "half");
+  // A note that a stranger could have put there leads to no file of anybody's.
+  symlinkSync(place.at("work/.keep"), `${drafts}/1.1.${"0".repeat(8)}.${"0".repeat(12)}-00000000`);
+  lutimesSync(`${drafts}/1.1.${"0".repeat(8)}.${"0".repeat(12)}-00000000`, 1, 1);
+  await removeAbandonedDrafts(drafts);
+  const left = readdirSync(place.at("work")).sort();
+  assert.deepEqual(left, [basename(mine), ".keep", "file"].sort());
+  await forget();
+  assert.deepEqual(readdirSync(drafts), []);
+  assert.match(readFileSync(place.at("work/file"), "utf8"), /^\d+ *$/);
 });

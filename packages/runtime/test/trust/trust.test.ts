@@ -66,6 +66,7 @@ test("the store is private under every umask, and nothing is written into the wo
   const modes = Object.entries(treeOf(place.at("deep"))).map(([name, what]) => [name, what.split(" ")[0]]);
   assert.deepEqual(modes, [
     ["state/", "700"],
+    ["state/drafts/", "700"],
     ["state/trust/", "700"],
     [`state/trust/${record}`, "600"],
   ]);
