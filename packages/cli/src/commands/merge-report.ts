@@ -62,13 +62,10 @@ const lastLines = (output: string): readonly string[] =>
     .slice(-LAST_LINES)
     .map((line) => `  | ${inLine(line, 200)}`);
 
-/** Tasks of one command that change the same file may be in each other's way, which no preview of one alone shows. */
-export const overlapText = (outcomes: readonly MergeOutcome[]): string => {
-  const changed = outcomes.flatMap(({ task, files }) => files.map((file) => ({ task, file })));
-  const shared = [...Map.groupBy(changed, ({ file }) => file)].filter(([, by]) => by.length > 1);
-  return lines(
-    shared.map(([file, by]) => `${inLine(file)} is changed by ${by.map(({ task }) => inLine(task)).join(" and ")}`),
-  );
+/** What a preview leaves open. */
+export const previewAdvice = (tasks: readonly string[], outcomes: readonly MergeOutcome[]): readonly string[] => {
+  const rest = tasks.slice(outcomes.length);
+  return rest.length === 0 ? [] : [`the merge would stop there; not tried after that: ${rest.join(", ")}`];
 };
 
 /** What to do about a queue that did not come to its end. */
@@ -76,15 +73,21 @@ export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutc
   const last = outcomes.at(-1);
   const rest = tasks.slice(outcomes.length);
   const points = outcomes.filter(({ kind }) => kind === "merged").length;
+  const unresolved = new Set(
+    outcomes.flatMap((outcome) => (outcome.kind === "merged" ? (outcome.unresolved ?? []) : [])),
+  );
   return [
     ...(last?.kind === "conflicts" && !last.isSkipped
       ? [
           `nothing of ${last.task} was merged; choose with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork`,
         ]
       : []),
-    ...(last?.kind === "merged" && last.conflicts.length > 0
-      ? ["files with conflicts are named above; look at them before you go on"]
+    ...(last?.kind === "merged" && last.conflicts.length > 0 && unresolved.size === 0
+      ? ["one side was taken where they met; look at the files named above before you go on"]
       : []),
+    ...(unresolved.size === 0
+      ? []
+      : [`conflicts are left in ${[...unresolved].join(", ")}; resolve them before you go on`]),
     ...(rest.length === 0 ? [] : [`not tried after that: ${rest.join(", ")}`]),
     ...(points === 0 ? [] : [`take it back: prefork merge --undo${points > 1 ? " --family" : ""}`]),
   ];

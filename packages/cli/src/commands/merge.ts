@@ -1,7 +1,8 @@
 /** `prefork merge`: brings the work of forks in worktrees back into the checkout, shows what would come of it, or takes it
  *  back again.
  *  Invariant: exit code 0 when everything that was asked for is done, 1 when something was not merged or not taken back,
- *  2 for a wrong call with nothing touched; a preview touches nothing.
+ *  2 for a wrong call with nothing touched, 5 when all is merged and conflicts are left in files; a preview touches nothing
+ *  and ends as the merge would.
  *  Elsewhere: merging (@prefork/runtime), words for what came of it (merge-report.ts), the list (worktrees.ts). */
 
 import { type Checked, familyOf, type MergeOutcome, type Policy, type Worktrees } from "@prefork/runtime";
@@ -12,7 +13,7 @@ import { parseCount } from "../numbers.ts";
 import { type EngineFlags, PROVIDERS, planSession, type SessionFlags, type SessionPlan } from "../print/index.ts";
 import { visible } from "../visible.ts";
 import { mergeWithForks } from "./merge-hand-back.ts";
-import { adviceFor, outcomeText, overlapText, undoneText } from "./merge-report.ts";
+import { adviceFor, outcomeText, previewAdvice, undoneText } from "./merge-report.ts";
 import { CWD, namedWorktree, openWorktrees, told, undoablePoints } from "./worktrees-store.ts";
 
 const ON_CONFLICT = ["stop", "markers", "mine", "theirs", "skip", "hand-back"] as const;
@@ -43,7 +44,7 @@ export const mergeCommand = (io: Io): Command =>
     .description("bring the work of forks in worktrees back into this checkout, or take merges back")
     .argument("[task...]", "their ids, or the first letters of them (prefork worktrees lists them)")
     .option("--family [task]", "all that started together with this task, or with the last one")
-    .option("--preview", "say what would happen, file by file, and touch nothing")
+    .option("--preview", "say what the whole merge would do, file by file, and touch nothing")
     .option("--check <command>", "run this after each merge; one that it says no to is taken back (default: settings)")
     .option("--no-check", "run none, whatever the settings say")
     .option("--keep-failed", "a merge that the check says no to stays; the queue ends all the same")
@@ -70,7 +71,9 @@ On conflict: stop (nothing of this task, and the queue ends), skip (the same, an
 sides between markers in the files), mine or theirs (your checkout's or the fork's side where they meet), hand-back
 (the fork goes on in its worktree, resolves them, and is merged then).
 Undo: --undo takes back the last merge, --undo 3 the last three, --undo --family all of the last command.
-Exit codes: 0 all merged, 1 something was not merged or not taken back, 2 called wrongly, 130 interrupted.`,
+A check does not pass while conflicts are left in files: with markers and a check the merge is taken back.
+Exit codes: 0 all merged, 1 something was not merged or not taken back, 2 called wrongly, 5 all merged but conflicts are
+left in files (markers), 130 interrupted.`,
     )
     .action((tasks: readonly string[], flags: MergeFlags) =>
       told(async () =>
@@ -97,10 +100,19 @@ const merge = async (given: readonly string[], flags: MergeFlags, io: Io): Promi
       : await worktrees.merge(tasks, { ...how, onConflict, told: printer });
   if (!flags.json) for (const line of adviceFor(tasks, outcomes)) io.err(`prefork: ${visible(line)}\n`);
   if (io.signal.aborted) return 130;
-  return outcomes.length === tasks.length && outcomes.every(isMerged) ? 0 : 1;
+  return exitCodeFor(tasks, outcomes);
 };
 
-const isMerged = ({ kind }: MergeOutcome): boolean => kind === "merged" || kind === "nothing-new";
+const exitCodeFor = (tasks: readonly string[], outcomes: readonly MergeOutcome[]): number => {
+  if (outcomes.length < tasks.length || !outcomes.every(isMerged)) return 1;
+  return outcomes.some(({ unresolved }) => unresolved) ? UNRESOLVED : 0;
+};
+
+const UNRESOLVED = 5;
+
+const MERGED: readonly MergeOutcome["kind"][] = ["merged", "nothing-new", "would-merge"];
+
+const isMerged = ({ kind }: MergeOutcome): boolean => MERGED.includes(kind);
 
 const tasksOf = async (
   given: readonly string[],
@@ -157,15 +169,12 @@ type Previewing = {
   readonly io: Io;
 };
 
-/** Each against the checkout as it is now: what the ones before it would change is not there yet. */
 const preview = async (tasks: readonly string[], { worktrees, onConflict, flags, io }: Previewing): Promise<number> => {
-  const print = printerOf(flags, io);
-  const outcomes: MergeOutcome[] = [];
   const choice = onConflict === "hand-back" ? "stop" : onConflict;
-  for (const task of tasks)
-    outcomes.push(...(await worktrees.merge([task], { isPreview: true, onConflict: choice, told: print })));
-  if (!flags.json) io.out(overlapText(outcomes));
-  return outcomes.every(({ kind }) => kind === "would-merge") ? 0 : 1;
+  const how = { isPreview: true, onConflict: choice, signal: io.signal, told: printerOf(flags, io) };
+  const outcomes = await worktrees.merge(tasks, how);
+  if (!flags.json) for (const line of previewAdvice(tasks, outcomes)) io.err(`prefork: ${visible(line)}\n`);
+  return io.signal.aborted ? 130 : exitCodeFor(tasks, outcomes);
 };
 
 const undo = async (given: readonly string[], flags: MergeFlags, io: Io): Promise<number> => {

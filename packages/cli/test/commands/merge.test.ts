@@ -30,10 +30,10 @@ test("a family is merged with a check between, and taken back as one", async () 
   assert.deepEqual([again.code, again.err], [2, "prefork: there is no merge to take back in this checkout\n"]);
 });
 
-test("a preview says file by file what would happen, conflicts included, and touches nothing", async () => {
-  await using ground = await changed({ ...EDITS, third: { file: "b.txt", from: "two", to: "2" } });
-  const { first, second, third } = await ground.ids();
-  ground.put("a.txt", "uno\n");
+test("a preview says file by file what the merge would do, stops where it would, and touches nothing", async () => {
+  const third = { file: "b.txt", from: "two", to: "2" };
+  await using ground = await changed({ ...EDITS, third, fourth: { file: "c.txt", from: "three", to: "3" } });
+  const ids = await ground.ids();
   const before = ground.status();
   const { code, out, err } = await ground.run(["merge", "--family", "--preview"]);
   assert.deepEqual(
@@ -41,16 +41,15 @@ test("a preview says file by file what would happen, conflicts included, and tou
     {
       code: 1,
       out: [
-        `not merged ${first} (first): 1 conflict with this checkout`,
-        "  a.txt: conflict (content)",
-        `would merge ${second} (second): 1 file`,
+        `would merge ${ids.first} (first): 1 file`,
+        "  a.txt",
+        `would merge ${ids.second} (second): 1 file`,
         "  b.txt",
-        `would merge ${third} (third): 1 file`,
-        "  b.txt",
-        `b.txt is changed by ${second} and ${third}`,
+        `not merged ${ids.third} (third): 1 conflict with this checkout`,
+        "  b.txt: conflict (content)",
         "",
       ].join("\n"),
-      err: "",
+      err: `prefork: the merge would stop there; not tried after that: ${ids.fourth}\n`,
     },
   );
   assert.equal(ground.status(), before);
@@ -74,9 +73,17 @@ test("a conflict ends the queue with nothing of that task merged; by choice it i
   const skipped = await ground.run(["merge", first, second, "--on-conflict", "skip"]);
   assert.deepEqual([skipped.code, ground.read("a.txt"), ground.read("b.txt")], [1, "uno\n", "TWO\n"]);
   const marked = await ground.run(["merge", first, "--on-conflict", "markers"]);
-  assert.equal(marked.code, 0);
+  assert.deepEqual(
+    [marked.code, marked.err.split("\n")[0]],
+    [5, "prefork: conflicts are left in a.txt; resolve them before you go on"],
+  );
   assert.equal(ground.read("a.txt"), `<<<<<<< your checkout\nuno\n=======\nONE\n>>>>>>> prefork/${first}\n`);
   assert.equal((await ground.run(["merge", "--undo"])).code, 0);
+  const previewed = await ground.run(["merge", first, "--on-conflict", "markers", "--preview"]);
+  assert.deepEqual([previewed.code, ground.read("a.txt")], [5, "uno\n"]);
+  const checked = await ground.run(["merge", first, "--on-conflict", "markers", "--check", "true"]);
+  assert.deepEqual([checked.code, ground.read("a.txt")], [1, "uno\n"]);
+  assert.match(checked.out, /the check was not run: conflicts are left in a\.txt/);
   for (const [side, content] of [
     ["mine", "uno\n"],
     ["theirs", "ONE\n"],

@@ -16,9 +16,13 @@ import type { Runs } from "./runs.ts";
 import { SnapshotGates } from "./snapshot-gates.ts";
 import type { Store, StoredPrefixes } from "./stored-prefixes.ts";
 
+/** Agents that one turn or one call started, whatever their kind, in the order they were asked for. */
+export type Siblings = { readonly tasks: readonly string[] };
+
 /** What a fork is opened with. */
 export type ForkStart = {
   readonly plan: ForkPlan;
+  readonly siblings: Siblings;
   /** The parent's line, at the point that the child goes on from. */
   readonly parent: LineageState;
   readonly family: GrownFamily;
@@ -29,7 +33,12 @@ export type ForkStart = {
   readonly told: ChildTold;
 };
 
-export type AgentStart = { readonly plan: ForkPlan; readonly account: Account; readonly told: ChildTold };
+export type AgentStart = {
+  readonly plan: ForkPlan;
+  readonly siblings: Siblings;
+  readonly account: Account;
+  readonly told: ChildTold;
+};
 
 export type FamilyStartsOptions = {
   readonly clock: Clock;
@@ -55,15 +64,15 @@ export class FamilyStarts {
   }
 
   /** One that starts empty. */
-  agent(plan: ForkPlan, family: Account): Omit<RunStart, "notifies"> {
+  agent(plan: ForkPlan, { family, siblings }: Pick<Forking, "family" | "siblings">): Omit<RunStart, "notifies"> {
     const account = new Account(plan.limits, { above: family });
-    return { plan, open: (told) => this.#options.openAgent({ plan, account, told }) };
+    return { plan, open: (told) => this.#options.openAgent({ plan, siblings, account, told }) };
   }
 
   /** Those that go on from their parent's bytes. */
   forks(
     plans: readonly ForkPlan[],
-    { parent, held, parentFollows, options, family: above, isPrograms }: Forking,
+    { parent, held, parentFollows, options, family: above, siblings, isPrograms }: Forking,
   ): ForkStarts {
     const { clock, around, emit, openFork, line } = this.#options;
     const [first] = plans;
@@ -96,7 +105,8 @@ export class FamilyStarts {
       const account = new Account(plan.limits, { above });
       const words = grown.children[place] ?? [];
       const expectation = grown.expectations[place];
-      const start = { plan, parent, family: grown, place, words, account, options: filter ? { filter } : {} };
+      const own = { plan, siblings, parent, words, account, options: filter ? { filter } : {} };
+      const start = { ...own, family: grown, place };
       return {
         plan,
         open: (told) => openFork({ ...start, told }),
@@ -177,6 +187,7 @@ type Forking = {
   readonly options: readonly ForkOptions[];
   /** What all of them take from. */
   readonly family: Account;
+  readonly siblings: Siblings;
   /** Then others may have been asked for before them, from the same bytes. */
   readonly isPrograms: boolean;
 };

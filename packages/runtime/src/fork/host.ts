@@ -10,7 +10,7 @@ import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
 import { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
 import { FamilyAccounts } from "./family-accounts.ts";
-import { type AgentStart, FamilyStarts, type FamilyStartsOptions, NO_FORKS } from "./family-starts.ts";
+import { type AgentStart, FamilyStarts, type FamilyStartsOptions, NO_FORKS, type Siblings } from "./family-starts.ts";
 import type { ForkGate } from "./gate.ts";
 import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
 import { MovedCalls } from "./moved-calls.ts";
@@ -41,6 +41,8 @@ export type ForkHostOptions = FamilyStartsOptions & {
   readonly account: () => Account;
   readonly snapshot: () => CacheSafeParams | undefined;
   readonly wake: (start: WakeStart) => Promise<Child>;
+  /** Takes the state of the checkout that those of them start from who get a copy of it. */
+  readonly takeState: (siblings: Siblings) => Promise<void>;
   /** Ends a background shell of this name, where there is one. */
   readonly stopShell: (id: string) => Promise<unknown>;
   readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
@@ -52,7 +54,7 @@ export class ForkHost {
   readonly #options: ForkHostOptions;
   /** Asked for by calls of the present turn. */
   #asked: ForkPlan[] = [];
-  /** Of the present turn: what it started first, waited for or not, and how many. */
+  /** Of the present turn: what it started, waited for or not, and which of them was first. */
   #turn: Turn | undefined;
   /** Why something else than a fork was started, by task. */
   readonly #instead = new Map<string, string>();
@@ -91,10 +93,12 @@ export class ForkHost {
     const full = this.#full();
     if (full !== undefined) return refused(full);
     const plan = { ...planFor(asked.wanted, this.#names(), settings), ...(asked.waits ? { call: callId } : {}) };
-    const { family, count } = this.#turn ?? { family: plan.task, count: 0 };
-    if (count >= settings.mostPerFamily)
+    this.#turn ??= { family: plan.task, tasks: [] };
+    const { family, tasks } = this.#turn;
+    if (tasks.length >= settings.mostPerFamily)
       return refused(`Not started: one turn may start at most ${settings.mostPerFamily} agents.`);
-    this.#turn = { family, count: count + 1 };
+    tasks.push(plan.task);
+    const siblings = { family: this.#accounts.of(family), siblings: this.#turn };
     this.#started += 1;
     // Before the call is answered: after a crash a call that nobody came to start is told, not forgotten.
     this.#add(plan, family);
@@ -103,17 +107,17 @@ export class ForkHost {
       this.#asked.push(plan);
       return { text: FORK_PLACEHOLDER_RESULT };
     }
-    await this.#options.runs.start([{ ...this.#starts.agent(plan, this.#accounts.of(family)), notifies: false }]);
+    await this.#options.runs.start([{ ...this.#starts.agent(plan, siblings), notifies: false }]);
     return this.#foreground(plan, signal);
   };
 
   /** What the calls of this turn asked for, once. */
   readonly family = (): StartedFamily | undefined => {
     const plans = this.#asked;
-    const { family = "" } = this.#turn ?? {};
+    const turn = this.#turn ?? { family: "", tasks: [] };
     this.#asked = [];
     this.#turn = undefined;
-    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { family, line, held }) };
+    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { turn, line, held }) };
   };
 
   /** Other calls of a turn that starts agents do not hold them up for long. */
@@ -151,6 +155,7 @@ export class ForkHost {
       open: (told) =>
         this.#options.wake({
           ...{ plan: again, account, told, filter: how.filter, task: table.find(id) ?? task },
+          siblings: { tasks: [id] },
           again: (left) => this.#firstAgain(task, left, plan),
         }),
     };
@@ -191,11 +196,14 @@ export class ForkHost {
     if (!first) return [];
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
-    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family };
+    const siblings = { tasks: plans.map(({ task }) => task) };
+    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family, siblings };
     const { starts, over } = this.#starts.forks(plans, { ...forking, isPrograms: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
-    const begun = runs.start(starts.map((start) => ({ ...start, notifies: false, isPrograms: true })));
+    const begun = runs.start(
+      this.#fromOneState(starts, siblings).map((start) => ({ ...start, notifies: false, isPrograms: true })),
+    );
     void this.#whenOver(plans, over);
     return plans.map((plan) => this.#handle(plan, begun));
   }
@@ -273,21 +281,22 @@ export class ForkHost {
     table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
   }
 
-  async #launch(plans: readonly ForkPlan[], { family: name, line, held }: Launching): Promise<string> {
+  async #launch(plans: readonly ForkPlan[], { turn, line, held }: Launching): Promise<string> {
     const { runs } = this.#options;
     const forks = plans.filter(({ agentType }) => agentType === "fork");
     const others = plans.filter(({ agentType }) => agentType !== "fork");
     const problems = new Map<string, string>();
-    const family = this.#accounts.of(name);
+    const family = this.#accounts.of(turn.family);
     let { starts, next, over } = NO_FORKS;
     try {
-      const forking = { parent: line.state, held, parentFollows: true, options: [], family, isPrograms: false };
-      ({ starts, next, over } = this.#starts.forks(forks, forking));
+      const forking = { parent: line.state, held, parentFollows: true, options: [], isPrograms: false };
+      ({ starts, next, over } = this.#starts.forks(forks, { ...forking, family, siblings: turn }));
     } catch (error) {
       if (!(error instanceof InputError)) throw error;
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
     }
-    const all = [...starts, ...others.map((plan) => this.#starts.agent(plan, family))];
+    const agents = others.map((plan) => this.#starts.agent(plan, { family, siblings: turn }));
+    const all = this.#fromOneState([...starts, ...agents], turn);
     const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
     begun.forEach((problem, at) => {
       const id = all[at]?.plan.task;
@@ -298,6 +307,15 @@ export class ForkHost {
     const told = startedText(plans, { problems, instead: this.#instead });
     this.#instead.clear();
     return told;
+  }
+
+  /** Nobody begins before the state of the checkout is taken that some of them get a copy of: whoever is first may change
+   *  the checkout. */
+  #fromOneState(starts: readonly Unstarted[], siblings: Siblings): readonly Unstarted[] {
+    if (!starts.some(({ plan }) => plan.isolation !== undefined)) return starts;
+    // Where it cannot be taken, those that need it tell why.
+    const taken = this.#options.takeState(siblings).catch(() => undefined);
+    return starts.map((start) => ({ ...start, open: async (told) => taken.then(() => start.open(told)) }));
   }
 
   async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {
@@ -354,10 +372,12 @@ export class ForkHost {
   }
 }
 
-type Turn = { readonly family: string; readonly count: number };
+type Turn = { readonly family: string; readonly tasks: string[] };
+
+type Unstarted = Omit<RunStart, "notifies">;
 
 type Launching = {
-  readonly family: string;
+  readonly turn: Turn;
   readonly line: Lineage;
   readonly held: ToolResultBlock | undefined;
 };

@@ -2,7 +2,7 @@
 
 export { checkClaims, editedIn } from "./claims.ts";
 export { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
-export type { AgentStart, ForkStart } from "./family-starts.ts";
+export type { AgentStart, ForkStart, Siblings } from "./family-starts.ts";
 export { type ForkGate, type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "./gate.ts";
 export { ForkHandle, type ForkOutcome } from "./handle.ts";
 export { ForkHost, type ForkHostOptions, type WakeStart } from "./host.ts";

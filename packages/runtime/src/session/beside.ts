@@ -114,6 +114,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     openFork: children.openFork,
     openAgent: children.openAgent,
     wake: children.wake,
+    takeState: (siblings) => isolated.takeState(siblings),
     stopShell: (id) => parent().world.shells.stop(id),
     line: () => parent().line,
     listen: () => hub.read(),

@@ -130,7 +130,7 @@ export class ChildPlace {
       return held && heldText(held);
     const { world, guarding } = this.#agent;
     const placed = await isolated
-      .place(plan, { family: {}, order: 0, signal: this.#parts.signal })
+      .place(plan, { siblings: { tasks: [plan.task] }, signal: this.#parts.signal })
       .catch((error: Error) => error);
     if (placed instanceof Error) return `${heldText(held)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;

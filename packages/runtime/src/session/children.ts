@@ -89,10 +89,10 @@ export class Children {
 
   /** A child that goes on from its parent's bytes. */
   readonly openFork = async (start: ForkStart): Promise<Child> => {
-    const { plan, parent, family, place: order, words, told } = start;
+    const { plan, parent, family, siblings, place: order, words, told } = start;
     const { head, protocol } = parent;
     const from = { prefix: family.base, model: head.model, protocol: protocol.name };
-    const placed = await this.#placeFor(plan, { family, order, signal: told.signal });
+    const placed = await this.#placeFor(plan, { siblings, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       forkJournal(store, writer, { ...facts, ...from }),
     );
@@ -116,10 +116,10 @@ export class Children {
 
   /** A child that knows nothing but its prompt. */
   readonly openAgent = async (start: AgentStart): Promise<Child> => {
-    const { plan, told } = start;
+    const { plan, siblings, told } = start;
     const { options, protocol, registry, parent } = this.#of;
     const { model } = parent().line.state.head;
-    const placed = await this.#placeFor(plan, { family: {}, order: 0, signal: told.signal });
+    const placed = await this.#placeFor(plan, { siblings, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       createJournal(store, {
         ...{ ...facts, model, protocol: protocol.name },

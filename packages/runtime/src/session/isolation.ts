@@ -7,7 +7,7 @@ import { isAbsolute, join } from "node:path";
 import { InputError } from "@prefork/wire";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { type ForkPlan, planOf } from "../fork/index.ts";
+import { type ForkPlan, planOf, type Siblings } from "../fork/index.ts";
 import type { Task } from "../tasks/index.ts";
 import { type MergeOutcome, runCheck, type Snapshot, type Work, WorktreeError, Worktrees } from "../worktrees/index.ts";
 import type { FilledOptions } from "./options.ts";
@@ -42,7 +42,7 @@ export class IsolatedWork {
   readonly #emit: Emit;
   readonly #session: string;
   #worktrees: Promise<Worktrees> | undefined;
-  readonly #snapshots = new WeakMap<object, Promise<Snapshot>>();
+  readonly #snapshots = new WeakMap<Siblings, Promise<Snapshot>>();
 
   constructor(options: FilledOptions, { session, emit }: { readonly session: string; readonly emit: Emit }) {
     this.#options = options;
@@ -76,12 +76,18 @@ export class IsolatedWork {
     }
   }
 
-  /** A copy for this child. `family`: those who are given the same share one state of the checkout. */
-  async place({ task, label }: ForkPlan, { family, order, signal }: Among): Promise<Placed> {
+  /** The state of the checkout that all of these start from, as it is now. */
+  async takeState(siblings: Siblings): Promise<void> {
+    await this.#snapshotFor(siblings, await this.open());
+  }
+
+  /** A copy for this child. */
+  async place({ task, label }: ForkPlan, { siblings, signal }: Among): Promise<Placed> {
     const { cwd } = this.#options;
     const { copyIgnored = [], setUp } = this.#rules;
     const worktrees = await this.open();
-    const snapshot = await this.#snapshotFor(family, worktrees);
+    const snapshot = await this.#snapshotFor(siblings, worktrees);
+    const order = siblings.tasks.indexOf(task);
     const folder = this.#folder();
     const created = await worktrees.create({
       ...{ task, label, order, snapshot, copyIgnored, signal, session: this.#session },
@@ -151,15 +157,15 @@ export class IsolatedWork {
     return conflicts.length === 0 ? undefined : handBackText(conflicts.map(({ path }) => path));
   }
 
-  #snapshotFor(family: object, worktrees: Worktrees): Promise<Snapshot> {
+  #snapshotFor(siblings: Siblings, worktrees: Worktrees): Promise<Snapshot> {
     const { untrackedMegabytes, largeFiles } = this.#rules;
     const taken =
-      this.#snapshots.get(family) ??
+      this.#snapshots.get(siblings) ??
       worktrees.snapshot({
         ...(untrackedMegabytes === undefined ? {} : { bytes: untrackedMegabytes * 1024 * 1024 }),
         ...(largeFiles === undefined ? {} : { over: largeFiles }),
       });
-    this.#snapshots.set(family, taken);
+    this.#snapshots.set(siblings, taken);
     return taken;
   }
 
@@ -183,8 +189,8 @@ export class IsolatedWork {
   }
 }
 
-/** Those that a child is started with, and its place among them. */
-type Among = { readonly family: object; readonly order: number; readonly signal: AbortSignal };
+/** Those that a child is started with. Who is given the same shares one state of the checkout. */
+type Among = { readonly siblings: Siblings; readonly signal: AbortSignal };
 
 type Ending = { readonly end: string; readonly said: string; readonly label: string };
 

@@ -10,6 +10,7 @@ import {
   type MergeOptions,
   type MergeOutcome,
   type OnConflict,
+  type Worktree,
   type Worktrees,
 } from "../worktrees/index.ts";
 import { handBackText } from "./isolation.ts";
@@ -40,6 +41,7 @@ export const mergeBack = async (
       : { check: typeof check === "string" ? worktrees.check(check, options.signal) : check }),
   };
   if (onConflict !== "hand-back") return worktrees.merge(tasks, { ...how, onConflict });
+  if (options.isPreview) return worktrees.merge(tasks, { ...how, onConflict: "stop" });
   const group = options.group ?? (await worktrees.newGroup());
   const outcomes: MergeOutcome[] = [];
   for (const task of tasks) {
@@ -58,7 +60,7 @@ const mergeOrHandBack = async (
   for (let tried = 0; ; tried += 1) {
     const [outcome] = await worktrees.merge([task], { ...how, onConflict: "stop" });
     if (!outcome) throw new InputError(`${task} was not merged`);
-    if (outcome.kind !== "conflicts" || tried === MOST_TRIES || how.isPreview) return outcome;
+    if (outcome.kind !== "conflicts" || tried === MOST_TRIES) return outcome;
     const conflicts = await worktrees.handBack(task);
     const message = handBackText(conflicts.map(({ path }) => path));
     const problem = await waking.host.wake(task, { message, by: "user" });
@@ -73,7 +75,11 @@ export const familyOf = async (worktrees: Worktrees, task?: string): Promise<rea
   const all = [...(await worktrees.table()).worktrees.values()].filter(({ state }) => state.kind !== "gone");
   const first = task === undefined ? all.findLast(isUnmerged) : all.find((one) => one.task === task);
   return all
-    .filter((one) => one.origin === first?.origin && isUnmerged(one))
+    .filter((one) => first && startedTogether(one, first) && isUnmerged(one))
     .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0))
     .map((one) => one.task);
 };
+
+/** Those of the same snapshot. Lists of earlier versions know only its commit, which two snapshots may share. */
+const startedTogether = (one: Worktree, other: Worktree): boolean =>
+  one.family === other.family && one.origin === other.origin;

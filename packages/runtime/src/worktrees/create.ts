@@ -98,7 +98,12 @@ const announce = async (
   store.making.add(nonce);
   await store.append({
     ...{ kind: "creating", by: store.self, nonce, task, label, order, top: repository.top, folder: below, path },
-    ...{ branch: branchOf(task), base: snapshot.commit, ...(session === undefined ? {} : { session }) },
+    ...{
+      family: snapshot.id,
+      branch: branchOf(task),
+      base: snapshot.commit,
+      ...(session === undefined ? {} : { session }),
+    },
   });
   if ((await store.read()).worktrees.get(task)?.nonce !== nonce) throw taken;
   return { path, nonce };

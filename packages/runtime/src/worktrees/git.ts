@@ -74,13 +74,15 @@ const isHalfSeen = ({ code, complaint }: GitAnswer, { input }: GitOptions): bool
 export class Git {
   readonly cwd: string;
   readonly #program: string;
-  readonly #environment: Variables;
+  readonly #settings: Settings;
+  readonly #variables: Variables;
   readonly #step: Steps;
 
-  private constructor(program: string, { cwd, environment, step }: Where) {
+  private constructor(program: string, { cwd, settings, variables, step }: Where) {
     this.#program = program;
     this.cwd = cwd;
-    this.#environment = environment;
+    this.#settings = settings;
+    this.#variables = variables;
     this.#step = step;
   }
 
@@ -88,11 +90,11 @@ export class Git {
     const program = findProgram("git");
     if (program === undefined)
       throw new WorktreeError("no-repository", "git is not installed; worktrees need it (apt install git)");
-    return new Git(program, { cwd, environment: environmentWith({}), step });
+    return new Git(program, { cwd, settings: environmentWith({}), variables: {}, step });
   }
 
   get #where(): Where {
-    return { cwd: this.cwd, environment: this.#environment, step: this.#step };
+    return { cwd: this.cwd, settings: this.#settings, variables: this.#variables, step: this.#step };
   }
 
   at(cwd: string): Git {
@@ -101,7 +103,7 @@ export class Git {
 
   /** With settings of git in place of those of the repository. */
   configured(settings: Settings): Git {
-    return new Git(this.#program, { ...this.#where, environment: environmentWith(settings) });
+    return new Git(this.#program, { ...this.#where, settings: environmentWith(settings) });
   }
 
   /** With an index of our own in place of the checkout's. */
@@ -109,8 +111,13 @@ export class Git {
     return this.in({ GIT_INDEX_FILE: index });
   }
 
-  in(environment: Variables): Git {
-    return new Git(this.#program, { ...this.#where, environment: { ...this.#environment, ...environment } });
+  in(variables: Variables): Git {
+    return new Git(this.#program, { ...this.#where, variables: { ...this.#variables, ...variables } });
+  }
+
+  /** Reads the objects of `from`, and writes its own into `to` alone. */
+  writingTo(to: string, from: string): Git {
+    return this.in({ GIT_OBJECT_DIRECTORY: to, GIT_ALTERNATE_OBJECT_DIRECTORIES: quotedPath(from) });
   }
 
   /** Its output. Throws where git says no. */
@@ -142,7 +149,7 @@ export class Git {
     const { promise, resolve, reject } = Promise.withResolvers<GitAnswer>();
     const child = spawn(this.#program, [...words], {
       cwd: this.cwd,
-      env: this.#environment,
+      env: { ...this.#settings, ...this.#variables },
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       ...(signal ? { signal } : {}),
     });
@@ -171,7 +178,18 @@ export class Git {
   }
 }
 
-type Where = { readonly cwd: string; readonly environment: Variables; readonly step: Steps };
+type Where = {
+  readonly cwd: string;
+  /** What our settings of git make of the environment. */
+  readonly settings: Settings;
+  /** Set over that; they survive a change of settings. */
+  readonly variables: Variables;
+  readonly step: Steps;
+};
+
+/** As git reads a list that is separated by colons. */
+const quotedPath = (path: string): string =>
+  /[:"\\\n]/.test(path) ? `"${path.replace(/["\\]/g, "\\$&").replaceAll("\n", "\\n")}"` : path;
 
 /** A path below the top of a repository as git spells it: its bytes, one a character (latin1), since names need not be
  *  text. */

@@ -43,10 +43,10 @@ const MARKER = /^(?:<{7}|>{7}) /m;
 export const mustBeResolved = async (
   { git }: Repository,
   { task, conflicted }: Worktree,
-  tip: string,
+  tree: string,
 ): Promise<void> => {
   if (conflicted.length === 0) return;
-  const entries = await entriesOf(git, tip);
+  const entries = await entriesOf(git, tree);
   const left: string[] = [];
   for (const path of conflicted) {
     const entry = entries.get(path);

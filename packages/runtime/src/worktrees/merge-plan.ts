@@ -40,17 +40,21 @@ export type MergePlan = {
   readonly conflicts: readonly Conflict[];
 };
 
-type Merging = Pick<Worktree, "base" | "task"> & Kept;
+type Merging = Pick<Worktree, "base" | "task"> &
+  Pick<Kept, "tip" | "tree" | "baseTree" | "isOnBase"> & {
+    /** The checkout, where it is known already. Default: it is read. */
+    readonly now?: TreeReading | undefined;
+  };
 
 const NO_LIMIT = { bytes: Number.POSITIVE_INFINITY } as const;
 
 /** `scratch`: a folder of ours. */
 export const planMerge = async (
   { repository }: Pick<Place, "repository">,
-  { base, task, tip, tree: theirs, baseTree, isOnBase }: Merging,
+  { base, task, tip, tree: theirs, baseTree, isOnBase, now: known }: Merging,
   scratch: string,
 ): Promise<MergePlan> => {
-  const now = await readTree(repository, `${scratch}/now`, NO_LIMIT);
+  const now = known ?? (await readTree(repository, `${scratch}/now`, NO_LIMIT));
   if (now.tree === baseTree) return { now, theirs, tree: theirs, conflicts: [] };
   // Both sides are given the base as their only parent: so git finds it, wherever either side has gone meanwhile.
   const mine = await commitTree(repository, now.tree, { parent: base, message: "The checkout now\n" });

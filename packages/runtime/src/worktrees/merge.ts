@@ -1,7 +1,8 @@
 /** Brings the work of tasks back into the checkout, one after another.
  *  Invariant: nothing is touched before git has merged the trees and all that will be replaced is saved; a merge is there
  *  whole or not at all; what the checkout changed meanwhile is kept. Whatever stops the queue, what is told is how it is.
- *  Elsewhere: the merged tree (merge-plan.ts, resolve.ts), writing it (apply.ts), the way back (undo.ts). */
+ *  Elsewhere: the merged tree (merge-plan.ts, resolve.ts), writing it (apply.ts), the way back (undo.ts), what would
+ *  happen (preview.ts). */
 
 import { applyChanges } from "./apply.ts";
 import type { Checked } from "./check.ts";
@@ -15,8 +16,9 @@ import { dropRefs, mustBeHere, savedRef } from "./refs.ts";
 import { mustBeReady } from "./repository.ts";
 import { type Choice, resolveConflicts } from "./resolve.ts";
 import { save } from "./save.ts";
+import type { TreeReading } from "./snapshot.ts";
 import { undoPoint } from "./undo.ts";
-import { keepWork } from "./work.ts";
+import { type Kept, keepWork } from "./work.ts";
 
 /** `stop`: the queue ends and nothing of this task is merged. `skip`: the same, and the queue goes on. */
 export type OnConflict = "stop" | "skip" | Choice;
@@ -27,7 +29,7 @@ export type MergeOptions = {
   readonly check?: () => Promise<Checked>;
   /** A merge that the check says no to stays. Default: false. */
   readonly keepsFailed?: boolean;
-  /** Only tell what would happen. Default: false. */
+  /** Only tell what the whole queue would do; nothing is written, and no check runs. Default: false. */
   readonly isPreview?: boolean;
   /** What an undo of the whole counts as one. Default: all tasks of this call. */
   readonly group?: number;
@@ -41,6 +43,8 @@ export type MergeOutcome = {
   /** Files of the checkout that were, or would be, changed. */
   readonly files: readonly string[];
   readonly conflicts: readonly ConflictedFile[];
+  /** Those of them that are left in the checkout for somebody to resolve; absent where there are none. */
+  readonly unresolved?: readonly string[];
 } & (
   | { readonly kind: "merged"; readonly point: number; readonly checked?: Checked }
   | { readonly kind: "would-merge" }
@@ -59,13 +63,22 @@ export const mergeQueue = async (
   options: MergeOptions,
 ): Promise<readonly MergeOutcome[]> => {
   const { store } = merging;
-  const outcomes: MergeOutcome[] = [];
   const group = options.group ?? nextGroup(await store.read());
+  return inOrder(tasks, options, (task) => mergeTask(merging, task, { ...options, group }));
+};
+
+/** One after another, up to the first that ends the queue. */
+export const inOrder = async (
+  tasks: readonly string[],
+  { signal, told }: Pick<MergeOptions, "signal" | "told">,
+  act: (task: string) => Promise<MergeOutcome>,
+): Promise<readonly MergeOutcome[]> => {
+  const outcomes: MergeOutcome[] = [];
   for (const task of tasks) {
-    if (options.signal?.aborted) break;
-    const outcome = await mergeTask(merging, task, { ...options, group });
+    if (signal?.aborted) break;
+    const outcome = await act(task);
     outcomes.push(outcome);
-    options.told?.(outcome);
+    told?.(outcome);
     if (endsQueue(outcome)) break;
   }
   return outcomes;
@@ -78,18 +91,28 @@ const endsQueue = (outcome: MergeOutcome): boolean =>
 
 type Grouped = MergeOptions & { readonly group: number };
 
-const mergeTask = async (merging: Merging, task: string, options: Grouped): Promise<MergeOutcome> => {
-  const about = { task, label: "", files: [], conflicts: [] };
+const mergeTask = (merging: Merging, task: string, options: Grouped): Promise<MergeOutcome> =>
+  orFailed(task, async () => {
+    const worktree = await mergeable(merging, (await merging.store.read()).worktrees.get(task), task);
+    return merging.store.scratch((scratch) => mergeWorktree(merging, worktree, { ...options, scratch }));
+  });
+
+export const orFailed = async (task: string, act: () => Promise<MergeOutcome>): Promise<MergeOutcome> => {
   try {
-    const worktree = (await merging.store.read()).worktrees.get(task);
-    if (!worktree) throw new WorktreeError("unknown-task", `there is no worktree of ${task} here`);
-    mustBeMergeable(worktree, merging);
-    await mustBeHere(merging.repository, worktree);
-    await mustBeReady(merging.repository);
-    return await merging.store.scratch((scratch) => mergeWorktree(merging, worktree, { ...options, scratch }));
+    return await act();
   } catch (error) {
+    const about = { task, label: "", files: [], conflicts: [] };
     return { ...about, kind: "failed", reason: worktreeErrorOf(error, task).message };
   }
+};
+
+/** The worktree, where its work can be merged here and now. */
+export const mergeable = async (place: Place, worktree: Worktree | undefined, task: string): Promise<Worktree> => {
+  if (!worktree) throw new WorktreeError("unknown-task", `there is no worktree of ${task} here`);
+  mustBeMergeable(worktree, place);
+  await mustBeHere(place.repository, worktree);
+  await mustBeReady(place.repository);
+  return worktree;
 };
 
 const mustBeMergeable = ({ task, state, top }: Worktree, { repository }: Place): void => {
@@ -103,29 +126,52 @@ const mustBeMergeable = ({ task, state, top }: Worktree, { repository }: Place):
 type Here = Grouped & { readonly scratch: string };
 
 const mergeWorktree = async (merging: Merging, worktree: Worktree, options: Here): Promise<MergeOutcome> => {
-  const { repository } = merging;
-  const { task, label } = worktree;
-  const kept = await keepWork(merging, worktree, `Kept before ${task} was merged\n`);
+  const kept = await keepWork(merging, worktree, `Kept before ${worktree.task} was merged\n`);
   const { tip } = kept;
-  await mustBeResolved(repository, worktree, tip);
-  const plan = await planMerge(merging, { ...kept, task, base: worktree.base }, options.scratch);
-  const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: shownPath(path), kind }));
-  const { onConflict = "stop", isPreview = false, scratch } = options;
-  const isOpen = conflicts.length > 0 && (onConflict === "stop" || onConflict === "skip");
-  const tree =
-    conflicts.length > 0 && onConflict !== "stop" && onConflict !== "skip"
-      ? await resolveConflicts(repository, plan, { choice: onConflict, task, scratch })
-      : plan.tree;
-  const changes = await changesBetween(repository, plan.now.tree, tree);
-  const about = { task, label, conflicts, files: changes.map(({ path }) => shownPath(path)) };
-  if (isOpen && !isPreview) return { ...about, kind: "conflicts", isSkipped: onConflict === "skip" };
-  if (isPreview) return { ...about, kind: isOpen ? "conflicts" : "would-merge", isSkipped: false };
+  const { about, plan, changes, isOpen } = await planWork(merging, { worktree, kept }, options);
+  if (isOpen) return { ...about, kind: "conflicts", isSkipped: options.onConflict === "skip" };
   if (changes.length === 0) {
     await noteMerged(merging, { worktree, tip, ...options });
     return { ...about, kind: "nothing-new" };
   }
   const point = await bringIn(merging, { worktree, tip, plan, changes, ...options });
   return checked(merging, { ...about, kind: "merged", point }, options);
+};
+
+export type PlannedWork = {
+  readonly about: Pick<MergeOutcome, "task" | "label" | "conflicts" | "files" | "unresolved">;
+  readonly plan: MergePlan;
+  /** The checkout's tree after the merge. */
+  readonly tree: string;
+  readonly changes: readonly Change[];
+  /** There are conflicts, and none are to come into the checkout. */
+  readonly isOpen: boolean;
+};
+
+type Planning = {
+  readonly worktree: Worktree;
+  readonly kept: Pick<Kept, "tip" | "tree" | "baseTree" | "isOnBase">;
+  /** The checkout, where it is not to be read. */
+  readonly now?: TreeReading | undefined;
+};
+
+/** What a merge of this work makes of the checkout, with conflicts resolved as chosen. Only objects are written. */
+export const planWork = async (
+  { repository }: Pick<Place, "repository">,
+  { worktree, kept, now }: Planning,
+  { onConflict = "stop", scratch }: Pick<MergeOptions, "onConflict"> & { readonly scratch: string },
+): Promise<PlannedWork> => {
+  const { task, label, base } = worktree;
+  await mustBeResolved(repository, worktree, kept.tree);
+  const plan = await planMerge({ repository }, { ...kept, task, base, now }, scratch);
+  const conflicts = plan.conflicts.map(({ path, kind }) => ({ path: shownPath(path), kind }));
+  const choice = onConflict === "stop" || onConflict === "skip" ? undefined : onConflict;
+  const hasConflicts = conflicts.length > 0;
+  const tree = hasConflicts && choice ? await resolveConflicts(repository, plan, { choice, task, scratch }) : plan.tree;
+  const changes = await changesBetween(repository, plan.now.tree, tree);
+  const unresolved = choice === "markers" && hasConflicts ? { unresolved: conflicts.map(({ path }) => path) } : {};
+  const about = { task, label, conflicts, files: changes.map(({ path }) => shownPath(path)), ...unresolved };
+  return { about, plan, tree, changes, isOpen: hasConflicts && !choice };
 };
 
 type Bringing = Here & {
@@ -196,9 +242,9 @@ const checked = async (
 ): Promise<MergeOutcome> => {
   if (!check) return outcome;
   const { store } = merging;
-  const { point } = outcome;
+  const { point, unresolved = [] } = outcome;
   await store.append({ kind: "checking", point, by: store.self });
-  const result = await check();
+  const result = unresolved.length > 0 ? unresolvedCheck(unresolved) : await check();
   await store.append({ kind: "checked", point, said: result.ok ? "yes" : "no" });
   if (result.ok) return { ...outcome, checked: result };
   const { output } = result;
@@ -210,3 +256,9 @@ const checked = async (
     ));
   return { ...outcome, kind: "check-failed", output, isKept };
 };
+
+/** Whatever a command says of them: files with conflicts in them are not checked work. */
+const unresolvedCheck = (files: readonly string[]): Checked => ({
+  ok: false,
+  output: `the check was not run: conflicts are left in ${files.join(", ")}`,
+});

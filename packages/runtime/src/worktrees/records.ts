@@ -19,6 +19,8 @@ export type WorktreeRecord = { readonly at: number } & (
       readonly label: string;
       /** Its place among those that were started with it. */
       readonly order?: number;
+      /** The snapshot that it shares with those. Absent in lists of earlier versions. */
+      readonly family?: string;
       readonly session?: string;
       /** The checkout it branches off from, and the folder in it that the agent worked in, relative. */
       readonly top: string;

@@ -3,6 +3,7 @@
  *  What is ignored stays behind; what is left out for its size is named.
  *  Elsewhere: which repository (repository.ts), the ref that holds the commit (create.ts). */
 
+import { randomUUID } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { protectedWhenMissing } from "../paths/index.ts";
@@ -31,7 +32,12 @@ export type TreeReading = {
   readonly index: string;
 };
 
-export type Snapshot = TreeReading & { readonly commit: string; readonly head: string | undefined };
+export type Snapshot = TreeReading & {
+  /** Tells it apart from another of the same state, taken in the same second. */
+  readonly id: string;
+  readonly commit: string;
+  readonly head: string | undefined;
+};
 
 /** As it stands, whatever that is. */
 export const EVERYTHING: ReadOptions = { bytes: Number.POSITIVE_INFINITY, takesConflicts: true };
@@ -135,7 +141,13 @@ export const takeSnapshot = async (
 ): Promise<Snapshot> => {
   const reading = await readTree(repository, scratch, limit);
   const { head } = repository;
-  return { ...reading, head, commit: await commitTree(repository, reading.tree, { parent: head, message: MESSAGE }) };
+  const id = randomUUID();
+  return {
+    ...reading,
+    id,
+    head,
+    commit: await commitTree(repository, reading.tree, { parent: head, message: MESSAGE }),
+  };
 };
 
 const MESSAGE =

@@ -69,6 +69,22 @@ export const keepWork = async (place: Place, worktree: Worktree, message: string
   });
 };
 
+/** What a task has come to, with nothing committed: objects are written, and nothing points to them. */
+export const readWork = async (
+  { repository }: Pick<Place, "repository">,
+  { task, path, base }: Worktree,
+  scratch: string,
+): Promise<Pick<Kept, "tip" | "tree" | "baseTree" | "isOnBase">> => {
+  const refs = await readRefs(repository, [branchRef(task), tipRef(task), baseRef(task)]);
+  const copy = await openCopy(repository, path, refs);
+  const baseTree = refs.get(baseRef(task))?.id === base ? refs.get(baseRef(task))?.tree : undefined;
+  const { id: tip, tree: last } = refs.get(tipRef(task)) ?? refs.get(branchRef(task)) ?? { id: base };
+  const tree = copy
+    ? (await readTree(copy, join(scratch, "copy"), EVERYTHING)).tree
+    : (last ?? (await treeOf(repository, base)));
+  return { tip, tree, baseTree, isOnBase: false };
+};
+
 const isOnly = (parents: readonly string[], base: string): boolean => parents.length === 1 && parents[0] === base;
 
 const treeOf = ({ git }: Repository, commit: string): Promise<string> => git.line(["rev-parse", `${commit}^{tree}`]);

@@ -12,6 +12,7 @@ import { handBack } from "./hand-back.ts";
 import { diffOf, type Looked, lookAt } from "./look.ts";
 import { type MergeOptions, type MergeOutcome, mergeQueue, nextGroup } from "./merge.ts";
 import type { ConflictedFile } from "./merge-plan.ts";
+import { previewQueue } from "./preview.ts";
 import { isUnmerged, type MergePoint, type Worktree, type WorktreeTable } from "./records.ts";
 import { dropRefs, missingOf, savedRef } from "./refs.ts";
 import { leftUnderWay, mend, type Repaired, repair } from "./repair.ts";
@@ -155,6 +156,7 @@ export class Worktrees {
 
   /** Brings work back, one task after another. */
   async merge(tasks: readonly string[], options: MergeOptions = {}): Promise<readonly MergeOutcome[]> {
+    if (options.isPreview) return previewQueue(await this.#place(), tasks, options);
     const work = async (): Promise<readonly MergeOutcome[]> => {
       const place = await this.#place();
       await mend(place);

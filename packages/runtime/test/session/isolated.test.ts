@@ -7,7 +7,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { callTools } from "@prefork/wire/simulator";
 import { type Answer, mergeLayers, type Question } from "../../src/index.ts";
-import { bash, endsOf, type FamilyScript, gate, prompted, starts } from "../fork/family-ground.ts";
+import { bash, endsOf, type FamilyScript, gate, part, prompted, starts } from "../fork/family-ground.ts";
 import {
   checkout,
   copyIn,
@@ -64,6 +64,31 @@ test("forks in worktrees change copies of the checkout, which comes together whe
   await session.undoMerge("group");
   writeFileSync(ground.folder.at("work/b.txt"), "b\n");
   assert.deepEqual(checkout(ground.work), before);
+});
+
+test("siblings of one turn start from one state of the checkout, whatever their kind and their order", async () => {
+  await using ground = await openRepository({
+    main: (seen) => {
+      if (seen.words === "an agent of its own") return report("agent");
+      const empty = { ...isolated("agent"), prompt: "an agent of its own", subagent_type: "general-purpose" };
+      return starts([part("in the checkout"), isolated("late"), empty])(seen);
+    },
+    fork: working((seen) => ({
+      "in the checkout": [[write(ground.folder.at("work/late.txt"), "written by the first\n")]],
+      late: [[write(`${copyIn(seen)}/own.txt`, "own\n")]],
+    })),
+  });
+  // One at a time: the first has changed the checkout before the next one begins.
+  await using session = await ground.open({ mostTasks: 1 });
+  await prompted(session, "Split it");
+  assert.deepEqual(endsOf(session), { "in the checkout": "reported", late: "reported", agent: "reported" });
+  const { worktrees } = await (await session.worktrees()).table();
+  const made = [...worktrees.values()];
+  assert.deepEqual(
+    made.map(({ task, order, origin }) => [task, order, git(ground.work, "ls-tree", "--name-only", origin)]),
+    ["task-2", "task-3"].map((task, at) => [task, at + 1, "a.txt\nb.txt\nuntracked.txt\n"]),
+  );
+  assert.equal(new Set(made.map(({ family }) => family)).size, 1);
 });
 
 test("a fork in a worktree is told of both folders at the very end, and its siblings share all before", async () => {

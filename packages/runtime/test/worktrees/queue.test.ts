@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { familyOf } from "../../src/session/index.ts";
 import { type MergeOutcome, runCheck, type Worktrees } from "../../src/worktrees/index.ts";
-import { commitUsual, type Files, type Ground, openGround, photograph } from "./ground.ts";
+import { commitUsual, type Files, type Ground, openGround, photograph, photographFiles } from "./ground.ts";
 
 const finished = async (
   ground: Ground,
@@ -39,6 +40,95 @@ test("a preview tells what would happen and changes nothing", async () => {
   ]);
   assert.deepEqual(photograph(ground), before);
   assert.deepEqual((await worktrees.table()).points, []);
+});
+
+/** Everything that a preview could leave something in: the files, all of git, and our records. */
+const everything = ({ path, state }: Ground): readonly unknown[] => [
+  photographFiles(path),
+  photographFiles(join(path, ".git")),
+  photographFiles(state),
+];
+
+test("a preview builds each merge on those before it, ends where the merge would, and leaves no object behind", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const worktrees = await ground.open();
+  const edits = {
+    one: writes("b", "of one\n"),
+    two: writes("2", "2\n"),
+    three: writes("b", "of three\n"),
+    four: writes("2", "also 2\n"),
+    five: writes("5", "5\n"),
+  };
+  await finished(ground, worktrees, edits);
+  ground.put("new of the user", "u\n");
+  const tasks = Object.keys(edits);
+  for (const onConflict of ["stop", "skip", "theirs", "markers"] as const) {
+    const before = everything(ground);
+    const preview = await worktrees.merge(tasks, { isPreview: true, onConflict });
+    assert.deepEqual(everything(ground), before);
+    const merged = await worktrees.merge(tasks, { onConflict });
+    assert.deepEqual(
+      shown(preview),
+      shown(merged).map((line) => line.replace(" merged ", " would-merge ")),
+    );
+    await worktrees.undo("group");
+  }
+});
+
+test("a preview repairs nothing: what a crash left is shown as a merge would find it", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const worktrees = await ground.open();
+  await finished(ground, worktrees, { one: writes("1", "1\n") });
+  const copy = await worktrees.create({ task: "two", label: "", snapshot: await worktrees.snapshot() });
+  ground.copy(copy).put("2", "2\n");
+  const { path } = (await worktrees.find("two")) ?? {};
+  const records = join(path, "../../records.jsonl");
+  const dead = readFileSync(records, "utf8").replace(/"pid":\d+/g, '"pid":999999999');
+  writeFileSync(records, dead);
+  const before = everything(ground);
+  assert.deepEqual(shown(await worktrees.merge(["one", "two"], { isPreview: true })), [
+    "one would-merge 1",
+    "two would-merge 2",
+  ]);
+  assert.deepEqual(everything(ground), before);
+  const half = { v: 1, at: 1, kind: "merging", point: 1, task: "one", group: 1, tip: "", files: 1, saved: "" };
+  const by = JSON.parse(dead.split("\n")[0] ?? "").by;
+  writeFileSync(records, `${dead}${JSON.stringify({ ...half, by, top: ground.path })}\n`);
+  await assert.rejects(
+    worktrees.merge(["one"], { isPreview: true }),
+    /^WorktreeError: merge 1 \(one\) was interrupted in this checkout; prefork worktrees repair takes it back first$/,
+  );
+});
+
+test("a check never passes while conflicts are left in files", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const worktrees = await ground.open();
+  await finished(ground, worktrees, { one: writes("b", "of the task\n") });
+  ground.put("b", "of the user\n");
+  const how = { onConflict: "markers", check: async () => ({ ok: true, output: "" }) } as const;
+  const [unchecked] = await worktrees.merge(["one"], { onConflict: "markers" });
+  assert.deepEqual(unchecked?.unresolved, ["b"]);
+  await worktrees.undo(1);
+  const [taken] = await worktrees.merge(["one"], how);
+  assert.deepEqual([taken?.kind, readFileSync(ground.at("repo/b"), "utf8")], ["check-failed", "of the user\n"]);
+  const [kept] = await worktrees.merge(["one"], { ...how, keepsFailed: true });
+  assert.equal(kept?.kind === "check-failed" && kept.output, "the check was not run: conflicts are left in b");
+  assert.match(readFileSync(ground.at("repo/b"), "utf8"), /^<<<<<<< your checkout\n/);
+});
+
+test("runs that start from the same state in the same second are two families", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const worktrees = await ground.open();
+  for (let tries = 0; tries < 2; tries += 1) {
+    await finished(ground, worktrees, { [`a${tries}`]: writes("a", "a\n"), [`b${tries}`]: writes("b", "B\n") });
+    await finished(ground, worktrees, { [`c${tries}`]: writes("c", "c\n") });
+    assert.deepEqual(await familyOf(worktrees), [`c${tries}`]);
+    assert.deepEqual(await familyOf(worktrees, `a${tries}`), [`a${tries}`, `b${tries}`]);
+  }
 });
 
 test("a queue stops at a conflict, or goes on without it, as chosen; undo takes back what one command merged", async () => {
