@@ -99,6 +99,7 @@ export {
   type ListedSession,
   latestSession,
   listSessions,
+  REHEARSAL_SCHEME,
   readSession,
   type SessionReading,
   type SessionStore,

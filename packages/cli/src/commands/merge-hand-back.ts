@@ -4,23 +4,10 @@
  *  is passed off as one that does.
  *  Elsewhere: waking and merging (@prefork/runtime), the command (merge.ts). */
 
-import {
-  type MergeBackOptions,
-  type MergeOutcome,
-  readSession,
-  resumeSession,
-  type Session,
-  type Worktrees,
-} from "@prefork/runtime";
-import { type Io, sessionEnvironment, UsageError } from "../io.ts";
-import {
-  asUsage,
-  chooseEngine,
-  createPrinter,
-  type EngineFlags,
-  openEngine,
-  type SessionPlan,
-} from "../print/index.ts";
+import { type MergeBackOptions, type MergeOutcome, readSession, type Worktrees } from "@prefork/runtime";
+import { type Io, UsageError } from "../io.ts";
+import { asUsage, createPrinter, type EngineChoice, type EngineFlags, type SessionPlan } from "../print/index.ts";
+import { resumedFor } from "./resumed-session.ts";
 import { storeFor } from "./tasks-store.ts";
 
 export type HandingBack = {
@@ -60,20 +47,15 @@ const handBack = async (
 ): Promise<MergeOutcome | undefined> => {
   const { session: id } = await worktrees.find(task);
   if (id === undefined) throw new UsageError(`${task} belongs to no session that could go on with it`);
-  const choice = chooseEngine(flags, io.env);
-  if (choice.kind === "rehearsal" && choice.because !== undefined)
-    throw new UsageError(
-      `${task} conflicts, and its fork cannot go on: no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set. Set one, or choose another --on-conflict (markers, mine, theirs, skip)`,
-    );
-  await using opened = await openEngine(choice);
-  const { home, state, directories, policy, servers, skills, stated, limits } = plan;
-  await using session = await resumed(id, {
-    engine: opened.engine,
-    environment: await sessionEnvironment(io),
-    ...{ cwd: await folderOf(id, plan, io), home, state, directories, servers, skills, limits },
-    permissions: { policy, stated },
-    ...(flags.model === undefined ? {} : { model: flags.model }),
-  });
+  const mustSuit = (choice: EngineChoice): void => {
+    if (choice.kind === "rehearsal" && choice.because !== undefined)
+      throw new UsageError(
+        `${task} conflicts, and its fork cannot go on: no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set. Set one, or choose another --on-conflict (markers, mine, theirs, skip)`,
+      );
+  };
+  const here = { ...plan, cwd: await folderOf(id, plan, io) };
+  await using resumed = await resumedFor(id, { flags, plan: here, mustSuit }, io);
+  const { session } = resumed;
   const printer = createPrinter("text", io);
   const events = session.events();
   const shown = (async () => {
@@ -96,14 +78,6 @@ const handBack = async (
 const folderOf = async (id: string, { cwd }: SessionPlan, io: Io): Promise<string> => {
   try {
     return (await readSession(storeFor(io), id)).replayed.opened?.cwd ?? cwd;
-  } catch (error) {
-    throw asUsage(error);
-  }
-};
-
-const resumed = async (...given: Parameters<typeof resumeSession>): Promise<Session> => {
-  try {
-    return await resumeSession(...given);
   } catch (error) {
     throw asUsage(error);
   }

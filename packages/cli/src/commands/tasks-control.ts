@@ -5,31 +5,12 @@
  *  Elsewhere: looking at tasks (tasks.ts), running prompts (print.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  readSession,
-  requestStop,
-  resumeSession,
-  type Session,
-  type SessionOptions,
-  type SessionStore,
-  showTask,
-  type TaskDetail,
-} from "@prefork/runtime";
+import { requestStop, type SessionStore, showTask, type TaskDetail } from "@prefork/runtime";
 import { type Command, Option } from "commander";
-import { type Io, isStartedByFork, newCommand, sessionEnvironment, UsageError } from "../io.ts";
-import {
-  asUsage,
-  chooseEngine,
-  createPrinter,
-  type EngineFlags,
-  movedWords,
-  openEngine,
-  PROVIDERS,
-  planSession,
-  type SessionFlags,
-  wantedOf,
-} from "../print/index.ts";
+import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
+import { asUsage, createPrinter, type EngineFlags, PROVIDERS, type SessionFlags } from "../print/index.ts";
 import { visible } from "../visible.ts";
+import { resumedFor } from "./resumed-session.ts";
 import { said, storeFor } from "./tasks-store.ts";
 
 /** How long a running process may take to end a task. */
@@ -97,21 +78,8 @@ type Resuming = { readonly words: readonly string[]; readonly flags: ResumeFlags
 const resume = async (given: string, { words, flags }: Resuming, io: Io): Promise<number> => {
   const { task, session: id, owner, cwd } = await showTask(storeFor(io), given, { cwd: process.cwd() });
   if (owner) throw new UsageError(`session ${id} is in use by process ${owner.pid}; ask there, or end it first`);
-  const { replayed } = await readSession(storeFor(io), id);
-  const { before } = wantedOf(id, replayed);
-  const choice = chooseEngine(flags, io.env, before);
-  const moved = before && movedWords(before, choice, flags.model);
-  if (moved !== undefined) io.err(`prefork: ${moved}\n`);
-  const plan = await planSession({ ...flags, cwd: flags.cwd ?? cwd }, io);
-  await using opened = await openEngine(choice);
-  const { home, state, directories, policy, stated, limits } = plan;
-  await using session = await open(id, {
-    engine: opened.engine,
-    environment: await sessionEnvironment(io),
-    ...{ cwd: plan.cwd, home, state, directories, limits },
-    permissions: { policy, stated },
-    ...(flags.model === undefined ? {} : { model: flags.model }),
-  });
+  await using resumed = await resumedFor(id, { flags: { ...flags, cwd: flags.cwd ?? cwd } }, io);
+  const { session } = resumed;
   const printer = createPrinter("text", io);
   const events = session.events();
   const shown = (async () => {
@@ -131,13 +99,5 @@ const resume = async (given: string, { words, flags }: Resuming, io: Io): Promis
   } finally {
     events[Symbol.dispose]();
     await shown;
-  }
-};
-
-const open = async (id: string, options: SessionOptions): Promise<Session> => {
-  try {
-    return await resumeSession(id, options);
-  } catch (error) {
-    throw asUsage(error);
   }
 };

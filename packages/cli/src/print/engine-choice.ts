@@ -4,6 +4,7 @@
  *  set beside; without one the embedded engine is offered and named, never passed off as a model.
  *  Elsewhere: opening it (open-engine.ts), what is known of a provider (@prefork/wire). */
 
+import { REHEARSAL_SCHEME } from "@prefork/runtime";
 import { type Credential, DEFAULT_MODEL, type Profile, profileAt, profiles } from "@prefork/wire";
 import { UsageError } from "../io.ts";
 
@@ -44,9 +45,10 @@ export const chooseEngine = (flags: EngineFlags, env: Environment, before?: Answ
   const { provider, model } = flags;
   if (provider !== undefined && !PROVIDERS.includes(provider))
     throw new UsageError(`--provider ${provider} is not known; there is ${PROVIDERS.join(", ")}`);
-  if (provider === "rehearsal") return { kind: "rehearsal", model: model ?? DEFAULT_MODEL };
+  const usual = before?.protocol === profileNamed("anthropic").protocol.name ? before.model : DEFAULT_MODEL;
+  if (provider === "rehearsal") return { kind: "rehearsal", model: model ?? usual };
   const found = whoAnswers(flags, env, before);
-  if (!found) return { kind: "rehearsal", model: model ?? DEFAULT_MODEL, because: NO_KEY };
+  if (!found) return { kind: "rehearsal", model: model ?? usual, because: NO_KEY };
   const { profile, baseUrl, credential } = found;
   const { name, keys } = profile;
   if (baseUrl === undefined && credential === undefined && keys.length > 0)
@@ -67,22 +69,26 @@ type Found = {
 };
 
 /** Where a conversation goes on in another place than it was: what to tell of it. */
-export const movedWords = (
-  before: Answered,
-  { kind, model, ...to }: EngineChoice,
-  asked?: string,
-): string | undefined => {
-  const from = speakerOf(before.protocol)?.name ?? before.protocol;
-  const profile = "profile" in to ? to.profile : profileNamed("anthropic");
-  const isSame = profile.protocol.name === before.protocol;
-  const address = kind === "rehearsal" ? undefined : addressOf(profile, "baseUrl" in to ? to.baseUrl : undefined);
+export const movedWords = (before: Answered, choice: EngineChoice, asked?: string): string | undefined => {
+  const { kind, model } = choice;
+  const wasRehearsal = before.address?.startsWith(REHEARSAL_SCHEME) === true;
+  const from = wasRehearsal ? REHEARSAL : `${speakerOf(before.protocol)?.name ?? before.protocol} (${before.model})`;
+  if (kind === "rehearsal") {
+    const isSame = before.protocol === profileNamed("anthropic").protocol.name;
+    if (isSame && (wasRehearsal || before.address === undefined)) return undefined;
+    return `this conversation was with ${from} and goes on with ${REHEARSAL}: no language model answers from here on`;
+  }
+  const { profile, baseUrl } = choice;
+  const isSame = profile.protocol.name === before.protocol && !wasRehearsal;
+  const address = addressOf(profile, baseUrl);
   // Whoever speaks the same format elsewhere is somebody else, and is sent all that was said.
   const isElsewhere = isSame && address !== undefined && before.address !== undefined && address !== before.address;
   if (isSame && !isElsewhere && (asked === undefined || asked === before.model)) return undefined;
-  const name = kind === "rehearsal" ? kind : profile.name;
   const [there, here] = isElsewhere ? [` at ${before.address}`, ` at ${address}`] : ["", ""];
-  return `this conversation was with ${isElsewhere ? before.model : `${from} (${before.model})`}${there} and goes on with ${name} (${model})${here}: its cache knows nothing of it yet, so the next request pays for all of it`;
+  return `this conversation was with ${isElsewhere ? before.model : from}${there} and goes on with ${profile.name} (${model})${here}: its cache knows nothing of it yet, so the next request pays for all of it`;
 };
+
+const REHEARSAL = "the rehearsal engine";
 
 const addressOf = (profile: Profile, baseUrl = profile.baseUrl): string | undefined => URL.parse(baseUrl)?.origin;
 

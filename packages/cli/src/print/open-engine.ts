@@ -2,7 +2,8 @@
  *  Invariant: what is started here is ended by disposing of it; the embedded engine is loaded only when it is used.
  *  Elsewhere: choosing (engine-choice.ts). */
 
-import { anthropicEngine, type Engine, engineFor } from "@prefork/runtime";
+import { randomUUID } from "node:crypto";
+import { anthropicEngine, type Engine, engineFor, REHEARSAL_SCHEME } from "@prefork/runtime";
 import type { EngineChoice } from "./engine-choice.ts";
 
 export type OpenedEngine = AsyncDisposable & { readonly engine: Engine };
@@ -16,10 +17,10 @@ export const openEngine = async (choice: EngineChoice): Promise<OpenedEngine> =>
   const { model } = choice;
   const embedded = await startEmbedded({ model });
   const { baseUrl, credential } = embedded;
-  // It is somewhere else each time, and nobody can go there.
-  const { address: _address, ...engine } = anthropicEngine({ name: "rehearsal", model, baseUrl, credential });
+  const engine = anthropicEngine({ name: "rehearsal", model, baseUrl, credential });
   return {
-    engine,
+    // Nobody can go there again: its cache ends with this process, and the journal can tell.
+    engine: { ...engine, address: `${REHEARSAL_SCHEME}${randomUUID()}` },
     [Symbol.asyncDispose]: () => embedded.close(),
   };
 };

@@ -1,11 +1,27 @@
 /** `prefork tasks stop` and `resume`: a task of another process ends there; one that has ended goes on from its journal. */
 
 import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, say, toolResults } from "@prefork/wire/simulator";
+import { callTools, type SimRequest, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import { type Ground, parsedLines, resultIn } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
+
+/** A tool server as small as one can be: it says what it was given. */
+const SERVER = `
+import { createInterface } from "node:readline";
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  const answers = {
+    initialize: () => ({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: {} }),
+    "tools/list": () => ({ tools: [{ name: "tell", description: "Tells.", inputSchema: { type: "object" } }] }),
+    "tools/call": () => ({ content: [{ type: "text", text: JSON.stringify(params.arguments) }] }),
+  };
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result: answers[method]() }));
+}
+`;
 
 const tasksOf = async (ground: Ground): Promise<readonly JsonObject[]> =>
   parsedLines((await ground.prefork(["ps", "--all", "--json"])).out);
@@ -133,4 +149,31 @@ test("a fork's shell ends nobody", async () => {
     out: "",
     err: "prefork: this was started by a fork, which ends nobody's work but its own\n",
   });
+});
+
+test("a task that is resumed has its tool servers and skills again", async () => {
+  const offered = { teller: `Skill tells; files that it names are in` };
+  await using ground = await openForking((request) => {
+    const last = JSON.stringify(Array.isArray(request.body.messages) ? request.body.messages.at(-1) : "");
+    if (!last.includes("and the server"))
+      return toolResults(request).length > 0 ? servedReport(request) : forking(PARTS)(request);
+    return callTools([
+      { name: "mcp__teller__tell", input: { what: "it" } },
+      { name: "Skill", input: { name: "tells" } },
+    ]);
+  });
+  const servedReport = (request: SimRequest): ReturnType<SimScript> =>
+    toolResults(request).some(({ text }) => text.includes(offered.teller))
+      ? say(`Scope: server\nResult: ${toolResults(request)[0]?.text}`)
+      : forking(PARTS)(request);
+  const script = ground.put("server.mjs", SERVER);
+  await ground.prefork(["mcp", "add", "teller", "--", process.execPath, script]);
+  const skill = join(ground.home, ".prefork/skills/tells/SKILL.md");
+  mkdirSync(dirname(skill), { recursive: true });
+  writeFileSync(skill, "---\nname: tells\ndescription: Tells.\n---\nTell it.\n");
+  await looked(ground);
+  const id = idOf(await tasksOf(ground), "look at schema");
+  const argv = ["tasks", "resume", id, "--permission-mode", "bypass", "and", "the", "server"];
+  const resumed = await ground.prefork(argv);
+  assert.deepEqual([resumed.code, resumed.out], [0, 'Scope: server\nResult: {"what":"it"}\n']);
 });

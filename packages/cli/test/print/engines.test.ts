@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { profiles } from "@prefork/wire";
-import { say, startSimulator } from "@prefork/wire/simulator";
+import { say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
 import { chooseEngine, type EngineFlags } from "../../src/print/index.ts";
 import { openGround, parsedLines, resultIn } from "./ground.ts";
 
@@ -242,5 +242,36 @@ test("keys come from the environment, go into the header of their kind, and are 
       ["sk-one", undefined],
       [undefined, undefined],
     ],
+  );
+});
+
+test("a conversation that moves between a provider and the rehearsal engine says so, and explain knows why it was cold", async () => {
+  await using ground = await openGround();
+  ground.put("AGENTS.md", textOfTokens(8_000));
+  const told = async (argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> => {
+    const { code, err } = await ground.prefork(["-p", ...argv], { env });
+    assert.equal(code, 0);
+    return err;
+  };
+  const rehearsal = ["--provider", "rehearsal"];
+  assert.equal(await told([...rehearsal, "1. list files"]), "");
+  assert.equal(await told([...rehearsal, "-c", "1. list files"]), "");
+  assert.equal(
+    await told(["-c", "go on"]),
+    "prefork: this conversation was with the rehearsal engine and goes on with anthropic (claude-sonnet-5): its cache knows nothing of it yet, so the next request pays for all of it\n",
+  );
+  assert.equal(
+    await told(["-c", "1. list files"], keyless),
+    `${NO_KEY}prefork: this conversation was with anthropic (claude-sonnet-5) and goes on with the rehearsal engine: no language model answers from here on\n`,
+  );
+  const { session_id: id } = resultIn((await ground.prefork(["-p", "-c", "--output-format", "json", "end"])).out);
+  const { rows } = resultIn((await ground.prefork(["explain", String(id), "--json"])).out) as {
+    readonly rows: readonly { readonly turn: number; readonly cause: { readonly kind: string } }[];
+  };
+  const causes = rows.map(({ cause }) => cause.kind);
+  assert.deepEqual(
+    causes.filter((kind) => kind !== "none"),
+    // The last one is with the provider again, whose entry still lives.
+    ["first-request", "rehearsal-ended", "other-address", "other-address"],
   );
 });

@@ -5,7 +5,7 @@
  *  Elsewhere: running a batch (../loop), what a journal says of calls (../journal). */
 
 import { type ToolResultBlock, type ToolUseBlock, text } from "@prefork/wire";
-import type { Replayed } from "../journal/index.ts";
+import type { ProblemKind, Replayed } from "../journal/index.ts";
 import type { Lineage } from "../loop/index.ts";
 import type { Registry } from "../tools/index.ts";
 import type { Guarding } from "./guarding.ts";
@@ -20,6 +20,8 @@ export type AnswerCalls = (calls: readonly ToolUseBlock[], known: Known) => Prom
 const INTERRUPTED =
   "Interrupted: the session ended while this ran, so its effect is unknown. Look at the present state before you go on.";
 const NOT_BEGUN = "Not run: the session ended before this began. Call it again if it is still needed.";
+const LOST =
+  "Unknown: the session's journal is damaged, so it cannot be told whether this ran. Look at the present state before you go on.";
 const UNRECORDED =
   "Interrupted: what came of this could not be recorded, so its effect is unknown. Look at the present state before you go on.";
 
@@ -54,18 +56,22 @@ export class OpenCalls {
 }
 
 export const leftOpenOf = (
-  { openCalls }: Replayed,
+  { openCalls, problems }: Replayed,
   { registry, guarding }: { readonly registry: Registry; readonly guarding: Guarding },
 ): LeftOpen => {
   const known = new Map<string, ToolResultBlock>();
+  // The line that says that it began may be one of those that are gone.
+  const notBegun = problems.some(({ kind }) => LOSSES.includes(kind)) ? LOST : NOT_BEGUN;
   for (const open of openCalls) {
     const { call } = open;
     if (open.status === "ended") known.set(call.id, open.result);
     else if (!guarding.onlyReads(registry, call))
-      known.set(call.id, answered(call.id, open.status === "started" ? INTERRUPTED : NOT_BEGUN));
+      known.set(call.id, answered(call.id, open.status === "started" ? INTERRUPTED : notBegun));
   }
   return { calls: openCalls.map(({ call }) => call), known };
 };
+
+const LOSSES: readonly ProblemKind[] = ["unreadable", "unknown", "lost"];
 
 export const nothingLeftOpen: LeftOpen = { calls: [], known: new Map() };
 

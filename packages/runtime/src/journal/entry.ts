@@ -168,5 +168,12 @@ export type ProblemKind =
 /** Damage that was passed over. `line` is the number of the line in the file. */
 export type JournalProblem = { readonly line: number; readonly kind: ProblemKind; readonly detail: string };
 
+/** The slot of a session's state that holds where its engine was last. */
+export const ADDRESS_SLOT = "address";
+
+/** What the address of an engine inside our own process begins with. It has a new one each time it starts, because its
+ *  cache ends with the process. */
+export const REHEARSAL_SCHEME = "rehearsal:";
+
 export const isWireEntry = (entry: JournalEntry): entry is WireEntry =>
   entry.kind === "epoch" || entry.kind === "message" || entry.kind === "blocks";

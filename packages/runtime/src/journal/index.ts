@@ -1,4 +1,5 @@
 export {
+  ADDRESS_SLOT,
   type BlocksEntry,
   type CallEndedEntry,
   type CallStartedEntry,
@@ -15,6 +16,7 @@ export {
   type ParentPointer,
   type PlainEntry,
   type ProblemKind,
+  REHEARSAL_SCHEME,
   type RequestEntry,
   type ResponseEntry,
   type SentBytes,

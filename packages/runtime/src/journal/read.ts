@@ -1,6 +1,6 @@
 /** What does a journal's file say, and what of it cannot be read? Pure.
- *  Invariant: nothing after a bad line is lost; the lines of one write count together or not at all; a file of a newer
- *  version is refused before anybody changes it.
+ *  Invariant: nothing after a bad line is lost; of a write that never ended no line counts, and of one that had ended all
+ *  that are left do; a file of a newer version is refused before anybody changes it.
  *  Elsewhere: one line (line.ts), what the entries add up to (replay.ts), closing a torn end (appender.ts). */
 
 import { JOURNAL_VERSION, type JournalProblem, type StoredEntry } from "./entry.ts";
@@ -86,13 +86,14 @@ class Reader {
     if (decoded.kind === "newer") throw this.#newer(decoded.version);
     this.#report(decoded.kind, decoded.detail);
     if (decoded.start) this.#join({ start: decoded.start, line });
-    else this.#dropBatch();
   }
 
   #join(pending: Pending): void {
     const { seq, more } = pending.start;
-    const last = this.#batch.at(-1);
-    if (last && more !== last.start.more - 1) this.#dropBatch();
+    const last = this.#batch.at(-1)?.start;
+    // A write that never ended gave its numbers to the next one; where they are passed, a line was lost after it had.
+    if (last && seq > last.seq + last.more) this.#commit(last.seq);
+    else if (last && seq - last.seq !== last.more - more) this.#dropBatch();
     const expected = (this.#batch.at(-1)?.start.seq ?? this.#lastSeq) + 1;
     if (seq < expected) {
       this.#report("unreadable", `entry ${seq} stands after entry ${expected - 1}`);

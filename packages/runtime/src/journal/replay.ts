@@ -5,6 +5,7 @@
 
 import {
   addUsage,
+  type Block,
   type FrozenPrefix,
   type Json,
   protocols as knownProtocols,
@@ -17,6 +18,7 @@ import {
   promptTokens,
   type ToolResultBlock,
   type ToolUseBlock,
+  toolResult,
   type Usage,
 } from "@prefork/wire";
 import type {
@@ -71,6 +73,10 @@ export type Replayed = {
   readonly notices: readonly NoticeEntry[];
   /** The ids of all, delivered or not. */
   readonly noticed: ReadonlySet<string>;
+  /** Of each source the last notice, delivered or not, with the number of its entry. */
+  readonly lastNotices: ReadonlyMap<string, NumberedNotice>;
+  /** Of each slot of the state, the number of the entry that it was last set by. */
+  readonly stateSeqs: ReadonlyMap<string, number>;
   readonly usage: Usage;
   readonly usd: number;
   /** Requests that were answered. */
@@ -93,6 +99,8 @@ export type Replayed = {
   readonly lastAt: number;
   readonly problems: readonly JournalProblem[];
 };
+
+export type NumberedNotice = Pick<NoticeEntry, "id" | "text"> & { readonly seq: number };
 
 export type ReplayOptions = {
   /** By the name in the epoch. Default: all that the wire knows. */
@@ -117,12 +125,17 @@ type CallFacts =
   | { readonly status: "started"; readonly readOnly: boolean }
   | (Omit<CallEndedEntry, "kind" | "callId"> & { readonly status: "ended" });
 
+const LOST_RESULT =
+  "The result of this call was lost, so its effect is unknown. Look at the present state before you rely on it.";
+
 class Replaying {
   readonly #options: ReplayOptions;
   readonly #problems: JournalProblem[] = [];
   readonly #state = new Map<string, Json>();
   readonly #notices = new Map<string, NoticeEntry>();
   readonly #noticed = new Set<string>();
+  readonly #lastNotices = new Map<string, NumberedNotice>();
+  readonly #stateSeqs = new Map<string, number>();
   readonly #forks = new Map<string, ForkEntry>();
   readonly #calls = new Map<string, CallFacts>();
   #opened: OpenedEntry | undefined;
@@ -175,6 +188,7 @@ class Replaying {
       case "message":
       case "blocks":
         if (entry.kind !== "epoch" && entry.source === "directive") this.#direct();
+        if (entry.kind !== "epoch") this.#hear(entry.kind === "message" ? entry.message.content : entry.blocks);
         if (stored.sent) this.#grow(entry, { ...stored, sent: stored.sent });
         return;
       case "request":
@@ -216,9 +230,11 @@ class Replaying {
       }
       case "state":
         this.#state.set(entry.slot, entry.value);
+        this.#stateSeqs.set(entry.slot, stored.seq);
         return;
       case "notice":
         if (!this.#noticed.has(entry.id)) this.#notices.set(entry.id, entry);
+        this.#lastNotices.set(entry.source ?? "", { id: entry.id, text: entry.text, seq: stored.seq });
         this.#noticed.add(entry.id);
         return;
       case "notice_delivered":
@@ -257,6 +273,8 @@ class Replaying {
       state: this.#state,
       notices: [...this.#notices.values()],
       noticed: this.#noticed,
+      lastNotices: this.#lastNotices,
+      stateSeqs: this.#stateSeqs,
       usage: this.#usage,
       usd: this.#usd,
       turns: this.#turns,
@@ -274,13 +292,31 @@ class Replaying {
     };
   }
 
+  /** A notice whose words stand in the context was delivered, also where the line that says so is lost. */
+  #hear(content: readonly Block[]): void {
+    if (this.#notices.size === 0) return;
+    for (const block of content) {
+      if (block.type === "tool_result") this.#hear(block.content);
+      if (block.type !== "text") continue;
+      const heard = [...this.#notices.values()].find(({ text }) => text === block.text);
+      if (heard) this.#notices.delete(heard.id);
+    }
+  }
+
   #direct(): void {
     if (!this.#directed) this.#shared = this.#grown.prefix;
     this.#directed = true;
   }
 
   #grow(entry: WireEntry, { sent, line, seq }: Grew): void {
-    const [grown, problem] = regrow(this.#grown, { entry, sent }, this.#options.protocols ?? knownProtocols);
+    const [grown, problem] = regrow(
+      this.#grown,
+      { entry, sent },
+      {
+        protocols: this.#options.protocols ?? knownProtocols,
+        resultOf: (id) => this.#resultOf(id),
+      },
+    );
     this.#grown = grown;
     this.#grownAt = seq;
     if (problem) this.#problems.push({ line, ...problem });
@@ -304,6 +340,12 @@ class Replaying {
     const { prefix, exact } = this.#grown;
     if (!prefix || !exact) return [];
     return this.#places ? markersAt(prefix, this.#places) : (this.#options.inherited?.markers ?? []);
+  }
+
+  /** Of a call whose result no longer stands in the context: as it was noted when the call ended, where that is left. */
+  #resultOf(id: string): ToolResultBlock {
+    const known = this.#calls.get(id);
+    return known?.status === "ended" ? known.result : { ...toolResult(id, LOST_RESULT), isError: true };
   }
 
   #openCall(id: string): readonly OpenCall[] {

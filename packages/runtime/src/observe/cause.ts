@@ -20,6 +20,12 @@ export type ShortfallCause =
   | { readonly kind: "thinking-dropped" }
   /** What was stored by name was no longer there, and the request was sent whole. */
   | { readonly kind: "entry-gone"; readonly name: string }
+  /** The request before it wrote nothing, though its prompt was long enough to be cached. */
+  | { readonly kind: "not-written"; readonly tokens: number }
+  /** What was written stood in the cache of another endpoint. */
+  | { readonly kind: "other-address"; readonly from: string; readonly to: string }
+  /** The rehearsal engine keeps its cache in the process that it runs in. */
+  | { readonly kind: "rehearsal-ended" }
   | { readonly kind: "unexplained" };
 
 /** In two words, for tables. */
@@ -36,6 +42,9 @@ export const causeWords = (cause: ShortfallCause): string => {
     case "below-minimum":
     case "thinking-dropped":
     case "entry-gone":
+    case "not-written":
+    case "other-address":
+    case "rehearsal-ended":
       return cause.kind.replaceAll("-", " ");
     case "expired":
     case "raced":
@@ -67,12 +76,19 @@ export const causeSentence = (cause: ShortfallCause): string => {
       return "new words of the user made the model leave out its earlier thinking";
     case "entry-gone":
       return `${cause.name} was no longer there, and the request was sent whole`;
+    case "not-written":
+      return `the request before it wrote none of its ${cause.tokens} tokens to the cache`;
+    case "other-address":
+      return `the conversation moved from ${cause.from} to ${cause.to}, whose cache did not know it`;
+    case "rehearsal-ended":
+      return "the rehearsal engine's cache ended with its process";
     case "unexplained":
       return "same bytes, and the entry should have lived";
   }
 };
 
-const minutes = (ms: number): string => `${(ms / 60_000).toFixed(1)} min`;
+/** A clock that was set back between two entries is no negative pause. */
+const minutes = (ms: number): string => `${(Math.max(0, ms) / 60_000).toFixed(1)} min`;
 
 /** What would avoid it; undefined where nothing is wrong. */
 export const adviceFor = (cause: ShortfallCause): string | undefined => {
@@ -100,6 +116,12 @@ export const adviceFor = (cause: ShortfallCause): string | undefined => {
       return "this model does so by rule; one that keeps its thinking does not lose it";
     case "entry-gone":
       return "leave entries to the session that stored them: it removes them itself";
+    case "not-written":
+      return "check that the endpoint caches prompts and passes cache_control on";
+    case "other-address":
+      return "go on at the same address: another one reads nothing of its cache";
+    case "rehearsal-ended":
+      return "none needed: no provider is asked, and nothing is paid";
     case "unexplained":
       return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
   }

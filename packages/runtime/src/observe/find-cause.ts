@@ -25,7 +25,14 @@ export type Found = {
   readonly changed?: ChangedBytes;
   /** What was stored by name of its bytes. */
   readonly named?: NamedEntry;
+  /** Why all that was written before is out of reach. */
+  readonly moved?: ShortfallCause;
+  /** Of the request before it, which should have been kept and was reported by nobody. */
+  readonly unwritten?: Unwritten;
 };
+
+/** `isTold`: this provider says what it writes, and said nothing. */
+export type Unwritten = { readonly tokens: number; readonly isTold: boolean };
 
 export type Answered = Found & {
   readonly request: SentRequest;
@@ -49,12 +56,14 @@ export const findCause = (answered: Answered): ShortfallCause => {
     expiredOnTheWay(answered) ??
     raced(answered) ??
     outOfReach(answered) ??
-    thinkingDropped(answered) ?? { kind: "unexplained" }
+    thinkingDropped(answered) ??
+    notWritten(answered) ?? { kind: "unexplained" }
   );
 };
 
 /** It read what it should have: why was that not more? */
-const foreseen = ({ request, answer, written, expected, best }: Answered): ShortfallCause => {
+const foreseen = (answered: Answered): ShortfallCause => {
+  const { request, answer, written, expected, best, moved } = answered;
   const { goesOnFrom, opens, askedAt } = request;
   if (opens !== undefined && opens !== "start") return { kind: "new-epoch", reason: opens };
   if (!goesOnFrom?.answer) return { kind: "first-request" };
@@ -64,10 +73,16 @@ const foreseen = ({ request, answer, written, expected, best }: Answered): Short
   const minimum = factsOf(goesOnFrom)?.minimumPrefix ?? 0;
   if (keptTokens(usage) === 0 && promptTokens(usage) < minimum)
     return { kind: "below-minimum", minimum, tokens: promptTokens(usage) };
+  if (moved) return moved;
+  const unwritten = read === 0 ? notWritten(answered) : undefined;
+  if (unwritten) return unwritten;
   if (written <= expected) return { kind: "none" };
   const ttl = best?.ttl ?? goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  return { kind: "expired", ttl, unusedMs: askedAt - (best?.usedAt ?? goesOnFrom.askedAt) };
+  return { kind: "expired", ttl, unusedMs: Math.max(0, askedAt - (best?.usedAt ?? goesOnFrom.askedAt)) };
 };
+
+const notWritten = ({ unwritten }: Answered): ShortfallCause | undefined =>
+  unwritten?.isTold ? { kind: "not-written", tokens: unwritten.tokens } : undefined;
 
 /** It was asked while the entry lived, and may have reached the provider after that. */
 const expiredOnTheWay = ({ live, answer, request }: Answered): ShortfallCause | undefined =>

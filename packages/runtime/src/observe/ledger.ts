@@ -3,11 +3,21 @@
  *  reported for earlier requests, and where a part of it had to be estimated the row says so.
  *  Elsewhere: requests and bytes (requests.ts), what the cache held (entries.ts), totals (explain.ts). */
 
-import { livesMs, modelFacts, noUsage, type Protocol, type Usage } from "@prefork/wire";
+import {
+  anthropic,
+  protocols as knownProtocols,
+  livesMs,
+  modelFacts,
+  noUsage,
+  type Protocol,
+  promptTokens,
+  type Usage,
+} from "@prefork/wire";
+import { type Addresses, addressesOf, movedSince } from "./addresses.ts";
 import type { ShortfallCause } from "./cause.ts";
-import { type Entries, type Entry, entriesOf, keptTokens } from "./entries.ts";
+import { type Entries, type Entry, entriesOf, keptTokens, type Length } from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
-import { type Found, findCause } from "./find-cause.ts";
+import { type Found, findCause, type Unwritten } from "./find-cause.ts";
 import { type AgentJournal, type Line, linesOf } from "./line.ts";
 import { type Billed, changeBefore, reportOf, requestsOf, type SentRequest, unkeptIn } from "./requests.ts";
 import { type NamedEntry, namedEntries, namedFor } from "./stored-entries.ts";
@@ -52,15 +62,22 @@ export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly
   const entries = entriesOf(requests);
   const families = familiesOf(requests, entries);
   const named = namedEntries(journals);
+  const around: Around = { entries, families, named, addressAt: addressesOf(journals), protocols };
   const rows = requests.flatMap((request) => {
-    const row = rowOf(request, { entries, families, named });
+    const row = rowOf(request, around);
     return request.answer && request.broken ? [brokenRow(row, request.broken), row] : [row];
   });
   const unkept = [...lines.values()].flatMap(unkeptRows);
   return unkept.length === 0 ? rows : [...rows, ...unkept].toSorted((one, other) => one.at - other.at);
 };
 
-type Around = { readonly entries: Entries; readonly families: Families; readonly named: readonly NamedEntry[] };
+type Around = {
+  readonly entries: Entries;
+  readonly families: Families;
+  readonly named: readonly NamedEntry[];
+  readonly addressAt: Addresses;
+  readonly protocols: readonly Protocol[] | undefined;
+};
 
 const unkeptRows = (line: Line): readonly LedgerRow[] =>
   unkeptIn(line).map(({ usage, usd, at, seq, kind }) => {
@@ -104,24 +121,33 @@ const rowOf = (request: SentRequest, around: Around): LedgerRow => {
   };
 };
 
-const lookUp = (request: SentRequest, { entries, families, named: all }: Around): Found => {
+const lookUp = (request: SentRequest, around: Around): Found => {
+  const { entries, families, named: all, addressAt } = around;
+  const here = addressAt(request.askedAt);
+  const movedFrom = (at: number | undefined): ShortfallCause | undefined =>
+    at === undefined ? undefined : movedSince(addressAt(at), here);
   let best: Entry | undefined;
   let live: Entry | undefined;
   for (const entry of entries.on(request, (writer) => families.canRead(request, writer))) {
     best ??= entry;
-    if (entry.expiresAt <= request.askedAt) continue;
+    if (entry.expiresAt <= request.askedAt || movedFrom(entry.usedAt)) continue;
     live = entry;
     break;
   }
   const changed = changeBefore(request);
+  const moved = movedFrom(best?.usedAt ?? request.goesOnFrom?.askedAt);
   const lost = changed ? lostBy(request) : { written: 0, expected: 0 };
   const named = namedFor(request, all);
+  const unwritten = best || changed || named || moved ? undefined : unwrittenBefore(request, around);
   const counted = Math.max(lost.expected, named?.tokens ?? 0);
-  const expected = Math.max(live?.tokens ?? 0, counted);
+  const guessed = live ?? unwritten?.found;
+  const expected = Math.max(guessed?.tokens ?? 0, counted);
   const written = Math.max(best?.tokens ?? 0, lost.written, expected);
-  const estimated = expected > counted ? (live?.estimated ?? 0) : 0;
+  const estimated = expected > counted ? (guessed?.estimated ?? 0) : 0;
   return {
     ...{ written, expected, estimated },
+    ...(moved ? { moved } : {}),
+    ...(unwritten ? { unwritten } : {}),
     ...(best ? { best } : {}),
     ...(live ? { live } : {}),
     ...(changed ? { changed } : {}),
@@ -135,4 +161,22 @@ const lostBy = ({ goesOnFrom, askedAt, model }: SentRequest): Pick<Found, "writt
   const written = keptTokens(goesOnFrom.answer.usage);
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
   return { written, expected: askedAt - goesOnFrom.askedAt < livesMs(ttl, modelFacts(model)) ? written : 0 };
+};
+
+/** The request before it was long enough to be kept, and no report says that it was: one that has a price for writing
+ *  tells what it wrote, others leave it to be seen by who reads it. */
+const unwrittenBefore = (
+  { goesOnFrom, askedAt, model }: SentRequest,
+  { protocols = knownProtocols }: Pick<Around, "protocols">,
+): (Unwritten & { readonly found: Length | undefined }) | undefined => {
+  const facts = modelFacts(model);
+  if (!goesOnFrom?.answer || keptTokens(goesOnFrom.answer.usage) > 0) return undefined;
+  const tokens = promptTokens(goesOnFrom.answer.usage);
+  const { name, pacing, untoldReads } = protocols.find((one) => one.name === goesOnFrom.point.epoch?.protocol) ?? {};
+  const isTold = facts ? Object.keys(facts.prices.write).length > 0 : name === anthropic.name;
+  if (tokens < (facts?.minimumPrefix ?? 1) || (!facts && !isTold) || untoldReads !== undefined) return undefined;
+  const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
+  const isKept = askedAt - goesOnFrom.askedAt < livesMs(ttl, facts);
+  const isBuilt = askedAt - goesOnFrom.answer.at >= (pacing?.settleMs ?? 0);
+  return { tokens, isTold, found: isKept && isBuilt ? { tokens, estimated: tokens } : undefined };
 };

@@ -20,7 +20,7 @@ import {
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
 import { type Account, estimatePrompt, type Lineage } from "../loop/index.ts";
-import { Inbox, type Questions, type Task, TaskTable } from "../tasks/index.ts";
+import { Inbox, type Notification, type Questions, type Task, TaskTable, toldEnd } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import { Children, type LeftBehind } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
@@ -136,7 +136,9 @@ export const composeBeside = (parts: BesideParts): Beside => {
     await stored.takeOver(state, parent().account);
     for (const task of table.running) {
       // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
-      await interrupt(task, { table, children, account: parent().account, now });
+      const told = toldEnd(task, replayed);
+      await interrupt(task, { table, children, account: parent().account, now, told });
+      if (told) continue;
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
       const problem = await host.wake(task.id);
       if (problem !== undefined) hub.emit({ type: "journal_troubled", problem: `${task.id}: ${problem}` });
@@ -187,6 +189,8 @@ type Interrupting = {
   readonly children: Children;
   readonly account: Account;
   readonly now: number;
+  /** What its parent has heard of its end, where only the line with that end is lost. */
+  readonly told: Notification | undefined;
 };
 
 /** Of a command or another call, which keeps no entries. */
@@ -194,7 +198,7 @@ const UNKNOWN = "What it has done until then is unknown; look at the present sta
 
 /** Told with what it had come to and spent; its journal holds the rest. */
 const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
-  const { table, children, account, now } = interrupting;
+  const { table, children, account, now, told } = interrupting;
   const nothing = { turns: 0, usage: noUsage, usd: 0 };
   const left: LeftBehind =
     task.session === undefined
@@ -207,9 +211,12 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
   const usage = task.spent ? lessUsage(left.usage, task.spent.usage) : left.usage;
   const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
   const copy = planOf(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
-  const text = `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}${copy}`;
-  const result = { summary: "interrupted", text, usage, usd, turns, toolUses: 0, ms: 0 };
-  table.step(task.id, { type: "ended", end: "interrupted", at: now, result });
+  const heard = { summary: told?.summary ?? "interrupted", end: told?.status ?? "interrupted" } as const;
+  const text = told
+    ? (told.result ?? "")
+    : `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}${copy}`;
+  const result = { summary: heard.summary, text, usage, usd, turns, toolUses: 0, ms: told?.usage?.ms ?? 0 };
+  table.step(task.id, { type: "ended", end: heard.end, at: now, result }, { isTold: !told });
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });
 };
 

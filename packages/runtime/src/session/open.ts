@@ -22,7 +22,14 @@ import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { removeAbandonedDrafts } from "../files/index.ts";
 import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
-import { createJournal, type JournalWriter, type OpenCall, openJournal, type Replayed } from "../journal/index.ts";
+import {
+  ADDRESS_SLOT,
+  createJournal,
+  type JournalWriter,
+  type OpenCall,
+  openJournal,
+  type Replayed,
+} from "../journal/index.ts";
 import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
@@ -74,8 +81,6 @@ export const resumeSession = async (id: string, given: SessionOptions): Promise<
     });
   });
 };
-
-const ADDRESS_SLOT = "address";
 
 /** Where the engine of a session was last; undefined where nobody noted it. */
 export const addressIn = ({ state, opened }: Pick<Replayed, "state" | "opened">): string | undefined => {

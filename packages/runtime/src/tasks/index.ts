@@ -11,7 +11,7 @@ export {
   summaryOf,
 } from "./notification.ts";
 export { Questions, type QuestionsOptions } from "./questions.ts";
-export { type StepOptions, TaskTable, type TaskTableOptions, tasksIn } from "./table.ts";
+export { type StepOptions, TaskTable, type TaskTableOptions, tasksIn, toldEnd } from "./table.ts";
 export {
   isEnded,
   type Mail,

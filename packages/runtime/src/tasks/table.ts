@@ -4,9 +4,9 @@
  *  Elsewhere: states (task.ts), texts (notification.ts), delivery (inbox.ts), what runs (../fork). */
 
 import type { Json } from "@prefork/wire";
-import type { Journal, PlainEntry } from "../journal/index.ts";
+import type { Journal, PlainEntry, Replayed } from "../journal/index.ts";
 import type { Inbox } from "./inbox.ts";
-import { notificationOf, notificationText } from "./notification.ts";
+import { type Notification, notificationOf, notificationsIn, notificationText } from "./notification.ts";
 import { isEnded, type Task, type TaskStep, taskAfter, taskOf } from "./task.ts";
 
 const SLOT = "task:";
@@ -75,6 +75,16 @@ export class TaskTable {
     this.#tasks.set(task.id, task);
   }
 }
+
+/** Has a parent been told of the end of this task, though its row does not say that it has ended? The line with its end is
+ *  lost; gives what was told. */
+export const toldEnd = (task: Task, told: ToldNotices | undefined): Notification | undefined => {
+  const notice = told?.lastNotices.get(task.id);
+  if (!notice || isEnded(task) || notice.seq < (told?.stateSeqs.get(SLOT + task.id) ?? 0)) return undefined;
+  return notificationsIn(notice.text).find((one) => one.task === task.id);
+};
+
+type ToldNotices = Pick<Replayed, "lastNotices" | "stateSeqs">;
 
 const kept = (task: Task): PlainEntry => ({ kind: "state", slot: SLOT + task.id, value: task as unknown as Json });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { FORK_PLACEHOLDER_RESULT, type Message, text, toolResult, userText } from "@prefork/wire";
+import { type Message, text, toolResult, userText } from "@prefork/wire";
 import fc from "fast-check";
 import { createJournal, JournalError, openJournal, readEntries, readSession, replay } from "../../src/journal/index.ts";
 import { type Scratch, scratch } from "../scratch.ts";
@@ -183,17 +183,19 @@ test("where a message differs from what was sent, it is said, once, and the sess
 });
 
 test("a lost message leaves a history in which every result has its call and every call its result", async () => {
-  const placeholder = toolResult("a", FORK_PLACEHOLDER_RESULT);
+  const lost =
+    "The result of this call was lost, so its effect is unknown. Look at the present state before you rely on it.";
+  const unknown = { ...toolResult("a", lost), isError: true };
   const expected: readonly (readonly Message[])[] = [
     [userText("(What was said here can no longer be read.)"), ...CONVERSATION.slice(1)],
     [userText("one"), said("two")],
-    [userText("one"), call("a"), { role: "user", content: [placeholder] }, said("two")],
+    [userText("one"), call("a"), { role: "user", content: [unknown] }, said("two")],
     [userText("one"), call("a"), { role: "user", content: [toolResult("a", "1")] }],
   ];
-  for (const [lost, left] of expected.entries()) {
+  for (const [at, left] of expected.entries()) {
     using folder = scratch();
     const lines = await recorded(folder, CONVERSATION);
-    rewrite(folder, lines.toSpliced(2 + lost, 1));
+    rewrite(folder, lines.toSpliced(2 + at, 1));
     const { replayed } = await readSession(storeIn(folder.at("state")), "s1");
     assert.deepEqual(replayed.messages, left);
     assert.equal(replayed.prefix?.messages, left.length);

@@ -160,3 +160,54 @@ test("whatever journals say, the rows sum to exactly what they were billed, and 
     { numRuns: 100 },
   );
 });
+
+test("a total loss after a request that wrote nothing has an expectation and a cause", () => {
+  const sketch = new Sketch("main")
+    .begin()
+    .say("user", "Go.")
+    .ask()
+    .answer(used(0, 0, { plain: 5_000 }));
+  sketch
+    .say("assistant", "Yes.")
+    .say("user", "On.")
+    .later(1_000)
+    .ask()
+    .answer(used(0, 0, { plain: 5_100 }));
+  sketch
+    .say("assistant", "Yes.")
+    .say("user", "On.")
+    .later(900_000)
+    .ask()
+    .answer(used(0, 0, { plain: 5_200 }));
+  sketch.say("assistant", "Yes.").say("user", "On.").later(1_000).ask().answer(used(5_200, 100));
+  assert.deepEqual(
+    rowsOf(sketch).map(({ expected, estimated, cause }) => [expected, estimated, cause]),
+    [
+      [0, 0, { kind: "first-request" }],
+      [5_000, 5_000, { kind: "not-written", tokens: 5_000 }],
+      [0, 0, { kind: "not-written", tokens: 5_100 }],
+      [5_200, 5_200, { kind: "none" }],
+    ],
+  );
+});
+
+test("what another endpoint had cached, or a rehearsal that has ended, is not blamed on the provider", () => {
+  const sketch = new Sketch("main", { address: "rehearsal:1" }).begin().say("user", "Go.").ask().answer(used(0, 5_000));
+  const go = (): Sketch => sketch.say("assistant", "Yes.").say("user", "On.").later(1_000);
+  go().ask().answer(used(5_000, 100));
+  go().moved("rehearsal:2").ask().answer(used(0, 5_200));
+  go().moved("https://one.example").ask().answer(used(0, 5_300));
+  go().moved("https://two.example").ask().answer(used(0, 5_400));
+  go().ask().answer(used(0, 5_500));
+  assert.deepEqual(
+    rowsOf(sketch).map(({ expected, cause }) => [expected, cause]),
+    [
+      [0, { kind: "first-request" }],
+      [5_000, { kind: "none" }],
+      [0, { kind: "rehearsal-ended" }],
+      [0, { kind: "other-address", from: "the rehearsal engine", to: "https://one.example" }],
+      [0, { kind: "other-address", from: "https://one.example", to: "https://two.example" }],
+      [5_400, { kind: "unexplained" }],
+    ],
+  );
+});

@@ -30,7 +30,12 @@ export const head = (description = "Reads a file."): Head => ({
   settings: {},
 });
 
-export type SketchOptions = { readonly at?: number; readonly parent?: ParentPointer; readonly from?: FrozenPrefix };
+export type SketchOptions = {
+  readonly address?: string;
+  readonly at?: number;
+  readonly parent?: ParentPointer;
+  readonly from?: FrozenPrefix;
+};
 
 export class Sketch {
   readonly session: string;
@@ -40,12 +45,18 @@ export class Sketch {
   #epoch = 0;
   #turn = 0;
 
-  constructor(session: string, { at = 1_000, parent, from }: SketchOptions = {}) {
+  constructor(session: string, { at = 1_000, parent, from, address }: SketchOptions = {}) {
     this.session = session;
     this.#at = at;
     this.#prefix = from;
     const opened = { kind: "opened", id: session, cwd: "/work", model: "claude-sonnet-5" } as const;
-    this.#write({ ...opened, protocol: "anthropic", product: "test", ...(parent ? { parent } : {}) });
+    const more = { ...(parent ? { parent } : {}), ...(address === undefined ? {} : { address }) };
+    this.#write({ ...opened, protocol: "anthropic", product: "test", ...more });
+  }
+
+  /** Goes on elsewhere. */
+  moved(address: string): this {
+    return this.#write({ kind: "state", slot: "address", value: address });
   }
 
   get entries(): readonly StoredEntry[] {

@@ -1,11 +1,12 @@
 /** What an earlier life of a session left running, where nobody can simply go on with it. */
 
 import assert from "node:assert/strict";
-import { cpSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callTools, say } from "@prefork/wire/simulator";
 import { createSession, readOnly, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
+import { familyScript, openFamily, part, prompted, starts } from "../fork/family-ground.ts";
 import { seenIn } from "./seen.ts";
 import { openStage, type Stage, until } from "./stage.ts";
 
@@ -142,4 +143,34 @@ test("words that wake a task are delivered once, also where the process dies bef
   assert.equal(look?.result?.text, "Scope: look\nResult: heard 1");
   assert.equal(look?.mail, undefined);
   assert.deepEqual(seen, ["session_opened", "fork_started", "fork_started"], "whoever resumes it hears of its tasks");
+});
+
+test("whichever single line of a journal is lost, no task is announced twice", async () => {
+  await using ground = await openFamily(
+    familyScript({
+      main: (seen) => {
+        if (seen.words.includes("Go on")) return say("done");
+        return starts([part("one"), part("two")])(seen);
+      },
+      fork: ({ directive }) => say(`Scope: ${directive}\nResult: done`),
+    }),
+  );
+  const session = await ground.open();
+  await prompted(session, "Split it");
+  await session.close();
+  const file = ground.folder.at("state/sessions", session.id, "journal.jsonl");
+  const whole = readFileSync(file, "utf8");
+  const lines = whole.trimEnd().split("\n");
+  const twice: string[] = [];
+  for (const [at, line] of lines.entries()) {
+    if (at === 0 || !/task-|notice/.test(line)) continue; // without its first entry nothing goes on
+    writeFileSync(file, `${lines.toSpliced(at, 1).join("\n")}\n`);
+    const again = await ground.resume(session.id);
+    await prompted(again, "Go on");
+    await again.close();
+    const body = JSON.stringify(ground.bodies().at(-1));
+    const told = [...body.matchAll(/<task-id>(task-[12])<\/task-id>/g)].map(([, task]) => task);
+    if (told.length > new Set(told).size) twice.push(line.slice(0, 120));
+  }
+  assert.deepEqual(twice, []);
 });
