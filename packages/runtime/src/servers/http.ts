@@ -8,7 +8,7 @@ import { setTimeout as after } from "node:timers/promises";
 import type { JsonObject } from "@prefork/wire";
 import { createParser } from "eventsource-parser";
 import { type HttpServer, hiding } from "./entry.ts";
-import { readMessage } from "./message.ts";
+import { readMessage, TOO_LONG } from "./message.ts";
 import { type OpenWire, ServerFault, type Wire, type WireTold, wordsOf } from "./peer.ts";
 
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -122,7 +122,7 @@ class HttpWire implements Wire {
       maxBufferSize: MOST_BYTES,
       onEvent: ({ data }) => this.#told.received(readMessage(data)),
       onError: (error) => {
-        if (error.type === "max-buffer-size-exceeded") throw error;
+        if (error.type === "max-buffer-size-exceeded") throw tooLong();
       },
     });
     const decoder = new TextDecoder();
@@ -158,12 +158,16 @@ const chunksOf = async function* (response: Response): AsyncGenerator<Uint8Array
   if (response.body) for await (const chunk of response.body) yield chunk as Uint8Array;
 };
 
+/** Of this answer alone: the server and its other answers are well. */
+const tooLong = (): ServerFault =>
+  new ServerFault("refused", `its answer has more than ${MOST_BYTES} bytes`, { code: TOO_LONG });
+
 const bounded = async (response: Response, most = MOST_BYTES): Promise<string> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of chunksOf(response)) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new ServerFault("refused", `the answer has more than ${MOST_BYTES} bytes`);
+    if (bytes > MOST_BYTES) throw tooLong();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8").slice(0, most);

@@ -45,6 +45,8 @@ const messageOf = (value: Json): Message => {
 
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
+/** Of ours, for an answer that is passed over: servers use numbers below. */
+export const TOO_LONG = 1;
 
 export const request = (id: number, method: string, params: JsonObject): JsonObject => ({
   jsonrpc: "2.0",

@@ -11,7 +11,7 @@ import type { Clock, Delegated } from "../ports.ts";
 import { Connection } from "./connection.ts";
 import { hiding, type ServerEntry } from "./entry.ts";
 import { openHttp } from "./http.ts";
-import { INVALID_PARAMS } from "./message.ts";
+import { INVALID_PARAMS, TOO_LONG } from "./message.ts";
 import { offeredBy } from "./offered.ts";
 import { ServerFault, wordsOf } from "./peer.ts";
 import { delegatedOf } from "./result.ts";
@@ -120,6 +120,7 @@ export class Server {
   #words(tool: string, { kind, message, code }: ServerFault): string {
     switch (kind) {
       case "refused": {
+        if (code === TOO_LONG) return `Server ${this.name} has run the call, but ${message} and was left out.`;
         const schema = this.#tools?.find((offered) => offered.tool === tool)?.schema;
         const takes = code === INVALID_PARAMS && schema ? `\nIt takes: ${JSON.stringify(schema)}` : "";
         return `Server ${this.name} refused the call: ${message}${takes}`;
@@ -136,7 +137,10 @@ export class Server {
   /** Waits a little for one that is starting, or about to. */
   async #ready(signal: AbortSignal): Promise<Connection> {
     const { waitMs = 5_000 } = this.#options.times ?? {};
-    const patience = AbortSignal.any([AbortSignal.timeout(waitMs), this.#closing.signal, signal]);
+    // A timer that the process waits for: while the server is away, nothing else may keep it alive.
+    const tooLate = new AbortController();
+    const timer = setTimeout(() => tooLate.abort(), waitMs);
+    const patience = AbortSignal.any([tooLate.signal, this.#closing.signal, signal]);
     const over = Promise.withResolvers<void>();
     const onAbort = (): void => over.resolve();
     patience.addEventListener("abort", onAbort, { once: true });
@@ -150,6 +154,7 @@ export class Server {
         await Promise.race([this.#turned.promise, over.promise]);
       }
     } finally {
+      clearTimeout(timer);
       patience.removeEventListener("abort", onAbort);
     }
     if (signal.aborted) throw new ServerFault("aborted", "interrupted before it began");

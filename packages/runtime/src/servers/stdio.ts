@@ -1,7 +1,8 @@
 /** A server that is a program of ours: messages as lines on its standard input and output.
  *  Invariant: a process group of its own, ended as a whole when the connection is closed, when its leader ends, and when
  *  this process dies, even by SIGKILL; it sees a few variables of the user's and those it was configured with; a line is
- *  bounded, and what it prints on its error output is read and forgotten but for the end.
+ *  bounded: an answer that is too long fails its own call and no other; what it prints on its error output is read and
+ *  forgotten but for the end.
  *  Elsewhere: ending a group (../tools), what the lines say (message.ts), starting it again (server.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -11,7 +12,7 @@ import type { JsonObject } from "@prefork/wire";
 import { ProcessGroup } from "../tools/index.ts";
 import { endStragglers, MARK, newMark } from "../workspace/index.ts";
 import { type Environment, hiding, type StdioServer } from "./entry.ts";
-import { readMessage } from "./message.ts";
+import { type Message, readMessage, TOO_LONG } from "./message.ts";
 import type { OpenWire, WireTold } from "./peer.ts";
 
 export type StdioPlace = { readonly cwd: string; readonly environment: Environment };
@@ -53,6 +54,8 @@ const started = ({ command, args = [], env = {} }: StdioServer, place: MarkedPla
 };
 
 const MOST_LINE_BYTES = 16 * 1024 * 1024;
+/** So much of a line that is too long is waited for, and passed over. */
+const MOST_PASSED_BYTES = 64 * 1024 * 1024;
 const MOST_ERROR_CHARACTERS = 2_000;
 /** After its input is closed a server is expected to go by itself. */
 const GOODBYE_MS = 300;
@@ -119,25 +122,60 @@ class ServerProcess {
     let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
       this.#take(rest.subarray(0, end));
-      const line = Buffer.concat(this.#line).toString("utf8");
+      const message = this.#lineBytes > MOST_LINE_BYTES ? tooLong(this.#line) : this.#whole();
       this.#line = [];
       this.#lineBytes = 0;
       rest = rest.subarray(end + 1);
-      this.#told.received(readMessage(line));
+      if (message) this.#told.received(message);
+      else this.#giveUp(MOST_LINE_BYTES); // nobody can tell whose answer that was
     }
     this.#take(rest);
   }
 
-  /** Whoever says more than anybody could use in one message is ended. */
+  #whole(): Message {
+    return readMessage(Buffer.concat(this.#line).toString("utf8"));
+  }
+
+  /** Of a line that is too long only both ends are kept. Whoever comes to no end at all is ended. */
   #take(part: Buffer): void {
     if (part.length === 0) return;
     this.#line.push(part);
     this.#lineBytes += part.length;
     if (this.#lineBytes <= MOST_LINE_BYTES) return;
+    if (this.#line.length > 2) this.#line = endsOf(this.#line);
+    if (this.#lineBytes > MOST_PASSED_BYTES) this.#giveUp(MOST_PASSED_BYTES);
+  }
+
+  #giveUp(most: number): void {
     this.#line = [];
-    this.#told.ended(`it sent a message of more than ${MOST_LINE_BYTES} bytes`);
+    this.#told.ended(`it sent a message of more than ${most} bytes`);
     this.#group.stop();
   }
 }
 
 const NEWLINE = 0x0a;
+const END_BYTES = 256;
+
+/** The first and the last bytes of a line, as two parts of it. */
+const endsOf = (line: readonly Buffer[]): Buffer[] => {
+  const [first = Buffer.alloc(0)] = line;
+  const tail = Buffer.concat(line.slice(-2)).subarray(-END_BYTES);
+  return [Buffer.from(first.subarray(0, END_BYTES)), Buffer.from(tail)];
+};
+
+/** Programs that write JSON put the number of a request before or behind its result. */
+const ID_FIRST = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,/;
+const ID_LAST = /,\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
+
+/** The answer that a line which is too long is taken for; undefined where its request cannot be told. */
+const tooLong = (line: readonly Buffer[]): Message | undefined => {
+  const [first = "", last = ""] = endsOf(line).map((end) => end.toString("latin1"));
+  const id = (ID_FIRST.exec(first) ?? ID_LAST.exec(last))?.[1];
+  if (id === undefined) return undefined;
+  return {
+    kind: "error",
+    id: Number(id),
+    code: TOO_LONG,
+    message: `its answer has more than ${MOST_LINE_BYTES} bytes`,
+  };
+};

@@ -74,6 +74,8 @@ const call = async (side: Side, name: string, args: Readonly<Record<string, unkn
       return { ...said("it did not work"), isError: true } as Made;
     case "picky":
       return { code: -32602, words: "number is missing" };
+    case "flood":
+      return said("x".repeat(17 * 1024 * 1024));
     case "hang":
       return "hangs";
     case "picture":

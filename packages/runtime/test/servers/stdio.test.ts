@@ -143,7 +143,38 @@ test("a killed process leaves no server behind", async () => {
   await until(() => pids.every((pid) => !isRunning(pid)));
 });
 
-test("a server that sends more than a message can hold is ended, and says so", async () => {
+test("an answer that is too long fails its call alone, and the server goes on", async () => {
+  await using open = await opened((folder) => [stdioEntry(folder, "one", [described("flood")])], { clock: still });
+  const [flood, echo] = await Promise.all([open.call("one", "flood"), open.call("one", "echo", { a: 1 })]);
+  assert.deepEqual(flood, {
+    text: "Server one has run the call, but its answer has more than 16777216 bytes and was left out.",
+    isError: true,
+  });
+  assert.equal(echo.text, '{"a":1}');
+  assert.deepEqual(
+    [(await open.call("one", "echo", { b: 2 })).text, open.servers.offered().servers.length],
+    ['{"b":2}', 1],
+  );
+});
+
+test("a call of a server that is away is answered, also where nothing else keeps the process alive", async () => {
+  const script = fileURLToPath(new URL("./lonely-caller.ts", import.meta.url));
+  const caller = spawn(process.execPath, ["--conditions=prefork-source", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const said: Buffer[] = [];
+  caller.stdout.on("data", (chunk: Buffer) => said.push(chunk));
+  const [code] = await once(caller, "close");
+  assert.deepEqual(
+    [code, Buffer.concat(said).toString().split("\n")],
+    [
+      0,
+      ["Server one is not available: it ended with exit code 3: dying with nothing", "the next call was answered", ""],
+    ],
+  );
+});
+
+test("a server that sends a message without end is ended, and says so", async () => {
   const flood =
     "process.stdin.once('data', () => { (function more() { process.stdout.write('x'.repeat(1 << 20), more); })(); })";
   const entry = { name: "flood", transport: "stdio", command: process.execPath, args: ["-e", flood] } as const;
@@ -153,6 +184,6 @@ test("a server that sends more than a message can hold is ended, and says so", a
   });
   assert.deepEqual(
     open.servers.follow(() => {}),
-    [{ type: "server_lost", server: "flood", reason: "it sent a message of more than 16777216 bytes" }],
+    [{ type: "server_lost", server: "flood", reason: "it sent a message of more than 67108864 bytes" }],
   );
 });
