@@ -21,6 +21,9 @@ export type ExchangeEnd =
   | "provider-failed"
   | "journal-failed";
 
+/** As a journal names its problems. */
+export type JournalDamage = "torn" | "unreadable" | "unknown" | "lost" | "changed" | "mended";
+
 /** Why a call gave an error instead of what it was for. */
 export type CallFault = "unknown-tool" | "bad-input" | "denied" | "failed" | "timed-out" | "aborted" | "interrupted";
 
@@ -136,7 +139,14 @@ export type EventBody =
   | { readonly type: "worktree_finished"; readonly taskId: string; readonly files: number; readonly isRemoved: boolean }
   /** What a crash had left of worktrees, and what was done about it. */
   | { readonly type: "worktree_repaired"; readonly what: string; readonly done: string }
-  | { readonly type: "worktree_merged"; readonly taskId: string; readonly outcome: string; readonly files: number }
+  /** `unresolved`: files that are left with conflicts in the checkout. */
+  | {
+      readonly type: "worktree_merged";
+      readonly taskId: string;
+      readonly outcome: string;
+      readonly files: number;
+      readonly unresolved?: readonly string[];
+    }
   /** What a family shares is stored by name with the provider, for as long as its members run. */
   | {
       readonly type: "prefix_stored";
@@ -161,12 +171,15 @@ export type EventBody =
       readonly type: "task_ended";
       readonly taskId: string;
       readonly end: string;
+      /** Why, where it did not report. */
+      readonly reason?: string;
       readonly turns: number;
       readonly usage: Usage;
       readonly usd: number;
     }
   | { readonly type: "notification_entered"; readonly id: string; readonly taskId: string }
-  | { readonly type: "journal_troubled"; readonly problem: string }
+  /** `damage`: what is wrong with an entry of an earlier life, where that is the problem. */
+  | { readonly type: "journal_troubled"; readonly problem: string; readonly damage?: JournalDamage }
   | { readonly type: "settings_noticed"; readonly notice: string }
   /** A tool server has told its list, for the first time or anew. */
   | { readonly type: "server_listed"; readonly server: string; readonly tools: number }

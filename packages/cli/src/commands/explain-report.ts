@@ -29,7 +29,9 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
   const { rows, explanation, only, session, model, cwd } = explained;
   const paint = painter(colour);
   const title = `Session ${inLine(session)}${only ? `, task ${inLine(only.id)}` : ""} on ${inLine(model)}`;
-  if (rows.length === 0 && explained.unread.length === 0) return `${paint("bold", title)}\nNo request was sent yet.\n`;
+  const problems = explained.problems.map((problem) => wrapped(`Passed over: ${inLine(problem)}`));
+  if (rows.length === 0 && explained.unread.length === 0)
+    return [`${paint("bold", title)}\nNo request was sent yet.\n`, ...problems].join("");
   return [
     `${paint("bold", title)}\n${inLine(cwd, WIDTH)}\n\n`,
     requestTable(rows, colour),
@@ -41,7 +43,7 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
     ...explained.unread.map(({ agent, reason }) =>
       wrapped(`${shortId(agent)}: counted as a whole, since its journal cannot be read: ${inLine(reason)}`),
     ),
-    ...explained.problems.map((problem) => wrapped(`Passed over: ${inLine(problem)}`)),
+    ...problems,
   ].join("");
 };
 

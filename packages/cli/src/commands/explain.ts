@@ -7,7 +7,7 @@ import { explainFamily, namedSession, type ObservedFamily, readFamily, type Task
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type Explained, explainedAsJson, explainedAsText } from "./explain-report.ts";
-import { said, storeFor } from "./tasks-store.ts";
+import { reportProblem, said, storeFor } from "./tasks-store.ts";
 
 export const explainCommand = (io: Io): Command =>
   newCommand("explain", io)
@@ -19,6 +19,7 @@ export const explainCommand = (io: Io): Command =>
       said(async () => {
         const explained = await explainOne(session, task, io);
         io.out(json ? explainedAsJson(explained) : explainedAsText(explained, io.colour));
+        if (json) explained.problems.forEach(reportProblem(io));
       }),
     );
 

@@ -11,7 +11,7 @@ import {
   chooseEngine,
   createPrinter,
   type EngineFlags,
-  exitCodeOf,
+  INCOMPLETE,
   movedWords,
   OUTPUT_FORMATS,
   type OutputFormat,
@@ -69,8 +69,10 @@ export const printCommand = (io: Io): Command =>
       `
 Keys: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, OPENAI_API_KEY, GEMINI_API_KEY, or the provider's own with --provider;
 addresses: ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL. Without any of them the embedded rehearsal engine answers.
-Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 130 interrupted
-(129 by SIGHUP, 143 by SIGTERM).`,
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 5 done but incomplete (every
+fork failed, the session's journal is damaged, or a merge left conflicts in files), 130 interrupted (129 by SIGHUP, 143 by
+SIGTERM). What is worth knowing beside the answer stands on the error output, and with json and stream-json in "warnings"
+of the result.`,
     )
     .action(async (words: readonly string[], flags: PrintFlags) => {
       io.exitWith(await print(words, flags, io));
@@ -85,18 +87,16 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   const prompts = await promptsFor(words, flags, io);
   await using opened = await openEngine(choice);
   const options = optionsOf(plan, {
-    engine: opened.engine,
-    environment: io.env,
+    ...{ engine: opened.engine, environment: io.env, querySource: "main" },
     ...(flags.forks ? {} : { forks: "off" }),
     ...(flags.model === undefined ? {} : { model: flags.model }),
   });
   await using session = await openSession(id, options);
-  for (const notice of plan.notices) io.err(`prefork: ${notice}\n`);
-  if (choice.kind === "rehearsal" && choice.because !== undefined) io.err(`prefork: ${choice.because}\n`);
-  const moved = before && movedWords(before, choice, flags.model);
-  if (moved !== undefined) io.err(`prefork: ${moved}\n`);
-  if (id !== undefined && plan.appendSystemPrompt !== undefined) io.err(`prefork: ${KEEPS_ITS_PROMPT}\n`);
   const printer = createPrinter(flags.outputFormat, io);
+  const because = choice.kind === "rehearsal" ? choice.because : undefined;
+  const moved = before && movedWords(before, choice, flags.model);
+  const unused = id !== undefined && plan.appendSystemPrompt !== undefined ? KEEPS_ITS_PROMPT : undefined;
+  for (const notice of [...plan.notices, because, moved, unused]) if (notice !== undefined) printer.notice(notice);
   let code = 0;
   for await (const prompt of prompts) {
     const begun = performance.now();
@@ -104,9 +104,9 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
     for await (const event of exchange) printer.event(event);
     const result = await exchange.result();
     const { id: sessionId, model, engine } = session;
-    printer.finished({ sessionId, model, engine, result, ms: Math.round(performance.now() - begun) });
-    code = exitCodeOf(result.end);
-    if (code !== 0) break;
+    const ended = printer.finished({ sessionId, model, engine, result, ms: Math.round(performance.now() - begun) });
+    if (ended !== 0) code = ended;
+    if (ended !== 0 && ended !== INCOMPLETE) break;
   }
   return code;
 };
@@ -124,7 +124,7 @@ const promptsFor = async (
   return streamedPrompts(io.input());
 };
 
-type Around = Pick<SessionOptions, "engine" | "model" | "environment" | "forks">;
+type Around = Pick<SessionOptions, "engine" | "model" | "environment" | "forks" | "querySource">;
 
 const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
   const { cwd, home, state, directories, policy, servers, skills, stated, limits, appendSystemPrompt } = plan;

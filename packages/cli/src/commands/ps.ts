@@ -7,7 +7,7 @@ import { listTasks, type UnreadableSession } from "@prefork/runtime";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { tasksAsJson, taskTable } from "./tasks-report.ts";
-import { reportUnreadable, said, storeFor } from "./tasks-store.ts";
+import { reportProblem, reportUnreadable, said, storeFor } from "./tasks-store.ts";
 
 type PsFlags = { readonly all?: true; readonly json?: true };
 
@@ -19,7 +19,11 @@ export const psCommand = (io: Io): Command =>
     .action(({ all, json }: PsFlags) =>
       said(async () => {
         const unread: UnreadableSession[] = [];
-        const rows = await listTasks(storeFor(io), { ended: all === true, onUnreadable: (one) => unread.push(one) });
+        const rows = await listTasks(storeFor(io), {
+          ended: all === true,
+          onUnreadable: (one) => unread.push(one),
+          onProblem: reportProblem(io),
+        });
         unread.forEach(reportUnreadable(io));
         if (json) io.out(tasksAsJson(rows));
         else if (rows.length > 0) io.out(taskTable(rows, io.colour));

@@ -53,7 +53,7 @@ const opened = async (id: string, { choice, plan, flags }: Opening, io: Io): Pro
   const { cwd, home, state, directories, policy, servers, skills, stated, limits } = plan;
   try {
     const session = await resumeSession(id, {
-      ...{ engine, environment: await sessionEnvironment(io) },
+      ...{ engine, environment: await sessionEnvironment(io), querySource: "main" },
       ...{ cwd, home, state, directories, servers, skills, limits },
       permissions: { policy, stated },
       ...(flags.model === undefined ? {} : { model: flags.model }),

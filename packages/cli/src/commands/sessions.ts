@@ -11,13 +11,15 @@ import {
   type ListedSession,
   listSessions,
   readSession,
+  type UnreadableSession,
 } from "@prefork/runtime";
 import { promptTokens } from "@prefork/wire";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
+import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { renderTable, type Table } from "../table.ts";
-import { reportUnreadable, said, storeFor } from "./tasks-store.ts";
+import { reportProblem, reportUnreadable, said, storeFor } from "./tasks-store.ts";
 
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
@@ -61,15 +63,26 @@ type ListFlags = { readonly all?: true; readonly json?: true };
 const list = async ({ all, json }: ListFlags, io: Io): Promise<void> => {
   const found = await listSessions(storeFor(io), all ? {} : { cwd: resolve(".") });
   for (const session of found) if (session.kind === "unreadable") reportUnreadable(io)(session);
-  if (json) {
-    for (const session of found) io.out(`${JSON.stringify(session)}\n`);
-    return;
-  }
+  for (const session of found)
+    if (session.kind === "session" && session.problems > 0) {
+      const { id, problems } = session;
+      const places = problems === 1 ? "1 place" : `${problems} places`;
+      io.err(`prefork: session ${id} is damaged in ${places} (prefork sessions show ${id})\n`);
+    }
+  if (json) for (const session of found) io.out(jsonLine(session));
+  else listAsText(found, { folders: all === true }, io);
+};
+
+const listAsText = (
+  found: readonly (ListedSession | UnreadableSession)[],
+  { folders: all }: { readonly folders: boolean },
+  io: Io,
+): void => {
   const sessions = found.filter((session) => session.kind === "session");
   if (sessions.length === 0) {
     if (found.length > 0) return; // nothing that can be read is not the same as nothing
     io.out(all ? "There are no sessions.\n" : "There are no sessions of this folder; --all lists every one.\n");
-  } else io.out(renderTable(tableOf(sessions, { folders: all === true, colour: io.colour })));
+  } else io.out(renderTable(tableOf(sessions, { folders: all, colour: io.colour })));
 };
 
 const tableOf = (
@@ -123,7 +136,8 @@ const show = async (given: string, { json }: { readonly json?: true }, io: Io): 
     problems: problems.map(({ line, detail }) => `line ${line}: ${detail}`),
   };
   if (json) {
-    io.out(`${JSON.stringify(facts)}\n`);
+    io.out(jsonLine(facts));
+    facts.problems.forEach(reportProblem(io));
     return;
   }
   const shown = { ...facts, promptTokens: formatTokens(facts.promptTokens), readFromCache: formatTokens(usage.read) };
@@ -134,7 +148,8 @@ const show = async (given: string, { json }: { readonly json?: true }, io: Io): 
 
 const exportOne = async (given: string, { output }: { readonly output?: string }, io: Io): Promise<void> => {
   const store = storeFor(io);
-  const { reading } = await readSession(store, await findSession(store, given));
+  const { reading, replayed } = await readSession(store, await findSession(store, given));
+  for (const { line, detail } of replayed.problems) reportProblem(io)(`line ${line}: ${detail}`);
   const markdown = exportMarkdown(reading.entries);
   if (output === undefined) {
     io.out(markdown);

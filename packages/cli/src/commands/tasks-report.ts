@@ -52,7 +52,7 @@ const DAY = 24 * HOUR;
 
 /** In the largest unit that gives at least one. */
 export const ageWords = (ms: number): string => {
-  const seconds = Math.floor(ms / 1_000);
+  const seconds = Math.floor(Math.max(0, ms) / 1_000); // clocks are set back between processes
   if (seconds < MINUTE) return `${seconds} s`;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
   return seconds < DAY ? `${Math.floor(seconds / HOUR)} h` : `${Math.floor(seconds / DAY)} d`;

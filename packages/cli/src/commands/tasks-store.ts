@@ -35,6 +35,12 @@ export const reportUnreadable =
     io.exitWith(1);
   };
 
+/** Damage is told beside what could be read, whatever the format. */
+export const reportProblem =
+  (io: Io) =>
+  (problem: string): void =>
+    io.err(`prefork: passed over: ${inLine(problem)}\n`);
+
 /** Text from a journal as it may stand in one line of a terminal. */
 export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string => {
   return shortened(visible(text.replace(/\s+/g, " ").trim()), most);

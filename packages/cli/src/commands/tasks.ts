@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { resumeCommand, stopCommand } from "./tasks-control.ts";
 import { taskAsJson, taskAsText, tasksAsJson, taskTable } from "./tasks-report.ts";
-import { reportUnreadable, said, storeFor } from "./tasks-store.ts";
+import { reportProblem, reportUnreadable, said, storeFor } from "./tasks-store.ts";
 
 type ListFlags = { readonly session?: string; readonly json?: true };
 
@@ -34,6 +34,7 @@ export const tasksCommand = (io: Io): Command => {
         said(async () => {
           const detail = await showTask(storeFor(io), task, { cwd: resolve(".") });
           io.out(json ? taskAsJson(detail) : taskAsText(detail, io.colour));
+          detail.problems.forEach(reportProblem(io));
         }),
       ),
   );
@@ -45,7 +46,8 @@ export const tasksCommand = (io: Io): Command => {
 const list = async ({ session: given, json }: ListFlags, io: Io): Promise<void> => {
   const store = storeFor(io);
   const session = await namedSession(store, given, resolve("."));
-  const rows = await listTasks(store, { session, ended: true, onUnreadable: reportUnreadable(io) });
+  const told = { onUnreadable: reportUnreadable(io), onProblem: reportProblem(io) };
+  const rows = await listTasks(store, { session, ended: true, ...told });
   if (json) io.out(tasksAsJson(rows));
   else io.out(rows.length > 0 ? taskTable(rows, io.colour) : `Session ${session} has no tasks.\n`);
 };

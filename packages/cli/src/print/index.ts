@@ -14,6 +14,7 @@ export {
   createPrinter,
   exitCodeOf,
   type Finished,
+  INCOMPLETE,
   OUTPUT_FORMATS,
   type OutputFormat,
   type Printer,
@@ -22,3 +23,4 @@ export {
 export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
 export { streamedPrompts } from "./stream-input.ts";
 export { asUsage, type ResumeFlags, type WantedSession, wantedOf, wantedSession } from "./wanted-session.ts";
+export type { Warning, WarningKind } from "./warnings.ts";

@@ -7,6 +7,7 @@ import { modelFacts, promptTokens, writtenTokens } from "@prefork/wire";
 import type { Io } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { visible } from "../visible.ts";
+import { type Said, type Warning, Warnings } from "./warnings.ts";
 
 export type OutputFormat = "text" | "json" | "stream-json";
 export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "stream-json"];
@@ -31,6 +32,9 @@ export const exitCodeOf = (end: ExchangeEnd): number => {
   }
 };
 
+/** Done, but not whole: every fork failed, the journal is damaged, or a merge left conflicts in files. */
+export const INCOMPLETE = 5;
+
 export type Finished = {
   readonly sessionId: string;
   readonly model: string;
@@ -40,12 +44,15 @@ export type Finished = {
 };
 
 /** The last line of stream-json, and all of json. */
-export const resultObject = ({ sessionId, model, engine, result, ms }: Finished): Readonly<Record<string, unknown>> => {
+export const resultObject = (
+  { sessionId, model, engine, result, ms }: Finished,
+  { code, warnings }: { readonly code: number; readonly warnings: readonly Warning[] },
+): Readonly<Record<string, unknown>> => {
   const { end, reason, text, turns, usage, usd } = result;
   return {
     type: "result",
     end,
-    is_error: exitCodeOf(end) !== 0,
+    is_error: code !== 0,
     reason,
     result: text,
     session_id: sessionId,
@@ -62,44 +69,68 @@ export const resultObject = ({ sessionId, model, engine, result, ms }: Finished)
       cache_creation_input_tokens: writtenTokens(usage),
       output_tokens: usage.output,
     },
+    exit_code: code,
+    warnings,
   };
 };
 
 export type Printer = {
+  /** Said before anything happens; on the error output in every format. */
+  readonly notice: (words: string) => void;
   readonly event: (event: RuntimeEvent) => void;
-  readonly finished: (finished: Finished) => void;
+  /** Gives the exit code. */
+  readonly finished: (finished: Finished) => number;
 };
 
 export const createPrinter = (format: OutputFormat, io: Io): Printer => {
+  const warnings = new Warnings();
   const line = (value: object): void => io.out(jsonLine(value));
-  switch (format) {
-    case "stream-json":
-      return { event: line, finished: (finished) => line(resultObject(finished)) };
-    case "json":
-      return { event: () => undefined, finished: (finished) => line(resultObject(finished)) };
-    case "text":
-      return {
-        event: (event) => tellAside(event, io),
-        finished: ({ result, sessionId }) => {
-          const answer = visible(result.text);
-          if (answer !== "") io.out(answer.endsWith("\n") ? answer : `${answer}\n`);
-          if (result.end !== "done") tell(`stopped: ${result.reason} (--resume ${sessionId} goes on)`, io);
-        },
-      };
-  }
+  const codeFor = ({ result }: Finished, { isIncomplete }: Said): number => {
+    const code = exitCodeOf(result.end);
+    return code === 0 && isIncomplete ? INCOMPLETE : code;
+  };
+  const notice = (words: string): void => {
+    warnings.notice(words);
+    tell(words, io);
+  };
+  if (format === "text")
+    return {
+      notice,
+      event: (event) => tellAside(event, warnings.event(event), io),
+      finished: (finished) => {
+        const { result, sessionId } = finished;
+        const answer = visible(result.text);
+        if (answer !== "") io.out(answer.endsWith("\n") ? answer : `${answer}\n`);
+        const said = warnings.finish();
+        if (said.last) tell(said.last.message, io);
+        if (result.end !== "done") tell(`stopped: ${result.reason} (--resume ${sessionId} goes on)`, io);
+        return codeFor(finished, said);
+      },
+    };
+  return {
+    notice,
+    event: (event) => {
+      warnings.event(event);
+      if (format === "stream-json") line(event);
+    },
+    finished: (finished) => {
+      const said = warnings.finish();
+      const code = codeFor(finished, said);
+      line(resultObject(finished, { code, warnings: said.all }));
+      return code;
+    },
+  };
 };
 
 /** What somebody who waits wants to know: what is being done, and what was not allowed. */
-const tellAside = (event: RuntimeEvent, io: Io): void => {
+const tellAside = (event: RuntimeEvent, warning: Warning | undefined, io: Io): void => {
+  if (warning) {
+    tell(warning.message, io);
+    return;
+  }
   switch (event.type) {
     case "call_started":
       if (io.isTerminal) io.err(`· ${event.tool}\n`);
-      return;
-    case "call_ended":
-      if (event.fault === "denied") tell(`${event.tool}: ${firstLine(event.text)}`, io);
-      return;
-    case "request_retried":
-      tell(`trying again (${event.attempt}): ${event.message}`, io);
       return;
     case "fork_started":
       if (io.isTerminal) io.err(`· fork: ${visible(firstLine(event.label))}\n`);
@@ -112,23 +143,7 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
       if (event.files > 0) tell(`${event.taskId} changed ${files(event.files)} in its worktree (prefork merge)`, io);
       return;
     case "worktree_merged":
-      tell(`${event.taskId}: ${mergeWords(event)}`, io);
-      return;
-    case "worktree_repaired":
-      tell(`${event.what}: ${event.done}`, io);
-      return;
-    case "fork_cache_missed":
-      if (event.isWarning)
-        tell(`a fork read ${event.read} of ${event.expected} tokens that it could have read: ${event.cause}`, io);
-      return;
-    case "observer_failed":
-      tell(`an observer of ${event.taskId} failed: ${event.reason}`, io);
-      return;
-    case "journal_troubled":
-      tell(`journal: ${event.problem}`, io);
-      return;
-    case "settings_noticed":
-      tell(event.notice, io);
+      tell(`${event.taskId}: ${mergedWords(event)}`, io);
       return;
     case "compaction_started":
       io.err("prefork: the conversation is long; summing it up to make room\n");
@@ -140,12 +155,10 @@ const tellAside = (event: RuntimeEvent, io: Io): void => {
 
 const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
 
-const mergeWords = ({ outcome, files: count, taskId }: Extract<RuntimeEvent, { type: "worktree_merged" }>): string => {
-  if (outcome === "merged") return `merged into this checkout, ${files(count)} (prefork merge --undo takes it back)`;
-  if (outcome === "nothing-new") return "all of its work stood in this checkout already";
-  const why = outcome === "conflicts" ? "it conflicts" : outcome === "check-failed" ? "the check failed" : "it failed";
-  return `not merged: ${why} (prefork merge --preview ${taskId})`;
-};
+const mergedWords = ({ outcome, files: count }: Extract<RuntimeEvent, { type: "worktree_merged" }>): string =>
+  outcome === "nothing-new"
+    ? "all of its work stood in this checkout already"
+    : `merged into this checkout, ${files(count)} (prefork merge --undo takes it back)`;
 
 const tell = (words: string, io: Io): void => io.err(`prefork: ${visible(words)}\n`);
 

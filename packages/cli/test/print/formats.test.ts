@@ -1,6 +1,10 @@
 /** What a headless run prints, in each of its formats. */
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
 import { callTools, lastUserText, type SimScript, type Simulator, say, toolResults } from "@prefork/wire/simulator";
@@ -36,6 +40,33 @@ const steady = ({ session_id, duration_ms, ...rest }: JsonObject): JsonObject =>
   return { ...rest, total_cost_usd: Number(Number(rest.total_cost_usd).toFixed(9)) };
 };
 
+/** A gateway that knows the key of nobody who is a fork. */
+const refusingForks = async (url: string): Promise<AsyncDisposable & { readonly url: string }> => {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    if (body.includes("fork-directive:")) {
+      const error = { type: "authentication_error", message: "invalid x-api-key" };
+      response.writeHead(401, { "content-type": "application/json" }).end(JSON.stringify({ type: "error", error }));
+      return;
+    }
+    const headers = { "content-type": "application/json", "x-api-key": "any", "anthropic-version": "2023-06-01" };
+    const answer = await fetch(`${url}${request.url}`, { method: "POST", headers, body });
+    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
+    response.end(Buffer.from(await answer.arrayBuffer()));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await once(server.close(), "close");
+    },
+  };
+};
+
 test("text is the last answer and nothing else", async () => {
   await using ground = await openGround(reader);
   ground.put("greeting.txt", "good morning\n");
@@ -60,7 +91,83 @@ test("json is one object that agrees with the provider's bill", async () => {
     num_turns: 2,
     total_cost_usd: Number(Number(total_cost_usd).toFixed(9)),
     usage,
+    exit_code: 0,
+    warnings: [],
   });
+});
+
+test("json says what text says on the error output: denials, and settings that are not used", async () => {
+  await using ground = await openGround((request) => {
+    const [result] = toolResults(request);
+    const write = { name: "Write", input: { file_path: ground.at("new.txt"), content: "x" } };
+    return result === undefined ? callTools([write]) : say("I could not.");
+  });
+  const env = { PREFORK_FORK_SUBAGENT: "maybe" };
+  const text = await ground.prefork(["-p", "write it"], { env });
+  const { code, out, err } = await ground.prefork(["-p", "--output-format", "json", "write it"], { env });
+  const { warnings, is_error, exit_code } = resultIn(out);
+  assert.deepEqual([text.code, code, is_error, exit_code, err], [0, 0, false, 0, ""]);
+  const said = (warnings as readonly JsonObject[]).map(({ kind, message }) => [kind, `prefork: ${message}\n`]);
+  assert.deepEqual(
+    said.map(([kind]) => kind),
+    ["settings", "denied"],
+  );
+  assert.equal(said.map(([, line]) => line).join(""), text.err);
+});
+
+test("a run whose forks all failed says so in every format, with an exit code of its own", async () => {
+  await using ground = await openGround((request) => {
+    if (JSON.stringify(request.body.messages).includes("task-notification")) return say("None of them worked.");
+    if (toolResults(request).length > 0) return say("I wait.");
+    return callTools(["a", "b", "c"].map((prompt) => ({ name: "Agent", input: { description: prompt, prompt } })));
+  });
+  await using gateway = await refusingForks(ground.simulator.url);
+  const argv = ["-p", "--permission-mode", "default", "--base-url", gateway.url, "split it"];
+  const text = await ground.prefork(argv);
+  assert.deepEqual([text.code, text.out], [5, "None of them worked.\n"]);
+  assert.match(text.err, /^prefork: all 3 forks failed: Ended as failed: .*invalid x-api-key/m);
+  for (const format of ["json", "stream-json"]) {
+    const { code, out } = await ground.prefork([...argv, "--output-format", format]);
+    const { end, is_error, exit_code, warnings } = parsedLines(out).at(-1) ?? {};
+    assert.deepEqual([code, end, is_error, exit_code], [5, "done", true, 5]);
+    assert.deepEqual(
+      (warnings as readonly JsonObject[]).map(({ kind }) => kind),
+      ["fork-failed", "fork-failed", "fork-failed", "all-forks-failed"],
+    );
+  }
+});
+
+test("damage of a journal is told in every format and by every command that reads it", async () => {
+  await using ground = await openGround(reader);
+  ground.put("greeting.txt", "good morning\n");
+  const { session_id: id } = resultIn((await ground.prefork(["-p", "--output-format", "json", "read it"])).out);
+  const file = `${ground.home}/.local/state/prefork/sessions/${id}/journal.jsonl`;
+  const lines = readFileSync(file, "utf8").split("\n");
+  const lost = lines.findIndex((line) => line.includes('"kind":"response"'));
+  writeFileSync(file, lines.with(lost, "x".repeat(40)).join("\n"));
+  const detail = `line ${lost + 1}: this is no JSON (40 bytes)`;
+  const listed = await ground.prefork(["sessions", "list", "--all", "--json"]);
+  assert.deepEqual([resultIn(listed.out).problems, listed.err.includes("is damaged in 1 place")], [1, true]);
+  for (const argv of [
+    ["sessions", "show", String(id), "--json"],
+    ["explain", String(id), "--json"],
+  ]) {
+    const { out, err } = await ground.prefork(argv);
+    assert.ok(JSON.stringify(resultIn(out).problems).includes(detail), argv.join(" "));
+    assert.ok(err.includes(detail), argv.join(" "));
+  }
+  for (const argv of [["ps"], ["ps", "--json"], ["sessions", "export", String(id)]])
+    assert.ok((await ground.prefork(argv)).err.includes(detail), argv.join(" "));
+  const { code, out } = await ground.prefork(["-p", "--resume", String(id), "--output-format", "json", "again"]);
+  const { is_error, warnings } = resultIn(out);
+  assert.deepEqual([code, is_error], [5, true]);
+  assert.deepEqual(
+    (warnings as readonly JsonObject[]).map(({ kind, message }) => [kind, String(message).split(":")[1]]),
+    [
+      ["journal", ` line ${lost + 1}`],
+      ["journal", ` line ${lost + 2}`],
+    ],
+  );
 });
 
 test("stream-json is every event in order, a line each, and then the result", async () => {

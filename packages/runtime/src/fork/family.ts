@@ -91,7 +91,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const prefix = shared?.prefix ?? base;
   const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
   const sizes = sizesOf(parent, { prefix, children });
-  const left = parent.askedAt === undefined ? 0 : livesMs(ttl, facts) - (now - parent.askedAt);
+  const left = parent.askedAt === undefined ? 0 : livesMs(ttl, facts) - Math.max(0, now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
   const question: LaunchQuestion = {
     ...sizes,

@@ -3,7 +3,13 @@
  *  that a crash forgets nothing; siblings start from the same bytes; limits hold for all ways.
  *  Elsewhere: what runs (runs.ts), bytes and order (family.ts), composing a child (../session). */
 
-import { FORK_PLACEHOLDER_RESULT, type FrozenPrefix, InputError, type ToolResultBlock } from "@prefork/wire";
+import {
+  FORK_PLACEHOLDER_RESULT,
+  type FrozenPrefix,
+  InputError,
+  type ToolResultBlock,
+  type ToolUseBlock,
+} from "@prefork/wire";
 import type { RuntimeEvent } from "../events.ts";
 import { Account, type Beside, type Lineage, type NextRequest, type StartedFamily } from "../loop/index.ts";
 import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
@@ -41,6 +47,8 @@ export type ForkHostOptions = FamilyStartsOptions & {
   readonly account: () => Account;
   readonly snapshot: () => CacheSafeParams | undefined;
   readonly wake: (start: WakeStart) => Promise<Child>;
+  /** Does a call of another tool start a fork, as a skill may? */
+  readonly startsFork?: (call: ToolUseBlock) => boolean;
   /** Takes the state of the checkout that those of them start from who get a copy of it. */
   readonly takeState: (siblings: Siblings) => Promise<void>;
   /** Ends a background shell of this name, where there is one. */
@@ -121,9 +129,9 @@ export class ForkHost {
   };
 
   /** Other calls of a turn that starts agents do not hold them up for long. */
-  readonly beside = (calls: readonly { readonly name: string }[]): Beside | undefined => {
-    const { settings } = this.#options;
-    if (settings.waits || !calls.some(({ name }) => name === "Agent")) return undefined;
+  readonly beside = (calls: readonly ToolUseBlock[]): Beside | undefined => {
+    const { settings, startsFork } = this.#options;
+    if (settings.waits || !calls.some((call) => call.name === "Agent" || startsFork?.(call))) return undefined;
     return { ms: settings.otherToolsMs, move: (moved) => this.#movedCalls.move(moved) };
   };
 

@@ -54,7 +54,7 @@ export class KeepAlive {
         ttl,
         facts: modelFacts(params.head.model),
         sent,
-        ageMs: clock.now() - usedAt,
+        ageMs: Math.max(0, clock.now() - usedAt),
         ...refusal(params),
       });
       if (decision.action === "stop") return;

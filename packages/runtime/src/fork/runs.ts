@@ -4,6 +4,7 @@
  *  Elsewhere: one of them (running.ts), who asks for them (host.ts), states and notices (../tasks). */
 
 import { addUsage, noUsage } from "@prefork/wire";
+import { oneLine } from "../context/index.ts";
 import type { EventBody, ExchangeEnd } from "../events.ts";
 import { CUT_AGAIN, type ExchangeResult, type Run, runExchange } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
@@ -262,7 +263,8 @@ export class Runs {
     const { turns, usage, usd } = result;
     if (this.#all.size === 0) this.#options.busy?.(false);
     this.#taken -= 1;
-    emit({ type: "task_ended", taskId: plan.task, end, turns, usage, usd }, plan.agentId ?? plan.task);
+    const reason = end === "reported" ? {} : { reason: oneLine(result.text, MOST_REASON) };
+    emit({ type: "task_ended", taskId: plan.task, end, ...reason, turns, usage, usd }, plan.agentId ?? plan.task);
     running.ended.resolve(outcome);
     this.#tellEnd();
     void this.#fill();
@@ -305,6 +307,8 @@ const withNotes = (text: string, notes: readonly string[]): string =>
 
 type Beginning = { readonly problems: Map<string, string>; readonly before: Promise<void> };
 type Worked = { readonly result: ExchangeResult; readonly ms: number };
+
+const MOST_REASON = 300;
 
 const NOTHING = { text: "", turns: 0, usage: noUsage, usd: 0 } as const;
 

@@ -10,6 +10,8 @@ import type { LineageState } from "../loop/index.ts";
 export type CacheSafeParams = LineageState & {
   /** Not in the key, but inherited too. */
   readonly maxTokens: number;
+  /** Who wrote it: `main` or `sdk`. Absent until somebody has. */
+  readonly querySource?: string;
 };
 
 /** Equal for two snapshots exactly if one could read all that the other wrote. Markers and temperature are not in it: the

@@ -207,7 +207,7 @@ const unreadable = ({ reading, matters: [matter] }: Question, { form }: Rule): s
 const byFilter = ({ call, context }: Question): Decision | undefined => {
   const { filter, filterContext, classify } = context;
   if (!filter) return undefined;
-  const verdict = applyFilter(filter, call, { ...filterContext, classify });
+  const verdict = applyFilter(filter, call, { readingTools: context.readingTools ?? [], ...filterContext, classify });
   return verdict.allowed ? undefined : deny(verdict.reason);
 };
 

@@ -16,6 +16,8 @@ export type FilterContext = {
     readonly verdict: "read-only" | "write" | "unknown";
     readonly reason: string;
   };
+  /** Tools that are not ours and that whoever defined them declared to be reading ones. */
+  readonly readingTools?: readonly string[];
   /** The calls that a tool which runs code would make; without them such a tool is denied. */
   readonly inner?: readonly ToolCall[];
   /** Why the tree cannot be compared before and after the run; then nothing that could write may run. */
@@ -84,10 +86,19 @@ const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string)
   return ALLOWED;
 };
 
+/** A tool that is not ours, by what it was declared as; undefined where it is ours, whatever anybody declares. */
+const judgeOthers = (call: ToolCall, { readingTools }: FilterContext, instead: string): FilterVerdict | undefined => {
+  if (toolNamed(call.tool) !== undefined || readingTools === undefined) return undefined;
+  if (readingTools.includes(call.tool)) return ALLOWED;
+  return deny(`${call.tool} is not declared to be read-only`, instead);
+};
+
 const MAY_READ = "Here you may only read: Read, Glob, Grep, and Bash for commands that change nothing";
 
 /** Reading tools, commands that only read, and the run's own notes about its work. */
 export const readOnly: ToolFilter = (call, context) => {
+  const others = judgeOthers(call, context, MAY_READ);
+  if (others) return others;
   const read = readArguments(call);
   if (!read.ok) return deny(`${call.tool}: ${read.reason}`, MAY_READ);
   switch (read.tool) {
@@ -126,6 +137,8 @@ export const memoryOnly = (folder: string | readonly string[]): ToolFilter => {
   if (folders.length === 0) throw new Error("a memory folder needs a name");
   const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${folders[0]}`;
   const filter: ToolFilter = (call, context) => {
+    const others = judgeOthers(call, context, instead);
+    if (others) return others;
     const read = readArguments(call);
     if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
     const isReading = read.tool === "Read" || read.tool === "Glob" || read.tool === "Grep";

@@ -76,6 +76,14 @@ const forks = z.strictObject({
     .enum(["family", "each"])
     .exactOptional()
     .describe("When an idle agent hears of its tasks. Only in your own settings"),
+  autoBackgroundMs: z
+    .int()
+    .min(0)
+    .max(2_147_483_647)
+    .exactOptional()
+    .describe(
+      "With forks off: a call no longer waits for its agent after this many milliseconds; 0: it always waits. Only in your own settings",
+    ),
   interrupted: z
     .enum(["report", "resume"])
     .exactOptional()

@@ -24,6 +24,8 @@ export type ListedSession = {
   readonly firstPrompt: string;
   /** Requests that were answered. */
   readonly turns: number;
+  /** Places where its journal is damaged, as far as a quick look tells. */
+  readonly problems: number;
   /** Journal and outputs. */
   readonly bytes: number;
   /** Who writes in it now. */
@@ -181,7 +183,7 @@ const lookAt = async (sessions: Folder, id: string, self: LockHolder): Promise<L
   }
   const found = survey(bytes);
   if (!found.ok) return { kind: "unreadable", id, reason: `session ${id} ${found.reason}` };
-  const { opened, createdAt, usedAt, firstPrompt, turns } = found;
+  const { opened, createdAt, usedAt, firstPrompt, turns, problems } = found;
   const holder = await lockHolder(folder, self);
   return {
     kind: "session",
@@ -192,6 +194,7 @@ const lookAt = async (sessions: Folder, id: string, self: LockHolder): Promise<L
     usedAt,
     firstPrompt,
     turns,
+    problems,
     bytes: bytes.length + (await sizeOfOutputs(folder)),
     ...(holder ? { holder } : {}),
     ...(opened.parent ? { parent: opened.parent } : {}),

@@ -16,11 +16,13 @@ export type Survey =
       readonly firstPrompt: string;
       /** Requests that were answered. */
       readonly turns: number;
+      /** Places where lines are missing or cannot be read, as far as their beginnings tell. */
+      readonly problems: number;
     }
   | { readonly ok: false; readonly reason: string };
 
 const NEWLINE = 0x0a;
-const START = /^\{"v":(\d+),"seq":\d+,"at":([-+.\deE]+)(?:,"more":\d+)?,"kind":"([a-z_]+)"/;
+const START = /^\{"v":(\d+),"seq":(\d+),"at":([-+.\deE]+)(?:,"more":\d+)?,"kind":"([a-z_]+)"/;
 
 export const survey = (bytes: Buffer): Survey => {
   const first = decodeLine(bytes.subarray(0, endOfLine(bytes, 0)));
@@ -30,14 +32,19 @@ export const survey = (bytes: Buffer): Survey => {
     return { ok: false, reason: "begins with an entry that cannot be read" };
   let usedAt = first.at;
   let turns = 0;
+  let problems = 0;
+  let lastSeq = 0;
   let typed: string | undefined;
   let entered: string | undefined;
   for (let from = 0; from < bytes.length; ) {
     const end = endOfLine(bytes, from);
-    const [, version, at, kind] = START.exec(bytes.toString("latin1", from, Math.min(end, from + 160))) ?? [];
+    const [, version, seq, at, kind] = START.exec(bytes.toString("latin1", from, Math.min(end, from + 160))) ?? [];
     if (Number(version) > JOURNAL_VERSION)
       return { ok: false, reason: `was written by a newer version (journal version ${version})` };
     if (at !== undefined) usedAt = Number(at);
+    const isLast = end === bytes.length; // a write that is under way, or was cut off
+    if (end > from && !isLast && (seq === undefined || Number(seq) > lastSeq + 1)) problems += 1;
+    lastSeq = seq === undefined ? lastSeq + 1 : Math.max(lastSeq, Number(seq));
     if (kind === "response") turns += 1;
     if (typed === undefined && (kind === "message" || kind === "blocks")) {
       const decoded = decodeLine(bytes.subarray(from, end));
@@ -48,7 +55,7 @@ export const survey = (bytes: Buffer): Survey => {
     from = end + 1;
   }
   const firstPrompt = shortened(typed ?? entered ?? "");
-  return { ok: true, opened: first.entry, createdAt: first.at, usedAt, firstPrompt, turns };
+  return { ok: true, opened: first.entry, createdAt: first.at, usedAt, firstPrompt, turns, problems };
 };
 
 const endOfLine = (bytes: Buffer, from: number): number => {

@@ -42,6 +42,8 @@ export type TaskRow = {
   readonly usage: Usage;
   readonly usd: number;
   readonly ageMs: number;
+  /** Damage of its own journal and of its session's that was passed over. */
+  readonly problems: readonly string[];
 };
 
 export type TasksOptions = {
@@ -51,11 +53,13 @@ export type TasksOptions = {
   readonly ended?: boolean;
   /** Called with each session that cannot be read; its tasks are not in the list. */
   readonly onUnreadable?: (session: UnreadableSession) => void;
+  /** Called with damage of a session's journal that was passed over: there may have been more tasks. */
+  readonly onProblem?: (problem: string) => void;
 };
 
 /** The session used last comes first; in it, the task started last. */
 export const listTasks = async (store: SessionStore, options: TasksOptions = {}): Promise<readonly TaskRow[]> => {
-  const { session, ended = false, onUnreadable } = options;
+  const { session, ended = false, onUnreadable, onProblem } = options;
   const rows: TaskRow[] = [];
   for (const listed of await listSessions(store)) {
     if (session !== undefined && listed.id !== session) continue;
@@ -63,9 +67,11 @@ export const listTasks = async (store: SessionStore, options: TasksOptions = {})
       onUnreadable?.(listed);
       continue;
     }
-    const wanted = (await tasksOf(store, listed)).filter((task) => ended || !isEnded(task));
+    const { tasks, problems } = await tasksOf(store, listed);
+    for (const problem of problems) onProblem?.(problem);
+    const wanted = tasks.filter((task) => ended || !isEnded(task));
     for (const task of wanted.toSorted((a, b) => b.startedAt - a.startedAt))
-      rows.push(await rowOf(store, task, listed));
+      rows.push(await rowOf(store, task, { listed, problems }));
   }
   return rows;
 };
@@ -82,10 +88,10 @@ export const showTask = async (
   given: string,
   { cwd }: { readonly cwd: string },
 ): Promise<TaskDetail> => {
-  const { task, listed } = await findTask(store, given, cwd);
-  const row = await rowOf(store, task, listed);
+  const { task, listed, problems } = await findTask(store, given, cwd);
+  const row = await rowOf(store, task, { listed, problems });
   const { rows } = await readFamily(store, listed.id);
-  const directive = plannedFor(task) ?? directiveIn(await entriesOf(store, task.session));
+  const directive = plannedFor(task) ?? directiveIn(await (await readingOf(store, task.session)).entries);
   return {
     ...row,
     ...(directive === undefined ? {} : { directive }),
@@ -95,7 +101,9 @@ export const showTask = async (
 
 // --- inside ------------------------------------------------------------------------------------------------------------
 
-type FoundTask = { readonly task: Task; readonly listed: ListedSession };
+type FoundTask = InSession & { readonly task: Task };
+
+type InSession = { readonly listed: ListedSession; readonly problems: readonly string[] };
 
 /** In the last session of the folder first, since that is what people talk about; then everywhere. */
 const findTask = async (store: SessionStore, given: string, cwd: string): Promise<FoundTask> => {
@@ -104,8 +112,10 @@ const findTask = async (store: SessionStore, given: string, cwd: string): Promis
   const latest = all.find((listed) => listed.cwd === cwd);
   for (const looked of latest ? [[latest], all] : [all]) {
     const found: FoundTask[] = [];
-    for (const listed of looked)
-      for (const task of await tasksOf(store, listed)) if (isNamed(task, given)) found.push({ task, listed });
+    for (const listed of looked) {
+      const { tasks, problems } = await tasksOf(store, listed);
+      for (const task of tasks) if (isNamed(task, given)) found.push({ task, listed, problems });
+    }
     const exact = found.find(({ task }) => task.id === given);
     const [only, ...others] = exact ? [exact] : found;
     if (only && others.length === 0) return only;
@@ -122,45 +132,51 @@ const findTask = async (store: SessionStore, given: string, cwd: string): Promis
 const isNamed = ({ id }: Task, given: string): boolean =>
   given !== "" && (id.startsWith(given) || id.startsWith(`task-${given}`));
 
-const tasksOf = async (store: SessionStore, { id }: ListedSession): Promise<readonly Task[]> => {
+type SessionTasks = { readonly tasks: readonly Task[]; readonly problems: readonly string[] };
+
+const tasksOf = async (store: SessionStore, { id }: ListedSession): Promise<SessionTasks> => {
   const state = new Map<string, Json>();
-  for (const { entry } of await entriesOf(store, id)) if (entry.kind === "state") state.set(entry.slot, entry.value);
-  return tasksIn(state);
+  const { entries, problems } = await readingOf(store, id);
+  for (const { entry } of entries) if (entry.kind === "state") state.set(entry.slot, entry.value);
+  return { tasks: tasksIn(state), problems };
 };
 
-/** None where they cannot be read. */
-const entriesOf = async (store: SessionStore, id: string | undefined): Promise<readonly StoredEntry[]> => {
-  if (id === undefined) return [];
+type Reading = { readonly entries: readonly StoredEntry[]; readonly problems: readonly string[] };
+
+/** None where they cannot be read, and why. */
+const readingOf = async (store: SessionStore, id: string | undefined): Promise<Reading> => {
+  if (id === undefined) return { entries: [], problems: [] };
   try {
-    return (await readJournal(store, id)).entries;
+    const { entries, problems } = await readJournal(store, id);
+    return { entries, problems: problems.map(({ line, detail }) => `session ${id}, line ${line}: ${detail}`) };
   } catch (error) {
-    if (error instanceof JournalError) return [];
+    if (error instanceof JournalError) return { entries: [], problems: [error.message] };
     throw error;
   }
 };
 
-const rowOf = async (store: SessionStore, task: Task, listed: ListedSession): Promise<TaskRow> => {
+const rowOf = async (store: SessionStore, task: Task, { listed, problems }: InSession): Promise<TaskRow> => {
   const { id: session, cwd, holder } = listed;
+  const own = await readingOf(store, task.session);
   const isOrphan = !isEnded(task) && holder === undefined;
   return {
     ...{ task, session, cwd, isOrphan },
     ...(holder ? { owner: holder } : {}),
     state: isOrphan ? "interrupted (owner gone)" : stateWords(task),
-    ...(await spentBy(store, task)),
+    ...spentBy(task, own.entries),
+    problems: [...problems, ...own.problems],
     ageMs: Math.max(0, store.now() - task.startedAt),
   };
 };
 
 /** All that its own journal has; without one, what was told at its end. */
-const spentBy = async (
-  store: SessionStore,
+const spentBy = (
   { result, session }: Task,
-): Promise<Pick<TaskRow, "turns" | "usage" | "usd">> => {
+  entries: readonly StoredEntry[],
+): Pick<TaskRow, "turns" | "usage" | "usd"> => {
   const { turns, usage, usd } = result ?? { turns: 0, usage: noUsage, usd: 0 };
   if (session === undefined) return { turns, usage, usd };
-  const answers = (await entriesOf(store, session)).flatMap(({ entry }) =>
-    entry.kind === "response" || entry.kind === "billed" ? [entry] : [],
-  );
+  const answers = entries.flatMap(({ entry }) => (entry.kind === "response" || entry.kind === "billed" ? [entry] : []));
   return {
     turns: answers.filter(({ kind }) => kind === "response").length,
     usage: answers.reduce((sum, answer) => addUsage(sum, answer.usage), noUsage),

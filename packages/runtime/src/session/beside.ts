@@ -20,6 +20,7 @@ import {
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
 import { type Account, estimatePrompt, type Lineage } from "../loop/index.ts";
+import { startsFork } from "../skills/index.ts";
 import { Inbox, type Notification, type Questions, type Task, TaskTable, toldEnd } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import { Children, type LeftBehind } from "./children.ts";
@@ -114,6 +115,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     openFork: children.openFork,
     openAgent: children.openAgent,
     wake: children.wake,
+    startsFork: startsFork(options.skills ?? []),
     takeState: (siblings) => isolated.takeState(siblings),
     stopShell: (id) => parent().world.shells.stop(id),
     line: () => parent().line,

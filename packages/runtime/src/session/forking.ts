@@ -22,7 +22,8 @@ export type ForkingOptions = TailChoice & {
   readonly keepAlive?: boolean;
   /** Store what a family shares by name with the provider (Gemini), where that pays. Default: true. */
   readonly store?: boolean;
-  /** Where calls wait for their agents: after this they no longer do. Default: PREFORK_AUTO_BACKGROUND_MS, or never. */
+  /** Where calls wait for their agents: after this they no longer do; 0: never. Default: PREFORK_AUTO_BACKGROUND_MS, then
+   *  `forks.autoBackgroundMs` of the settings, or never. */
   readonly autoBackgroundMs?: number;
   /** What becomes of tasks that an earlier life of the session left running. Default: they are told as interrupted. */
   readonly interrupted?: "report" | "resume";
@@ -38,7 +39,7 @@ const said = (values: Readonly<Record<string, unknown>>): object =>
 
 /** What the settings say, under what the program says. */
 export const forkingOf = (rules: ForkRules, given: ForkingOptions): ForkingOptions => {
-  const { inFlight, placeholders, keepAlive, wake, interrupted } = rules;
+  const { inFlight, placeholders, keepAlive, wake, interrupted, autoBackgroundMs } = rules;
   const counts: Numbers = {
     mostPerFamily: least(rules.perFamily, given.mostPerFamily),
     mostPerSession: least(rules.perSession, given.mostPerSession),
@@ -49,7 +50,7 @@ export const forkingOf = (rules: ForkRules, given: ForkingOptions): ForkingOptio
   };
   const all: Numbers = { usd: least(rules.maxFamilyBudgetUsd, given.family?.usd) };
   return {
-    ...said({ inFlight, placeholders, keepAlive, wake, interrupted }),
+    ...said({ inFlight, placeholders, keepAlive, wake, interrupted, autoBackgroundMs }),
     ...given,
     ...said(counts),
     isExplicit: rules.explicit === true || given.isExplicit === true,
@@ -58,29 +59,16 @@ export const forkingOf = (rules: ForkRules, given: ForkingOptions): ForkingOptio
   };
 };
 
-/** A timer cannot wait longer. */
-const LONGEST_MS = 2_147_483_647;
-/** Where it is switched on without a time. */
-const AUTO_BACKGROUND_MS = 120_000;
-
-const autoBackground = (said: string | undefined): number => {
-  if (said === undefined || said === "" || said === "0" || said === "false") return 0;
-  const ms = Number(said);
-  return Number.isFinite(ms) && ms > 1 ? Math.min(ms, LONGEST_MS) : AUTO_BACKGROUND_MS;
-};
-
 export const forkSettings = ({
   forks,
   forking = {},
-  environment,
 }: {
   readonly forks?: "on" | "off";
   readonly forking?: ForkingOptions;
-  readonly environment: Readonly<Record<string, string | undefined>>;
 }): ForkSettings => ({
   isExplicit: forking.isExplicit ?? false,
   waits: forks === "off",
-  autoBackgroundMs: forking.autoBackgroundMs ?? autoBackground(environment.PREFORK_AUTO_BACKGROUND_MS),
+  autoBackgroundMs: forking.autoBackgroundMs ?? 0,
   tail: { inFlight: forking.inFlight ?? "keep", placeholders: forking.placeholders ?? "forks" },
   mostPerFamily: forking.mostPerFamily ?? 200,
   mostPerSession: forking.mostPerSession ?? 1_000,

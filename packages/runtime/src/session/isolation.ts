@@ -138,12 +138,16 @@ export class IsolatedWork {
       onConflict: onConflict === "hand-back" ? "stop" : onConflict,
       ...(check === undefined ? {} : { check: worktrees.check(check, this.#options.signal) }),
     });
-    const [outcome] = await merging.catch((error: unknown) => {
+    const [outcome] = await merging.catch((error: unknown): readonly MergeOutcome[] => {
       const reason = error instanceof Error ? error.message : String(error);
-      return [{ kind: "failed", task, label: "", files: [], conflicts: [], reason } as const];
+      return [{ kind: "failed", task, label: "", files: [], conflicts: [], reason }];
     });
     if (!outcome) return [];
-    this.#emit({ type: "worktree_merged", taskId: task, outcome: outcome.kind, files: outcome.files.length });
+    const { unresolved } = outcome;
+    this.#emit({
+      ...{ type: "worktree_merged", taskId: task, outcome: outcome.kind, files: outcome.files.length },
+      ...(unresolved ? { unresolved } : {}),
+    });
     return [outcomeText(outcome)];
   }
 

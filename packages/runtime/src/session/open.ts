@@ -211,7 +211,8 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     tasks: () => table.running.map((task) => ({ id: task.id, label: task.label, state: stateWords(task) })),
     shellTold: shells,
     emit: (event) => {
-      if (event.type === "turn_ended" || event.type === "epoch_started") slot.save(snapshotOf(agent, options), "main");
+      if (event.type === "turn_ended" || event.type === "epoch_started")
+        slot.save(snapshotOf(agent, options), options.querySource);
       if (event.type === "turn_ended") void stored.heard();
       hub.emit(event);
     },
@@ -224,7 +225,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     client.close();
     throw error;
   });
-  if (replayed) slot.save(snapshotOf(agent, options), "main");
+  if (replayed) slot.save(snapshotOf(agent, options), options.querySource);
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
@@ -262,7 +263,11 @@ const spentIn = ({ usage, usd, state }: Replayed): Spent => {
 };
 
 /** By reference: taking one costs nothing. */
-const snapshotOf = ({ line }: Agent, { maxTokens }: FilledOptions): CacheSafeParams => ({ ...line.state, maxTokens });
+const snapshotOf = ({ line }: Agent, { maxTokens, querySource }: FilledOptions): CacheSafeParams => ({
+  ...line.state,
+  maxTokens,
+  querySource,
+});
 
 const promptIn = (state: ReadonlyMap<string, Json> | undefined): string => {
   const prompt = state?.get("prompt");
@@ -286,9 +291,15 @@ const eventsBefore = ({
       engine: options.engine.name,
       mode: options.permissions.mode,
     },
-    ...options.permissions.policy.notices.map((notice): EventBody => ({ type: "settings_noticed", notice })),
+    ...[...options.permissions.policy.notices, ...options.notices].map(
+      (notice): EventBody => ({ type: "settings_noticed", notice }),
+    ),
     ...(replayed?.problems ?? []).map(
-      ({ line: number, detail }): EventBody => ({ type: "journal_troubled", problem: `line ${number}: ${detail}` }),
+      ({ line: number, kind: damage, detail }): EventBody => ({
+        type: "journal_troubled",
+        problem: `line ${number}: ${detail}`,
+        damage,
+      }),
     ),
     ...(replayed?.began?.epoch === epoch
       ? []

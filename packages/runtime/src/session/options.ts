@@ -15,6 +15,8 @@ import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
 import { stateFolder } from "../trust/index.ts";
 import type { Engine } from "./engine.ts";
 import { type ForkingOptions, forkingOf } from "./forking.ts";
+import { steadyNow } from "./steady-clock.ts";
+import { readSwitches } from "./switches.ts";
 
 export type Permissions = {
   /** Rules of all layers as one. Default: made of `allow` and `deny`. */
@@ -62,6 +64,8 @@ export type SessionOptions = {
   /** May the agent fork? Default: on; with nobody to ask only where a permission policy is stated. */
   readonly forks?: "on" | "off";
   readonly forking?: ForkingOptions;
+  /** Who the main line is: `main` of a terminal or the command line, `sdk` of a program. Default: sdk. */
+  readonly querySource?: "main" | "sdk";
   readonly mostTasks?: number; // at once, further ones wait for a place; default: 50
   /** Tool servers (MCP). Default: none; `readServers` finds those of the settings. */
   readonly servers?: readonly ServerEntry[];
@@ -85,10 +89,15 @@ type Filled =
   | "environment"
   | "clock"
   | "ids"
-  | "model";
+  | "model"
+  | "querySource";
 
 export type FilledOptions = Omit<SessionOptions, Filled | "permissions"> &
-  Required<Pick<SessionOptions, Filled>> & { readonly permissions: FilledPermissions };
+  Required<Pick<SessionOptions, Filled>> & {
+    readonly permissions: FilledPermissions;
+    /** What the environment says and nobody understands. */
+    readonly notices: readonly string[];
+  };
 
 export type FilledPermissions = Permissions & {
   readonly policy: Policy;
@@ -102,13 +111,16 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
   const environment = options.environment ?? process.env;
   const cwd = options.cwd ?? process.cwd();
   const rules = options.permissions?.policy?.forks ?? {};
-  const off = options.forks === "off" || rules.enabled === false || environment.PREFORK_FORK_SUBAGENT === "0";
+  const switches = readSwitches(environment);
+  const off = options.forks === "off" || rules.enabled === false || switches.forks === false;
   const given = options.tools ?? builtInTools;
   const tools = off ? withWaitingAgent(given) : given;
   return {
     ...options,
     forks: off ? "off" : "on",
-    forking: forkingOf(rules, options.forking ?? {}),
+    forking: forkingOf(rules, { ...said(switches.autoBackgroundMs), ...options.forking }),
+    notices: switches.notices,
+    querySource: options.querySource ?? "sdk",
     ...(rules.atOnce === undefined ? {} : { mostTasks: Math.min(options.mostTasks ?? rules.atOnce, rules.atOnce) }),
     home,
     environment,
@@ -124,12 +136,21 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     window: options.window ?? 200_000,
     compactAt: options.compactAt ?? 0.8,
     state: options.state ?? stateFolder(environment, home),
-    clock: options.clock ?? { now: Date.now },
+    clock: steady(options.clock),
     ids: options.ids ?? {
       next: (kind) => (kind === "run" ? randomUUID() : `${kind}-${randomBytes(5).toString("hex")}`),
     },
   };
 };
+
+/** A caller's own clock stands still where it would go back. */
+const steady = (clock: Clock | undefined): Clock =>
+  clock
+    ? { ...clock, now: steadyNow({ wall: clock.now, ticks: () => 0 }) }
+    : { now: steadyNow({ wall: Date.now, ticks: () => performance.now() }) };
+
+const said = (autoBackgroundMs: number | undefined): ForkingOptions =>
+  autoBackgroundMs === undefined ? {} : { autoBackgroundMs };
 
 const checkLimits = ({ limits = {}, forking = {}, mostTasks }: SessionOptions): void => {
   checkExchangeLimits(limits);

@@ -3,6 +3,7 @@
  *  runs as a fork is refused where there may be none, and never done in another way in silence.
  *  Elsewhere: reading them (read-skills.ts), the tool (../tools), starting a fork (../fork, through the port). */
 
+import type { ToolUseBlock } from "@prefork/wire";
 import type { Section } from "../context/index.ts";
 import type { Delegated, DelegatedCall } from "../ports.ts";
 import type { Skill } from "./read-skills.ts";
@@ -34,6 +35,19 @@ export const skillCall =
     if (!fork)
       return refused(`Skill ${skill.name} runs as a fork, and a fork starts none: do this part of the work yourself.`);
     return fork({ description: `skill ${skill.name}`, prompt: text, subagent_type: "fork" }, caller);
+  };
+
+/** Does this call of the Skill tool start a fork? */
+export const startsFork =
+  (skills: readonly Skill[]) =>
+  ({ name, input }: Pick<ToolUseBlock, "name" | "input">): boolean => {
+    if (name !== "Skill") return false;
+    try {
+      const { name: asked } = JSON.parse(input) as { readonly name?: unknown };
+      return skills.some((skill) => skill.name === asked && skill.context === "fork");
+    } catch {
+      return false; // no such call is made
+    }
   };
 
 const refused = (text: string): Delegated => ({ text, isError: true });

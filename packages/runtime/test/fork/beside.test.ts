@@ -5,9 +5,9 @@ import { writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { FORK_PLACEHOLDER_RESULT, InputError } from "@prefork/wire";
 import { callTools, type SimAnswer, type SimRequest, type SimScript, say } from "@prefork/wire/simulator";
-import { createSession, type RuntimeEvent } from "../../src/index.ts";
+import { createSession, mergeLayers, type RuntimeEvent } from "../../src/index.ts";
 import { type Seen, seenIn } from "../tasks/seen.ts";
-import { type Gate, gate, openStage, type Stage, startedIn, until } from "../tasks/stage.ts";
+import { type Gate, gate, openStage, type Stage, startedIn, unasked, until } from "../tasks/stage.ts";
 
 type Part = (seen: Seen, request: SimRequest) => SimAnswer | Promise<SimAnswer>;
 
@@ -43,22 +43,28 @@ const heard = (stage: Stage): readonly (readonly string[])[] =>
 
 // --- when the parent hears -------------------------------------------------------------------------------------------
 
-test("a call that waits longer than PREFORK_AUTO_BACKGROUND_MS goes on in the background", async () => {
-  const told = gate();
-  await using stage = await openStage(
-    cast(
-      ({ calls, news }) => {
-        if (calls[0]?.result?.startsWith("async_launched")) told.open();
-        return calls.length === 0 ? agents("slow") : say(news[0]?.result ?? "I wait.");
-      },
-      { slow: () => held(report("slow"), told) },
-    ),
-  );
-  const environment = { PATH: "/usr/bin:/bin", PREFORK_AUTO_BACKGROUND_MS: "10" };
-  await using session = await createSession(stage.options({ forks: "off", environment }));
-  assert.equal((await session.prompt("go").result()).text, "Scope: slow\nResult: done");
-  assert.deepEqual(heard(stage), [[], [], ["slow reported"]]);
-});
+for (const [name, more] of [
+  ["PREFORK_AUTO_BACKGROUND_MS", { environment: { PATH: "/usr/bin:/bin", PREFORK_AUTO_BACKGROUND_MS: "10" } }],
+  [
+    "forks.autoBackgroundMs of the settings",
+    { permissions: { ...unasked, policy: { ...mergeLayers([]), sandbox: "off", forks: { autoBackgroundMs: 10 } } } },
+  ],
+] as const)
+  test(`a call that waits longer than ${name} goes on in the background`, async () => {
+    const told = gate();
+    await using stage = await openStage(
+      cast(
+        ({ calls, news }) => {
+          if (calls[0]?.result?.startsWith("async_launched")) told.open();
+          return calls.length === 0 ? agents("slow") : say(news[0]?.result ?? "I wait.");
+        },
+        { slow: () => held(report("slow"), told) },
+      ),
+    );
+    await using session = await createSession(stage.options({ forks: "off", ...more }));
+    assert.equal((await session.prompt("go").result()).text, "Scope: slow\nResult: done");
+    assert.deepEqual(heard(stage), [[], [], ["slow reported"]]);
+  });
 
 for (const [wake, expected] of [
   ["family", [[], [], ["first reported", "second reported"]]],
@@ -351,6 +357,27 @@ test("a message to a fork that has just said its last word is not lost: it wakes
 });
 
 // --- what is too slow ------------------------------------------------------------------------------------------------
+
+test("a skill that runs as a fork is not held up by slow calls beside it either", async () => {
+  await using stage = await openStage(
+    cast(({ calls, news }) => {
+      if (calls.length > 0) return say(news.map(({ label, status }) => `${label} ${status}`).join("\n") || "I wait.");
+      return callTools([
+        { name: "Bash", input: { command: "until [ -e go ]; do sleep 0.02; done" } },
+        { name: "Skill", input: { name: "look" } },
+      ]);
+    }, {}),
+  );
+  const skills = [{ name: "look", description: "Looks.", body: "Look.", folder: "/s", context: "fork" }] as const;
+  await using session = await createSession(stage.options({ skills, forking: { otherToolsMs: 40 } }));
+  const exchange = session.prompt("go");
+  for await (const event of exchange) if (event.type === "task_ended") writeFileSync(stage.folder.at("work/go"), ""); // the fork's: the call still waits
+  await exchange.result();
+  assert.deepEqual(
+    session.tasks.map(({ kind }) => kind),
+    ["call", "fork"],
+  );
+});
 
 test("a slow call beside Agent calls becomes a task: its constant is shared, and its result is told when it comes", async () => {
   await using stage = await openStage(

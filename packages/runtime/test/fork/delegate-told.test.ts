@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { type Message, userText } from "@prefork/wire";
 import { callTools, say } from "@prefork/wire/simulator";
 import * as z from "zod";
-import { builtInTools, defineTool, type ForkOptions, only, type RuntimeEvent } from "../../src/index.ts";
+import { builtInTools, defineTool, type ForkOptions, only, type RuntimeEvent, readOnly } from "../../src/index.ts";
 import {
   asksForSummary,
   bash,
@@ -82,6 +82,54 @@ test("a reminder stands at the tail before the directive and changes no byte bef
     `{"type":"text","text":${JSON.stringify('<note kind="reminder">Touch &lt;/note> nothing.</note>')}},`,
   );
   assert.equal(reminded.slice(own + added.length), plain.slice(own));
+});
+
+test("a read-only run may call a tool of the program's own that is declared to read, and is told why it may not another", async () => {
+  const own = (name: string, reads: boolean) =>
+    defineTool({
+      name,
+      description: "Tells.",
+      input: z.strictObject({}),
+      readOnly: reads,
+      run: async () => ({ content: `${name} ran` }),
+    });
+  const got: string[] = [];
+  await using place = await openListening(({ directive, answers, results }) => {
+    got.push(...results.map(({ text }) => text));
+    return answers === 0
+      ? callTools([
+          { name: "Weather", input: {} },
+          { name: "Deploy", input: {} },
+        ])
+      : say(`Scope: ${directive}\nResult: done`);
+  });
+  await using session = await begun(place, { tools: [...builtInTools, own("Weather", true), own("Deploy", false)] });
+  await ended(session.fork({ prompt: "part", filter: readOnly }));
+  assert.deepEqual(got, [
+    "Weather ran",
+    "Not allowed: Deploy is not declared to be read-only. Here you may only read: Read, Glob, Grep, and Bash for commands that change nothing",
+  ]);
+  assert.equal(session.snapshot?.querySource, "sdk");
+});
+
+test("durations are never negative, whatever happens to the clock", async () => {
+  const clock = { at: 1_000_000 };
+  await using place = await openListening(({ directive, answers }) => {
+    clock.at -= 60_000;
+    return answers === 0 ? callTools([bash("true")]) : say(`Scope: ${directive}\nResult: done`);
+  });
+  await using session = await begun(place, { clock: { now: () => clock.at } });
+  const events = await watched(session, () => ended(session.fork({ prompt: "part" })));
+  const durations = events.flatMap((event) => ("ms" in event ? [[event.type, event.ms >= 0]] : []));
+  assert.deepEqual(durations, [
+    ["turn_ended", true],
+    ["call_ended", true],
+    ["turn_ended", true],
+  ]);
+  assert.deepEqual(
+    session.tasks.map(({ result }) => (result?.ms ?? -1) >= 0),
+    [true],
+  );
 });
 
 test("a filter refuses calls while the fork runs, and its tools are declared as they were", async () => {

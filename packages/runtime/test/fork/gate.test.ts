@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "../../src/fork/index.ts";
+import { steadyNow } from "../../src/session/steady-clock.ts";
+import { readSwitches } from "../../src/session/switches.ts";
 
 const open: ForkQuestion = {
   flag: true,
@@ -40,4 +42,40 @@ test("inside a fork that is the reason, whatever else holds", () => {
     reason: "a fork does its work itself and starts nobody",
     isFinal: true,
   });
+});
+
+test("the environment switches forks off in any spelling of no, and a value that nobody knows is named", () => {
+  const read = (value: string) => readSwitches({ PREFORK_FORK_SUBAGENT: value });
+  for (const off of ["0", "false", "FALSE", "off", "Off", "no", " no "])
+    assert.deepEqual([off, read(off).forks, read(off).notices], [off, false, []]);
+  for (const on of ["1", "true", "on", "YES"]) assert.deepEqual([on, read(on).forks], [on, true]);
+  assert.deepEqual(read(""), { forks: undefined, autoBackgroundMs: undefined, notices: [] });
+  assert.deepEqual(readSwitches({ PREFORK_FORK_SUBAGENT: "maybe", PREFORK_AUTO_BACKGROUND_MS: "soon" }), {
+    forks: undefined,
+    autoBackgroundMs: undefined,
+    notices: [
+      "PREFORK_FORK_SUBAGENT=maybe is not understood and changes nothing; it takes 1, true, on, yes, 0, false, off or no",
+      "PREFORK_AUTO_BACKGROUND_MS=soon is not understood and changes nothing; it takes milliseconds, or 0 for never",
+    ],
+  });
+  const times = ["0", "off", "No", "true", "1", "5000", "1e99"];
+  assert.deepEqual(
+    times.map((value) => readSwitches({ PREFORK_AUTO_BACKGROUND_MS: value }).autoBackgroundMs),
+    [0, 0, 0, 120_000, 120_000, 5_000, 2_147_483_647],
+  );
+});
+
+test("a clock that is set back goes on, and what passes meanwhile is counted", () => {
+  const machine = { wall: 1_000, ticks: 0 };
+  const now = steadyNow({ wall: () => machine.wall, ticks: () => machine.ticks });
+  const passed = (wall: number, ticks: number): number => {
+    machine.wall += wall;
+    machine.ticks += ticks;
+    return now();
+  };
+  // Forward, set back by an hour, forward again, and over a sleep in which nothing ticks.
+  assert.deepEqual(
+    [passed(50, 50), passed(-3_600_000, 20), passed(30, 30), passed(10_000, 1)],
+    [1_050, 1_070, 1_100, 11_100],
+  );
 });
