@@ -6,6 +6,7 @@ import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
 import * as z from "zod";
 import { builtInTools, defineTool } from "../../src/index.ts";
 import { forkSettings } from "../../src/session/forking.ts";
+import { readSwitches } from "../../src/session/switches.ts";
 import { endsOf, familyScript, openFamily, part, prompted, type Seen, starts } from "./family-ground.ts";
 
 const long = (words: string): string => `${words} `.repeat(20_000);
@@ -55,8 +56,10 @@ test("a fork is announced and kept under the source agent:builtin:fork", async (
 });
 
 test("automatic backgrounding that is switched on without a time waits two minutes", () => {
-  const settled = (said?: string): number =>
-    forkSettings({ environment: said === undefined ? {} : { PREFORK_AUTO_BACKGROUND_MS: said } }).autoBackgroundMs;
+  const settled = (said?: string): number => {
+    const { autoBackgroundMs } = readSwitches(said === undefined ? {} : { PREFORK_AUTO_BACKGROUND_MS: said });
+    return forkSettings({ forking: autoBackgroundMs === undefined ? {} : { autoBackgroundMs } }).autoBackgroundMs;
+  };
   assert.deepEqual([undefined, "", "0", "1", "true", "5000"].map(settled), [0, 0, 0, 120_000, 120_000, 5_000]);
 });
 

@@ -63,7 +63,7 @@ test("a preview builds each merge on those before it, ends where the merge would
   await finished(ground, worktrees, edits);
   ground.put("new of the user", "u\n");
   const tasks = Object.keys(edits);
-  for (const onConflict of ["stop", "skip", "theirs", "markers"] as const) {
+  for (const onConflict of ["stop", "skip"] as const) {
     const before = everything(ground);
     const preview = await worktrees.merge(tasks, { isPreview: true, onConflict });
     assert.deepEqual(everything(ground), before);
