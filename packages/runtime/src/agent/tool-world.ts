@@ -128,7 +128,6 @@ export class ToolWorld implements AsyncDisposable {
   async context({ callId, plan, approved, startsPrograms }: ApprovedCall, signal: AbortSignal): Promise<ToolContext> {
     const { agent, cwd, environment, delegation, clock, emit } = this.#options;
     const layers = startsPrograms ? await this.#layersOf() : undefined;
-    this.#hasRun ||= startsPrograms === true && plan === undefined;
     return {
       ...{
         callId,
@@ -148,6 +147,9 @@ export class ToolWorld implements AsyncDisposable {
       now: clock.now,
       todos: { get: () => this.#todos, set: (todos) => this.#setTodos(todos) },
       ...this.#keeping,
+      commandStarted: () => {
+        this.#hasRun ||= layers?.sandbox.kind !== "on"; // in the sandbox nothing is left
+      },
       progress: (text) => emit({ type: "call_progressed", callId, text }),
     };
   }

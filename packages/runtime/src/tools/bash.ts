@@ -64,6 +64,7 @@ const runText = async (command: string, timeoutMs: number, context: ToolContext)
     stopped ??= why;
     if (running?.ok) running.stop();
   };
+  context.commandStarted?.();
   running = await startCommand(
     commandRun(command, context, async (chunk) => {
       if (window.bytes > MOST_KEPT_BYTES) return stop("flooded");
@@ -133,6 +134,7 @@ const printed = ({ stdout, stderr }: PlanResult): string => {
 // --- in the background -------------------------------------------------------------------------------------------------
 
 const inBackground = async (command: string, context: ToolContext): Promise<ToolOutput> => {
+  context.commandStarted?.();
   const started = await context.shells.start({
     command,
     begin: async (output) =>

@@ -58,13 +58,23 @@ const inProc = (): boolean => {
     if (namesFork(wordsOf(parent))) return true;
     status = above;
   }
-  return readdirSync("/proc").some((name) => {
-    const pid = Number(name);
-    if (!Number.isInteger(pid)) return false;
-    const other = statusOf(pid);
-    return other !== undefined && sessions.has(other.session) && namesFork(wordsOf(pid));
-  });
+  // The watcher of a command is a child of the session's first process.
+  return [...sessions].some((leader) =>
+    [leader, ...childrenOf(leader)].some(
+      (pid) => sessions.has(statusOf(pid)?.session ?? -1) && namesFork(wordsOf(pid)),
+    ),
+  );
 };
+
+const childrenOf = (pid: number): readonly number[] => {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
+  } catch {
+    return allProcesses().filter((other) => statusOf(other)?.parent === pid); // a kernel without that list
+  }
+};
+
+const allProcesses = (): readonly number[] => readdirSync("/proc").map(Number).filter(Number.isInteger);
 
 /** Without /proc: the ancestors and their children, among which is the watcher of a command. */
 const inProcessList = (): boolean => {

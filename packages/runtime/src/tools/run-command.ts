@@ -100,7 +100,7 @@ const follow = async (child: ChildProcess, group: ProcessGroup, run: Following):
     const exit = await group.exited;
     const wasStopped = group.isStopping;
     const leftBehind = (await group.end()) && !wasStopped;
-    if (wasStopped) await endStragglers(run.mark);
+    if (wasStopped && !run.entered) await endStragglers(run.mark); // in the sandbox nothing is left
     await reading.rest();
     return { ...exit, leftBehind };
   } finally {

@@ -34,6 +34,8 @@ export type ToolContext = {
   readonly sandbox?: Sandbox;
   /** Environment of approved commands; keys and tokens of ours are not in it. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Told before the text of a command runs: from then on something of it may be left behind. */
+  readonly commandStarted?: () => void;
   readonly files: ToolFiles;
   readonly reads: ReadState;
   readonly shells: Shells;

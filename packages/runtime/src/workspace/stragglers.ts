@@ -69,6 +69,7 @@ const MOST_ROUNDS = 10;
 /** Asks all that bear the mark to end, and after a while makes them: also those that they start meanwhile. */
 export const endStragglers = async (mark: string): Promise<void> => {
   let left = find(mark);
+  if (left.length === 0) return;
   for (const one of left) signal(one, "SIGTERM");
   for (let waited = 0, step = 5; left.length > 0 && waited < GRACE_MS; waited += step, step = Math.min(2 * step, 80)) {
     await after(step);
