@@ -6,6 +6,9 @@
 import { programs } from "../src/guard/bash/programs/index.ts";
 import { WRAPPER } from "../src/guard/bash/unwrap.ts";
 import { classify } from "../src/guard/index.ts";
+import { notesFor } from "../src/guard/notes.ts";
+import { startsIn } from "../src/guard/programs-with-programs.ts";
+import { readShell } from "../src/guard/shell-words.ts";
 import { corpusLines } from "../test/corpus.ts";
 import { type Chance, chanceOf } from "./guard/chance.ts";
 import { growing } from "./guard/growth.ts";
@@ -31,10 +34,19 @@ const LATE_SAMPLES = 400;
 const GROWTHS = 6_000;
 const READINGS = 1_500;
 
+type Judge = (text: string) => unknown;
+
+/** All that reads a command before it may run: the verdict, what rules look at, what a person is told. */
+const JUDGES: Readonly<Record<string, Judge>> = {
+  classify,
+  starts: (text) => startsIn(readShell(text)),
+  notes: (text) => notesFor(text),
+};
+
 /** Of the processor, in milliseconds: others use the machine too. */
-const timed = (text: string): number => {
+const timed = (text: string, judge: Judge = classify): number => {
   const started = process.cpuUsage();
-  classify(text);
+  judge(text);
   const { user, system } = process.cpuUsage(started);
   return (user + system) / 1_000;
 };
@@ -114,26 +126,28 @@ const lateSamples = (chance: Chance): readonly string[] => {
   return [...found];
 };
 
-const bestOf = (times: number, text: string): number => Math.min(...Array.from({ length: times }, () => timed(text)));
+const bestOf = (times: number, text: string, judge: Judge): number =>
+  Math.min(...Array.from({ length: times }, () => timed(text, judge)));
 
 /** Ten times the text must not take much more than ten times as long; seen once, that is shown. */
-const growsFast = (few: string, many: string): readonly [number, number] | undefined => {
-  const first = timed(many);
+const growsFast = (few: string, many: string, judge: Judge): readonly [number, number] | undefined => {
+  const first = timed(many, judge);
   if (first < 10) return undefined;
   let [small, large] = [Number.POSITIVE_INFINITY, first];
   for (let tries = 0; tries < 8; tries += 1) {
-    small = Math.min(small, bestOf(3, few));
-    large = Math.min(large, timed(many));
-    if (large < 10 || (large < MOST_MS && large < Math.max(small, 0.3) * 30)) return undefined;
+    small = Math.min(small, bestOf(3, few, judge));
+    large = Math.min(large, timed(many, judge));
+    if (large < 10 || (large < MOST_MS && large < Math.max(small, 1) * 30)) return undefined;
   }
   return [small, large];
 };
 
-const grownFinding = (name: string, grow: (length: number) => string): readonly string[] => {
-  const figures = growsFast(grow(960), grow(9_600));
-  if (!figures) return [];
-  return [`grows too fast: ${name}, ${figures[0].toFixed(1)} ms then ${figures[1].toFixed(1)} ms`];
-};
+const grownFinding = (name: string, grow: (length: number) => string): readonly string[] =>
+  Object.entries(JUDGES).flatMap(([who, judge]) => {
+    const figures = growsFast(grow(960), grow(9_600), judge);
+    if (!figures) return [];
+    return [`${who} grows too fast: ${name}, ${figures[0].toFixed(1)} ms then ${figures[1].toFixed(1)} ms`];
+  });
 
 const growthFindings = (): readonly string[] =>
   Object.entries(GROWING).flatMap(([name, grow]) => grownFinding(name, grow));

@@ -324,6 +324,25 @@ export const GROWING: Readonly<Record<string, (length: number) => string>> = {
   paths: (length) => `cat ${"../".repeat(length / 3)}x`,
   slashes: (length) => `cat ${"/".repeat(length)}x`,
   "columns of ps": (length) => `ps -o ${"pid,".repeat(length / 4)}x`,
+  "headings of ps": (length) => `ps -o ${"pid= ".repeat(length / 5)}!`,
+  "jq places": (length) => `jq 'recurse(.${"[]".repeat(Math.min(length, 3_900) / 2)}!)'`,
+  "jq sets": (length) => `jq 'gsub("[${"[:\\\\]".repeat(Math.min(length, 3_800) / 5)}"; "")' f`,
+  "lines of a sed loop": (length) =>
+    `sed ':a${"\n".repeat(length / 3)}N${"\n".repeat(length / 3)}$!ba${"\n".repeat(length / 3)}'`,
+  "awk counters": (length) => {
+    const sum = (name: string): string => `${name}+`.repeat(Math.min(length, 1_800) / 12) + name;
+    return `awk '{for(i=0;i<a;i++)x;a=${sum("b")};b=${sum("c")};c=${sum("d")};d=${sum("e")};e=${sum("f")}}'`;
+  },
+  "globs after cd": (length) => `cd a; cd b; cd c; cd d; cat${" .*?*?*?*?*?*?*?z".repeat(length / 17)}`,
+  "devices after cd": (length) => `cd a; cd b; cd c; cd d; cat ${"dev/".repeat(length / 4)}x`,
+  "long folders": (length) => `cd ${"a/".repeat(length / 4)}; cat${" x".repeat(length / 4)}`,
+  "escaped sets": (length) => `ls${" | ls[:\\]".repeat(length / 10)}`,
+  "open arithmetic": (length) => `ls ${"$[:\\]".repeat(length / 5)}`,
+  "tar letters": (length) => `tar -${"t".repeat(length)}!`,
+  "letters of git grep": (length) => `git grep -${"l".repeat(length)}e! x | xargs cat`,
+  "spaces in awk": (length) => `ls | awk '{print $1${" ".repeat(Math.min(length, 1_900))}!}' | xargs cat`,
+  "places of xargs": (length) => `ls | xargs -I% echo${" %".repeat(length / 2)}`,
+  "code in code": (length) => `sh${" -c".repeat(length / 3)} x`,
   assignments: (length) => `${"LC_ALL=C ".repeat(length / 9)}ls`,
   "ANSI-C quotes": (length) => `ls ${"$'\\n'".repeat(length / 5)}`,
   pictures: (length) => `ls ${"\u{1f600}\u200d".repeat(length / 3)}`,

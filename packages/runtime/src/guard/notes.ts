@@ -26,7 +26,10 @@ export const notesFor = (command: string, place: NotesPlace = {}): readonly stri
   const reading = readShell(command);
   if (reading.kind === "unread") return [`cannot be read in full: ${reading.reason}`];
   const runs = commandsIn(reading);
-  const found = runs.flatMap((run) => NOTES.flatMap((note) => note(said(run, place)) ?? []));
+  const found = runs.flatMap((run) => {
+    const about = said(run, place);
+    return NOTES.flatMap((note) => note(about) ?? []);
+  });
   return [...new Set([...found, ...(downloadsIntoShell(runs) ? ["pipes a download into a shell"] : [])])];
 };
 

@@ -45,15 +45,20 @@ export type ShellReading =
 
 const LONGEST_TEXT = 10_000;
 const MOST_COMMANDS = 200;
-/** The parser tries each open brace against all that follows. */
-const MOST_BRACES = 400;
+/** The parser tries each of these against all that follows. */
+const MOST_OPENED: readonly (readonly [sign: string, name: string, most: number])[] = [
+  ["{", "braces", 400],
+  ["[", "brackets", 400],
+  ["<<", "here-documents", 200],
+];
 
 const unread = (reason: string): ShellReading => ({ kind: "unread", reason });
 
 /** What a text says. `inner`: it stood as a word of another command, so COMPUTED may already be in it. */
 export const readShell = (text: string, inner = false): ShellReading => {
   if (text.length > LONGEST_TEXT) return unread(`it is longer than ${LONGEST_TEXT} characters`);
-  if (text.split("{").length > MOST_BRACES) return unread(`it holds more than ${MOST_BRACES} braces`);
+  for (const [sign, name, most] of MOST_OPENED)
+    if (text.split(sign).length > most) return unread(`it holds more than ${most} ${name}`);
   if (!inner && text.includes(COMPUTED)) return unread("it holds a NUL character");
   if (/[^\P{Cc}\t\n\0]/u.test(text)) return unread("it holds a control character");
   try {

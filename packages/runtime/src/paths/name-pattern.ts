@@ -49,6 +49,8 @@ const readSet = (letters: readonly string[]): ((letter: string) => boolean) => {
 /** When a later sign fails, only the last run can take one letter more: earlier ones would gain nothing by it. */
 export const isMatch = (name: string, signs: readonly Sign[]): boolean => {
   const letters = [...name];
+  // A pattern may be as long as a command; one that asks for more letters than there are is not tried.
+  if (signs.filter((one) => one !== "run").length > letters.length) return false;
   let [at, sign, run, taken] = [0, 0, -1, 0];
   while (at < letters.length) {
     const wanted = signs[sign];
