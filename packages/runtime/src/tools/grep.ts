@@ -5,6 +5,7 @@
 import * as z from "zod";
 import { ripgrepOf, WITHOUT_RIPGREP } from "./list-files.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
+import { wantedBy } from "./search-glob.ts";
 import { placeOf, shownPath } from "./search-place.ts";
 import { type Found, type Search, type SearchMode, searchWithout } from "./search-text.ts";
 import { shortened } from "./text-file.ts";
@@ -49,6 +50,7 @@ export const grepTool = defineTool({
       pattern: asked.pattern,
       place,
       options: optionsOf(asked),
+      isWanted: wantedBy(asked.glob, place),
       found: (found) => results.add(found),
     };
     const ripgrep = ripgrepOf(context);
@@ -123,7 +125,9 @@ class Results {
     if (count !== undefined) return [`${name}: ${count}`];
     if (line === undefined) return [name];
     const { "-n": numbers = true, "-A": after, "-B": before, "-C": both } = this.#asked;
-    const text = shortened(line.text, MOST_LINE_LENGTH);
+    const text = line.isCut
+      ? `${line.text.slice(0, MOST_LINE_LENGTH).toWellFormed()}… [a long line]`
+      : shortened(line.text, MOST_LINE_LENGTH);
     const shown = numbers ? `${line.number}${line.fits ? ":" : "-"}${text}` : text;
     const last = this.#last;
     if (last?.path !== path) return [...(last === undefined ? [] : [""]), name, shown];

@@ -3,14 +3,16 @@
  *  glued to its option. Results come in the order of names, which is the same on every run.
  *  Elsewhere: without ripgrep (search-text.ts), how results are shown (grep.ts). */
 
+import { isUtf8 } from "node:buffer";
 import type { Refused } from "../paths/index.ts";
 import { runProgram } from "./run-program.ts";
-import type { Found, Search } from "./search-text.ts";
+import { namesHint } from "./search-glob.ts";
+import { type Found, MOST_LINE_BYTES, type Search } from "./search-text.ts";
 import type { ToolContext } from "./tool.ts";
 
 const PLAIN = [
   ...["--no-config", "--color=never", "--no-heading", "--with-filename", "--null", "--line-number", "--hidden"],
-  ...["--no-messages", "--crlf", "--sort=path", "--max-columns=1000", "--max-columns-preview"],
+  ...["--no-messages", "--crlf", "--sort=path", `--max-columns=${MOST_LINE_BYTES}`, "--max-columns-preview"],
 ];
 
 const argumentsOf = ({ pattern, place, options }: Search): readonly string[] => {
@@ -23,9 +25,15 @@ const argumentsOf = ({ pattern, place, options }: Search): readonly string[] => 
     ...(mode === "files_with_matches" ? ["--files-with-matches"] : []),
     ...(mode === "count" ? ["--count"] : []),
     ...(type === undefined ? [] : [`--type=${type}`]),
-    ...(glob === undefined ? [] : [`--glob=${glob}`]),
+    ...hintsFor(glob, type),
     ...["--glob=!.git", "-e", pattern, "--", place.path],
   ];
+};
+
+/** Types are joined by "or", so a hint beside a type would widen it. */
+const hintsFor = (glob: string | undefined, type: string | undefined): readonly string[] => {
+  const hint = glob === undefined || type !== undefined ? undefined : namesHint(glob);
+  return hint === undefined ? [] : [`--type-add=wanted:${hint}`, "--type=wanted"];
 };
 
 export const searchWithRipgrep = async (
@@ -37,8 +45,8 @@ export const searchWithRipgrep = async (
   const separator = mode === "files_with_matches" ? 0 : 10;
   let rest: Buffer = Buffer.alloc(0);
   const take = (record: Buffer): boolean => {
-    const found = readRecord(record.toString("utf8"), mode);
-    return found === undefined || search.found(found);
+    const found = readRecord(textOf(record), mode);
+    return found === undefined || !search.isWanted(found.path) || search.found(found);
   };
   const { exitCode, errors, ended } = await runProgram(
     {
@@ -64,13 +72,26 @@ export const searchWithRipgrep = async (
   return { ok: true, isCut: ended !== "finished" };
 };
 
+/** How ripgrep ends a line of which it shows the beginning. */
+const CUT = / \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$/;
+
 /** `path NUL number : text` for a line that fits, with `-` for one around it; `--` between groups; `path NUL count`. */
 const readRecord = (record: string, mode: Search["options"]["mode"]): Found | undefined => {
   if (mode === "files_with_matches") return record === "" ? undefined : { path: record };
   const [, path, number, sign, text = ""] = /^([^\0]+)\0(\d+)(?:([:-])(.*))?$/s.exec(record.replace(/\r$/, "")) ?? []; // --crlf ends its own lines so
   if (path === undefined) return undefined;
   if (mode === "count") return { path, count: Number(number) };
-  return { path, line: { number: Number(number), fits: sign === ":", text } };
+  const cut = CUT.exec(text);
+  const isCut = cut !== null && Buffer.byteLength(text) > MOST_LINE_BYTES;
+  const line = { number: Number(number), fits: sign === ":", text: isCut ? text.slice(0, cut.index) : text };
+  return { path, line: isCut ? { ...line, isCut } : line };
+};
+
+/** Lines of a file in an older encoding are shown as the other tools show them. */
+const textOf = (record: Buffer): string => {
+  if (isUtf8(record)) return record.toString("utf8");
+  const end = record.indexOf(0) + 1;
+  return record.toString("utf8", 0, end) + record.toString("latin1", end);
 };
 
 const firstLines = (errors: string): string => errors.trim().split("\n").slice(0, 6).join("\n");

@@ -5,10 +5,9 @@
 
 import { basename } from "node:path";
 import { createContext, Script } from "node:vm";
-import picomatch from "picomatch";
 import type { Refused } from "../paths/index.ts";
-import { kindOfBytes } from "./file-kind.ts";
 import { inWalkOrder, listFiles } from "./list-files.ts";
+import { translatePattern } from "./search-pattern.ts";
 import type { SearchPlace } from "./search-place.ts";
 import { linesOf, readText } from "./text-file.ts";
 import type { ToolContext } from "./tool.ts";
@@ -18,9 +17,13 @@ export type SearchMode = "content" | "files_with_matches" | "count";
 export type Found = {
   /** Absolute. */
   readonly path: string;
-  readonly line?: { readonly number: number; readonly fits: boolean; readonly text: string };
+  /** `isCut`: only its beginning, since it is longer than anybody reads. */
+  readonly line?: { readonly number: number; readonly fits: boolean; readonly text: string; readonly isCut?: true };
   readonly count?: number;
 };
+
+/** Of a longer line only the beginning is shown. */
+export const MOST_LINE_BYTES = 1_000;
 
 export type Search = {
   readonly pattern: string;
@@ -34,6 +37,8 @@ export type Search = {
     readonly before?: number;
     readonly after?: number;
   };
+  /** By the glob that was given, which files are meant? The same question with ripgrep and without. */
+  readonly isWanted: (path: string) => boolean;
   /** False: enough. */
   readonly found: (found: Found) => boolean;
 };
@@ -79,68 +84,78 @@ export const searchWithout = async (search: Search, context: ToolContext): Promi
     ? { ok: true as const, names: [basename(place.path)], isCut: false }
     : await listFiles(place.folder, context);
   if (!listed.ok) return listed;
-  const chosen = place.isFile ? () => true : chooserOf(options);
+  const chosen = place.isFile ? () => true : ofType(options.type);
   const paths = listed.names
     .filter(chosen)
     .toSorted(inWalkOrder)
     .map((name) => `${place.folder}/${name}`)
-    .filter((path) => context.files.mayRead(path));
+    .filter((path) => search.isWanted(path) && context.files.mayRead(path));
   for (let from = 0; from < paths.length; from += AT_ONCE) {
     context.signal.throwIfAborted();
     const some = paths.slice(from, from + AT_ONCE);
     const texts = await Promise.all(some.map((path) => linesAt(path, context)));
-    for (const [at, lines = []] of texts.entries()) {
-      const fitting = finder(lines);
+    for (const [at, text = NO_LINES] of texts.entries()) {
+      const { lines } = text;
+      const fitting = finder(text);
       if (fitting === undefined) return { ok: false, reason: "the pattern takes too long; make it simpler" };
-      if (fitting.length > 0 && !tell({ path: some[at] ?? "", lines, fitting }, search))
+      if (fitting.lines.length > 0 && !tell({ path: some[at] ?? "", lines, fitting }, search))
         return { ok: true, isCut: true };
     }
   }
   return { ok: true, isCut: listed.isCut };
 };
 
+const NO_LINES: Lines = { lines: [], isEnded: false };
+
 /** Files read beside each other. */
 const AT_ONCE = 16;
 
-const chooserOf = ({ glob, type }: Search["options"]): ((name: string) => boolean) => {
-  const fits = glob === undefined ? undefined : picomatch(glob.replace(/^!|^\//g, ""), { dot: true, noextglob: true });
-  const isWanted = (name: string): boolean =>
-    fits === undefined || fits(glob?.includes("/") ? name : basename(name)) !== glob?.startsWith("!");
+const ofType = (type: string | undefined): ((name: string) => boolean) => {
   const endings = type === undefined ? undefined : TYPES[type];
-  return (name) => isWanted(name) && (endings === undefined || endings.includes(name.split(".").at(-1) ?? ""));
+  return (name) => endings === undefined || endings.includes(name.split(".").at(-1) ?? "");
 };
 
-const linesAt = async (path: string, { files }: ToolContext): Promise<readonly string[] | undefined> => {
+type Lines = { readonly lines: readonly string[]; readonly isEnded: boolean };
+
+const linesAt = async (path: string, { files }: ToolContext): Promise<Lines | undefined> => {
   const read = await files.read(path, { maxBytes: MOST_FILE_BYTES }); // by the tools' own way: git lists links too
-  if (!read.ok || kindOfBytes(read.bytes).kind !== "text") return undefined;
-  return linesOf(readText(read.bytes).text);
+  if (!read.ok) return undefined;
+  const { text } = readText(read.bytes);
+  if (text.includes("\0")) return undefined; // no text, as ripgrep has it
+  return { lines: linesOf(text), isEnded: text.endsWith("\n") };
 };
 
-/** Indices of the lines that fit; undefined where it took too long. */
-type Finder = (lines: readonly string[]) => readonly number[] | undefined;
+/** Indices of the lines that fit, and how often the pattern does: a match over several lines counts once. */
+type Fits = { readonly lines: readonly number[]; readonly count: number };
+
+/** Undefined where it took too long. */
+type Finder = (text: Lines) => Fits | undefined;
 
 const FIND_LINES = new Script("lines.flatMap((line, at) => (pattern.test(line) ? [at] : [])).join()");
 const FIND_SPANS = new Script(
-  '[...lines.join("\\n").matchAll(pattern)].map((found) => found.index + ":" + found[0].length).join()',
+  '[...(lines.join("\\n") + end).matchAll(pattern)].map((found) => found.index + ":" + found[0].length).join()',
 );
 const PATIENCE_MS = 2_000;
 
 /** In a context of its own, because only there can the engine be told to give up. */
 const finderOf = ({ pattern, options: { ignoreCase, multiline } }: Search): Finder | string => {
   const flags = `${ignoreCase ? "i" : ""}${multiline ? "gms" : ""}`;
-  const scope: { lines: readonly string[]; pattern: RegExp } = { lines: [], pattern: /$^/ };
+  const translated = translatePattern(pattern, flags);
+  if (typeof translated === "string") return `the pattern cannot be read: ${translated}`;
+  const scope: { lines: readonly string[]; end: string; pattern: RegExp } = { lines: [], end: "", pattern: /$^/ };
   try {
-    scope.pattern = new RegExp(pattern, flags);
+    scope.pattern = new RegExp(translated.source, translated.flags);
   } catch (error) {
     return `the pattern cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }
   const inside = createContext(scope);
-  return (lines) => {
+  return ({ lines, isEnded }) => {
     scope.lines = lines;
+    scope.end = isEnded ? "\n" : "";
     try {
       const found: unknown = (multiline ? FIND_SPANS : FIND_LINES).runInContext(inside, { timeout: PATIENCE_MS });
       const parts = typeof found === "string" && found !== "" ? found.split(",") : [];
-      return multiline ? linesOfSpans(parts, lines) : parts.map(Number);
+      return { lines: multiline ? linesOfSpans(parts, lines) : parts.map(Number), count: parts.length };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return undefined;
       throw error;
@@ -148,35 +163,41 @@ const finderOf = ({ pattern, options: { ignoreCase, multiline } }: Search): Find
   };
 };
 
+/** Spans come in order and do not overlap, so one way through the lines is enough. */
 const linesOfSpans = (spans: readonly string[], lines: readonly string[]): readonly number[] => {
-  const starts: number[] = [];
-  let at = 0;
-  for (const line of lines) {
-    starts.push(at);
-    at += line.length + 1;
-  }
   const found = new Set<number>();
+  let line = 0;
+  let start = 0;
   for (const span of spans) {
     const [from = 0, length = 0] = span.split(":").map(Number);
     const last = from + Math.max(0, length - 1);
-    for (const [line, start] of starts.entries())
-      if (start <= last && start + (lines[line]?.length ?? 0) >= from) found.add(line);
+    for (; line < lines.length && start + (lines[line]?.length ?? 0) < from; line++)
+      start += (lines[line]?.length ?? 0) + 1;
+    for (; line < lines.length && start <= last; line++) {
+      found.add(line);
+      if (start + (lines[line]?.length ?? 0) >= last) break; // the next match may begin on the same line
+      start += (lines[line]?.length ?? 0) + 1;
+    }
   }
-  return [...found].sort((a, b) => a - b);
+  return [...found];
 };
 
-type Fitting = { readonly path: string; readonly lines: readonly string[]; readonly fitting: readonly number[] };
+type Fitting = { readonly path: string; readonly lines: readonly string[]; readonly fitting: Fits };
 
 const tell = ({ path, lines, fitting }: Fitting, { options, found }: Search): boolean => {
   const { mode, before = 0, after = 0 } = options;
   if (mode === "files_with_matches") return found({ path });
-  if (mode === "count") return found({ path, count: fitting.length });
-  const fits = new Set(fitting);
+  if (mode === "count") return found({ path, count: fitting.count });
+  const fits = new Set(fitting.lines);
   const shown = new Set(
-    fitting.flatMap((at) => Array.from({ length: before + after + 1 }, (_, step) => at - before + step)),
+    fitting.lines.flatMap((at) => Array.from({ length: before + after + 1 }, (_, step) => at - before + step)),
   );
   return [...shown]
     .filter((at) => at >= 0 && at < lines.length)
     .sort((a, b) => a - b)
-    .every((at) => found({ path, line: { number: at + 1, fits: fits.has(at), text: lines[at] ?? "" } }));
+    .every((at) => {
+      const text = lines[at] ?? "";
+      const cut = Buffer.byteLength(text) > MOST_LINE_BYTES ? { isCut: true as const } : {};
+      return found({ path, line: { number: at + 1, fits: fits.has(at), text, ...cut } });
+    });
 };

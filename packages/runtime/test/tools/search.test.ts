@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { symlinkSync, utimesSync } from "node:fs";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
+import { openToolFiles } from "../../src/tools/index.ts";
 import { findProgram, findRipgrep, openCell } from "../../src/workspace/index.ts";
 import { needs, uses } from "../optional.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
@@ -153,6 +154,144 @@ for (const [way, decided] of WAYS) {
     assert.equal((await b.call("Grep", { pattern: "x", path: "none" })).fault, "failed");
   });
 }
+
+const MORE_FILES: Readonly<Record<string, string>> = {
+  "keep/.gitignore": "secret.txt\n",
+  "keep/secret.txt": "hello\n",
+  "keep/open.txt": "hello\n",
+  "letters.txt": "grün\nÄPFEL\näpfel\nπ r²\n日本語\n𝒳y\na\thello\n[x] {y} a-b\n",
+  "long.txt": `${"x".repeat(3_000)} hello ${"y".repeat(3_000)}\n`,
+  "late.dat": `hello\n${"a".repeat(20_000)}\0\nhello\n`,
+  "BM25.md": "BM25 says hello\n",
+  "open end.h": "hello",
+};
+
+const PATTERNS: readonly string[] = [
+  ...[
+    "hello",
+    "^hello",
+    "hello$",
+    "\\bhello\\b",
+    "(?i)HELLO",
+    "h[aeiou]llo",
+    "[[:alpha:]]+llo",
+    "^$",
+    "hel{2}o",
+    "hello|last",
+  ],
+  ...[
+    "\\w+\\(\\)",
+    "gr.n",
+    "(?i)äpfel",
+    "\\p{L}+",
+    "\\W",
+    "\\d",
+    "^.y$",
+    "\\x{3c0}",
+    "π",
+    "\\t",
+    "(?P<n>hello)",
+    "(?s)hello.",
+  ],
+  ...[
+    "[^a-z]hello",
+    "[]x]",
+    "\\<hello\\>",
+    "\\-",
+    "\\'",
+    "\\#",
+    "\\{y\\}",
+    "[{y]",
+    "[\\w.-]+",
+    "\\S+",
+    "h.*?o",
+    "\\B",
+    "]",
+    "[a-]",
+  ],
+];
+const GLOBS: readonly string[] = [
+  ...[
+    "*",
+    "**",
+    "*.txt",
+    "*.log",
+    "*.{ts,py}",
+    "!*.ts",
+    "src/**",
+    "!src/**",
+    "!src",
+    "!src/",
+    "/README.md",
+    "*.[tp][sy]",
+  ],
+  ...[
+    "{src,keep}/**",
+    "**/deep/**",
+    "!deep",
+    "dist/**",
+    ".hidden/**",
+    "./src/app.ts",
+    "*/app.ts",
+    "?*.h",
+    "[",
+    "{a",
+    "src",
+  ],
+];
+const SEVERAL_LINES: readonly string[] = ["hello.*?two", "^const.*\\n\\n", "\\n\\n", "hello$\\n", "(?s)Title.*world"];
+
+test("searches find the same with ripgrep and without", await needs("@vscode/ripgrep"), async () => {
+  await using b = await ground("our ripgrep");
+  for (const [name, content] of Object.entries(MORE_FILES)) b.put(name, content);
+  await using without = await openToolFiles({ roots: [b.work], cwd: b.work, ripgrep: null });
+  without.sayOnce("[ripgrep is not installed; searching without it is slower and knows fewer patterns]");
+  const modes = ["content", "count"].map((output_mode) => ({ output_mode }));
+  const searches: readonly JsonObject[] = [
+    ...PATTERNS.map((pattern) => ({ pattern, output_mode: "content" })),
+    ...GLOBS.map((glob) => ({ pattern: "hello", glob })),
+    ...SEVERAL_LINES.flatMap((pattern) => modes.map((mode) => ({ pattern, multiline: true, ...mode }))),
+    ...["keep", "dist", "keep/secret.txt", "src/app.ts"].map((path) => ({ pattern: "hello", path, "-C": 1 })),
+  ];
+  for (const search of searches) {
+    const found = await b.call("Grep", search);
+    assert.deepEqual(await b.call("Grep", search, { files: without }), found, JSON.stringify(search));
+  }
+});
+
+test("a glob brings back nothing that git ignores", await needs("@vscode/ripgrep"), async () => {
+  await using b = await ground("our ripgrep");
+  const none = ["Nothing found (what git ignores was not searched)."];
+  for (const glob of ["*.log", "dist/**", "*.js"])
+    assert.deepEqual(await ask(b, "Grep", { pattern: "hello", glob }), none, glob);
+  const all = await ask(b, "Grep", { pattern: "hello", glob: "*" });
+  assert.deepEqual(
+    all.filter((name) => /dist|\.log/.test(name)),
+    [],
+  );
+});
+
+test("what cannot be said without ripgrep is refused in words, and not searched for as something else", async () => {
+  await using b = await ground("without");
+  for (const pattern of [
+    "\\Ahello",
+    "hello\\z",
+    "[a&&b]",
+    "[\\w--h]",
+    "(?x) hello",
+    "(?-u:h)ello",
+    "\\Qa\\E",
+    "\\h",
+    "x(?=y)",
+  ]) {
+    const { content, fault } = await b.call("Grep", { pattern });
+    assert.equal(fault, "bad-input", pattern);
+    assert.match(
+      String(content),
+      /^Not searched: the pattern cannot be read: .* needs ripgrep, which is not installed$/,
+    );
+  }
+});
 
 test("searches take the ripgrep that is there, and say once where there is none", uses("@vscode/ripgrep"), async () => {
   await using b = await bench();
