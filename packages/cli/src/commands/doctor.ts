@@ -44,7 +44,7 @@ const runtime = (): Layer => {
 
 const descriptors = async (): Promise<Layer> => {
   const name = "files by descriptor";
-  const covers = "every file that Read, Write, Edit and MultiEdit touch";
+  const covers = "every file that Read, Write and Edit touch";
   try {
     await using root = await openRoot(tmpdir());
     if (root.way === "descriptors")
