@@ -28,18 +28,21 @@ const answer = await (await fetch(`${simulator.url}/v1/messages`, { method: "POS
 // #region fork
 import { createClient, forkRequests, sendFamily } from "@prefork/wire";
 
-const client = createClient({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" } });
-const family = forkRequests(request, ["schema", "service", "tests"], { answer });
-const { members, launch } = await sendFamily(client, family);
+export async function explore(request: string, answer: string, baseUrl: string): Promise<void> {
+  const client = createClient({ baseUrl, credential: { kind: "api-key", value: "any" } });
+  const family = forkRequests(request, ["schema", "service", "tests"], { answer });
+  const { members, launch } = await sendFamily(client, family);
 
-for (const member of members) {
-  if (member.status === "failed") throw member.error;
-  const { message, usage } = member.response;
-  console.log(message.content, usage);
+  for (const member of members) {
+    if (member.status === "failed") throw member.error;
+    const { message, usage } = member.response;
+    console.log(message.content, usage);
+  }
+  console.log(launch.reason);
+  client.close();
 }
-console.log(launch.reason);
 // #endregion
-client.close();
+await explore(request, answer, simulator.url);
 
 const [parent, leader, ...followers] = simulator.ledger();
 assert.ok(parent && leader);

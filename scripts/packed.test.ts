@@ -1,9 +1,9 @@
-/** What `npm pack` makes of packages/cli, unpacked far from the clone. A real install needs the package registry and is
- *  tried by verify-install.ts. */
+/** What others get: the tarball that `npm pack` makes of packages/cli, unpacked far from the clone (a real install needs
+ *  the package registry and is tried by verify-install.ts), and the declarations of our libraries, compiled strictly. */
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -51,4 +51,40 @@ test("the packed command line has its bundle, needs none of our packages, and ru
   const { layers } = JSON.parse(prefork("doctor", "--json").stdout) as { layers: { name: string; detail: string }[] };
   const { detail = "" } = layers.find(({ name }) => name === "ripgrep") ?? {};
   assert.equal(detail.startsWith(`${ripgrep}, `), existsSync(ripgrep), detail);
+});
+
+const CONSUMER = {
+  compilerOptions: {
+    ...{ target: "es2023", lib: ["es2023"], module: "nodenext", types: ["node"] },
+    ...{ strict: true, skipLibCheck: false, noEmit: true, noUnusedLocals: true },
+  },
+};
+
+const EVERYTHING = `
+import * as runtime from "@prefork/runtime";
+import * as wire from "@prefork/wire";
+import * as proxy from "@prefork/wire/proxy";
+import { type SimRequest, say } from "@prefork/wire/simulator";
+
+export const last = ({ body }: SimRequest): string => {
+  const content = body.messages.at(-1)?.content ?? "";
+  return typeof content === "string" ? content : content.map(({ text = "" }) => text).join(body.model);
+};
+export { proxy, runtime, say, wire };
+`;
+
+test("our declarations and the README's program compile with lib es2023 and without skipLibCheck", () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-consumer-"));
+  const at = (path: string): string => join(folder.path, path);
+  for (const name of ["@prefork/wire", "@prefork/runtime", "@types/node"]) {
+    mkdirSync(dirname(at(`node_modules/${name}`)), { recursive: true });
+    symlinkSync(join(repository, "node_modules", name), at(`node_modules/${name}`));
+  }
+  const [, program = ""] = /```ts\n(.*?)```/s.exec(readFileSync(join(repository, "README.md"), "utf8")) ?? [];
+  const files = { "package.json": '{ "type": "module" }', "everything.ts": EVERYTHING, "readme.ts": program };
+  for (const [path, text] of Object.entries({ ...files, "tsconfig.json": JSON.stringify(CONSUMER) }))
+    writeFileSync(at(path), text);
+  const tsc = join(repository, "node_modules/typescript/bin/tsc");
+  const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", folder.path], { encoding: "utf8" });
+  assert.deepEqual([program.includes("forkRequests"), status, stdout], [true, 0, ""]);
 });

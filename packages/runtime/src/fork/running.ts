@@ -64,14 +64,21 @@ export type Ended = {
   readonly report?: Report;
 };
 
+/** Named by us, because the declarations of a user's program may be older than ES2024. */
+type Deferred<T> = {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T | PromiseLike<T>) => void;
+  readonly reject: (reason?: unknown) => void;
+};
+
 /** Turns that a child has for its report once its calls are refused. */
 const LAST_TURNS = 3;
 
 export class Running {
   readonly start: RunStart;
-  readonly ended = Promise.withResolvers<Ended>();
+  readonly ended: Deferred<Ended> = Promise.withResolvers<Ended>();
   /** Resolves when nobody waits for it in the foreground any more. */
-  readonly detached = Promise.withResolvers<void>();
+  readonly detached: Deferred<void> = Promise.withResolvers<void>();
   readonly signal: AbortSignal;
   readonly #stop = new AbortController();
   readonly #denials = new Denials();

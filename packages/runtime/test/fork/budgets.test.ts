@@ -9,6 +9,7 @@ import {
   callTools,
   type LedgerRow,
   type SimAnswer,
+  type SimBody,
   type SimRequest,
   type Simulator,
   say,
@@ -73,7 +74,7 @@ class Bill {
 }
 
 const watchedIn = (body: JsonObject): Watched | undefined => {
-  const { directive } = seenIn({ body, headers: {}, model: "" });
+  const { directive } = seenIn({ body: body as SimBody, headers: {}, model: "" });
   if (directive === undefined) return undefined;
   const { model, max_tokens: maxTokens } = body;
   const facts = knownModels.get(String(model));

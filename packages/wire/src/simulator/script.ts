@@ -6,10 +6,36 @@ import type { Json, JsonObject } from "../request.ts";
 import { listOf, objectOf, readMessages, readResultContent, stringOf } from "./body.ts";
 import type { WireName } from "./rules/index.ts";
 
+/** A block of a message or of the system text; members beyond these are in it as they were sent. */
+export type SimBlock = JsonObject & {
+  readonly type: string;
+  readonly text?: string;
+  /** Of a call. */
+  readonly id?: string;
+  readonly name?: string;
+  readonly input?: JsonObject;
+  /** Of a result. */
+  readonly tool_use_id?: string;
+};
+
+export type SimMessage = JsonObject & {
+  readonly role: "user" | "assistant" | "system";
+  readonly content: string | readonly SimBlock[];
+};
+
+/** A body of the Messages API; parameters beyond these are in it as they were sent. */
+export type SimBody = JsonObject & {
+  readonly model: string;
+  readonly max_tokens?: number; // always there on the Messages API
+  readonly messages: readonly SimMessage[];
+  readonly system?: string | readonly SimBlock[];
+  readonly tools?: readonly (JsonObject & { readonly name: string })[];
+};
+
 export type SimRequest = {
   /** What was asked, already accepted by the provider's rules, in the words of the Messages API whatever the wire: so a
    *  script that is written once answers on every wire. On the Messages API it is the body as parsed. */
-  readonly body: JsonObject;
+  readonly body: SimBody;
   /** Lower-case names; credentials are left out. */
   readonly headers: Readonly<Record<string, string>>;
   readonly model: string;

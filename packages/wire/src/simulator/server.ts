@@ -23,7 +23,7 @@ import { Gathering } from "./gathering.ts";
 import { isLoopbackHost } from "./reach.ts";
 import { credentialOf, headersOf, keptPath, openBody, readBody, urlOf } from "./receive.ts";
 import { refuse, sendJson } from "./reply.ts";
-import type { SimAnswer, SimRequest, SimScript } from "./script.ts";
+import type { SimAnswer, SimBody, SimRequest, SimScript } from "./script.ts";
 import type { Delivery } from "./serve-answer.ts";
 import { deliver } from "./serve-answer.ts";
 import type { Call, HeldCall, Received, Refused, Wire } from "./wire.ts";
@@ -232,7 +232,8 @@ export class SimServer {
       if (seat?.kind === "together") this.#gathering.leave(seat);
       return refuseHere(admission);
     }
-    const seen = { body: admission.body, headers, model, ...othersWords(wire, parsed.body) };
+    const accepted = admission.body as SimBody; // the rules have looked at each of its members
+    const seen = { body: accepted, headers, model, ...othersWords(wire, parsed.body) };
     return this.#decide({ request: seen, response, admission, fault: seat, received, wire });
   }
 
