@@ -47,6 +47,12 @@ const soaks: Readonly<Record<string, Soak>> = {
     const result = await worktreesSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
+  /** Every question to every hostile repository. */
+  repositories: async () => {
+    const { repositoriesSoak } = await import(at("packages/cli/test/hostile/repositories.ts"));
+    const result = await repositoriesSoak();
+    return { held: result.broken.length === 0, summary: JSON.stringify(result) };
+  },
   /** Every property with values that npm test does not draw. */
   properties: async () => {
     const { propertiesSoak } = await import("./properties-soak.ts");

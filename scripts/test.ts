@@ -17,6 +17,8 @@ import { bundleTests } from "./test-bundle.ts";
 const FILE_TIMEOUT_MS = 300_000;
 /** More than there are cores where the projects are checked: tests wait for processes, clocks and disks. */
 const CONCURRENCY = 3;
+/** A young heap of its full size from the start: processes that live for a second collect garbage mostly while it grows. */
+const HEAP = "--min-semi-space-size=16";
 const patterns = ["packages/*/test/**/*.test.ts", "scripts/**/*.test.ts", "examples/*.ts"];
 
 /** `wire/prefix` finds packages/wire/test/prefix.test.ts: the parts of a filter occur in this order. */
@@ -73,7 +75,7 @@ async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly Fi
       const { path, hides } = job;
       const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
       const hiding = hides === undefined ? {} : { only: true, env: { ...process.env, PREFORK_HIDE_PROGRAMS: hides } };
-      const how = { cwd: root, isolation: "process", signal, execArgv: [...flags], ...hiding } as const;
+      const how = { cwd: root, isolation: "process", signal, execArgv: [HEAP, ...flags], ...hiding } as const;
       const events = run({ files: [join(root, path)], ...how });
       const result = await collect(events, { ...job, root, toSources });
       showFile(result);

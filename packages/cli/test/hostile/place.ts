@@ -96,7 +96,11 @@ export const git = (cwd: string, ...words: readonly string[]): string => {
     GIT_COMMITTER_DATE: "2024-01-02T03:04:05Z",
     ...AUTHOR,
   };
-  const done = spawnSync("git", ["-c", "init.defaultBranch=main", ...words], { cwd, env, encoding: "utf8" });
+  const done = spawnSync(
+    "git",
+    ["-c", "init.defaultBranch=main", "-c", "gc.auto=0", "-c", "maintenance.auto=false", ...words],
+    { cwd, env, encoding: "utf8" },
+  );
   return done.stdout;
 };
 

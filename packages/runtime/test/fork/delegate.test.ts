@@ -127,7 +127,7 @@ type Ending = {
 const ENDINGS: Readonly<Record<string, Ending>> = {
   failed: { next: () => ({ content: [{ type: "text", text: "I will not." }], stopReason: "refusal" }), reason: /./ },
   aborted: { next: never, during: (handle) => handle.abort(), reason: /interrupted/ },
-  "timed-out": { options: { timeoutMs: 2_000 }, next: never, reason: /the time limit is reached/ },
+  "timed-out": { options: { timeoutMs: 5_000 }, next: never, reason: /the time limit is reached/ },
   "out-of-turns": {
     options: { maxTurns: 2 },
     next: () => callTools([bash("true")]),

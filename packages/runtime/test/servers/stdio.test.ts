@@ -80,9 +80,9 @@ test("a server sees what every program needs and what it was configured with, an
 });
 
 test("a call that takes too long, and one that is interrupted, give an error and leave the server usable", async () => {
-  await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), timeoutMs: 300 }]);
+  await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), timeoutMs: 2_000 }]);
   assert.deepEqual(await open.call("one", "hang"), {
-    text: "Server one: no answer within 0.3 s; what the call had begun may still go on.",
+    text: "Server one: no answer within 2 s; what the call had begun may still go on.",
     isError: true,
   });
   const stop = new AbortController();

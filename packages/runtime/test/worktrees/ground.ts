@@ -152,11 +152,21 @@ const contentOf = (path: string): string => (existsSync(path) ? hashOf(readFileS
 
 const isOurRef = (ref: string): boolean => /refs\/(?:heads\/)?prefork\//.test(ref);
 
+/** The folder of git and the common one of a checkout: they stay where they are. */
+const gitFolders = new Map<string, readonly string[]>();
+
+const gitFoldersOf = ({ path, git }: Files): readonly string[] => {
+  const known = gitFolders.get(path);
+  if (known) return known;
+  const found = git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").split("\n");
+  gitFolders.set(path, found);
+  return found;
+};
+
 /** All of a checkout and of its repository that is the user's. */
-export const photograph = ({ path, git }: Files): Photograph => {
-  const [gitDir = "", common = ""] = git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").split(
-    "\n",
-  );
+export const photograph = (files: Files): Photograph => {
+  const { path, git } = files;
+  const [gitDir = "", common = ""] = gitFoldersOf(files);
   const logs = existsSync(join(common, "logs")) ? photographFiles(join(common, "logs")) : {};
   const refs = git("for-each-ref", "--format=%(refname) %(objectname)").split("\n");
   return {
