@@ -63,6 +63,8 @@ const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
 
 const innerOf = ({ args }: PlanCommand): string => args[fedProgram(args)]?.text ?? "echo";
 
+const MOST_PUT = 100_000;
+
 /** Words that some programs take for something else than a file. */
 const TAKEN_OTHERWISE: Readonly<Record<string, RegExp>> = {
   ...Object.fromEntries(["awk", "gawk", "mawk"].map((name) => [name, /^[A-Za-z_]\w*=|^\/inet/])),
@@ -74,6 +76,7 @@ const fedProblem = ({ names, inner: [program, ...words], place }: FedNames, cwd:
   const each = [...new Set(names)].filter((name) => name !== "");
   // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
   const places = place === undefined ? [] : words.filter(({ text }) => text.includes(place));
+  if (each.length * places.length > MOST_PUT) return "xargs: too many names for so many places; list fewer";
   const put = (isSought: boolean): readonly string[] =>
     places
       .filter(({ sought }) => (sought === true) === isSought)
