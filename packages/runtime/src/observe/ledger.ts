@@ -174,7 +174,9 @@ const unwrittenBefore = (
   const tokens = promptTokens(goesOnFrom.answer.usage);
   const { name, pacing, untoldReads } = protocols.find((one) => one.name === goesOnFrom.point.epoch?.protocol) ?? {};
   const isTold = facts ? Object.keys(facts.prices.write).length > 0 : name === anthropic.name;
-  if (tokens < (facts?.minimumPrefix ?? 1) || (!facts && !isTold) || untoldReads !== undefined) return undefined;
+  // What is kept without being asked for is promised by nobody where keeping it for certain is sold.
+  const isPromised = isTold || (facts !== undefined && facts.storage === undefined);
+  if (tokens < (facts?.minimumPrefix ?? 1) || !isPromised || untoldReads !== undefined) return undefined;
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
   const isKept = askedAt - goesOnFrom.askedAt < livesMs(ttl, facts);
   const isBuilt = askedAt - goesOnFrom.answer.at >= (pacing?.settleMs ?? 0);
