@@ -131,6 +131,19 @@ export type EventBody =
       readonly isWarning: boolean;
     }
   | { readonly type: "fork_tool_denied"; readonly taskId: string; readonly tool: string; readonly reason: string }
+  /** A run that may write in one folder changed something outside it. `copy`: what it had written, where that was put
+   *  back. */
+  | {
+      readonly type: "fork_breached";
+      readonly taskId: string;
+      readonly folder: string;
+      readonly files: readonly {
+        readonly path: string;
+        readonly change: "created" | "changed" | "removed";
+        readonly reverted: boolean;
+        readonly copy?: string;
+      }[];
+    }
   | { readonly type: "observer_failed"; readonly taskId: string; readonly reason: string }
   /** Nobody waits for it in the foreground any more; it goes on. */
   | { readonly type: "task_backgrounded"; readonly taskId: string }
@@ -222,6 +235,7 @@ const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
   request_retried: "warn",
   compaction_failed: "warn",
   fork_tool_denied: "debug",
+  fork_breached: "warn",
   observer_failed: "warn",
   journal_troubled: "warn",
   settings_noticed: "warn",

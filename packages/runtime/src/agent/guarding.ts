@@ -39,6 +39,8 @@ export type GuardingOptions = {
   readonly move?: Move;
   /** Narrows what may be called at all. */
   readonly filter?: ToolFilter;
+  /** Why the filter has to do without a comparison before and after. */
+  readonly unwatched?: string;
 };
 
 export class Guarding {
@@ -94,12 +96,13 @@ export class Guarding {
   }
 
   context(): GuardContext {
-    const { roots, cwd, home, readingTools, asks } = this.#options;
+    const { roots, cwd, home, readingTools, asks, unwatched } = this.#options;
     return {
       mode: this.#mode,
       policy: this.#policy,
       ...{ roots, cwd, home, readingTools, asks, partsOf },
       ...(this.#filter ? { filter: this.#filter } : {}),
+      ...(unwatched === undefined ? {} : { filterContext: { unwatched } }),
       classify: this.#classify,
       otherNames,
     };

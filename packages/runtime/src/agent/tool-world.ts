@@ -54,6 +54,8 @@ export type ToolWorldOptions = {
   readonly replacements?: ReplacementState;
   /** Of a child: its parent's folders, which are lent to it. Default: its own. */
   readonly files?: ToolFiles;
+  /** The names of a folder beside the workspace that it writes in, also by a name that is a link. */
+  readonly memory?: readonly string[];
   /** Told of shells that go on behind a call. */
   readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
 };
@@ -91,14 +93,13 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   static async open(options: ToolWorldOptions): Promise<ToolWorld> {
-    const { mayShow, files } = options;
-    return new ToolWorld(options, files?.lend(mayShow) ?? (await openFiles(options)));
+    return new ToolWorld(options, await filesOf(options));
   }
 
   /** Its tools work in other folders from now on; what was read before was read elsewhere. */
   async moveTo({ cwd, roots, visible = [] }: Pick<ToolWorldOptions, "cwd" | "roots" | "visible">): Promise<void> {
-    const files = await openFiles({ ...this.#options, roots, cwd });
     const { files: _lent, ...options } = this.#options;
+    const files = await filesOf({ ...options, roots, cwd });
     await this.#leave();
     this.#files = files;
     this.#options = { ...options, cwd, roots, visible };
@@ -110,6 +111,12 @@ export class ToolWorld implements AsyncDisposable {
   async isBounded(): Promise<boolean> {
     const layers = await this.#layersOf().catch(() => undefined);
     return layers?.sandbox.kind === "on";
+  }
+
+  /** Did its commands run where nothing can be written? */
+  async hasCell(): Promise<boolean> {
+    const layers = await this.#layers?.catch(() => undefined);
+    return layers?.cell.kind === "on";
   }
 
   get files(): ToolFiles {
@@ -264,6 +271,12 @@ export class ToolWorld implements AsyncDisposable {
 
 const openFiles = ({ roots, cwd, mayShow, drafts }: ToolWorldOptions): Promise<ToolFiles> =>
   openToolFiles({ roots, cwd, mayRead: mayShow, ...(drafts === undefined ? {} : { drafts }) });
+
+const filesOf = async (options: ToolWorldOptions): Promise<ToolFiles> => {
+  const { files, mayShow, memory } = options;
+  const opened = files?.lend(mayShow) ?? (await openFiles(options));
+  return memory ? opened.beside(memory) : opened;
+};
 
 type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
 

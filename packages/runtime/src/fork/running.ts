@@ -26,6 +26,8 @@ export type Child = AsyncDisposable & {
   readonly reconsider?: () => Promise<boolean>;
   /** From now on every call is refused, with this reason. */
   readonly shut: (reason: string) => void;
+  /** Looks whether it left alone what it had to: why it failed if not, and what its parent should know. Once, at its end. */
+  readonly audit?: () => Promise<{ readonly breach?: string; readonly notes: readonly string[] }>;
   /** Keeps what it has done, where that is not done already; gives what its parent should know of it. */
   readonly settle: (end: TaskEnd, said: string) => Promise<readonly string[]>;
   /** What its report should not have said, and what it should have. Without a report: of what was given as it is. */

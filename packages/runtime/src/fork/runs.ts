@@ -214,12 +214,15 @@ export class Runs {
 
   async #outcome(running: Running, child: Child, { result, ms }: Worked): Promise<Ended> {
     const { turns, usage, usd } = result;
-    const end = running.ending && result.end === "aborted" ? running.ending.end : endOf(result.end);
-    const reason = (result.end === "aborted" ? running.ending?.reason : undefined) ?? result.reason;
+    const audited = await child.audit?.();
+    const ended = running.ending && result.end === "aborted" ? running.ending.end : endOf(result.end);
+    const end = audited?.breach === undefined ? ended : "failed";
+    const why = (result.end === "aborted" ? running.ending?.reason : undefined) ?? result.reason;
+    const reason = audited?.breach ?? why;
     const spent = { usage, usd, turns, toolUses: running.toolUses, ms };
     const summary = summaryOf(result.text, end);
     const cut = result.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
-    const kept = await child.settle(end, result.text);
+    const kept = [...(audited?.notes ?? []), ...(await child.settle(end, result.text))];
     if (end !== "reported")
       return {
         end,

@@ -3,9 +3,9 @@
  *  that throws denies. Paths are judged by their text here.
  *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
 
-import { isPseudoPath, isSecret, judgeInside, judgePath, protectedName } from "../paths/index.ts";
+import { isPseudoPath, isSecret, judgeInside, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
-import { belowProblem } from "./bash/index.ts";
+import { belowProblem, folded } from "./bash/index.ts";
 import type { ToolCall } from "./call.ts";
 
 export type FilterVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
@@ -24,7 +24,21 @@ export type FilterContext = {
   readonly unwatched?: string;
 };
 
-export type ToolFilter = (call: ToolCall, context: FilterContext) => FilterVerdict;
+/** The one folder that a run may write in. */
+export type MemoryFolder = {
+  /** Canonical. */
+  readonly path: string;
+  /** All names it goes by: canonical, and as it was given. */
+  readonly names: readonly string[];
+  /** Why it is no longer what it was when the filter was made. */
+  readonly problem: () => string | undefined;
+};
+
+export type ToolFilter = {
+  (call: ToolCall, context: FilterContext): FilterVerdict;
+  /** Nothing outside this folder may change: a run under the filter is compared before and after. */
+  readonly memory?: MemoryFolder;
+};
 
 const ALLOWED: FilterVerdict = { allowed: true };
 
@@ -46,12 +60,14 @@ export const applyFilter = (filter: ToolFilter, call: ToolCall, context: FilterC
 export const allowAll: ToolFilter = () => ALLOWED;
 
 /** Allowed where both allow; the first denial is told. */
-export const both =
-  (first: ToolFilter, second: ToolFilter): ToolFilter =>
-  (call, context) => {
+export const both = (first: ToolFilter, second: ToolFilter): ToolFilter => {
+  const memory = first.memory ?? second.memory;
+  const filter: ToolFilter = (call, context) => {
     const verdict = applyFilter(first, call, context);
     return verdict.allowed ? applyFilter(second, call, context) : verdict;
   };
+  return memory ? Object.assign(filter, { memory }) : filter;
+};
 
 const withoutLastSlashes = (path: string): string => {
   let end = path.length;
@@ -61,7 +77,7 @@ const withoutLastSlashes = (path: string): string => {
 
 const judgeReading = ({ subject, tool }: ReadArguments, instead: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
-  const broad = tool === "Grep" ? belowProblem(withoutLastSlashes(subject)) : undefined;
+  const broad = tool === "Grep" ? belowProblem(folded(withoutLastSlashes(subject))) : undefined;
   if (broad !== undefined) return deny(broad, instead);
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
@@ -125,16 +141,9 @@ const judgeWriting = (folders: readonly string[], { subject }: ReadArguments): s
   return protectedName(inside.below);
 };
 
-/** Reading tools, commands that only read, and Write and Edit inside one folder. `folder`: all absolute names that the
- *  one folder goes by, the first of them for messages. */
-export const memoryOnly = (folder: string | readonly string[]): ToolFilter => {
-  const folders = (typeof folder === "string" ? [folder] : folder).map((name) => {
-    const judged = judgePath(name);
-    if (!judged.ok || judged.parts.length === 0)
-      throw new Error(`${name} cannot be a memory folder: not an absolute folder`);
-    return judged.path;
-  });
-  if (folders.length === 0) throw new Error("a memory folder needs a name");
+/** Reading tools, commands that only read, and Write and Edit inside one folder. `folders`: all absolute names that the one
+ *  folder goes by, the first of them for messages. `problem`: why nothing may be written there any more. */
+export const writesInside = (folders: readonly string[], problem?: () => string | undefined): ToolFilter => {
   const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${folders[0]}`;
   const filter: ToolFilter = (call, context) => {
     const others = judgeOthers(call, context, instead);
@@ -151,7 +160,7 @@ export const memoryOnly = (folder: string | readonly string[]): ToolFilter => {
       case "Write":
       case "Edit":
       case "MultiEdit": {
-        const wrong = judgeWriting(folders, read);
+        const wrong = problem?.() ?? judgeWriting(folders, read);
         return wrong === undefined ? ALLOWED : deny(wrong, instead);
       }
       case "REPL":

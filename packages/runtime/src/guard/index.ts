@@ -31,12 +31,14 @@ export {
   both,
   type FilterContext,
   type FilterVerdict,
-  memoryOnly,
+  type MemoryFolder,
   only,
   readOnly,
   type ToolFilter,
+  writesInside,
 } from "./filters.ts";
 export { type JsonLine, readJsonLine } from "./json-line.ts";
+export { memoryOnly } from "./memory-folder.ts";
 export { inBoth, movedPath, movedPolicy } from "./moved-policy.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
 export type { Move } from "./path-rules.ts";

@@ -275,6 +275,7 @@ const readRules = (entries: RuleEntries, { list, source, complaints }: RulesInto
 const readDirectory = (text: string, { base, home }: PathPlace): string => {
   if (/^~(\/|$)/.test(text) && home === undefined) return "starts with ~, but no home folder is known";
   const spelled = text.replace(/^~(?=\/|$)/, home ?? "~");
+  if (spelled.split("/").includes("..")) return `".." is refused in a folder; write the place it leads to`;
   const judged = judgePath(spelled.startsWith("/") ? spelled : `${base}/${spelled}`);
   if (!judged.ok) return judged.reason;
   return judged.parts.length === 0 ? "is the whole file system; name a folder" : judged.path;

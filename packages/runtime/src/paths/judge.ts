@@ -1,5 +1,5 @@
 /** What a path text from a model means, judged by its text alone: one absolute place, or a reason why not.
- *  Invariant: nothing is folded, expanded or decoded; a text that some other program would read differently is refused.
+ *  Invariant: nothing is expanded or decoded, and only steps are folded; a text that some other program would read differently is refused.
  *  Elsewhere: names that agents may not write (protected.ts), what stands on the disk (../files). */
 
 export type Refused = { readonly ok: false; readonly reason: string };
@@ -18,14 +18,13 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u
 const EXPANDED: readonly (readonly [RegExp, string])[] = [
   [/^~|\/~(?:\/|$)/, "~ is not expanded"],
   [/\$[({]|`/, "substitutions are not expanded"],
-  [/\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])/, "variables are not expanded"],
+  [/(?:^|\/)\$[A-Z_][A-Z0-9_]*(?:\/|$)/, "variables are not expanded"],
   [/%(?:2[ef]|5c|00)/i, "percent codes are not decoded"],
   [/\\/, "a backslash separates nothing here"],
 ];
 
 /** One name between two slashes: is it a name under every reading? A reading that folds forms must not find a step. */
 const judgeName = (name: string): string | undefined => {
-  if (name === "..") return `".." is refused anywhere in a path; write the place it leads to`;
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `a name in the path is longer than ${MAX_NAME_BYTES} bytes`;
   const folded = name.normalize("NFKC");
   if (folded !== name && (/[/\\]/.test(folded) || /^\.{1,2}$/.test(folded)))
@@ -33,7 +32,8 @@ const judgeName = (name: string): string | undefined => {
   return undefined;
 };
 
-/** An absolute path, component by component. `.` and doubled slashes mean nothing and are left out. */
+/** An absolute path, component by component. `.` and doubled slashes mean nothing and are left out; `..` takes away the
+ *  name before it, and what is left is all that anybody opens. */
 export const judgePath = (text: unknown): Judged | Refused => {
   if (typeof text !== "string") return refuse("the path must be a text");
   if (text === "") return refuse("the path is empty");
@@ -46,6 +46,10 @@ export const judgePath = (text: unknown): Judged | Refused => {
   const parts: string[] = [];
   for (const name of text.split("/")) {
     if (name === "" || name === ".") continue;
+    if (name === "..") {
+      parts.pop();
+      continue;
+    }
     const wrong = judgeName(name);
     if (wrong !== undefined) return refuse(wrong);
     parts.push(name);

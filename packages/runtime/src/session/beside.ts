@@ -98,6 +98,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
       parent,
       extensions,
     },
+    follow: (follower) => hub.follow(follower),
     protocol: line.state.protocol,
   });
   const host = new ForkHost({

@@ -7,7 +7,7 @@ import { basename } from "node:path";
 import { type Client, childTtl, directiveText, type Json, modelFacts, type Protocol, text } from "@prefork/wire";
 import { type Agent, type AgentSettings, type Guarding, toolEnvironment } from "../agent/index.ts";
 import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
-import type { EventBody } from "../events.ts";
+import type { EventBody, RuntimeEvent } from "../events.ts";
 import {
   type AgentStart,
   type Child,
@@ -19,6 +19,7 @@ import {
   type Report,
   type WakeStart,
 } from "../fork/index.ts";
+import type { MemoryFolder } from "../guard/index.ts";
 import {
   createJournal,
   forkJournal,
@@ -42,6 +43,7 @@ import type { Extensions } from "./extensions.ts";
 import type { IsolatedWork, Placed } from "./isolation.ts";
 import { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
 import type { FilledOptions } from "./options.ts";
+import { RunAudit } from "./run-audit.ts";
 import { withLast } from "./worktree-notice.ts";
 
 /** Set in the journal of a child that moved into a copy while it worked. */
@@ -59,6 +61,8 @@ export type ChildrenOf = {
   readonly questions: Questions | undefined;
   readonly extensions: Extensions;
   readonly isolated: IsolatedWork;
+  /** Tells of what happens in the session, before whoever caused it goes on. */
+  readonly follow: (follower: (event: RuntimeEvent) => void) => Disposable;
 };
 
 const CLOSED = "Not available in a fork: do this part of the work yourself, and report when it is done.";
@@ -220,6 +224,8 @@ export class Children {
     const earlier = replayed ? editedIn(await this.#entriesOf(journal.id)) : [];
     const { model } = line.state.head;
     const isFork = plan.agentType === "fork" && plan.directive !== "";
+    const audit =
+      filter?.memory && (await this.#audit(filter.memory, plan, { place, hasCell: () => agent.world.hasCell() }));
     const making: Making = {
       ...{ options, registry, client, journal, line, account, extensions },
       settings: {
@@ -229,7 +235,11 @@ export class Children {
         ttl: childTtl(modelFacts(model)),
         ...(isFork ? { directive: directiveOf(plan, place) } : {}),
       },
-      rights: { policy, mode, asks: ask ? "parent" : "nobody", ...(filter ? { filter } : {}) },
+      rights: {
+        ...{ policy, mode, asks: ask ? ("parent" as const) : ("nobody" as const) },
+        ...(filter ? { filter } : {}),
+        ...(typeof audit === "string" ? { unwatched: audit } : {}),
+      },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${plan.task}` },
       ...(place.isOwn ? place.making : { files: parent.world.files }),
@@ -245,7 +255,10 @@ export class Children {
       ...(inherited ? { inherited } : {}),
       ...(state ? { state } : {}),
     };
-    const agent = await makeAgent(making);
+    const agent: Agent = await makeAgent(making).catch(async (error: unknown) => {
+      if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
+      throw error;
+    });
     this.#guardings.add(agent.guarding);
     place.livesIn(agent);
     return {
@@ -262,6 +275,15 @@ export class Children {
         return true;
       },
       settle: (end, said) => place.settle(end, said),
+      ...(audit instanceof RunAudit
+        ? {
+            audit: async () => {
+              const { event, ...audited } = await audit.end();
+              if (event) told.emit({ ...event, taskId: plan.task });
+              return audited;
+            },
+          }
+        : {}),
       shut: (reason) => agent.guarding.shut(reason),
       check: (report, said) => {
         const edited = [...earlier, ...edits.files];
@@ -275,11 +297,32 @@ export class Children {
         this.#guardings.delete(agent.guarding);
         try {
           await agent[Symbol.asyncDispose]();
+          if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
         } finally {
           await journal.close();
         }
       },
     };
+  }
+
+  /** What its folders hold before it begins; a text where they hold too much for that. */
+  #audit(
+    memory: MemoryFolder,
+    plan: ForkPlan,
+    { place, hasCell }: { readonly place: ChildPlace; readonly hasCell: () => Promise<boolean> },
+  ): Promise<RunAudit | string> {
+    const { options, journal, parent, follow } = this.#of;
+    const { cwd, directories } = place.options;
+    return RunAudit.begin({
+      ...{ memory, cwd, hasCell, follow },
+      roots: [cwd, ...directories],
+      agent: plan.agentId ?? plan.task,
+      ours: [options.state],
+      keep: journal.outputs.path,
+      othersRun: parent()
+        .world.shells.list()
+        .some(({ state }) => state.kind === "running"),
+    });
   }
 
   /** Who says "always" says it for the session: for the parent, and for all that run now. */

@@ -85,6 +85,7 @@ export class EventHub {
   readonly #readers = new Set<Reader>();
   /** What happened before anybody could listen: whoever comes before the first exchange hears of it. */
   #early: RuntimeEvent[] | undefined = [];
+  readonly #followers = new Set<(event: RuntimeEvent) => void>();
   #seq = 0;
   #isClosed = false;
 
@@ -93,6 +94,13 @@ export class EventHub {
     const event: RuntimeEvent = { ...body, seq: this.#seq, level: levelOf(body), agent };
     if (this.#early && this.#early.length < MOST_WAITING) this.#early.push(event);
     for (const reader of this.#readers) reader.give(event);
+    for (const follower of this.#followers) follower(event);
+  }
+
+  /** Tells of each event before whoever caused it goes on. */
+  follow(follower: (event: RuntimeEvent) => void): Disposable {
+    this.#followers.add(follower);
+    return { [Symbol.dispose]: () => void this.#followers.delete(follower) };
   }
 
   /** Whoever wanted to could listen: nothing is kept for those who come later. */

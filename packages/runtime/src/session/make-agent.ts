@@ -37,6 +37,7 @@ export type Rights = {
   readonly mode: Mode;
   readonly asks: GuardContext["asks"];
   readonly filter?: ToolFilter;
+  readonly unwatched?: string;
 };
 
 export type Making = Pick<
@@ -86,6 +87,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     agent: settings.name,
     ...making.inherited,
     ...(making.files ? { files: making.files } : {}),
+    ...(rights.filter?.memory ? { memory: rights.filter.memory.names } : {}),
     ...(making.visible ? { visible: making.visible } : {}),
     ...(making.shellTold ? { shellTold: making.shellTold } : {}),
     sandbox: policy.sandbox,

@@ -34,6 +34,8 @@ export type Located = { readonly ok: true; readonly path: string } | Refused;
 
 type Noting = Pick<ToolFilesOptions, "drafts">;
 
+type Owned = { readonly isLent?: boolean; readonly own?: readonly Root[] };
+
 type Use<T> = (root: Root, path: string) => Promise<T | Refused>;
 
 const refuse = (reason: string): Refused => ({ ok: false, reason });
@@ -45,15 +47,18 @@ export class ToolFiles implements AsyncDisposable {
   readonly #roots: readonly Root[];
   /** Closed by somebody else. */
   readonly #isLent: boolean;
+  /** Opened for it alone. */
+  readonly #own: readonly Root[];
   /** The same folders for writes that a person approved by name. */
   #open: Promise<readonly Root[]> | undefined;
   readonly #said = new Set<string>();
   readonly #drafts: string | undefined;
 
   /** Use `openToolFiles`. */
-  constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & { readonly isLent?: boolean }) {
-    const { cwd, ripgrep, mayRead = () => true, isLent = false, drafts } = how;
+  constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & Owned) {
+    const { cwd, ripgrep, mayRead = () => true, isLent = false, own = [], drafts } = how;
     this.#drafts = drafts;
+    this.#own = own;
     this.#isLent = isLent;
     this.cwd = cwd;
     this.ripgrep = ripgrep;
@@ -108,9 +113,20 @@ export class ToolFiles implements AsyncDisposable {
     return new ToolFiles(this.#roots, how);
   }
 
+  /** The same with one more folder, which goes by these names; the first is what it is. */
+  async beside(names: readonly string[]): Promise<ToolFiles> {
+    const { cwd, ripgrep, mayRead } = this;
+    const own: Root[] = [];
+    for (const name of names) own.push(await openRoot(name, this.#noting));
+    const how = { ...{ cwd, mayRead, own, isLent: this.#isLent }, ...(ripgrep === undefined ? {} : { ripgrep }) };
+    return new ToolFiles([...own, ...this.#roots], { ...how, ...this.#noting });
+  }
+
   async close(): Promise<void> {
     const open = await this.#open?.catch(() => []);
-    await Promise.all([...(this.#isLent ? [] : this.#roots), ...(open ?? [])].map((root) => root.close()));
+    const lent = this.#isLent ? this.#roots.filter((root) => !this.#own.includes(root)) : [];
+    const closing = [...this.#roots.filter((root) => !lent.includes(root)), ...(open ?? [])];
+    await Promise.all(closing.map((root) => root.close()));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

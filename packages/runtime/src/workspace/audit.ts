@@ -8,7 +8,15 @@ import { join } from "node:path";
 import { Folder, openRoot, RootError } from "../files/index.ts";
 import { partsBelow, type Refused } from "../paths/index.ts";
 import { type Breach, type Difference, type Reverted, revertBreaches } from "./revert.ts";
-import { keyOf, type Recorded, type RecordedTree, recordTree, TooManyFiles, type TreeRecord } from "./tree-record.ts";
+import {
+  keyOf,
+  type RecordBounds,
+  type Recorded,
+  type RecordedTree,
+  recordTree,
+  TooManyFiles,
+  type TreeRecord,
+} from "./tree-record.ts";
 
 export type WatchOptions = {
   /** Trees that must stay as they are. */
@@ -20,6 +28,8 @@ export type WatchOptions = {
   readonly maxBytes?: number; // default: 64 MiB
   /** Files over that bound: refuse to watch, or watch them and only tell of changes. */
   readonly beyond?: "refuse" | "report"; // default: refuse
+  /** Paths that are not looked at, with all below them. */
+  readonly leaveOut?: (path: string) => boolean; // default: none
 };
 
 const MAX_FILES = 50_000;
@@ -54,6 +64,25 @@ const differences = (before: TreeRecord, now: TreeRecord): readonly Omit<Differe
   ),
 ];
 
+/** A breach with the time of the change, as the file system tells it. */
+export type DatedBreach = Breach & { readonly atMs: number };
+
+type Seen = { readonly tree: RecordedTree; readonly difference: Difference; readonly atMs: number };
+
+const changedMs = ({ ctimeNs }: Pick<BigIntStats, "ctimeNs">): number => Number(ctimeNs / 1_000n) / 1_000;
+
+/** What is gone has no time; the nearest folder that is still there has that of the last change in it. */
+const goneMs = (names: readonly Buffer[], now: TreeRecord, top: BigIntStats): number => {
+  for (let length = names.length - 1; length > 0; length--) {
+    const folder = now.get(keyOf(names.slice(0, length)));
+    if (folder) return changedMs(folder.stats);
+  }
+  return changedMs(top);
+};
+
+const leftOutIn = (folder: Folder, { leaveOut }: WatchOptions): Pick<RecordBounds, "leaveOut"> =>
+  leaveOut ? { leaveOut: (key) => leaveOut(join(folder.path.toString(), Buffer.from(key, "latin1").toString())) } : {};
+
 type Held = { readonly folder: Folder; readonly stats: BigIntStats };
 
 const hold = async (path: string): Promise<Held> => {
@@ -67,7 +96,7 @@ export class Watch implements AsyncDisposable {
   readonly #trees: readonly RecordedTree[];
   readonly #options: WatchOptions;
   readonly #others = new Set<string>();
-  readonly #seen = new Map<string, { readonly tree: RecordedTree; readonly difference: Difference }>();
+  readonly #seen = new Map<string, Seen>();
 
   /** Held open, so that what is passed over stays what it was when the run began, whatever its name comes to mean. */
   readonly #allowed: readonly Held[];
@@ -85,34 +114,43 @@ export class Watch implements AsyncDisposable {
   }
 
   /** What is different now, outside the allowed folders. Changes nothing. */
-  async compare(): Promise<{ readonly ok: true; readonly breaches: readonly Breach[] } | Refused> {
+  async compare(): Promise<{ readonly ok: true; readonly breaches: readonly DatedBreach[] } | Refused> {
     this.#seen.clear();
     const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES } = this.#options;
     const except = this.#allowed.map(({ stats }) => stats);
     try {
       for (const [at, tree] of this.#trees.entries()) {
         await tree.folder.verify();
-        const { record } = await recordTree(tree.folder, { maxFiles: maxFiles * 2, maxBytes, except });
+        const top = await tree.folder.handle.stat({ bigint: true });
+        const { record } = await recordTree(tree.folder, {
+          ...{ maxFiles: maxFiles * 2, maxBytes, except },
+          ...leftOutIn(tree.folder, this.#options),
+        });
         for (const found of differences(tree.record, record)) {
           const names = (found.before ?? found.now)?.names ?? [];
           const path = join(tree.folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
           if (!this.#isAccountedFor(path))
-            this.#seen.set(`${at}:${keyOf(names)}`, { tree, difference: { ...found, path } });
+            this.#seen.set(`${at}:${keyOf(names)}`, {
+              ...{ tree, difference: { ...found, path } },
+              atMs: found.now ? changedMs(found.now.stats) : goneMs(names, record, top),
+            });
         }
       }
     } catch (error) {
       return { ok: false, reason: `the tree could not be compared: ${(error as Error).message}` };
     }
-    const breaches = [...this.#seen.values()].map(({ difference: { path, change } }) => ({ path, change }));
+    const breaches = [...this.#seen.values()].map(({ difference: { path, change }, atMs }) => ({ path, change, atMs }));
     return { ok: true, breaches: breaches.sort((a, b) => (a.path < b.path ? -1 : 1)) };
   }
 
   /** Puts back everything the last comparison found, exactly: bytes, bits, owners, times, links, folders. Only where
    *  nobody else worked in the trees meanwhile: a person's own change that was not accounted for would be undone too. */
-  async revert(): Promise<readonly Reverted[]> {
+  async revert(isMeant: (path: string) => boolean = () => true): Promise<readonly Reverted[]> {
     const results: Reverted[] = [];
     for (const tree of this.#trees) {
-      const found = [...this.#seen.values()].filter((seen) => seen.tree === tree).map(({ difference }) => difference);
+      const found = [...this.#seen.values()]
+        .filter((seen) => seen.tree === tree && isMeant(seen.difference.path))
+        .map(({ difference }) => difference);
       results.push(...(await revertBreaches(tree, found)));
     }
     this.#seen.clear();
@@ -145,7 +183,8 @@ export const watchTrees = async (
     for (const path of options.folders) {
       const held = await hold(path);
       trees.push({ ...held, record: new Map() });
-      const { record, isWhole } = await recordTree(held.folder, { maxFiles, maxBytes, except });
+      const leftOut = leftOutIn(held.folder, options);
+      const { record, isWhole } = await recordTree(held.folder, { maxFiles, maxBytes, except, ...leftOut });
       trees[trees.length - 1] = { ...held, record };
       if (!isWhole && beyond === "refuse")
         return giveUp(`${path} has more than ${maxBytes} bytes, or files that cannot be read`);

@@ -9,9 +9,9 @@ import {
   applyFilter,
   type FilterContext,
   type FilterVerdict,
-  memoryOnly,
   readArguments,
   type ToolCall,
+  writesInside,
 } from "../guard/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { editText, type TextEdit } from "./edit-text.ts";
@@ -32,7 +32,7 @@ const writingOf = (call: ToolCall): Writing | undefined => {
 
 /** May this call run? Changes nothing. */
 export const checkFileCall = async (root: Root, call: ToolCall, context: FilterContext): Promise<FileCallAnswer> => {
-  const verdict: FilterVerdict = applyFilter(memoryOnly(root.names), call, context);
+  const verdict: FilterVerdict = applyFilter(writesInside(root.names), call, context);
   if (!verdict.allowed) return verdict;
   const writing = writingOf(call);
   if (writing === undefined) return { allowed: true, reason: "only reads" };
@@ -80,7 +80,7 @@ const decoded = (bytes: Buffer): string | undefined => {
 
 /** Checks, then writes or edits as the tool does. Calls that only read are checked and not run. */
 export const performFileCall = async (root: Root, call: ToolCall, context: FilterContext): Promise<FileCallAnswer> => {
-  const verdict: FilterVerdict = applyFilter(memoryOnly(root.names), call, context);
+  const verdict: FilterVerdict = applyFilter(writesInside(root.names), call, context);
   if (!verdict.allowed) return verdict;
   const writing = writingOf(call);
   if (writing === undefined) return { allowed: true, reason: "only reads" };

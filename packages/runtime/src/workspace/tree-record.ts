@@ -30,6 +30,8 @@ export type RecordBounds = {
   readonly maxBytes: number;
   /** Folders that are not entered, known by what they are and not by their name. */
   readonly except: readonly BigIntStats[];
+  /** Names, joined as bytes, that are passed over. */
+  readonly leaveOut?: (key: string) => boolean;
 };
 
 /** The bound of names is passed: what was not seen cannot be vouched for. */
@@ -56,7 +58,9 @@ class Recording {
   }
 
   async folder(folder: Folder, names: readonly Buffer[]): Promise<void> {
-    const listed = await readdir(folder.at("."), { encoding: "buffer" });
+    const { leaveOut } = this.#bounds;
+    const all = await readdir(folder.at("."), { encoding: "buffer" });
+    const listed = leaveOut ? all.filter((name) => !leaveOut(keyOf([...names, name]))) : all;
     for (let at = 0; at < listed.length; at += AT_ONCE)
       await Promise.all(listed.slice(at, at + AT_ONCE).map((name) => this.#name(folder, [...names, name])));
     for (const path of listed.map((name) => [...names, name])) {

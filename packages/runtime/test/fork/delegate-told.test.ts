@@ -1,13 +1,31 @@
 /** Forks in the hands of a program: what one may be told and allowed, who looks on, and what is left of it. */
 
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
-import { type Message, userText } from "@prefork/wire";
+import { setTimeout as after } from "node:timers/promises";
+import { type JsonObject, type Message, userText } from "@prefork/wire";
 import { callTools, say } from "@prefork/wire/simulator";
 import * as z from "zod";
-import { builtInTools, defineTool, type ForkOptions, only, type RuntimeEvent, readOnly } from "../../src/index.ts";
+
+
+import type { EventBody } from "../../src/events.ts";
+import {
+  builtInTools,
+  defineTool,
+  type FilterVerdict,
+  type ForkOptions,
+  memoryOnly,
+  only,
+  type RuntimeEvent,
+  readOnly,
+  type ToolFilter,
+} from "../../src/index.ts";
+import { RunAudit } from "../../src/session/run-audit.ts";
+import { scratch, treeOf } from "../scratch.ts";
+
+
 import {
   asksForSummary,
   bash,
@@ -155,6 +173,151 @@ test("a filter refuses calls while the fork runs, and its tools are declared as 
   );
   const [parent, child] = place.bodies();
   assert.deepEqual(child?.tools, parent?.tools);
+});
+
+// --- the one folder that it may write in -------------------------------------------------------------------------------
+
+/** Lets everything pass, as a filter with a fault would; the run is compared before and after all the same. */
+const faulty = (folder: string): ToolFilter => {
+  const { memory } = memoryOnly(folder);
+  assert.ok(memory);
+  return Object.assign((): FilterVerdict => ({ allowed: true }), { memory });
+};
+
+test("what a memory run changes outside its folder fails it, is told, put back and kept; what others change is left", async () => {
+  await using place = await openListening(async ({ directive, answers }) => {
+    const at = (name: string): string => place.folder.at("work", name);
+    const write = (name: string) => ({ name: "Write", input: { file_path: at(name), content: "by the run\n" } });
+    if (answers === 0) return callTools([write("made"), write("memory/notes.md")]);
+    if (answers === 1) return callTools([bash("echo by the run > changed; rm gone; mkdir -p deep/er")]);
+    // None of its calls runs now, nor did by the clock of the file system, which lags behind.
+    await after(50);
+    place.folder.put("work/users/notes", "by a person\n");
+    return say(`Scope: ${directive}\nResult: done`);
+  });
+  for (const name of ["changed", "gone", "memory/old.md", "users/old"]) place.folder.put(`work/${name}`, "before\n");
+  await using session = await begun(place);
+  let told = "";
+  const events = await watched(session, async () => {
+    const filter = faulty(place.folder.at("work/memory"));
+    const { end, text } = await ended(session.fork({ prompt: "part", filter }));
+    assert.equal(end, "failed");
+    told = text;
+  });
+  assert.deepEqual(treeOf(place.work), {
+    ...{
+      changed: "644 before\n",
+      gone: "644 before\n",
+      "users/": "755",
+      "users/old": "644 before\n",
+      "users/notes": "644 by a person\n",
+    },
+    ...{ "memory/": "755", "memory/notes.md": "600 by the run\n", "memory/old.md": "644 before\n" },
+  });
+  const [breach, ...more] = events.flatMap((event) => (event.type === "fork_breached" ? [event] : []));
+  assert.deepEqual([breach?.level, breach?.folder, more], ["warn", place.folder.at("work/memory"), []]);
+  const files = breach?.files.map(({ copy, path, ...file }) => {
+    const kept = copy === undefined ? undefined : readFileSync(copy, "utf8");
+    return { ...file, path: path.slice(place.work.length + 1), kept };
+  });
+  assert.deepEqual(files, [
+    { change: "changed", reverted: true, path: "changed", kept: "by the run\n" },
+    { change: "created", reverted: true, path: "deep", kept: undefined },
+    { change: "created", reverted: true, path: "deep/er", kept: undefined },
+    { change: "removed", reverted: true, path: "gone", kept: undefined },
+    { change: "created", reverted: true, path: "made", kept: "by the run\n" },
+  ]);
+  assert.match(
+    told,
+    /^Ended as failed: it changed what its filter does not let it change, outside \S+memory: changed /,
+  );
+  assert.match(
+    told,
+    /\[while it ran, this was done outside \S+ when no call of it could .*: created \S+users\/notes\]$/,
+  );
+});
+
+test("a memory run that keeps to its folder reports as any other, by a linked name, with steps back and dollar signs", async () => {
+  const got: string[] = [];
+  await using place = await openListening(({ directive, answers, results }) => {
+    const at = (name: string): string => place.folder.at("linked", name);
+    const write = (name: string) => ({ name: "Write", input: { file_path: at(name), content: `${name}\n` } });
+    got.push(...results.map(({ text }) => text.split(" ")[0] ?? ""));
+    return answers === 0
+      ? callTools([write("a.md"), write("sub/../b.md"), write("cost in $USD.md"), write("../work/out.md")])
+      : say(`Scope: ${directive}\nResult: done`);
+  });
+  mkdirSync(place.folder.at("memory"));
+  symlinkSync(place.folder.at("memory"), place.folder.at("linked"));
+  await using session = await begun(place);
+  const events = await watched(session, async () => {
+    const filter = memoryOnly(place.folder.at("linked"));
+    const { end } = await ended(session.fork({ prompt: "part", filter }));
+    assert.equal(end, "reported");
+  });
+  assert.deepEqual(got, ["Made", "Made", "Made", "Not"]);
+  assert.deepEqual(Object.keys(treeOf(place.folder.at("memory"))).sort(), ["a.md", "b.md", "cost in $USD.md"]);
+  assert.deepEqual(
+    events.filter(({ type }) => type === "fork_breached"),
+    [],
+  );
+});
+
+test("a memory folder that was replaced before the run keeps it from starting, and says so", async () => {
+  await using place = await openListening(() => say("never"));
+  mkdirSync(place.folder.at("memory"));
+  await using session = await begun(place);
+  const filter = memoryOnly(place.folder.at("memory"));
+  renameSync(place.folder.at("memory"), place.folder.at("moved"));
+  mkdirSync(place.folder.at("memory"));
+  const { end, text } = await ended(session.fork({ prompt: "part", filter }));
+  assert.equal(end, "failed");
+  assert.match(text, /^Not started: the memory folder \S+memory was replaced since/);
+});
+
+test("what another agent may have written while a memory run had a command running is not held against the run", async () => {
+  using place = scratch();
+  for (const name of ["memory", "kept"]) mkdirSync(place.at("work", name), { recursive: true });
+  const memory = memoryOnly(place.at("work/memory")).memory;
+  assert.ok(memory);
+  let follower: (event: RuntimeEvent) => void = () => {};
+  const tell = (agent: string, body: EventBody): void => follower({ ...body, seq: 0, level: "info", agent });
+  const audit = await RunAudit.begin({
+    ...{ memory, roots: [place.at("work")], cwd: place.at("work"), agent: "task-1", ours: [], othersRun: false },
+    keep: place.at("work/kept"),
+    hasCell: async () => false,
+    follow: (one) => {
+      follower = one;
+      return { [Symbol.dispose]: () => {} };
+    },
+  });
+  assert.ok(audit instanceof RunAudit);
+  const proposed = (callId: string, tool: string, args: JsonObject): EventBody => ({
+    type: "call_proposed",
+    callId,
+    tool,
+    args,
+  });
+  const started = (callId: string, tool: string): EventBody => ({
+    type: "call_started",
+    callId,
+    tool,
+    reason: "allowed",
+  });
+  tell("main", proposed("1", "Edit", { file_path: "edited" }));
+  tell("main", started("1", "Edit"));
+  tell("task-1", proposed("1", "Bash", { command: "ls" }));
+  tell("task-1", started("1", "Bash"));
+  tell("main", proposed("2", "Bash", { command: "make" }));
+  tell("main", started("2", "Bash"));
+  for (const name of ["edited", "built"]) place.put(`work/${name}`, "by the parent\n");
+  assert.deepEqual(await audit.end(), {
+    notes: [
+      `while it ran, this was done outside ${memory.path} when no call of it could have done it, and is left as it is: created ${place.at("work/built")}`,
+    ],
+  });
+  assert.deepEqual(Object.keys(treeOf(place.at("work"))).sort(), ["built", "edited", "kept/", "memory/"]);
+  await audit[Symbol.asyncDispose]();
 });
 
 test("tools and events call a fork by the id it was given, by its task's otherwise, and its parent as before", async () => {

@@ -6,9 +6,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { noUsage } from "@prefork/wire";
-import { memoryOnly } from "../../src/guard/filters.ts";
-import { classify } from "../../src/guard/index.ts";
+import { classify, memoryOnly } from "../../src/guard/index.ts";
 import { notificationOf, TASK_ENDS, type Task } from "../../src/tasks/index.ts";
+import { scratch } from "../scratch.ts";
 
 const ROOT = new URL("../../../../", import.meta.url);
 
@@ -43,9 +43,9 @@ test("every claim has a row, in order, and every test that a row names exists in
 });
 
 test("a denial of a memory run names the folder, and what may be done instead", () => {
-  const filter = memoryOnly("/home/me/memory");
-  const instead =
-    "Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside /home/me/memory";
+  using place = scratch();
+  const filter = memoryOnly(place.path);
+  const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${place.path}`;
   const denied = (tool: string, args: Readonly<Record<string, string>>): string => {
     const verdict = filter({ tool, args }, { classify });
     return verdict.allowed ? "" : verdict.reason;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mkdirSync, renameSync, symlinkSync } from "node:fs";
+import { after, test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
 import type { ToolCall } from "../../src/guard/call.ts";
 import {
@@ -7,14 +8,17 @@ import {
   applyFilter,
   both,
   type FilterContext,
-  memoryOnly,
   only,
   readOnly,
   type ToolFilter,
 } from "../../src/guard/filters.ts";
-import { classify } from "../../src/guard/index.ts";
+import { classify, memoryOnly } from "../../src/guard/index.ts";
+import { scratch } from "../scratch.ts";
 
-const MEMORY = "/home/me/.local/state/prefork/memory";
+const place = scratch();
+after(() => place[Symbol.dispose]());
+const MEMORY = place.at("state/prefork/memory");
+mkdirSync(MEMORY, { recursive: true });
 const context: FilterContext = { classify };
 
 const call = (tool: string, args: JsonObject = {}): ToolCall => ({ tool, args });
@@ -138,8 +142,11 @@ check("memoryOnly", memoryOnly(MEMORY), [
   [call("Write", { tool_input: { file_path: `${MEMORY}/a`, content: "x" } }), /not wrapped in "tool_input"/],
   [write("/etc/passwd"), /the path is outside/],
   [write(`${MEMORY}-other/a`), /the path is outside/],
-  [write(`${MEMORY}/../x`), /"\.\." is refused/],
-  [write(`${MEMORY}/sub/../../x`), /"\.\." is refused/],
+  [write(`${MEMORY}/../x`), /the path is outside/],
+  [write(`${MEMORY}/sub/../../x`), /the path is outside/],
+  [write(`${MEMORY}/sub/../x.md`), true],
+  [write(`${MEMORY}/sub/..`), /names a folder/],
+  [write(`${MEMORY}/cost in $USD.md`), true],
   [write("memory/a.md"), /the path is relative/],
   [write("~/memory/a.md"), /~ is not expanded/],
   [write(`file://${MEMORY}/a`), /a URL/],
@@ -169,14 +176,34 @@ test("allowAll allows what it does not know", () => {
   assert.deepEqual(allowAll(call("anything", { arguments: {} }), context), { allowed: true });
 });
 
-test("a memory folder goes by every name it was given, and must be absolute", () => {
-  const filter = memoryOnly(["/real/memory", "/link/memory"]);
-  assert.deepEqual(filter(write("/link/memory/a"), context), { allowed: true });
-  assert.deepEqual(filter(write("/real/memory/a"), context), { allowed: true });
-  assert.equal(filter(write("/link/a"), context).allowed, false);
-  for (const folder of ["memory", "~/memory", "/", "/a/../b", ""])
-    assert.throws(() => memoryOnly(folder), /cannot be a memory/);
+test("a memory folder is looked up when the filter is made: a link works, a missing one is an error", () => {
+  symlinkSync(MEMORY, place.at("linked"));
+  const filter = memoryOnly(place.at("linked"));
+  assert.deepEqual(filter(write(place.at("linked", "a")), context), { allowed: true });
+  assert.deepEqual(filter(write(`${MEMORY}/a`), context), { allowed: true });
+  assert.equal(filter(write(place.at("a")), context).allowed, false);
+  assert.deepEqual(filter.memory?.names, [MEMORY, place.at("linked")]);
+  assert.equal(both(readOnly, filter).memory, filter.memory);
+  place.put("a file", "");
+  for (const [folder, why] of [
+    ...["memory", "~/memory", "/", "/a/..", ""].map((name) => [name, /not an absolute folder/] as const),
+    [place.at("missing"), /there is no such folder/],
+    [place.at("a file"), /it is no folder/],
+  ] as const)
+    assert.throws(() => memoryOnly(folder), why, folder);
+  assert.throws(() => memoryOnly([MEMORY, place.path]), /it is not .*memory$/);
   assert.throws(() => memoryOnly([]), /needs a name/);
+});
+
+test("a memory folder that was put in the place of another is not written to, and the refusal says so", () => {
+  mkdirSync(place.at("first"));
+  const filter = memoryOnly(place.at("first"));
+  const asked = write(place.at("first", "a"));
+  assert.deepEqual(filter(asked, context), { allowed: true });
+  renameSync(place.at("first"), place.at("moved"));
+  assert.match(JSON.stringify(filter(asked, context)), /the memory folder .*first is gone/);
+  mkdirSync(place.at("first"));
+  assert.match(JSON.stringify(filter(asked, context)), /the memory folder .*first was replaced since/);
 });
 
 test("code may run only if every call it makes passes the same filter", () => {

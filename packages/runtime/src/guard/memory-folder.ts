@@ -1,0 +1,48 @@
+/** A filter for runs that may write in one folder only.
+ *  Invariant: the folder is looked up when the filter is made: by a link it is what the link leads to, a missing one is an
+ *  error then, and one that was put in its place later is not written to.
+ *  Elsewhere: judging calls (filters.ts), comparing before and after (../session), holding files (../files). */
+
+import { type BigIntStats, realpathSync, statSync } from "node:fs";
+import { judgePath } from "../paths/index.ts";
+import { type MemoryFolder, type ToolFilter, writesInside } from "./filters.ts";
+
+const cannot = (name: string, why: string, cause?: unknown): Error =>
+  new Error(`${name} cannot be a memory folder: ${why}`, cause === undefined ? {} : { cause });
+
+const lookedUp = (name: string): { readonly path: string; readonly stats: BigIntStats } => {
+  try {
+    const path = realpathSync.native(name);
+    return { path, stats: statSync(path, { bigint: true }) };
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw cannot(name, isMissing ? "there is no such folder" : (error as Error).message, error);
+  }
+};
+
+/** Reading tools, commands that only read, and Write and Edit inside one folder. `folder`: its absolute name, or several
+ *  that lead to the same. Throws where there is none. */
+export const memoryOnly = (folder: string | readonly string[]): ToolFilter => {
+  const given = (typeof folder === "string" ? [folder] : folder).map((name) => {
+    const judged = judgePath(name);
+    if (!judged.ok || judged.parts.length === 0) throw cannot(name, "not an absolute folder");
+    return judged.path;
+  });
+  const [first] = given;
+  if (first === undefined) throw new Error("a memory folder needs a name");
+  const { path, stats } = lookedUp(first);
+  if (!stats.isDirectory()) throw cannot(first, "it is no folder");
+  if (path === "/") throw cannot(first, "it holds everything");
+  for (const other of given.slice(1)) if (lookedUp(other).path !== path) throw cannot(other, `it is not ${path}`);
+  const problem = (): string | undefined => {
+    try {
+      const now = lookedUp(first);
+      const isSame = now.path === path && now.stats.dev === stats.dev && now.stats.ino === stats.ino;
+      return isSame ? undefined : `the memory folder ${first} was replaced since this run was given it`;
+    } catch {
+      return `the memory folder ${first} is gone`;
+    }
+  };
+  const memory: MemoryFolder = { path, names: [...new Set([path, ...given])], problem };
+  return Object.assign(writesInside([...new Set([...given, path])], problem), { memory });
+};
