@@ -9,7 +9,6 @@ import { type JsonObject, type Message, userText } from "@prefork/wire";
 import { callTools, say } from "@prefork/wire/simulator";
 import * as z from "zod";
 
-
 import type { EventBody } from "../../src/events.ts";
 import {
   builtInTools,
@@ -24,7 +23,6 @@ import {
 } from "../../src/index.ts";
 import { RunAudit } from "../../src/session/run-audit.ts";
 import { scratch, treeOf } from "../scratch.ts";
-
 
 import {
   asksForSummary,

@@ -94,8 +94,6 @@ test("arguments that are wrapped, doubled or no absolute path are refused with a
     { tool: "Write", args: { input: { file_path: `${ROOT}/a` } } },
     { tool: "Write", args: { file_path: `${ROOT}/a`, path: "/etc/x" } },
     file("Write", "a.txt"),
-    file("Write", `${ROOT}/../x`),
-    file("Read", `${ROOT}/a/../../x`),
     file("Read", "~/x"),
     { tool: "Bash", args: { command: ["ls"] } },
     { tool: "McpCall", args: { server: "a b", tool: "c" } },
@@ -103,6 +101,17 @@ test("arguments that are wrapped, doubled or no absolute path are refused with a
     { tool: "WebFetch", args: { url: "https://a@b.com/" } },
   ];
   for (const call of wrong) assert.equal(decide(call, context).kind, "deny", JSON.stringify(call));
+});
+
+test("a path with steps back is judged as the place it leads to", () => {
+  const kinds = [`${ROOT}/src/../a.ts`, `${ROOT}/src/../../x`, `${ROOT}/src/../.env`, `${ROOT}/../../etc/passwd`];
+  assert.deepEqual(
+    kinds.map((path) => decide(file("Read", path), contextOf()).kind),
+    ["allow", "ask", "ask", "ask"],
+  );
+  const denied = contextOf({ deny: ["Read(./secrets/**)"] }, { mode: "bypass" });
+  assert.equal(decide(file("Read", `${ROOT}/src/../secrets/key`), denied).kind, "deny");
+  assert.equal(decide(file("Edit", `${ROOT}/src/../.git/config`), contextOf({ allow: ["Edit"] })).kind, "ask");
 });
 
 test("programs that the user declared read-only run unasked, also in plan mode, only as declared", () => {

@@ -25,9 +25,9 @@ test("a path means the same by every name of its root, relative names start in t
   symlinkSync("real", place.at("alias"));
   await using files = await openToolFiles({ roots: [place.at("alias")], cwd: place.at("real/sub") });
   const wanted = { ok: true, path: place.at("real/sub/x") };
-  for (const name of ["x", "./x", place.at("alias/sub/x"), place.at("real/sub//x")])
+  for (const name of ["x", "./x", place.at("alias/sub/x"), place.at("real/sub//x"), "../sub/x"])
     assert.deepEqual(files.locate(name), wanted, name);
-  for (const name of ["../x", "~/x", "", "a\0b", "https://x"]) assert.equal(files.locate(name).ok, false, name);
+  for (const name of ["~/x", "", "a\0b", "https://x"]) assert.equal(files.locate(name).ok, false, name);
 });
 
 test("a file outside the workspace is reached through the nearest folder, and never through a link", async () => {
