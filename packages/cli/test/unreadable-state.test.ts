@@ -70,6 +70,25 @@ test("a state folder that may not be entered fails every command that looks ther
   );
 });
 
+test("trust names the state folder that it cannot use", async () => {
+  using place = openPlace();
+  const state = join(place.path, "prefork");
+  const asked = [
+    ["trust", "--list"],
+    ["trust", place.path, "--revoke"],
+  ];
+  await place.prefork("trust", "--list");
+  const ends = await withoutAccess(state, async () => {
+    const all: unknown[] = [];
+    for (const argv of asked) all.push(await place.prefork(...argv));
+    return all;
+  });
+  assert.deepEqual(ends, [
+    { code: 1, out: "", err: `prefork: trust cannot be read from ${state}: ${DENIED}\n` },
+    { code: 1, out: "", err: `prefork: trust cannot be revoked in ${state}: ${DENIED}\n` },
+  ]);
+});
+
 test("a file in the place of the sessions' folder fails every command that looks there", async () => {
   using place = openPlace();
   rmSync(place.sessions, { recursive: true });

@@ -54,7 +54,7 @@ export const proxyCommand = (io: Io): Command =>
 Set the printed address as the base URL of your agent and let it work; Ctrl-C prints the summary.
 Keys pass through and are never kept. Reports hold no letter of any body.
   GET /_proxy/report   the report so far, as JSON
-See docs/proxy.md.`,
+More: docs/proxy.md in the repository.`,
     )
     .action(async (options: ProxyCommandOptions) => {
       const models = await priceTable(options.prices);

@@ -71,7 +71,7 @@ any key will do.
   GET  /_sim/ledger   one row a request: expected, read, written, plain, billed, first divergence
   POST /_sim/clock    {"advanceMs": 300000} moves time; entries expire
   POST /_sim/faults   {"kind": "status", "status": 529} makes the next request fail
-See docs/simulator.md.`,
+More: docs/simulator.md in the repository.`,
     )
     .action(async (options: SimOptions) => {
       const models = await priceTable(options.prices);

@@ -48,7 +48,7 @@ export const trustCommand = (io: Io): Command =>
       if (flags.list) return listTrust(state, io);
       if (flags.revoke) {
         const revoked = await revoke(state, folder);
-        if (!revoked.ok) throw new Error(revoked.reason);
+        if (!revoked.ok) throw new Error(`trust cannot be revoked in ${state}: ${revoked.reason}`);
         io.out(`${folder} is not trusted.\n`);
         return;
       }
@@ -57,7 +57,7 @@ export const trustCommand = (io: Io): Command =>
 
 const listTrust = async (state: string, io: Io): Promise<void> => {
   const read = await readTrust(state);
-  if (!read.ok) throw new Error(read.reason);
+  if (!read.ok) throw new Error(`trust cannot be read from ${state}: ${read.reason}`);
   for (const { folder } of read.grants) io.out(`${folder}\n`);
   if (read.grants.length === 0) io.out("No folder is trusted.\n");
 };
@@ -91,7 +91,7 @@ const trust = async ({ state, folder, home, flags }: Asked, io: Io): Promise<voi
   }
   const accepted = await acceptedOf(rules, flags, io);
   const granted = await grant(state, folder, { fingerprint, accepted });
-  if (!granted.ok) throw new Error(granted.reason);
+  if (!granted.ok) throw new Error(`trust cannot be kept in ${state}: ${granted.reason}`);
   io.out("Trusted as it is now; what changes later is asked about again.\n");
 };
 
