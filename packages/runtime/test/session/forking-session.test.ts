@@ -25,7 +25,7 @@ const live = async (parameters: readonly string[], isOver: (event: RuntimeEvent)
     stdio: ["ignore", "pipe", "inherit"],
     // If there is none yet, beside the place, so that later processes start faster.
     env: { NODE_COMPILE_CACHE: `${parameters[0]}-compiled`, ...process.env },
-    timeout: 60_000,
+    timeout: 240_000,
     killSignal: "SIGKILL",
   });
   const ended = new Promise<NodeJS.Signals | null>((done) => child.once("close", (_, signal) => done(signal)));

@@ -15,7 +15,7 @@ import { scriptedModel } from "./scripted-model.ts";
 
 const PROGRAM = fileURLToPath(new URL("long-session-process.ts", import.meta.url));
 /** A process that takes longer hangs. */
-const MOST_MS = 60_000;
+const MOST_MS = 240_000;
 
 /** So many events after the beginning, and then so much later. */
 export type Moment = { readonly events: number; readonly ms: number };
