@@ -137,8 +137,11 @@ const provesItself = async (): Promise<readonly string[]> => {
   rmSync(join(PLACE, "new"), { force: true });
   const script = "import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM)";
   const { exitCode } = await run(known("python3", "-c", script));
-  const seen = [await run(known("cat", "a.txt", ".env")), await run(known("ps", "axeww"))];
-  const leaks = seen.some(({ stdout }) => !stdout.includes(CANARY)) ? ["a leak is not noticed"] : [];
+  // Past the runner, which would refuse the first: both are there to be shown.
+  const shown = [["cat", ".env"] as const, ["ps", "axeww"] as const].map(
+    ([program, word]) => spawnSync(program, [word], { cwd: PLACE, encoding: "utf8" }).stdout ?? "",
+  );
+  const leaks = shown.some((text) => !text.includes(CANARY)) ? ["a leak is not noticed"] : [];
   return [
     ...writes,
     ...leaks,
