@@ -10,8 +10,12 @@ import type { FileResult } from "./report.ts";
 
 /** Where each of them would be. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
-  bwrap: ["/usr/local/bin/bwrap", "/usr/bin/bwrap", "/bin/bwrap"],
-  rg: ["/usr/local/bin/rg", "/usr/bin/rg", "/bin/rg", "/opt/homebrew/bin/rg"],
+  ...Object.fromEntries(
+    ["bwrap", "rg", "jq", "tree"].map((name) => [
+      name,
+      ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"].map((folder) => `${folder}/${name}`),
+    ]),
+  ),
   "@vscode/ripgrep": [`node_modules/@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`],
 };
 

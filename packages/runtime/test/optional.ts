@@ -6,7 +6,7 @@
 import { findProgram, probeSandbox, whyMissing } from "../src/workspace/index.ts";
 import { pinnedRipgrep } from "../src/workspace/pinned-ripgrep.ts";
 
-export type OptionalProgram = "bwrap" | "rg" | "@vscode/ripgrep";
+export type OptionalProgram = "bwrap" | "rg" | "@vscode/ripgrep" | "jq" | "tree";
 
 /** Options of a test. */
 export type Decided = { readonly skip: string | false; readonly only?: true };
@@ -29,7 +29,7 @@ const problemOf = async (name: OptionalProgram): Promise<string | undefined> => 
     return probe.ok ? undefined : probe.reason;
   }
   if (isHidden(name)) return `it is ${whyMissing(name)}`;
-  const path = name === "rg" ? findProgram("rg") : pinnedRipgrep();
+  const path = name === "@vscode/ripgrep" ? pinnedRipgrep() : findProgram(name);
   const isThere = path !== undefined && (name !== "rg" || path !== pinnedRipgrep());
   return isThere ? undefined : "it is not installed";
 };

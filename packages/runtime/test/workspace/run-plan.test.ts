@@ -10,6 +10,7 @@ import { classify, type Plan, type PlanStep, planHazard, runPlan } from "../../s
 import { cleanEnvironment } from "../../src/workspace/environment.ts";
 import { findProgram } from "../../src/workspace/programs.ts";
 import { corpusLines } from "../corpus.ts";
+import { needs } from "../optional.ts";
 import { treeOf } from "../scratch.ts";
 import { goneWithin } from "../tools/processes.ts";
 import { type Ground, ground } from "./ground.ts";
@@ -65,11 +66,30 @@ const UNSTEADY =
 /** What they print depends on what else runs on the machine: only how they end is compared. */
 const LIVE = /\b(ss|ip|df|netstat|lsof)\b|\/tmp\b|find \/ /;
 
+/** Programs that a new machine lacks have tests of their own. */
+const OPTIONAL = [
+  ["jq", await needs("jq")],
+  ["tree", await needs("tree")],
+] as const;
+
+const joined = (isWanted: (cmd: string) => boolean): readonly string[] =>
+  corpusLines("allow-joined.jsonl")
+    .map(({ cmd }) => cmd)
+    .filter((cmd) => !UNSTEADY.test(cmd) && isWanted(cmd) && isInstalled(cmd));
+
+const names = (program: string, cmd: string): boolean => programsOf(planOf(cmd).steps).includes(program);
+
+for (const [program, decided] of OPTIONAL)
+  test(`commands with ${program} give what bash gives`, decided, async () => {
+    using place = ground();
+    const texts = joined((cmd) => names(program, cmd));
+    assert.ok(texts.length > 0);
+    for (const text of texts) assert.deepEqual(await askPlan(text, place), askBash(text, place), text);
+  });
+
 test("the joined commands of the everyday corpus give what bash gives", async () => {
   using place = ground();
-  const texts = corpusLines("allow-joined.jsonl")
-    .map(({ cmd }) => cmd)
-    .filter((cmd) => !UNSTEADY.test(cmd) && isInstalled(cmd));
+  const texts = joined((cmd) => !OPTIONAL.some(([program]) => names(program, cmd)));
   assert.ok(texts.length >= 100, `${texts.length} commands`);
   for (const text of texts) {
     const { stdout, exitCode, refused = "" } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
