@@ -98,6 +98,7 @@ test("each program of the document is known, by name or by what it may be asked"
     tr: "tr a b",
     type: "type git",
     unzip: "unzip -l a.zip",
+    "timeout SECONDS": "timeout 5 ls",
     which: "which git",
     xargs: "xargs wc -l",
     zcat: "zcat a.gz",
@@ -248,20 +249,23 @@ test(
     const sparse = join(folder.path, "sparse");
     writeFileSync(sparse, "");
     truncateSync(sparse, 2 ** 40);
-    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    for (const [signal, code] of [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const) {
       const child = started("--run", "--cwd", folder.path);
       const ended = once(child, "close");
       child.stdin.write('{"cmd": "pwd"}\n');
       const [first] = (await once(child.stdout, "data")) as [Buffer];
       assert.match(first.toString(), /"exitCode":0/);
       child.kill(signal);
-      assert.deepEqual(await ended, [130, null], `waiting, ${signal}`);
+      assert.deepEqual(await ended, [code, null], `waiting, ${signal}`);
     }
     const child = started("--run", `sha256sum ${sparse}`);
     const ended = once(child, "close");
     while (readersOf(sparse).length === 0) await setTimeout(20);
     child.kill("SIGTERM");
-    assert.deepEqual(await ended, [130, null], "running");
+    assert.deepEqual(await ended, [143, null], "running");
     while (readersOf(sparse).length > 0) await setTimeout(20);
   },
 );

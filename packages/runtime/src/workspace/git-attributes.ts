@@ -23,8 +23,7 @@ const ATTRIBUTES = [
 
 /** A descriptor of a file without a name: nothing is left of it, however the run ends. The caller closes it. */
 export const openAttributes = (): number => {
-  const path = join(tmpdir(), `prefork-${randomBytes(12).toString("base64url")}`);
-  const descriptor = openSync(path, "wx+", 0o600);
+  const { path, descriptor } = openSomewhere([tmpdir(), "/tmp", "/var/tmp", "/dev/shm"]);
   try {
     unlinkSync(path);
     writeSync(descriptor, ATTRIBUTES, 0);
@@ -32,5 +31,16 @@ export const openAttributes = (): number => {
   } catch (error) {
     closeSync(descriptor);
     throw error;
+  }
+};
+
+/** TMPDIR may name a folder that is not there; git must be able to read all the same. */
+const openSomewhere = ([folder = "", ...others]: readonly string[]): { path: string; descriptor: number } => {
+  const path = join(folder, `prefork-${randomBytes(12).toString("base64url")}`);
+  try {
+    return { path, descriptor: openSync(path, "wx+", 0o600) };
+  } catch (error) {
+    if (others.length === 0) throw error;
+    return openSomewhere(others);
   }
 };
