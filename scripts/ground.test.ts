@@ -261,6 +261,26 @@ test("a test run whose files cannot be bundled runs the sources, and the faulty 
   assert.match(stdout, /^runs the sources, slower: they cannot be bundled: .*Could not resolve "\.\/nowhere\.ts"/m);
 });
 
+test("an error that nobody awaits fails its file, and is shown", async () => {
+  const files = {
+    "package.json": '{ "type": "module" }',
+    "packages/a/test/stray.test.ts": [
+      'import { test } from "node:test";',
+      'import { setTimeout as after } from "node:timers/promises";',
+      'test("leaves a promise behind", async () => {',
+      '  void after(1).then(() => Promise.reject(new Error("nobody awaited this")));',
+      "  await after(20);",
+      "});",
+    ].join("\n"),
+  };
+  using folder = makeFolder(files, RUNNER);
+  symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
+  const { code, stdout } = await runNode(folder.path, ["scripts/test.ts"]);
+  assert.equal(code, 1, stdout);
+  assert.match(stdout, /✖ packages\/a\/test\/stray\.test\.ts/);
+  assert.match(stdout, /nobody awaited this/);
+});
+
 test("a bundled program knows its own place, and whether it was the one started", async () => {
   const files = {
     "package.json": '{ "type": "module" }',

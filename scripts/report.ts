@@ -57,6 +57,8 @@ export async function collect(events: Events, file: TestFile): Promise<FileResul
   const begun = performance.now();
   for await (const event of events) {
     if (event.type === "test:stdout" || event.type === "test:stderr") printed += event.data.message;
+    // The runner's own words, for instance of an error that belongs to no test.
+    if (event.type === "test:diagnostic") printed += `${event.data.message}\n`;
     if (event.type === "test:start") names.splice(event.data.nesting, names.length, event.data.name);
     if (event.type !== "test:pass" && event.type !== "test:fail") continue;
     const finished: Finished = event.data;
