@@ -3,11 +3,14 @@
  *  Invariant: a file of its own for each run, which nobody can find by name.
  *  Elsewhere: options that would show them all the same (../guard/bash). */
 
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { secretPatterns } from "../paths/index.ts";
+import { isSecret, secretPatterns } from "../paths/index.ts";
+import { cleanEnvironment } from "./environment.ts";
+import { findProgram } from "./programs.ts";
 import { anyCase } from "./walk-limits.ts";
 
 const quoted = (pattern: string): string => `"${pattern}"`;
@@ -42,5 +45,34 @@ const openSomewhere = ([folder = "", ...others]: readonly string[]): { path: str
   } catch (error) {
     if (others.length === 0) throw error;
     return openSomewhere(others);
+  }
+};
+
+/** Names that a pattern of a repository may mean, also where no such file is kept now. */
+const SAMPLES: readonly string[] = [
+  ...[".env", ".env.local", ".env.production", "id_rsa", "server.pem", "server.key", "credentials.json", ".npmrc"],
+].flatMap((name) => [name, `config/${name}`]);
+
+const KEPT = secretPatterns.files.map((name) => `:(top,icase,glob)**/${name}`);
+
+/** A file that may hold keys and that a repository's own attributes, which count over ours, have git show. */
+export const shownByAttributes = (folder: string): string | undefined => {
+  const git = findProgram("git");
+  if (git === undefined) return undefined;
+  const limits = { cwd: folder, encoding: "utf8", timeout: 5_000, maxBuffer: 16_000_000 } as const;
+  const kept = spawnSync(git, ["ls-files", "-z", "--", ...KEPT], { ...limits, env: cleanEnvironment() });
+  if (kept.status !== 0) return undefined; // no repository: git says so itself
+  const names = [...SAMPLES, ...kept.stdout.split("\0").filter((name) => name !== "" && isSecret(name))];
+  const attributes = openAttributes();
+  try {
+    const asked = spawnSync(git, ["check-attr", "-z", "--stdin", "diff"], {
+      ...{ ...limits, input: `${names.join("\0")}\0`, stdio: ["pipe", "pipe", "pipe", attributes] },
+      env: cleanEnvironment(undefined, "/dev/fd/3"),
+    });
+    if (asked.status !== 0) return names[0];
+    const fields = asked.stdout.split("\0");
+    return names.find((_, at) => fields[at * 3 + 2] !== "unset");
+  } finally {
+    closeSync(attributes);
   }
 };

@@ -17,7 +17,7 @@ import {
 import { expandPattern } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { withoutKeys } from "./walk-limits.ts";
-import { alsoOpened, gitFolder, gitProblem, lookThrough, reenter, walkAt } from "./walk-starts.ts";
+import { alsoOpened, gitFolder, gitProblem, gitWithout, lookThrough, reached, reenter, walkAt } from "./walk-starts.ts";
 
 export type Problem = { readonly problem: string };
 
@@ -94,7 +94,7 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
     reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, cwd) ??
     walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean);
   if (problem !== undefined) return { problem };
-  if (program === "git") return gitProblem(words, cwd) ?? words;
+  if (program === "git") return gitProblem(words, cwd) ?? gitWithout(words, cwd);
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
   return withoutKeys(program, entered, lookThrough(walk));
@@ -110,8 +110,8 @@ export const reachedProblem = (words: readonly string[], program: string, cwd: s
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
   return words
     .flatMap((word) => (word.startsWith("-") ? valuesIn(word) : [word]))
-    .flatMap((word) => bases.map((base) => resolve(base, word)))
-    .map((path) => noFileProblem(path) ?? linkProblem(path))
+    .flatMap((word) => bases.map((base) => reached(base, word)))
+    .map((path) => noFileProblem(resolve(path)) ?? linkProblem(path))
     .find((problem) => problem !== undefined);
 };
 

@@ -4,7 +4,6 @@
  *  Elsewhere: the names (../paths), leaving them out of a walk (walk-limits.ts), covering them in the cell (plan-cell.ts). */
 
 import { type Dirent, readdirSync, realpathSync } from "node:fs";
-import { join } from "node:path";
 import { isSecret } from "../paths/index.ts";
 
 export type FoundSecret = {
@@ -62,7 +61,7 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
     for (const entry of entriesOf(next.path)) {
       names += 1;
       if (names > maxNames) return { found, isWhole: false };
-      const path = join(next.path, entry.name);
+      const path = next.path.endsWith("/") ? next.path + entry.name : `${next.path}/${entry.name}`;
       if (entry.isSymbolicLink()) {
         const target = leadsTo(path);
         if (target !== undefined && (isSecret(target) || (isSecret(path) && !SHOWS_WHICH.test(target))))

@@ -3,9 +3,11 @@
  *  includes the working directory, so that no word taken for a folder can stand in for it.
  *  Elsewhere: looking through folders (secret-walk.ts), leaving names out (walk-limits.ts). */
 
-import { lstatSync, statSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { lstatSync, realpathSync, statSync } from "node:fs";
+import { basename, relative, resolve } from "node:path";
 import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
+import { secretPatterns } from "../paths/index.ts";
+import { shownByAttributes } from "./git-attributes.ts";
 import { isInRepository } from "./git-probe.ts";
 import { findSecrets } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
@@ -26,19 +28,33 @@ const tells = (look: () => boolean): boolean => {
   }
 };
 
+/** A name as the kernel takes it: steps back count from where a link has led, not from where it stands. */
+export const reached = (cwd: string, word: string): string => (word.startsWith("/") ? word : `${cwd}/${word}`);
+
+/** The folder that this is, by its one name. */
+const canonical = (path: string): string => {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return resolve(path);
+  }
+};
+
 type Walk = Pick<LeftOut, "starts" | "here">;
 
 type Command = Pick<PlanCommand, "program" | "args">;
 
 /** `names`: the words as they are handed over, patterns expanded. */
 export const walkAt = ({ program, args }: Command, names: readonly string[], cwd: string): Walk | undefined => {
-  const folders = names.filter((name) => !name.startsWith("-") && isFolder(resolve(cwd, name)));
+  const folders = names.filter((name) => !name.startsWith("-") && isFolder(reached(cwd, name)));
   const walk = walkOf(program, args);
   if (!walk && !(program === "diff" && folders.length > 0)) return undefined;
   const words = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : folders;
   const isHere = walk !== undefined && (walk.starts.length === 0 || program === "xargs");
-  const starts = [...(isHere ? ["."] : []), ...words].map((word): WalkStart => ({ word, path: resolve(cwd, word) }));
-  return { starts, here: { word: ".", path: cwd } };
+  const starts = [...(isHere ? ["."] : []), ...words].map(
+    (word): WalkStart => ({ word, path: canonical(reached(cwd, word)) }),
+  );
+  return { starts, here: { word: ".", path: canonical(cwd) } };
 };
 
 /** What stands there that may hold keys. */
@@ -49,7 +65,7 @@ export const lookThrough = (walk: Walk): LeftOut => {
 
 /** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
 export const reenter = (word: string, cwd: string, program: string): string => {
-  const path = resolve(cwd, word);
+  const path = reached(cwd, word);
   return program === "diff" && !word.startsWith("-") && !word.endsWith("/") && isLink(path) && isFolder(path)
     ? `${word}/`
     : word;
@@ -58,25 +74,55 @@ export const reenter = (word: string, cwd: string, program: string): string => {
 /** Given a file and a folder, diff takes the file of that name in the folder. */
 export const alsoOpened = (program: string, names: readonly string[], cwd: string): readonly string[] => {
   if (program !== "diff") return [];
-  const folders = names.filter((name) => isFolder(resolve(cwd, name)));
-  return folders.flatMap((folder) => names.map((name) => join(folder, basename(name))));
+  const folders = names.filter((name) => isFolder(reached(cwd, name)));
+  return folders.flatMap((folder) => names.map((name) => `${folder}/${basename(name)}`));
 };
 
 /** Where git runs: after each `-C`. */
 export const gitFolder = (words: readonly string[], cwd: string): string => {
   let folder = cwd;
   for (let at = 0; words[at]?.startsWith("-"); at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1)
-    if (words[at] === "-C") folder = resolve(folder, words[at + 1] ?? "");
+    if (words[at] === "-C") folder = canonical(reached(folder, words[at + 1] ?? ""));
   return folder;
 };
+
+/** They print what is in files, as far as attributes let them. */
+const SHOWING: readonly string[] = [
+  ...[
+    "diff",
+    "log",
+    "show",
+    "whatchanged",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "range-diff",
+    "stash",
+    "reflog",
+    "grep",
+  ],
+];
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = (words: readonly string[], cwd: string): { readonly problem: string } | undefined => {
   const folder = gitFolder(words, cwd);
-  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(resolve(folder, word))))
+  const shown = words.some((word) => SHOWING.includes(word)) ? shownByAttributes(folder) : undefined;
+  if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
+  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))
     return undefined;
   const asIs = words.includes("--no-index") || !isInRepository(folder);
   return asIs
     ? { problem: "outside a repository git diff would read whole folders; use diff -r for folders" }
     : undefined;
+};
+
+/** git searches what it does not keep only where it is told to; then what may hold keys is left out by name, since a
+ *  repository's own attributes could have it shown. */
+export const gitWithout = (words: readonly string[], cwd: string): readonly string[] => {
+  if (!words.includes("grep") || !words.includes("--untracked")) return words;
+  const folder = gitFolder(words, cwd);
+  const { found, isWhole } = lookThrough({ starts: [], here: { word: ".", path: folder } });
+  const names = found.map(({ path }) => `:(exclude,literal)${relative(folder, path)}`);
+  const patterns = isWhole ? [] : secretPatterns.files.map((name) => `:(exclude,icase,glob)**/${name}`);
+  return [...words, ...(words.includes("--") ? [] : ["--"]), ...names, ...patterns];
 };

@@ -312,6 +312,32 @@ test("names are judged by where they lead, in options and beside folders too", a
   }
 });
 
+test("steps back count from where a link has led, and a repository cannot have git show its keys", async () => {
+  using place = withKeys();
+  const { work, home } = place;
+  place.put("far/inner/x", "");
+  place.put("far/.env", "the secret\n");
+  symlinkSync(place.at("far", ".env"), place.at("far", "plain"));
+  symlinkSync(place.at("far", "inner"), place.at("work", "in"));
+  const shown = async (text: string): Promise<string> => (await runPlan(planOf(text), { cwd: work, home })).stdout;
+  for (const text of [
+    ...["cat in/../plain", "cd in && cat ../plain", "grep -rh secret in/..", "find in/../ -exec cat {} +"],
+    ...["diff -r in/.. docs", "git grep -h --untracked secret"],
+  ])
+    assert.doesNotMatch(await shown(text), /the secret/, text);
+  for (const line of [".env* diff", "* diff", "[attr]open diff\n.env open", "sub/.ENV.local diff"]) {
+    place.put("work/.gitattributes", `${line}\n`);
+    const { stdout, refused } = await runPlan(planOf("git diff HEAD"), { cwd: work, home });
+    assert.deepEqual(
+      [stdout, /^the repository has git show \S+, which may hold keys/.test(refused ?? "")],
+      ["", true],
+      line,
+    );
+  }
+  place.put("work/.gitattributes", "*.md diff=markdown\n* text=auto\n");
+  assert.match(await shown("git diff HEAD"), /an example, changed again/);
+});
+
 test("what a walk leaves out stands last, also where the folder is too large to be looked through", () => {
   using place = withKeys();
   const { work } = place;
