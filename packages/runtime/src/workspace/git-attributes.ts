@@ -63,7 +63,12 @@ export const shownByAttributes = (folder: string): string | undefined => {
   const kept = spawnSync(git, ["ls-files", "-z", "--", ...KEPT], { ...limits, env: cleanEnvironment() });
   if (kept.status !== 0) return undefined; // no repository: git says so itself
   const names = [...SAMPLES, ...kept.stdout.split("\0").filter((name) => name !== "" && isSecret(name))];
-  const attributes = openAttributes();
+  let attributes: number;
+  try {
+    attributes = openAttributes();
+  } catch {
+    return undefined; // the command itself needs it too, and is not started
+  }
   try {
     const asked = spawnSync(git, ["check-attr", "-z", "--stdin", "diff"], {
       ...{ ...limits, input: `${names.join("\0")}\0`, stdio: ["pipe", "pipe", "pipe", attributes] },
