@@ -28,7 +28,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["protocols"],
     ["prepare", "recorded"],
     ["fork-requests"],
-    ["retry", "transport", "endpoint", "client", "cached-contents"],
+    ["decode", "retry", "transport", "endpoint", "reception", "client", "cached-contents"],
     ["launch-gate", "family"],
     ["xray"],
     ["proxy"],

@@ -74,8 +74,9 @@ export const createCachedContents = (options: ClientOptions): CachedContents => 
         backoff.succeeded();
         return body;
       } catch (error) {
-        if (!(error instanceof ModelError) || !mayRepeat(error, made) || !backoff.failed(error, count)) throw error;
-        options.onRetry?.(error, count);
+        if (!(error instanceof ModelError) || !mayRepeat(error, made)) throw error;
+        if (!backoff.failed(error, count)) throw backoff.explained(error);
+        options.onRetry?.(error, count, backoff.waitMs);
       }
     }
   };

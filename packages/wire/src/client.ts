@@ -1,12 +1,14 @@
 /** Sends prepared requests to one endpoint and gives their answers as events.
  *  Invariant: every attempt sends the same bytes; an answer that already showed content is never asked for again.
- *  Elsewhere: making the bytes (prepare.ts), one attempt (transport.ts), waiting (retry.ts). */
+ *  Elsewhere: making the bytes (prepare.ts), one attempt (transport.ts), reading its answer (reception.ts), waiting
+ *  (retry.ts). */
 
-import { parseBase, targetUnder, without } from "./endpoint.ts";
+import { parseBase, targetUnder } from "./endpoint.ts";
 import { ModelError } from "./errors.ts";
-import { type Frame, foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "./events.ts";
+import { foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "./events.ts";
 import type { Prepared } from "./prepare.ts";
-import type { Credential, ParserState, Protocol } from "./protocols/index.ts";
+import type { Credential } from "./protocols/index.ts";
+import { bodyLimits, Reception, readEvents, withArrival } from "./reception.ts";
 import { Backoff, defaultRetry, type RetryEdge, type RetryPolicy, realEdge } from "./retry.ts";
 import { type Answer, createTransport, defaultTimeouts, type Target, type Timeouts } from "./transport.ts";
 
@@ -17,8 +19,8 @@ export type ClientOptions = {
   readonly timeouts?: Partial<Timeouts>;
   readonly retry?: Partial<RetryPolicy>;
   readonly edge?: RetryEdge; // default: the real clock and chance
-  /** Told of every failed attempt that will be repeated. */
-  readonly onRetry?: (error: ModelError, attempt: number) => void;
+  /** Told of every failed attempt that will be repeated, and how long that will wait. */
+  readonly onRetry?: (error: ModelError, attempt: number, waitMs: number) => void;
 };
 
 export type Client = {
@@ -35,6 +37,8 @@ export type Hearing = {
   readonly told?: (event: ModelEvent) => void;
   /** May it be asked again? Asked where the provider had begun to answer, and so bills it. Default: yes. */
   readonly again?: (error: ModelError) => boolean;
+  /** What the prompt takes, for a provider that does not report it. Default: estimated from its bytes. */
+  readonly promptTokens?: number;
 };
 
 /** Events that arrived together. `check` throws when the request was ended meanwhile: nobody is told more of it then. */
@@ -59,33 +63,38 @@ export const createClient = (options: ClientOptions): Client => {
       chunks: prepared.chunks,
       byteLength: prepared.byteLength,
       timeouts,
+      limits: bodyLimits(prepared),
       signal,
     });
 
   async function* arrivals(
     prepared: Prepared,
     signal?: AbortSignal,
-    again?: Hearing["again"],
+    { again, promptTokens }: Hearing = {},
   ): AsyncGenerator<Arrival, ModelResponse> {
     for (let count = 1; ; count += 1) {
       await backoff.pass(signal);
       let folded = nothingFolded;
       let [begun, content] = [false, false];
+      let answer: Answer | undefined;
+      const reception = new Reception(prepared, promptTokens);
       try {
-        const answer = await attempt(prepared, signal);
-        for await (const events of await readEvents(prepared, answer, options.credential)) {
+        answer = await attempt(prepared, signal);
+        for await (const arrived of await readEvents(prepared, answer, options.credential)) {
           backoff.succeeded();
           begun = true;
+          const events = reception.take(arrived);
           folded = events.reduce(foldEvent, folded);
           content ||= events.some(isContent);
           yield { events, check: answer.check };
+          reception.check();
         }
         return folded.response;
       } catch (caught) {
-        const error = placed(caught, content);
-        if (!backoff.failed(error, count)) throw error;
+        const error = withArrival(placed(caught, content), answer, options.credential);
+        if (!backoff.failed(error, count)) throw backoff.explained(error);
         if (begun && again?.(error) === false) throw error;
-        options.onRetry?.(error, count);
+        options.onRetry?.(error, count, backoff.waitMs);
       }
     }
   }
@@ -108,8 +117,8 @@ export const createClient = (options: ClientOptions): Client => {
   }
 
   const send = async (prepared: Prepared, signal?: AbortSignal, hearing: Hearing = {}): Promise<ModelResponse> => {
-    const { told, again } = hearing;
-    const arriving = arrivals(prepared, signal, again);
+    const { told } = hearing;
+    const arriving = arrivals(prepared, signal, hearing);
     try {
       for (;;) {
         const next = await arriving.next();
@@ -131,77 +140,16 @@ export const createClient = (options: ClientOptions): Client => {
 const pathOf = ({ protocol: { path }, prefix, stream }: Prepared): string =>
   typeof path === "string" ? path : path(prefix.model, stream);
 
-/** Those events together that arrived together: a step between two of them would cost more than reading them. */
-const readEvents = async (
-  { protocol }: Prepared,
-  answer: Answer,
-  credential: Credential | undefined,
-): Promise<AsyncIterable<readonly ModelEvent[]> | Iterable<readonly ModelEvent[]>> => {
-  const { status, headers } = answer;
-  if (status !== 200)
-    throw protocol.failure({ status, headers: headers(), body: without(credential, await answer.text()) });
-  return answer.isEventStream ? readStream(protocol, answer) : [protocol.whole(await answer.text())];
-};
-
-async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<readonly ModelEvent[], void> {
-  let state = protocol.initial;
-  try {
-    for await (const frames of answer.frames()) {
-      // What follows a complete answer is read only so that the connection can be used again.
-      if (state.stopped) continue;
-      const { events, failure, ...read } = readFrames(protocol, { state, frames, answer });
-      state = read.state;
-      if (events.length > 0) yield events;
-      if (failure) throw failure.error;
-      if (state.stopped) answer.finishing();
-    }
-  } catch (error) {
-    if (!state.stopped) throw error;
-  }
-  if (state.stopped) return;
-  if (protocol.end) {
-    const [, events] = protocol.end(state);
-    return yield events;
-  }
-  throw new ModelError("the stream ended before the answer did", { kind: "connection" });
-}
-
-type Reading = { readonly state: ParserState; readonly frames: readonly Frame[]; readonly answer: Answer };
-
-type FramesRead = {
-  readonly state: ParserState;
-  readonly events: readonly ModelEvent[];
-  /** Why it stopped before the last frame; what came before it has been said all the same. */
-  readonly failure?: { readonly error: unknown };
-};
-
-const readFrames = (protocol: Protocol, { state: before, frames, answer }: Reading): FramesRead => {
-  const { status, headers } = answer;
-  const events: ModelEvent[] = [];
-  let state = before;
-  try {
-    for (const frame of frames) {
-      if (state.stopped) break;
-      if (frame.event === "error") throw protocol.failure({ status, headers: headers(), body: frame.data });
-      const [next, said] = protocol.step(state, frame);
-      state = next;
-      events.push(...said);
-    }
-    return { state, events };
-  } catch (error) {
-    return { state, events, failure: { error } };
-  }
-};
-
 const isContent = ({ type }: ModelEvent): boolean => type !== "response_started" && type !== "response_stopped";
 
 /** Errors of ours with the place they happened in; anything else is a defect and passes as it is. */
 const placed = (caught: unknown, afterContent: boolean): ModelError => {
   if (!(caught instanceof ModelError)) throw caught;
   if (!afterContent) return caught;
-  const { message, reason, requestId } = caught;
+  const { message, reason, requestId, isFinal: final } = caught;
   return new ModelError(message, reason, {
     afterContent,
+    final,
     cause: caught,
     ...(requestId === undefined ? {} : { requestId }),
   });

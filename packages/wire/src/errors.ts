@@ -25,7 +25,7 @@ export type ModelErrorContext = {
   readonly requestId?: string;
   /** Content had already arrived: sending again would repeat what the caller has seen. */
   readonly afterContent?: boolean;
-  /** The provider said that sending it again is useless. */
+  /** Sending it again is useless: the provider said so, or what arrived shows it. */
   readonly final?: boolean;
   readonly cause?: unknown;
 };
@@ -43,6 +43,11 @@ export class ModelError extends Error {
     this.requestId = context.requestId;
     this.afterContent = context.afterContent ?? false;
     this.#final = context.final ?? false;
+  }
+
+  /** Sending it again is useless, whatever the reason is. */
+  get isFinal(): boolean {
+    return this.#final;
   }
 
   get retryable(): boolean {
@@ -73,4 +78,15 @@ const canHelp = (reason: ModelErrorReason): boolean => {
     case "aborted":
       return false;
   }
+};
+
+/** What somebody else wrote, as one line that is safe to print: no control or formatting characters, and not long. */
+export const printable = (text: string, most = 200): string => {
+  const letters = [
+    ...text
+      .slice(0, most * 8)
+      .replace(/[\p{C}\p{Z}\s]+/gu, " ")
+      .trim(),
+  ];
+  return letters.length > most ? `${letters.slice(0, most).join("")}…` : letters.join("");
 };

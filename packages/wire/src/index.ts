@@ -93,7 +93,7 @@ export {
   type Prices,
   type PriceTier,
 } from "./models.ts";
-export { FORK_PLACEHOLDER_RESULT, placeholderFor } from "./pairing.ts";
+export { FORK_PLACEHOLDER_RESULT, placeholderFor, withOwnIds } from "./pairing.ts";
 export { type Divergence, FrozenPrefix, type Segment, type SegmentKind, type SentBlocks } from "./prefix.ts";
 export { assemble, bytesOf, type Prepared, prepare, type RequestParts } from "./prepare.ts";
 export {
@@ -156,9 +156,19 @@ export {
   toolResult,
   userText,
 } from "./request.ts";
-export { Backoff, defaultRetry, type RetryEdge, type RetryPolicy } from "./retry.ts";
+export { Backoff, defaultRetry, formatWait, type RetryEdge, type RetryPolicy } from "./retry.ts";
 export { defaultTimeouts, type Timeouts } from "./transport.ts";
-export { addUsage, lessUsage, noUsage, promptTokens, type Usage, writtenTokens } from "./usage.ts";
+export {
+  addUsage,
+  BYTES_PER_TOKEN,
+  completeUsage,
+  estimatedPart,
+  lessUsage,
+  noUsage,
+  promptTokens,
+  type Usage,
+  writtenTokens,
+} from "./usage.ts";
 export {
   type ChainRequest,
   diffRequests,

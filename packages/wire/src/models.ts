@@ -36,6 +36,8 @@ export type ModelFacts = {
   readonly unmarkedRead?: number;
   /** Prompts shorter than this are not cached at all. */
   readonly minimumPrefix: number;
+  /** Reads are counted in whole steps of so many tokens; the rest of a prefix is never one. Absent: to the token. */
+  readonly readStep?: number;
   /** US dollars for a million tokens held for an hour, where entries can be stored by name. Creating one is input. */
   readonly storage?: number;
   /** How long a prompt lives after its last use where it is kept without being asked for and the vendor says so. Absent:
@@ -165,8 +167,8 @@ const dearerWhenLong = (prices: Prices): Pick<ModelFacts, "prices" | "tiers"> =>
   ],
 });
 
-/** Kept for a day unless its user has asked OpenAI for less. */
-const A_DAY = { keptMs: 24 * HOUR_MS } as const;
+/** Kept for a day unless its user has asked OpenAI for less, and read in steps of 128 tokens. */
+const A_DAY = { keptMs: 24 * HOUR_MS, readStep: 128 } as const;
 
 /** Before GPT-5.6 only the reasoning of the turn under way stays in the prompt; models before GPT-5 have none. */
 const openai: readonly Family[] = [
@@ -183,6 +185,7 @@ const openai: readonly Family[] = [
     ids: ["gpt-5.5"],
     ...dearerWhenLong(byItself(5, 0.5, 30)),
     ...A_DAY,
+    readStep: 2_048,
     minimumPrefix: 2_048,
     earlierThinking: "last-turn",
   },
@@ -247,10 +250,12 @@ const dearerAtPeak = (input: number, read: number, output: number): Pick<ModelFa
   },
 });
 
+const UNITS = { minimumPrefix: 64, readStep: 64 } as const;
+
 /** Kept on disk in units of 64 tokens, for "hours to days": two hours is what is counted on. */
 const deepseek: readonly Family[] = [
-  { ids: ["deepseek-flash"], ...dearerAtPeak(0.15, 0.003, 0.6), keptMs: 2 * HOUR_MS, minimumPrefix: 64 },
-  { ids: ["deepseek-v4-pro"], ...dearerAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, minimumPrefix: 64 },
+  { ids: ["deepseek-flash"], ...dearerAtPeak(0.15, 0.003, 0.6), keptMs: 2 * HOUR_MS, ...UNITS },
+  { ids: ["deepseek-v4-pro"], ...dearerAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, ...UNITS },
 ];
 
 // --- MiniMax ---------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 /** Every tool call is answered in the very next message, or the provider refuses the request.
  *  Invariant: what is missing is answered by one constant at the moment the next message enters, so the answer is the
- *  same in every sibling and no earlier turn is ever touched.
+ *  same in every sibling and no earlier turn is ever touched. An id names one call of a conversation.
  *  Elsewhere: the tail of a fork, where placeholders are meant (fork-messages.ts). */
 
-import { type Message, type ToolResultBlock, type ToolUseBlock, toolResult } from "./request.ts";
+import { type Block, type Message, type ToolResultBlock, type ToolUseBlock, toolResult } from "./request.ts";
 
 /** Stands where a call has no result of its own. One constant, so that siblings stay byte-identical. */
 export const FORK_PLACEHOLDER_RESULT = "No result stands here: this call is handled in the background.";
@@ -28,4 +28,38 @@ export const answerPending = (pending: readonly string[], message: Message): rea
 export const stillPending = (pending: readonly string[], content: Message["content"]): readonly string[] => {
   const answered = new Set(content.flatMap((block) => (block.type === "tool_result" ? [block.toolUseId] : [])));
   return pending.filter((id) => !answered.has(id));
+};
+
+/** `content` of an answer in which no call has the id of another one or of an earlier answer (`isTaken`): many endpoints
+ *  count from `call_0` in each answer, and nobody takes such a history back. Only repeated and empty ids are replaced, and
+ *  in a turn that its provider signed only empty ones: every byte of that is the provider's. */
+export const withOwnIds = (content: readonly Block[], isTaken: (id: string) => boolean): readonly Block[] => {
+  const isSigned = content.some(hasSignature);
+  const used = new Set<string>();
+  return content.map((block) => {
+    if (block.type !== "tool_use") return block;
+    const isOwn = block.id !== "" && (isSigned || (!used.has(block.id) && !isTaken(block.id)));
+    const id = isOwn ? block.id : freeId(block.id, (wanted) => used.has(wanted) || isTaken(wanted));
+    used.add(id);
+    if (isOwn) return block;
+    // The provider's own spelling has the old id in it.
+    const { raw: _raw, ...call } = block;
+    return { ...call, id };
+  });
+};
+
+/** Some endpoints take no longer ids than forty letters. */
+const LONGEST_STEM = 32;
+
+const freeId = (id: string, isTaken: (id: string) => boolean): string => {
+  const stem = id.slice(0, LONGEST_STEM) || "call";
+  for (let count = id === "" ? 1 : 2; ; count += 1) {
+    const candidate = `${stem}-${count}`;
+    if (!isTaken(candidate)) return candidate;
+  }
+};
+
+const hasSignature = (block: Block): boolean => {
+  if (block.type === "redacted_thinking" || (block.type === "thinking" && block.signature !== "")) return true;
+  return "raw" in block && block.raw !== undefined && /"thought_?[sS]ignature"/.test(block.raw);
 };

@@ -122,8 +122,12 @@ type PrefixState = {
   readonly tip: Segment | undefined;
   readonly pending: readonly string[];
   readonly calls: readonly ToolUseBlock[];
+  /** Ids of the calls in all answers, the last answer first: shared with whatever grew from the same prefix. */
+  readonly callIds: CallIds | undefined;
   readonly close: string;
 };
+
+type CallIds = { readonly ids: readonly string[]; readonly before: CallIds | undefined };
 
 /** What an open last message still waits for. */
 type OpenTail = Pick<PrefixState, "pending" | "close">;
@@ -151,7 +155,7 @@ export class FrozenPrefix {
     segments: readonly EncodedSegment[],
     tail: OpenTail = { pending: [], close: "" },
   ): FrozenPrefix {
-    const empty = { origin, rope: Rope.empty(), tip: undefined, calls: [], ...tail };
+    const empty = { origin, rope: Rope.empty(), tip: undefined, calls: [], callIds: undefined, ...tail };
     return new FrozenPrefix(empty).#grow(segments, tail);
   }
 
@@ -183,6 +187,11 @@ export class FrozenPrefix {
   /** Calls of the last message that no result has answered yet. */
   get pending(): readonly string[] {
     return this.#state.pending;
+  }
+  /** Does one of its answers have a call with this id? What was cut from somebody else's bytes is not looked into. */
+  hasCall(id: string): boolean {
+    for (let at = this.#state.callIds; at; at = at.before) if (at.ids.includes(id)) return true;
+    return false;
   }
   /** What closes the open message; the body's own closing comes after it. */
   get close(): string {
@@ -314,12 +323,16 @@ export class FrozenPrefix {
     const close = segments.at(-1)?.close ?? encoder.close;
     const asked = callsIn(message);
     const calls = message.role === "assistant" ? asked : this.#state.calls;
-    return this.#grow(segments, { pending: [...left, ...asked.map(({ id }) => id)], close }, calls);
+    const ids = asked.map(({ id }) => id);
+    const grown = this.#grow(segments, { pending: [...left, ...ids], close }, calls);
+    return ids.length === 0
+      ? grown
+      : new FrozenPrefix({ ...grown.#state, callIds: { ids, before: this.#state.callIds } });
   }
 
   #grow(segments: readonly EncodedSegment[], tail: OpenTail, calls = this.#state.calls): FrozenPrefix {
     let { rope, tip } = this.#state;
-    const { origin } = this.#state;
+    const { origin, callIds } = this.#state;
     const seed = tip
       ? ""
       : unwrittenIn(origin)
@@ -330,7 +343,7 @@ export class FrozenPrefix {
       tip = link(tip, encoded, { start: rope.length, length: written.length, seed });
       rope = grown;
     }
-    return new FrozenPrefix({ origin, rope, tip, calls, ...tail });
+    return new FrozenPrefix({ origin, rope, tip, calls, callIds, ...tail });
   }
 }
 

@@ -17,6 +17,8 @@ export type Prepared = {
   /** What follows the last message, as it is sent. */
   readonly closing: string;
   readonly stream: boolean;
+  /** The most that the answer may be, where it is known: nobody reads much more than that. */
+  readonly maxTokens?: number;
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
 };
@@ -40,19 +42,21 @@ export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): P
     markers,
     closing: protocol.closing(closing, prefix.model, prefix.settings),
     stream: closing.stream,
+    maxTokens,
   });
 };
 
-export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream">;
+export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream" | "maxTokens">;
 
-export const assemble = ({ protocol, prefix, markers, closing, stream }: Assembly): Prepared => {
+export const assemble = ({ protocol, prefix, markers, closing, stream, maxTokens }: Assembly): Prepared => {
   // Markers stand in the order of the prompt, which need not be that of the bytes in a recorded request.
   const insertions = markers
     .flatMap((marker) => insertionsOf(protocol, marker, prefix.model))
     .sort((a, b) => a.offset - b.offset);
   const chunks = prefix.chunks(insertions, prefix.close + closing);
   const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  return { protocol, prefix, markers, closing, stream, chunks, byteLength };
+  const most = maxTokens === undefined ? {} : { maxTokens };
+  return { protocol, prefix, markers, closing, stream, ...most, chunks, byteLength };
 };
 
 /** The request in one piece: for tests and for looking at it, never on the way to the wire. */

@@ -10,13 +10,17 @@ export type RetryPolicy = {
   readonly attempts: number;
   readonly baseMs: number;
   readonly capMs: number;
+  /** A provider that asks for a longer wait is not waited for: the request fails and says when to come back. */
+  readonly longestWaitMs: number;
 };
 
-export const defaultRetry: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000 };
+export const defaultRetry: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000, longestWaitMs: 300_000 };
 
 /** Time and chance, given from outside so that tests own them. */
 export type RetryEdge = {
   readonly now: () => number;
+  /** Milliseconds since 1970, to say when to come back. Default: the system's clock. */
+  readonly date?: () => number;
   readonly random: () => number;
   readonly wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 };
@@ -26,6 +30,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const realEdge: RetryEdge = {
   now: () => performance.now(),
+  date: () => Date.now(),
   random: () => Math.random(),
   wait: async (ms, signal) => {
     try {
@@ -61,10 +66,12 @@ export class Backoff {
   }
 
   /** True when it is worth another attempt; the door is then shut for all, for a while. A wait that the provider asked
-   *  for holds for all even when this request gives up. */
+   *  for holds for all even when this request gives up; one that is too long holds for nobody, since who comes back
+   *  may have changed the plan meanwhile. */
   failed(error: ModelError, attempt: number): boolean {
-    const again = error.retryable && attempt < this.#policy.attempts;
-    if (!again && error.retryAfterMs === undefined) return false;
+    const asked = error.retryAfterMs ?? 0;
+    const again = error.retryable && attempt < this.#policy.attempts && asked <= this.#policy.longestWaitMs;
+    if (!again && (error.retryAfterMs === undefined || asked > this.#policy.longestWaitMs)) return false;
     const busy = this.#remaining() > 0;
     // A burst of failures of requests that were already under way counts once.
     if (!busy) this.#failures += 1;
@@ -75,7 +82,40 @@ export class Backoff {
     return again;
   }
 
+  /** How long the next request will wait, in milliseconds. */
+  get waitMs(): number {
+    return Math.max(0, Math.round(this.#remaining()));
+  }
+
+  /** The error as whoever asked should see it: with the time to come back, where that is too far away to wait for. */
+  explained(error: ModelError): ModelError {
+    const { message, reason, requestId, afterContent, retryAfterMs: asked = 0 } = error;
+    const { longestWaitMs } = this.#policy;
+    if (asked <= longestWaitMs || !isWaitable(error)) return error;
+    const until = new Date((this.#edge.date ?? Date.now)() + asked).toISOString().slice(0, 16).replace("T", " ");
+    const limit = formatWait(longestWaitMs);
+    const words = `the provider asks to wait ${formatWait(asked)}, longer than the limit of ${limit}. Try again after ${until} UTC.`;
+    const context = { afterContent, final: true, cause: error, ...(requestId === undefined ? {} : { requestId }) };
+    return new ModelError(`${message} (${words})`, reason, context);
+  }
+
   #remaining(): number {
     return this.#openAt - this.#edge.now();
   }
 }
+
+const isWaitable = ({ reason: { kind } }: ModelError): boolean =>
+  kind === "rate-limited" || kind === "overloaded" || kind === "server";
+
+/** 95,000 → "1 min 35 s". */
+export const formatWait = (ms: number): string => {
+  const seconds = Math.ceil(ms / 1_000);
+  const parts: readonly (readonly [number, string])[] = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3_600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"],
+  ];
+  const told = parts.filter(([amount]) => amount > 0).slice(0, 2);
+  return told.length === 0 ? "0 s" : told.map(([amount, unit]) => `${amount} ${unit}`).join(" ");
+};

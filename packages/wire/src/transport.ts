@@ -3,10 +3,12 @@
  *  Elsewhere: sending again (retry.ts), what frames mean (protocols/). */
 
 import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { urlToHttpOptions } from "node:url";
 import { createParser } from "eventsource-parser";
-import { InputError, ModelError } from "./errors.ts";
+import { openCodecs } from "./decode.ts";
+import { InputError, ModelError, printable } from "./errors.ts";
 import type { Frame } from "./events.ts";
 
 // Imported by name, the first of them loads all that it offers on demand, another HTTP client among it: at every start.
@@ -38,6 +40,18 @@ export const targetOf = (url: URL): Target => {
   return { isSecure: url.protocol === "https:", place: { protocol, hostname, port, path } };
 };
 
+/** The most that is read of one answer. Whatever is longer is cut, so that no server can exhaust our memory. */
+export type BodyLimits = {
+  /** Of all of it, decoded. */
+  readonly totalBytes: number;
+  /** Of one event, or of an answer in one piece. */
+  readonly pieceBytes: number;
+};
+
+const MIB = 1_048_576;
+
+export const defaultLimits: BodyLimits = { totalBytes: 256 * MIB, pieceBytes: 32 * MIB };
+
 export type Attempt = {
   readonly target: Target;
   readonly method?: "POST" | "PATCH" | "DELETE"; // default: POST
@@ -45,6 +59,7 @@ export type Attempt = {
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
   readonly timeouts: Timeouts;
+  readonly limits?: BodyLimits;
   readonly signal: AbortSignal | undefined;
 };
 
@@ -55,12 +70,15 @@ export type Answer = {
   readonly headers: () => Readonly<Record<string, string | undefined>>;
   /** The whole body. */
   readonly text: () => Promise<string>;
+  /** The first bytes of what has been read, as they came. */
+  readonly opening: () => Buffer;
   /** The body as server-sent events, those together that arrived together. Leaving the loop closes the connection. */
   readonly frames: () => AsyncGenerator<readonly Frame[], void>;
   /** Throws when we ended it: what had arrived by then is no answer any more. */
   readonly check: () => void;
-  /** Nothing but the end is awaited any more: a server that never ends its answer is not waited for. */
-  readonly finishing: () => void;
+  /** Nothing but the end is awaited any more: a server that never ends its answer is not waited for. `ms`: for how long
+   *  at most. Default: LINGER_MS. */
+  readonly finishing: (ms?: number) => void;
 };
 
 export type Transport = {
@@ -95,12 +113,15 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
     for (const chunk of chunks.slice(0, -1)) watch.request.write(chunk);
     watch.request.end(chunks.at(-1));
     const response = await watch.response;
+    const { limits = defaultLimits } = attempt;
+    const body = openBody(response, watch);
     return {
       status: response.statusCode ?? 0,
       isEventStream: response.headers["content-type"]?.includes("text/event-stream") ?? false,
       headers: () => flatHeaders(response),
-      text: () => readText(response, watch),
-      frames: () => readBody(response, watch, frameReader()),
+      text: () => readText(body, limits),
+      opening: body.opening,
+      frames: () => readFrames(body, limits),
       check: watch.check,
       finishing: watch.finishing,
     };
@@ -131,7 +152,7 @@ type Watch = {
   readonly arrived: () => void;
   /** More is asked for. */
   readonly awaiting: () => void;
-  readonly finishing: () => void;
+  readonly finishing: (ms?: number) => void;
   /** Throws when we ended it: what had arrived by then is no answer any more. */
   readonly check: () => void;
   /** Why it ended, when we ended it; else what the socket said. */
@@ -186,9 +207,9 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
     awaiting: () => {
       if (!finishing) limits.enter("idle", timeouts.idleMs);
     },
-    finishing: () => {
+    finishing: (ms = LINGER_MS) => {
       finishing = true;
-      if (!received?.complete) limits.enter("idle", LINGER_MS);
+      if (!received?.complete) limits.enter("idle", ms);
     },
     check: () => {
       if (ended) throw ended;
@@ -266,38 +287,95 @@ const connectionError = (cause: unknown): ModelError =>
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
+/** With our own date where the server gives none: a wait may be told as a date, and is read against it. */
 const flatHeaders = ({ headers }: IncomingMessage): ReturnType<Answer["headers"]> => {
-  const flat: Record<string, string | undefined> = {};
+  const flat: Record<string, string | undefined> = { date: new Date().toUTCString() };
   for (const [name, value] of Object.entries(headers)) flat[name] = Array.isArray(value) ? value.join(", ") : value;
   return flat;
 };
 
+/** A response and what it says once it is decoded. */
+type Body = {
+  readonly response: IncomingMessage;
+  /** The response itself, where it is not compressed. */
+  readonly decoded: Readable;
+  readonly watch: Watch;
+  readonly opening: () => Buffer;
+  readonly keepOpening: (bytes: Buffer) => void;
+  /** Why `decoded` failed. Default: its own error. */
+  readonly reasonFor?: (error: Error) => Error;
+  /** An encoding that nobody here can undo. */
+  readonly unknown?: string;
+};
+
+const OPENING_BYTES = 512;
+
+const openBody = (response: IncomingMessage, watch: Watch): Body => {
+  let opening = Buffer.alloc(0);
+  const keepOpening = (bytes: Buffer): void => {
+    if (opening.length < OPENING_BYTES) opening = Buffer.concat([opening, bytes.subarray(0, OPENING_BYTES)]);
+  };
+  const around = { response, watch, opening: () => opening, keepOpening };
+  const encoding = response.headers["content-encoding"] ?? "";
+  const codecs = openCodecs(encoding);
+  if (!codecs) return { ...around, decoded: response, unknown: encoding };
+  const [first, ...more] = codecs;
+  if (!first) return { ...around, decoded: response };
+  const last = more.reduce<Readable>((stream, codec) => stream.pipe(codec), first);
+  let lost: Error | undefined;
+  const lose = (error: Error): void => {
+    lost ??= error;
+    last.destroy(lost);
+  };
+  for (const codec of codecs)
+    codec.on("error", (error: Error) => {
+      if (codec !== last) last.destroy(error);
+    });
+  response.on("data", keepOpening).on("error", lose);
+  response.on("close", () => {
+    if (!response.complete) lose(new Error("it was cut off"));
+  });
+  response.pipe(first);
+  return {
+    ...around,
+    decoded: last,
+    keepOpening: () => undefined,
+    reasonFor: (error) => lost ?? undecodable(encoding, error),
+  };
+};
+
+const undecodable = (encoding: string, cause?: unknown): ModelError =>
+  new ModelError(
+    `the answer cannot be decoded (content-encoding: ${printable(encoding, 40)})`,
+    { kind: "malformed-response" },
+    { final: true, ...(cause === undefined ? {} : { cause }) },
+  );
+
 /** What `read` makes of all that has arrived, each time something has. Read by hand: the stream's own iterator costs more
  *  than the answer. */
-async function* readBody<T>(
-  response: IncomingMessage,
-  watch: Watch,
-  read: (bytes: Buffer) => T,
-): AsyncGenerator<T, void> {
+async function* readBody<T>(body: Body, read: (bytes: Buffer) => T): AsyncGenerator<T, void> {
+  const { response, decoded, watch } = body;
   let wake = (): void => {};
   let failure: Error | undefined;
   const changed = (): void => wake();
-  response.on("readable", changed).on("end", changed).on("close", changed);
+  decoded.on("readable", changed).on("end", changed).on("close", changed);
   // Stays for the whole life of the response, like the request's.
-  response.on("error", (error) => {
-    failure ??= error;
+  decoded.on("error", (error) => {
+    failure ??= body.reasonFor?.(error) ?? error;
     wake();
   });
   try {
     for (;;) {
-      const chunk: Buffer | null = response.read();
+      const chunk: Buffer | null = decoded.read();
       if (chunk) {
         watch.arrived();
+        body.keepOpening(chunk);
+        if (body.unknown !== undefined) throw undecodable(body.unknown);
         yield read(chunk);
         watch.check();
         watch.awaiting();
       } else if (failure) throw failure;
-      else if (response.readableEnded || response.closed) break;
+      else if (decoded.readableEnded || decoded.closed) break;
       else
         await new Promise<void>((resolve) => {
           wake = resolve;
@@ -308,23 +386,78 @@ async function* readBody<T>(
   } catch (error) {
     throw watch.reasonFor(error);
   } finally {
+    if (decoded !== response) decoded.destroy();
     watch.end();
   }
 }
 
-const readText = async (response: IncomingMessage, watch: Watch): Promise<string> => {
+const readText = async (body: Body, { pieceBytes }: BodyLimits): Promise<string> => {
   const chunks: Buffer[] = [];
-  for await (const chunk of readBody(response, watch, (bytes) => bytes)) chunks.push(chunk);
+  let total = 0;
+  for await (const chunk of readBody(body, (bytes) => bytes)) {
+    total += chunk.length;
+    if (total > pieceBytes) throw tooLong(pieceBytes);
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString("utf8");
 };
 
-/** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
-export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => {
+const tooLong = (bytes: number): ModelError =>
+  new ModelError(
+    `the answer was cut after ${Math.floor(bytes / MIB)} MiB: the provider did not stop`,
+    { kind: "malformed-response" },
+    { final: true },
+  );
+
+async function* readFrames(body: Body, { totalBytes, pieceBytes }: BodyLimits): AsyncGenerator<readonly Frame[], void> {
+  const reader = openFrames();
+  let [total, waiting] = [0, 0];
+  for await (const [frames, bytes] of readBody(body, (chunk) => [reader.read(chunk), chunk.length] as const)) {
+    total += bytes;
+    // Comments and lines that nothing follows are no frame either: a server may send no more of them than this.
+    waiting = frames.length > 0 ? 0 : waiting + bytes;
+    if (total > totalBytes || waiting > pieceBytes) throw tooLong(Math.min(total, waiting || total));
+    yield frames;
+  }
+  yield reader.end();
+}
+
+type FrameReader = {
+  readonly read: (chunk: Buffer) => readonly Frame[];
+  /** The last event, where only the blank line after it is missing. */
+  readonly end: () => readonly Frame[];
+};
+
+const openFrames = (): FrameReader => {
   const ready: Frame[] = [];
   const parser = createParser({ onEvent: ({ event, data }) => ready.push({ event: event ?? "message", data }) });
   const decoder = new StringDecoder("utf8");
-  return (chunk) => {
-    parser.feed(decoder.write(chunk));
-    return ready.splice(0);
+  return {
+    read: (chunk) => {
+      parser.feed(decoder.write(chunk));
+      return ready.splice(0);
+    },
+    end: () => {
+      parser.feed(`${decoder.end()}\n\n`);
+      return ready.splice(0).filter(({ data }) => isWholeData(data));
+    },
   };
+};
+
+const isWholeData = (data: string): boolean => {
+  if (data.trim() === "[DONE]") return true;
+  try {
+    return typeof JSON.parse(data) === "object";
+  } catch {
+    return false;
+  }
+};
+
+/** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
+export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => openFrames().read;
+
+/** The frames in a body that came in one piece. */
+export const framesIn = (text: string): readonly Frame[] => {
+  const reader = openFrames();
+  return [...reader.read(Buffer.from(text)), ...reader.end()];
 };

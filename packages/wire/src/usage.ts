@@ -14,6 +14,8 @@ export type Usage = {
   readonly output: number;
   /** The share of `output` that was thinking, where the provider tells. */
   readonly thinking?: number;
+  /** How many of these tokens the provider did not report, or not as numbers: counted from what was sent and received. */
+  readonly estimated?: number;
 };
 
 export const noUsage: Usage = { plain: 0, read: 0, written: {}, output: 0 };
@@ -33,6 +35,7 @@ export const lessUsage = (a: Usage, b: Usage): Usage => {
     written: Object.fromEntries(ttls.map(([ttl, tokens]) => [ttl, less(tokens, b.written[ttl] ?? 0)])),
     output: less(a.output, b.output),
     ...(a.thinking === undefined ? {} : { thinking: less(a.thinking, b.thinking ?? 0) }),
+    ...estimatedPart(less(a.estimated ?? 0, b.estimated ?? 0)),
   };
 };
 
@@ -46,5 +49,25 @@ export const addUsage = (a: Usage, b: Usage): Usage => {
     written,
     output: a.output + b.output,
     ...(a.thinking === undefined && b.thinking === undefined ? {} : { thinking }),
+    ...estimatedPart((a.estimated ?? 0) + (b.estimated ?? 0)),
   };
+};
+
+/** Absent where everything was reported. */
+export const estimatedPart = (tokens: number): Pick<Usage, "estimated"> => (tokens > 0 ? { estimated: tokens } : {});
+
+/** On the high side: JSON takes about three and a half bytes a token, prose more. */
+export const BYTES_PER_TOKEN = 3;
+
+/** `usage` with estimates in place of what no answer can lack: a prompt has tokens, and so has content.
+ *  `content`: bytes of it that arrived. */
+export const completeUsage = (
+  usage: Usage,
+  { prompt, content }: { readonly prompt: number; readonly content: number },
+): Usage => {
+  const plain = promptTokens(usage) === 0 ? prompt : 0;
+  const output = usage.output === 0 ? Math.ceil(content / BYTES_PER_TOKEN) : 0;
+  if (plain + output === 0) return usage;
+  const estimated = (usage.estimated ?? 0) + plain + output;
+  return { ...usage, plain: usage.plain + plain, output: usage.output + output, estimated };
 };

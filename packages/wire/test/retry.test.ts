@@ -142,7 +142,7 @@ test("what the provider calls final is not sent again", async () => {
 });
 
 test("abort during the back-off ends the wait and sends nothing more", async () => {
-  await using server = await startServer(refuses(429, { "retry-after": "3600" }));
+  await using server = await startServer(refuses(429, { "retry-after": "300" }));
   const { promise: waiting, resolve: waits } = Promise.withResolvers<void>();
   const abort = new AbortController();
   const edge = {
@@ -237,7 +237,7 @@ const limited = (retryAfterMs?: number): ModelError =>
 
 test("waits grow up to the cap while failures follow each other, and start anew after a success", async () => {
   const edge = steppingEdge();
-  const door = new Backoff({ attempts: 9, baseMs: 500, capMs: 3_000 }, edge);
+  const door = new Backoff({ ...defaultRetry, attempts: 9, capMs: 3_000 }, edge);
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     assert.equal(door.failed(limited(), attempt), true);
     await door.pass(undefined);

@@ -4,7 +4,7 @@
 import { ModelError, type ModelErrorContext } from "../errors.ts";
 import { isObject } from "../json.ts";
 import type { Json } from "../request.ts";
-import { reasonFor, retryAfter } from "./http-failures.ts";
+import { bareFailure, isPlanFailure, reasonFor, requestIdIn, retryAfter, withRequestId } from "./http-failures.ts";
 import type { Protocol } from "./protocol.ts";
 
 type WireError = { readonly type: string; readonly message: string; readonly requestId: string | undefined };
@@ -39,14 +39,14 @@ const TYPE_STATUS: ReadonlyMap<string, number> = new Map(
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
   const wait = retryAfter(headers);
-  const requestId = wire?.requestId ?? headers["request-id"];
+  const requestId = wire?.requestId ?? requestIdIn(headers);
   // Inside a stream there is no status of its own: the error's type tells it.
   const told = status === 200 ? (TYPE_STATUS.get(wire?.type ?? "") ?? 500) : status;
-  const words = [wire?.type, wire?.message].filter(Boolean).join(": ");
-  const message = words || `HTTP ${status}: ${body.slice(0, 200) || "no body"}`;
+  const words = [wire?.type, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body);
+  const isUsedUp = isPlanFailure({ status: told, words, wait });
   const context: ModelErrorContext = {
     ...(requestId === undefined ? {} : { requestId }),
-    final: headers["x-should-retry"] === "false",
+    final: isUsedUp || headers["x-should-retry"] === "false",
   };
-  return new ModelError(message, reasonFor(told, wait), context);
+  return new ModelError(isUsedUp ? withRequestId(words, requestId) : words, reasonFor(told, wait), context);
 };

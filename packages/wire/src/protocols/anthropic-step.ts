@@ -12,12 +12,15 @@ import {
   asCount,
   asObject,
   asString,
+  asTokens,
+  cutBlock,
   initial,
   malformed,
   parse,
   rawMembers,
   sliceItems,
   started,
+  trusted,
   wholeBlock,
 } from "./reading.ts";
 
@@ -25,21 +28,25 @@ import {
 
 /** Usage as reported in one place. What it leaves out stays as it was, since the closing report is cumulative but has
  *  no split by lifetime: the split of the opening report is kept, and what was added since is 5m (automatic markers). */
-export const readUsage = (reported: JsonObject, before: Usage = noUsage): Usage => {
+export const readUsage = (reported: JsonObject, before: Usage = noUsage): Usage =>
+  trusted(readFigures(reported, before), reported);
+
+const readFigures = (reported: JsonObject, before: Usage): Usage => {
   const { iterations } = reported;
-  const thinking = asCount(asObject(reported.output_tokens_details).thinking_tokens) ?? before.thinking;
+  const thinking = asTokens(asObject(reported.output_tokens_details).thinking_tokens) ?? before.thinking;
   const told = thinking === undefined ? {} : { thinking };
   if (isArray(iterations) && iterations.length > 0) return { ...sumIterations(iterations), ...told };
   const split = asObject(reported.cache_creation);
-  const oneHour = asCount(split.ephemeral_1h_input_tokens) ?? before.written["1h"] ?? 0;
-  const total = asCount(reported.cache_creation_input_tokens);
+  const oneHour = asTokens(split.ephemeral_1h_input_tokens) ?? before.written["1h"] ?? 0;
+  const total = asTokens(reported.cache_creation_input_tokens);
   const fiveMinutes =
-    asCount(split.ephemeral_5m_input_tokens) ?? (total === undefined ? (before.written["5m"] ?? 0) : total - oneHour);
+    asTokens(split.ephemeral_5m_input_tokens) ??
+    (total === undefined ? (before.written["5m"] ?? 0) : Math.max(0, total - oneHour));
   return {
-    plain: asCount(reported.input_tokens) ?? before.plain,
-    read: asCount(reported.cache_read_input_tokens) ?? before.read,
+    plain: asTokens(reported.input_tokens) ?? before.plain,
+    read: asTokens(reported.cache_read_input_tokens) ?? before.read,
     written: { ...(fiveMinutes ? { "5m": fiveMinutes } : {}), ...(oneHour ? { "1h": oneHour } : {}) },
-    output: asCount(reported.output_tokens) ?? before.output,
+    output: asTokens(reported.output_tokens) ?? before.output,
     ...told,
   };
 };
@@ -73,13 +80,13 @@ const STOPS: ReadonlyMap<string, StopReason> = new Map(
 );
 
 /** Nothing where no reason is given: one report may tell the reason and another only the usage. */
-const readStop = (delta: JsonObject): Partial<Pick<ParserState, "stop" | "stopDetail">> => {
+const readStop = (delta: JsonObject): Partial<Pick<ParserState, "stop" | "stopDetail" | "hasReason">> => {
   const reason = asString(delta.stop_reason);
   if (reason === "") return {};
   const stop = STOPS.get(reason) ?? "other";
   const details = delta.stop_details;
   const explained = isObject(details) ? JSON.stringify(details) : asString(delta.stop_sequence);
-  return { stop, stopDetail: explained || (stop === "other" ? reason : undefined) };
+  return { stop, stopDetail: explained || (stop === "other" ? reason : undefined), hasReason: true };
 };
 
 const readDiagnosis = (message: JsonObject): CacheDiagnosis | undefined => {
@@ -238,12 +245,28 @@ const startMessage = (state: ParserState, message: JsonObject): Step => {
 };
 
 const stopMessage = (state: ParserState): Step => {
-  if (state.stop === undefined) throw malformed("it ended without a stop reason");
-  if (state.drafts.size > 0) throw malformed("it ended inside a block");
-  const { stop, stopDetail, usage } = state;
+  const ended = end(state);
+  if (!ended) throw malformed("it ended without a stop reason");
+  return ended;
+};
+
+/** The opening report counts the first tokens alone; without a closing one nothing is known of the rest. */
+const hasOutput = ({ output_tokens, iterations }: JsonObject = {}): boolean =>
+  asTokens(output_tokens) !== undefined || (isArray(iterations) && iterations.length > 0);
+
+/** An answer that gave its reason to stop is complete, whether or not its last event came. */
+export const end = (state: ParserState): Step | undefined => {
+  const { stop, stopDetail, drafts } = state;
+  if (stop === undefined) return undefined;
+  const open = [...drafts].flatMap(([at, draft]): readonly ModelEvent[] => {
+    const block = cutBlock(finish(draft));
+    return block ? [{ type: "block_stopped", index: at, block }] : [];
+  });
+  const usage = hasOutput(state.reported) ? state.usage : { ...state.usage, output: 0 };
+  const told = stopDetail === undefined ? {} : { stopDetail };
   return [
-    { ...state, stopped: true },
-    [{ type: "response_stopped", stop, usage, ...(stopDetail === undefined ? {} : { stopDetail }) }],
+    { ...state, drafts: new Map(), stopped: true },
+    [...open, { type: "response_stopped", stop, usage, ...told }],
   ];
 };
 
@@ -260,8 +283,10 @@ export const step = (state: ParserState, { data }: Frame): Step => {
     case "content_block_stop":
       return stopBlock(state, frame);
     case "message_delta": {
-      const usage = readUsage(asObject(frame.usage), state.usage);
-      return [{ ...state, ...readStop(asObject(frame.delta)), usage }, []];
+      const reported = asObject(frame.usage);
+      const usage = readUsage(reported, state.usage);
+      const next = { ...state, usage, reported: { ...state.reported, ...reported } };
+      return [{ ...next, ...readStop(asObject(frame.delta)) }, []];
     }
     case "message_stop":
       return stopMessage(state);
@@ -275,8 +300,9 @@ export const step = (state: ParserState, { data }: Frame): Step => {
 /** An answer in one piece, as the events a stream would have given. */
 export const whole = (body: string): readonly ModelEvent[] => {
   const message = parse(body);
+  if (message.type === "error" || isObject(message.error)) throw failure({ status: 200, headers: {}, body });
   const blocks = sliceItems(body, "content").map(readBlock);
   const [state, opening] = startMessage(initial, message);
-  const [, closing] = stopMessage({ ...state, ...readStop(message) });
+  const [, closing] = stopMessage({ ...state, ...readStop(message), reported: asObject(message.usage) });
   return [...opening, ...blocks.flatMap(wholeBlock), ...closing];
 };

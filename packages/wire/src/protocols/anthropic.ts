@@ -4,7 +4,7 @@
 
 import { anthropicEncoder, encodeClosing, encodeMarker } from "./anthropic-encode.ts";
 import { failure } from "./anthropic-errors.ts";
-import { readUsage, step, whole } from "./anthropic-step.ts";
+import { end, readUsage, step, whole } from "./anthropic-step.ts";
 import type { Protocol } from "./protocol.ts";
 import { initial } from "./reading.ts";
 
@@ -30,6 +30,7 @@ export const anthropic: Protocol = {
   headers,
   initial,
   step,
+  end,
   whole,
   failure,
   usage: readUsage,

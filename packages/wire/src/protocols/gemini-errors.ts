@@ -4,7 +4,7 @@
 import { ModelError, type ModelErrorContext, type ModelErrorReason } from "../errors.ts";
 import { isArray, isObject } from "../json.ts";
 import type { Json, JsonObject } from "../request.ts";
-import { reasonFor, retryAfter } from "./http-failures.ts";
+import { bareFailure, isPlanFailure, reasonFor, requestIdIn, retryAfter, withRequestId } from "./http-failures.ts";
 import type { Protocol } from "./protocol.ts";
 import { asObject, asString } from "./reading.ts";
 
@@ -90,13 +90,14 @@ const reasonOf = (status: number, wire: WireError | undefined, wait: number | un
 
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
-  const final = wire !== undefined && isDaily(wire);
-  const wait = final ? undefined : longer(retryAfter(headers), wire && retryDelay(wire));
-  const words = [wire?.name, wire?.message].filter(Boolean).join(": ");
-  const context: ModelErrorContext = { final };
-  return new ModelError(
-    words || `HTTP ${status}: ${body.slice(0, 200) || "no body"}`,
-    reasonOf(status, wire, wait),
-    context,
-  );
+  const isOver = wire !== undefined && isDaily(wire);
+  const wait = isOver ? undefined : longer(retryAfter(headers), wire && retryDelay(wire));
+  const words = [wire?.name, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body);
+  const requestId = requestIdIn(headers);
+  const isUsedUp = isPlanFailure({ status: wire ? told(status, wire) : status, words, wait });
+  const context: ModelErrorContext = {
+    ...(requestId === undefined ? {} : { requestId }),
+    final: isOver || isUsedUp,
+  };
+  return new ModelError(isUsedUp ? withRequestId(words, requestId) : words, reasonOf(status, wire, wait), context);
 };

@@ -32,18 +32,18 @@ const STOPS: ReadonlyMap<string, StopReason> = new Map(
   }),
 );
 
-type Stop = Pick<ParserState, "stop" | "stopDetail">;
+type Stop = Pick<ParserState, "stop" | "stopDetail" | "hasReason">;
 
 /** Nothing while no reason is given. A prompt that was blocked has no candidate to give one. */
 const readStop = (chunk: JsonObject): Partial<Stop> => {
   const blocked = asString(asObject(chunk.promptFeedback).blockReason);
-  if (blocked !== "") return { stop: "refusal", stopDetail: blocked };
+  if (blocked !== "") return { stop: "refusal", stopDetail: blocked, hasReason: true };
   const candidate = candidateIn(chunk);
   const reason = asString(candidate.finishReason);
   if (reason === "") return {};
   const stop = STOPS.get(reason) ?? "other";
   const told = [reason, asString(candidate.finishMessage)].filter((word) => word !== "").join(": ");
-  return { stop, stopDetail: stop === "refusal" || stop === "other" ? told : undefined };
+  return { stop, stopDetail: stop === "refusal" || stop === "other" ? told : undefined, hasReason: true };
 };
 
 // --- parts -----------------------------------------------------------------------------------------------------------
@@ -169,8 +169,8 @@ export const step = (state: ParserState, { data }: Frame): Step => {
 };
 
 /** The stream is over: an answer that gave a reason to stop is complete. A call is one whatever the reason is called. */
-export const end = (state: ParserState): Step => {
-  if (!state.begun || state.stop === undefined) throw malformed("it ended without a reason to stop");
+export const end = (state: ParserState): Step | undefined => {
+  if (!state.begun || state.stop === undefined) return undefined;
   const [closed, before] = closeText(state);
   const { stopDetail } = state;
   const stop = state.stop === "end" && state.called ? "tool-use" : state.stop;
@@ -182,5 +182,7 @@ export const end = (state: ParserState): Step => {
 /** An answer in one piece, as the events a stream would have given. */
 export const whole = (body: string): readonly ModelEvent[] => {
   const [state, events] = step(initial, { event: "message", data: body });
-  return [...events, ...end(state)[1]];
+  const ended = end(state);
+  if (!ended) throw malformed("it ended without a reason to stop");
+  return [...events, ...ended[1]];
 };

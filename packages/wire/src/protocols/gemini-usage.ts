@@ -5,21 +5,22 @@
 
 import type { JsonObject } from "../request.ts";
 import type { Usage } from "../usage.ts";
-import { asCount } from "./reading.ts";
+import { asTokens, trusted } from "./reading.ts";
 
 export const readUsage = (reported: JsonObject): Usage => {
-  const count = (name: string): number => asCount(reported[name]) ?? 0;
+  const count = (name: string): number => asTokens(reported[name]) ?? 0;
   const prompt = count("promptTokenCount") + count("toolUsePromptTokenCount");
   const read = Math.min(prompt, count("cachedContentTokenCount"));
   const answer = count("candidatesTokenCount");
-  const thinking = asCount(reported.thoughtsTokenCount);
+  const thinking = asTokens(reported.thoughtsTokenCount);
   // Some endpoints count thoughts in the answer too: the total tells.
-  const isInAnswer = asCount(reported.totalTokenCount) === prompt + answer;
-  return {
+  const isInAnswer = asTokens(reported.totalTokenCount) === prompt + answer;
+  const usage = {
     plain: prompt - read,
     read,
     written: {},
     output: isInAnswer ? answer : answer + (thinking ?? 0),
     ...(thinking === undefined ? {} : { thinking }),
   };
+  return trusted(usage, reported);
 };

@@ -38,6 +38,8 @@ export type ChatDialect = {
   /** What is asked for when only the cache is to be filled: the least that is taken. */
   readonly fewestTokens: 0 | 1;
   readonly pacing: Pacing;
+  /** Can a sibling read what its family shares beyond the parent? Default: yes. */
+  readonly sharesTails?: boolean;
   readonly cacheKey: "prompt_cache_key" | "session_id" | "none";
   readonly user: "safety_identifier" | "user" | "none";
   /** How thinking is switched. `kept`: so that earlier thinking stays in the prompt, and with it the cache. `kwargs`: by

@@ -37,7 +37,7 @@ const TROUBLE: ReadonlyMap<string, ModelErrorReason> = new Map(
   }),
 );
 
-type Stop = Pick<ParserState, "stop" | "stopDetail">;
+type Stop = Pick<ParserState, "stop" | "stopDetail" | "hasReason">;
 
 /** Nothing while no reason is given. A refusal that was said is one whatever it is called, and so is a call. */
 const readStop = (reason: string, state: Pick<ParserState, "drafts" | "stop" | "stopDetail">): Partial<Stop> => {
@@ -45,10 +45,10 @@ const readStop = (reason: string, state: Pick<ParserState, "drafts" | "stop" | "
   const trouble = TROUBLE.get(reason);
   if (trouble) throw new ModelError(`the provider broke off: ${reason}`, trouble);
   const stop = STOPS.get(reason) ?? "other";
-  if (stop === "end" && state.stop === "refusal") return {};
+  if (stop === "end" && state.stop === "refusal") return { hasReason: true };
   if (stop === "end" && [...state.drafts.values()].some(({ start }) => start.type === "tool_use"))
-    return { stop: "tool-use", stopDetail: undefined };
-  return { stop, stopDetail: stop === "other" || stop === "refusal" ? reason : undefined };
+    return { stop: "tool-use", stopDetail: undefined, hasReason: true };
+  return { stop, stopDetail: stop === "other" || stop === "refusal" ? reason : undefined, hasReason: true };
 };
 
 // --- blocks ----------------------------------------------------------------------------------------------------------
@@ -107,21 +107,30 @@ const joined = (kept: JsonObject, piece: JsonObject): JsonObject => {
   return { ...kept, ...Object.fromEntries(grown) };
 };
 
-/** Calls are numbered among themselves; who gives no number begins a call with each id. */
+/** Calls are numbered among themselves. Who gives no number begins a call with each id or name; and some give all calls
+ *  the same number, and only another id and a name tell that another one begins. */
 const findCall = (state: ParserState, call: JsonObject): Found => {
   const number = asCount(call.index);
-  if (number !== undefined) return find(state, ({ start, part }) => start.type === "tool_use" && part === number);
-  const calls = [...state.drafts].filter(([, { start }]) => start.type === "tool_use");
+  const [id, name] = [asString(call.id), asString(asObject(call.function).name)];
+  const calls = [...state.drafts].filter(
+    ([, { start, part }]) => start.type === "tool_use" && (number === undefined || part === number),
+  );
   const [index, draft] = calls.at(-1) ?? [];
-  if (asString(call.id) !== "" || index === undefined) return { index: state.drafts.size, draft: undefined };
+  const begins =
+    number === undefined
+      ? id !== "" || name !== ""
+      : id !== "" && name !== "" && draft !== undefined && !isCall(draft, id);
+  if (begins || index === undefined) return { index: state.drafts.size, draft: undefined };
   return { index, draft };
 };
+
+const isCall = ({ start }: BlockDraft, id: string): boolean => start.type === "tool_use" && start.id === id;
 
 const growCall = (state: ParserState, call: JsonObject): Step => {
   const found = findCall(state, call);
   const { name, arguments: json = "" } = asObject(call.function);
   const [id, called, piece] = [asString(call.id), asString(name), asString(json)];
-  if (!found.draft && (id === "" || called === "")) throw malformed("a call began without an id or a name");
+  if (!found.draft && called === "") throw malformed("a call began without a name");
   const draft: BlockDraft = found.draft ?? {
     ...noDraft,
     start: { type: "tool_use", id, name: called, input: "{}" },
@@ -204,6 +213,10 @@ const stopAnswer = (state: ParserState): Step => {
   };
   return [{ ...state, drafts: new Map(), stopped: true }, [...blocks, last]];
 };
+
+/** An answer that gave its reason to stop is complete, whether or not the last word came. */
+export const end = (state: ParserState): Step | undefined =>
+  state.begun && state.hasReason ? stopAnswer(state) : undefined;
 
 /** One chunk, or the word that ends the stream. */
 export const stepOf =

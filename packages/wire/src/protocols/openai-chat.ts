@@ -3,7 +3,7 @@
 
 import { type ChatDialect, markerJson } from "./openai-chat-dialect.ts";
 import { chatEncoder, encodeChatClosing } from "./openai-chat-encode.ts";
-import { stepOf, wholeOf } from "./openai-chat-step.ts";
+import { end, stepOf, wholeOf } from "./openai-chat-step.ts";
 import { failure } from "./openai-errors.ts";
 import { OPENAI_PACING, openaiHeaders } from "./openai-responses.ts";
 import { chatWords, readTotals } from "./openai-usage.ts";
@@ -17,6 +17,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   routes: dialect.cacheKey !== "none",
   ...(dialect.untoldReads === undefined ? {} : { untoldReads: dialect.untoldReads }),
   pacing: dialect.pacing,
+  ...(dialect.sharesTails === undefined ? {} : { sharesTails: dialect.sharesTails }),
   path: "/chat/completions",
   encoder: chatEncoder(dialect),
   closing: (closing, model) => encodeChatClosing(dialect, closing, model),
@@ -24,6 +25,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   headers: openaiHeaders,
   initial,
   step: stepOf(dialect),
+  end,
   whole: wholeOf(dialect),
   failure,
   usage: (reported) => readTotals(reported, dialect.usage),

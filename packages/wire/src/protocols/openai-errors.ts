@@ -4,15 +4,25 @@
 import { ModelError, type ModelErrorContext, type ModelErrorReason } from "../errors.ts";
 import { isObject } from "../json.ts";
 import type { Json, JsonObject } from "../request.ts";
-import { reasonFor, retryAfter } from "./http-failures.ts";
+import {
+  bareFailure,
+  isPlanFailure,
+  reasonFor,
+  requestIdIn,
+  retryAfter,
+  waitInWords,
+  withRequestId,
+} from "./http-failures.ts";
 import type { Protocol } from "./protocol.ts";
-import { asObject, asString } from "./reading.ts";
+import { asCount, asObject, asString } from "./reading.ts";
 
 type WireError = {
   readonly names: readonly string[];
   readonly message: string;
   readonly status: number | undefined;
   readonly requestId: string | undefined;
+  /** How long the error itself asks to wait. */
+  readonly waitMs: number | undefined;
 };
 
 /** The error stands under `error`, in a failed response, or is the whole body; some send bare text. */
@@ -29,11 +39,13 @@ const readError = (body: string): WireError | undefined => {
     const error = isObject(value) ? errorIn(value) : undefined;
     if (!isObject(value) || error === undefined) return undefined;
     const { code, type, message } = isObject(error) ? error : { code: "", type: "", message: error };
+    const seconds = asCount(isObject(error) ? error.resets_in_seconds : undefined);
     return {
       names: [asString(code), asString(type)].filter((name) => name !== "" && name !== "error"),
       message: asString(message),
       status: typeof code === "number" ? code : undefined,
       requestId: asString(value.request_id) || undefined,
+      waitMs: seconds === undefined ? undefined : seconds * 1_000,
     };
   } catch {
     return undefined;
@@ -81,11 +93,8 @@ const statusOf = (status: number, wire: WireError | undefined): number => {
   return named !== undefined && TELLING.has(named) ? named : status;
 };
 
-/** Some say how long to wait in words only. */
-const waitIn = (message: string): number | undefined => {
-  const [, amount, unit] = /try again in (\d+(?:\.\d+)?)\s?(ms|s)\b/i.exec(message) ?? [];
-  return amount === undefined ? undefined : Math.round(Number(amount) * (unit?.toLowerCase() === "ms" ? 1 : 1000));
-};
+/** Some say how long to wait in words only, others when the limit ends. */
+const waitIn = (wire: WireError | undefined): number | undefined => wire?.waitMs ?? waitInWords(wire?.message ?? "");
 
 const reasonOf = (status: number, told: number, wait: number | undefined): ModelErrorReason => {
   const reason = reasonFor(told, wait);
@@ -96,16 +105,13 @@ const reasonOf = (status: number, told: number, wait: number | undefined): Model
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
   const told = statusOf(status, wire);
-  const wait = retryAfter(headers) ?? waitIn(wire?.message ?? "");
-  const words = [wire?.names[0], wire?.message].filter(Boolean).join(": ");
-  const requestId = wire?.requestId ?? headers["x-request-id"];
+  const wait = retryAfter(headers) ?? waitIn(wire);
+  const words = [wire?.names[0], wire?.message].filter(Boolean).join(": ") || bareFailure(status, body);
+  const requestId = wire?.requestId ?? requestIdIn(headers);
+  const isUsedUp = isPlanFailure({ status: told, words: [words, ...(wire?.names ?? [])].join(" "), wait });
   const context: ModelErrorContext = {
     ...(requestId === undefined ? {} : { requestId }),
-    final: headers["x-should-retry"] === "false",
+    final: isUsedUp || headers["x-should-retry"] === "false",
   };
-  return new ModelError(
-    words || `HTTP ${status}: ${body.slice(0, 200) || "no body"}`,
-    reasonOf(status, told, wait),
-    context,
-  );
+  return new ModelError(isUsedUp ? withRequestId(words, requestId) : words, reasonOf(status, told, wait), context);
 };

@@ -8,7 +8,7 @@ import type { Block, Json, JsonObject, RawJson } from "../request.ts";
 import { noUsage } from "../usage.ts";
 import { failure } from "./openai-errors.ts";
 import { readTotals, responsesWords } from "./openai-usage.ts";
-import type { BlockDraft, ParserState, Step } from "./protocol.ts";
+import type { BlockDraft, ParserState, Step, StreamEnd } from "./protocol.ts";
 import {
   asCount,
   asObject,
@@ -111,7 +111,8 @@ const startItem = (state: ParserState, frame: JsonObject, data: string): Step =>
   if (index < 0 || state.drafts.has(index)) throw malformed(`item ${index} started twice or has no number`);
   const start = readItem(itemIn(frame, data));
   const draft: BlockDraft = { start, text: "", json: "", signature: "", citations: [] };
-  return [{ ...state, drafts: new Map(state.drafts).set(index, draft) }, [started(start, index)]];
+  const drafts = new Map(state.drafts).set(index, draft);
+  return [{ ...state, drafts, canEnd: false }, [started(start, index)]];
 };
 
 const draftOf = (state: ParserState, frame: JsonObject): BlockDraft => {
@@ -142,8 +143,13 @@ const stopItem = (state: ParserState, index: number, raw: RawJson): Step => {
   // Arguments of a call without any are the empty text, or not sent at all.
   const shown = block.type === "tool_use" && block.input === "{}" ? "{}" : draft.text;
   const events: readonly ModelEvent[] = [...grown(block, index, shown), { type: "block_stopped", index, block }];
-  return [{ ...state, ...stopIn(parse(raw)), drafts }, events];
+  const item = parse(raw);
+  return [{ ...state, ...stopIn(item), drafts, canEnd: drafts.size === 0 && isFinal(item) }, events];
 };
+
+/** An answer ends with words or with calls, and never with reasoning. */
+const isFinal = ({ type, status = "completed" }: JsonObject): boolean =>
+  (type === "message" || type === "function_call") && status === "completed";
 
 const stopResponse = (state: ParserState, json: RawJson): Step => {
   const response = parse(json);
@@ -170,6 +176,15 @@ const finish = (state: ParserState, response: JsonObject, before: readonly Model
     { ...state, stop, stopDetail, usage, diagnosis, stopped: true },
     [...before, { type: "response_stopped", stop, usage, ...told }],
   ];
+};
+
+/** The reason to stop comes with the last event. Where that is missing, a stream that its server ended properly, after an
+ *  item that can be the last, is a whole answer; one that was lost may have had more to say. */
+export const end = (state: ParserState, how: StreamEnd): Step | undefined => {
+  if (how !== "closed" || !state.canEnd) return undefined;
+  const { stop = "end", stopDetail } = state;
+  const told = stopDetail === undefined ? {} : { stopDetail };
+  return [{ ...state, stopped: true }, [{ type: "response_stopped", stop, usage: noUsage, ...told }]];
 };
 
 /** One event. A failure inside a stream is thrown, in whichever of its two forms. */

@@ -3,7 +3,7 @@
 
 import { failure } from "./openai-errors.ts";
 import { encodeClosing, responsesEncoder } from "./openai-responses-encode.ts";
-import { step, whole } from "./openai-responses-step.ts";
+import { end, step, whole } from "./openai-responses-step.ts";
 import { breakpointJson, hasBreakpoints } from "./openai-settings.ts";
 import { readTotals, responsesWords } from "./openai-usage.ts";
 import type { Pacing, Protocol } from "./protocol.ts";
@@ -32,6 +32,7 @@ export const openaiResponses: Protocol = {
   headers: openaiHeaders,
   initial,
   step,
+  end,
   whole,
   failure,
   usage: (reported) => readTotals(reported, responsesWords),

@@ -5,7 +5,7 @@
 
 import type { JsonObject, Ttl } from "../request.ts";
 import type { Usage } from "../usage.ts";
-import { asCount, asObject } from "./reading.ts";
+import { asObject, asTokens, trusted } from "./reading.ts";
 
 /** Names from the outside in; the first place that has a figure counts. */
 export type Places = readonly (readonly string[])[];
@@ -21,7 +21,7 @@ export type UsageWords = {
 };
 
 const figureAt = (reported: JsonObject, [key = "", ...below]: readonly string[]): number | undefined =>
-  below.length === 0 ? asCount(reported[key]) : figureAt(asObject(reported[key]), below);
+  below.length === 0 ? asTokens(reported[key]) : figureAt(asObject(reported[key]), below);
 
 const figure = (reported: JsonObject, places: Places): number | undefined =>
   places.map((place) => figureAt(reported, place)).find((found) => found !== undefined);
@@ -39,13 +39,9 @@ export const readTotals = (reported: JsonObject, words: UsageWords): Usage => {
     left -= tokens;
   }
   const thinking = figure(reported, words.thinking);
-  return {
-    plain: left,
-    read,
-    written,
-    output: figure(reported, words.output) ?? 0,
-    ...(thinking === undefined ? {} : { thinking }),
-  };
+  const output = figure(reported, words.output) ?? 0;
+  const usage = { plain: left, read, written, output, ...(thinking === undefined ? {} : { thinking }) };
+  return trusted(usage, reported);
 };
 
 export const responsesWords: UsageWords = {

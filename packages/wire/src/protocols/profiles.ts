@@ -70,11 +70,13 @@ const compatible: Omit<ChatDialect, "name"> = {
   usage: automaticWords,
 };
 
-/** A user id would isolate its cache. What is kept takes seconds to build; how many is not documented. */
+/** A user id would isolate its cache. What is kept takes seconds to build; how many is not documented. Whole prompts and
+ *  answers are kept: what two prompts have in common becomes an entry only after both were sent. */
 const deepseek: ChatDialect = {
   ...compatible,
   name: "deepseek",
   pacing: { settleMs: 3_000 },
+  sharesTails: false,
   content: "text",
   sends: ["stream_options", "reasoning_effort"],
   thinking: "type",

@@ -37,7 +37,14 @@ export type ParserState = {
   readonly called?: boolean;
   /** What was reported of usage so far; only where several frames report it. */
   readonly reported?: JsonObject;
+  /** The provider gave its reason to stop: no content follows, at most the usage. */
+  readonly hasReason?: boolean;
+  /** What has arrived can be a whole answer; only where the reason to stop comes with the last event. */
+  readonly canEnd?: boolean;
 };
+
+/** `closed`: the server ended it properly. `broken`: the connection was lost, fell silent, or sent nonsense. */
+export type StreamEnd = "closed" | "broken";
 
 export type Step = readonly [ParserState, readonly ModelEvent[]];
 
@@ -69,6 +76,8 @@ export type Protocol = {
   readonly pacing?: Pacing;
   /** Does it take a request for no answer at all (`maxTokens: 0`), which only fills or holds the cache? */
   readonly emptyAnswers: boolean;
+  /** Can a sibling read what the family shares beyond its parent, once another has sent it? Default: yes. */
+  readonly sharesTails?: boolean;
   /** Why a read may go untold, where it may: then nothing is known from a report of none. */
   readonly untoldReads?: string;
   /** Does it send `cacheKey`, by which requests of one conversation come to the same machine? */
@@ -82,8 +91,9 @@ export type Protocol = {
   readonly headers: (credential: Credential | undefined, betas: readonly string[]) => Readonly<Record<string, string>>;
   readonly initial: ParserState;
   readonly step: (state: ParserState, frame: Frame) => Step;
-  /** The stream has ended as it should; only where no frame says that it is the last. */
-  readonly end?: (state: ParserState) => Step;
+  /** The stream is over without its last event. Undefined: what has arrived is not a whole answer. Blocks that are still
+   *  open are closed as far as they came, a call among them with an input that is not a JSON object: it must not run. */
+  readonly end: (state: ParserState, how: StreamEnd) => Step | undefined;
   /** A response that came in one piece, as the events a stream would have given. */
   readonly whole: (body: string) => readonly ModelEvent[];
   readonly failure: (response: FailedResponse) => ModelError;

@@ -4,10 +4,11 @@
 
 import { ModelError } from "../errors.ts";
 import type { ModelEvent } from "../events.ts";
-import { isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
+import { isArray, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
-import { noUsage } from "../usage.ts";
+import { estimatedPart, noUsage, promptTokens, type Usage } from "../usage.ts";
 import type { ParserState } from "./protocol.ts";
+import { isInput } from "./spelling.ts";
 
 export const initial: ParserState = {
   drafts: new Map(),
@@ -34,7 +35,27 @@ export const parse = (json: string): JsonObject => {
 export const asObject = (value: Json | undefined): JsonObject => (isObject(value) ? value : {});
 export const asString = (value: Json | undefined): string => (typeof value === "string" ? value : "");
 export const asCount = (value: Json | undefined): number | undefined =>
-  typeof value === "number" && value >= 0 ? value : undefined;
+  typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
+
+// --- figures of usage ------------------------------------------------------------------------------------------------
+
+const FIGURE = /^\s*\d{1,15}(?:\.\d+)?\s*$/;
+
+/** A number of tokens; some servers send it as text. */
+export const asTokens = (value: Json | undefined): number | undefined =>
+  typeof value === "string" && FIGURE.test(value) ? Number(value) : asCount(value);
+
+/** `usage` as read from `reported`; all of it is an estimate where a figure was sent in a form that no provider documents:
+ *  as text, below zero, beyond counting. */
+export const trusted = (usage: Usage, reported: JsonObject): Usage =>
+  hasOddFigure(reported) ? { ...usage, ...estimatedPart(promptTokens(usage) + usage.output) } : usage;
+
+const hasOddFigure = (value: Json | undefined): boolean => {
+  if (typeof value === "string") return FIGURE.test(value);
+  if (typeof value === "number") return asCount(value) === undefined;
+  if (isArray(value)) return value.some(hasOddFigure);
+  return isObject(value) && Object.values(value).some(hasOddFigure);
+};
 
 // --- verbatim text ---------------------------------------------------------------------------------------------------
 
@@ -61,6 +82,13 @@ export const started = (block: Block, index: number): ModelEvent => ({
   kind: block.type,
   ...(block.type === "tool_use" ? { name: block.name } : {}),
 });
+
+/** A block that nobody closed, as far as it came. A call keeps its name and must not run: its input is no JSON object. A
+ *  provider's own block may be half of its JSON, and is left out. */
+export const cutBlock = (block: Block): Block | undefined => {
+  if (block.type === "provider") return undefined;
+  return block.type === "tool_use" && isInput(block.input) ? { ...block, input: "" } : block;
+};
 
 /** A block in one piece, as the events a stream would have given. */
 export const wholeBlock = (block: Block, index: number): readonly ModelEvent[] => [

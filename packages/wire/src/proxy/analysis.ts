@@ -4,6 +4,7 @@
  *  stops nobody; no clock, no thread, no socket.
  *  Elsewhere: comparing (../xray/), sums (tally.ts), where this runs (thread.ts). */
 
+import { decodeWhole } from "../decode.ts";
 import { InputError } from "../errors.ts";
 import { isObject } from "../json.ts";
 import { type ModelFacts, modelFacts } from "../models.ts";
@@ -19,7 +20,6 @@ import {
   xrayCauseWords,
 } from "../xray/index.ts";
 import { AnswerReader } from "./answer-reader.ts";
-import { decodeWhole } from "./decode.ts";
 import type { AnalysisReport, Answered, Asked, Ended, TapMessage } from "./messages.ts";
 import type { Loss, MissReport, Outcome, ProxyEvent } from "./report.ts";
 import { protocolOf } from "./route.ts";

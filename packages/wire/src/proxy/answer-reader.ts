@@ -1,14 +1,14 @@
 /** What did the provider count? Read from an answer as it arrives, streamed or whole, compressed or not.
  *  Invariant: only usage is looked for, by the protocol's own reader; memory is bounded whatever arrives; nothing here
  *  throws.
- *  Elsewhere: decoding (decode.ts), the protocols' readers (../protocols/). */
+ *  Elsewhere: decoding (../decode.ts), the protocols' readers (../protocols/). */
 
+import { openDecoder } from "../decode.ts";
 import { isArray, isObject } from "../json.ts";
 import type { Protocol } from "../protocols/index.ts";
 import type { Json, JsonObject } from "../request.ts";
 import { frameReader } from "../transport.ts";
 import type { Usage } from "../usage.ts";
-import { openDecoder } from "./decode.ts";
 
 export type AnswerReaderOptions = {
   readonly protocol: Protocol;

@@ -12,7 +12,19 @@ export type FaultKind =
       readonly status: number;
       readonly retryAfterMs?: number;
       readonly retryAfterForm?: RetryAfterForm;
+      /** What the error says. Default: what the provider says with this status. */
+      readonly message?: string;
     }
+  /** Status 200 and something else than an answer; nothing is read, written or billed. */
+  | { readonly kind: "not-an-answer"; readonly form: NoAnswerForm }
+  /** The answer in an encoding that nobody asked for. `damaged`: labelled as gzip, and none. */
+  | { readonly kind: "encoded"; readonly encoding: AnswerEncoding }
+  /** Everything but the last event. `reset`: and the connection is lost there. */
+  | { readonly kind: "no-last-event"; readonly end?: "closed" | "reset" } // default: closed
+  /** The whole answer, and the bill in a form that nobody documents. The ledger has the right one. */
+  | { readonly kind: "usage"; readonly form: UsageForm }
+  /** An answer that never ends: more and more content, one line without an end, comments alone. */
+  | { readonly kind: "endless"; readonly of: "content" | "line" | "comments" }
   /** The connection is reset before any byte. */
   | { readonly kind: "reset" }
   | { readonly kind: "reset-mid-stream"; readonly afterEvents: number }
@@ -28,7 +40,16 @@ export type FaultKind =
   /** None of the next `times` requests is answered before all of them have looked into the cache. */
   | { readonly kind: "together" };
 
-export type RetryAfterForm = "both" | "seconds" | "milliseconds";
+export type RetryAfterForm = "both" | "seconds" | "milliseconds" | "date";
+
+const NO_ANSWER_FORMS = ["html", "json", "text"] as const;
+export type NoAnswerForm = (typeof NO_ANSWER_FORMS)[number];
+
+const ENCODINGS = ["gzip", "deflate", "br", "zstd", "damaged", "unknown"] as const;
+export type AnswerEncoding = (typeof ENCODINGS)[number];
+
+const USAGE_FORMS = ["missing", "null", "text", "negative", "zero", "prompt-only", "output-only"] as const;
+export type UsageForm = (typeof USAGE_FORMS)[number];
 
 export type Fault = FaultKind & {
   readonly model?: string; // default: any
@@ -69,7 +90,7 @@ export class FaultQueue {
   }
 }
 
-type FieldRule = "count" | "milliseconds" | "status" | "text" | readonly string[];
+type FieldRule = "count" | "milliseconds" | "wait" | "status" | "text" | readonly string[];
 
 const common: Readonly<Record<string, FieldRule>> = {
   model: "text",
@@ -84,7 +105,12 @@ const kinds: Readonly<
 > = {
   status: {
     required: ["status"],
-    fields: { status: "status", retryAfterMs: "milliseconds", retryAfterForm: ["both", "seconds", "milliseconds"] },
+    fields: {
+      status: "status",
+      retryAfterMs: "wait",
+      retryAfterForm: ["both", "seconds", "milliseconds", "date"],
+      message: "text",
+    },
   },
   reset: { required: [], fields: {} },
   "reset-mid-stream": { required: ["afterEvents"], fields: { afterEvents: "count" } },
@@ -94,6 +120,11 @@ const kinds: Readonly<
   "wrong-ids": { required: [], fields: {} },
   latency: { required: ["latencyMs"], fields: {} },
   together: { required: ["times"], fields: {} },
+  "not-an-answer": { required: ["form"], fields: { form: NO_ANSWER_FORMS } },
+  encoded: { required: ["encoding"], fields: { encoding: ENCODINGS } },
+  "no-last-event": { required: [], fields: { end: ["closed", "reset"] } },
+  usage: { required: ["form"], fields: { form: USAGE_FORMS } },
+  endless: { required: ["of"], fields: { of: ["content", "line", "comments"] } },
 };
 
 /** A fault from JSON, or one line saying what is wrong with it. */
@@ -120,6 +151,8 @@ const wrongValue = (given: Json, rule: FieldRule): string | undefined => {
   if (rule === "count") return Number.isInteger(given) && (given as number) >= 1 ? undefined : "a whole number from 1";
   if (rule === "milliseconds")
     return typeof given === "number" && given >= 0 && given <= 3_600_000 ? undefined : "milliseconds up to an hour";
+  if (rule === "wait")
+    return typeof given === "number" && given >= 0 && given <= 2_678_400_000 ? undefined : "milliseconds up to a month";
   if (rule === "status")
     return Number.isInteger(given) && (given as number) >= 400 && (given as number) <= 599
       ? undefined
@@ -127,9 +160,14 @@ const wrongValue = (given: Json, rule: FieldRule): string | undefined => {
   return typeof given === "string" && rule.includes(given) ? undefined : `one of ${rule.join(", ")}`;
 };
 
-export const retryHeaders = (fault: Fault & { readonly kind: "status" }): Readonly<Record<string, string>> => {
+/** `nowMs`: real time, which a date counts from. */
+export const retryHeaders = (
+  fault: Fault & { readonly kind: "status" },
+  nowMs: number,
+): Readonly<Record<string, string>> => {
   if (fault.retryAfterMs === undefined) return {};
   const form = fault.retryAfterForm ?? "both";
+  if (form === "date") return { "retry-after": new Date(nowMs + fault.retryAfterMs).toUTCString() };
   return {
     ...(form === "milliseconds" ? {} : { "retry-after": String(Math.ceil(fault.retryAfterMs / 1_000)) }),
     ...(form === "seconds" ? {} : { "retry-after-ms": String(fault.retryAfterMs) }),

@@ -11,7 +11,8 @@ import type { SimMessage } from "./answer.ts";
 import type { Progress } from "./engine.ts";
 import type { Refusal } from "./errors.ts";
 import { thrownBy } from "./errors.ts";
-import type { Fault } from "./faults.ts";
+import type { AnswerEncoding, Fault } from "./faults.ts";
+import { encodeBody, endlessPiece, withoutLast, withUsageForm, withUsageForms } from "./odd-answers.ts";
 import { refuse } from "./reply.ts";
 import type { Ids, SimEvent, Spelling, Wire } from "./wire.ts";
 
@@ -52,13 +53,19 @@ const failLate = ({ response, progress, requestId, wire, spelling }: Delivery, c
 const sendWhole = async (delivery: Delivery): Promise<void> => {
   const { response, progress, fault, requestId, hold, wire, spelling } = delivery;
   const message = withFaultyIds(delivery);
-  const whole = JSON.stringify(spelling.whole(message));
+  const right = spelling.whole(message);
+  const whole = JSON.stringify(fault?.kind === "usage" ? withUsageForm(right, fault.form) : right);
   await hold;
   if (response.destroyed) {
     progress.finish("aborted");
     return;
   }
   progress.begin(message);
+  if (fault?.kind === "encoded") {
+    sendEncoded(delivery, whole, fault.encoding);
+    progress.finish("complete", { output: message.usage.output });
+    return;
+  }
   const cut = fault?.kind === "truncated-json" || fault?.kind === "reset-mid-stream";
   const text = cut ? whole.slice(0, Math.floor(whole.length / 2)) : whole;
   const promised = fault?.kind === "reset-mid-stream" ? whole : text;
@@ -79,6 +86,12 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
     progress.finish("aborted");
     return;
   }
+  if (fault?.kind === "encoded") {
+    progress.begin(message);
+    sendEncoded(delivery, [...spelling.events(message)].map(frame).join(""), fault.encoding);
+    progress.finish("complete", { output: message.usage.output });
+    return;
+  }
   response.writeHead(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
@@ -92,7 +105,7 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
   let generated = 0;
   const finish = (outcome: "complete" | "interrupted" | "aborted"): void =>
     progress.finish(outcome, { output: outcome === "complete" ? message.usage.output : generated });
-  for await (const event of paced(spelling.events(message), delivery.hold, gap)) {
+  for await (const event of paced(oddEvents(spelling.events(message), fault), delivery.hold, gap)) {
     if (response.destroyed) return finish("aborted");
     const broken = breakBefore(event, sent, { fault, spelling });
     if (broken !== undefined) {
@@ -101,6 +114,10 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
       else response.end(broken);
       return;
     }
+    if (fault?.kind === "endless" && event.grows) {
+      await sendEndless(response, fault.of, frame(event));
+      return finish("aborted");
+    }
     const flushed = response.write(frame(event));
     sent += 1;
     if (event.generated !== undefined) generated += message.blockTokens[event.generated] ?? 0;
@@ -108,7 +125,35 @@ const sendStream = async (delivery: Delivery): Promise<void> => {
   }
   if (response.destroyed) return finish("aborted");
   finish("complete");
-  response.end();
+  if (fault?.kind === "no-last-event" && fault.end === "reset") breakOff(response);
+  else response.end();
+};
+
+/** The events of an answer with something wrong about its bill or its end. */
+const oddEvents = (events: Iterable<SimEvent>, fault: Fault | undefined): Iterable<SimEvent> => {
+  if (fault?.kind === "no-last-event") return withoutLast(events);
+  return fault?.kind === "usage" ? withUsageForms(events, fault.form) : events;
+};
+
+const sendEncoded = ({ response, stream, wire, requestId }: Delivery, text: string, encoding: AnswerEncoding): void => {
+  const { name, body } = encodeBody(text, encoding);
+  response.writeHead(200, {
+    "content-type": stream ? "text/event-stream" : "application/json",
+    "content-encoding": name,
+    [wire.idHeader]: requestId,
+  });
+  response.end(body);
+};
+
+/** Until the client goes away. */
+const sendEndless = async (
+  response: ServerResponse,
+  of: "content" | "line" | "comments",
+  growing: string,
+): Promise<void> => {
+  const piece = endlessPiece(of, growing);
+  if (of === "line") response.write("data: ");
+  while (!response.destroyed) if (!response.write(piece) && !response.destroyed) await drained(response);
 };
 
 /** Closes without ending the response. Not by a TCP reset: that would take the events already sent with it. */

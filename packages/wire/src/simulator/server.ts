@@ -20,6 +20,7 @@ import { thrownBy } from "./errors.ts";
 import type { Fault } from "./faults.ts";
 import { FaultQueue, retryHeaders } from "./faults.ts";
 import { Gathering } from "./gathering.ts";
+import { sendNoAnswer } from "./odd-answers.ts";
 import { isLoopbackHost } from "./reach.ts";
 import { credentialOf, headersOf, keptPath, openBody, readBody, urlOf } from "./receive.ts";
 import { refuse, sendJson } from "./reply.ts";
@@ -165,8 +166,7 @@ export class SimServer {
     if (begins && keepBodies) this.kept.push({ sequence, path: keptPath(url), headers, body });
     if (begins) ledger.open({ sequence, requestId, timeMs: startedAt, workspace, model, stream: false });
     const fault = begins && "parsed" in opened ? this.faults.take(model, ["status"]) : undefined;
-    const injected =
-      fault?.kind === "status" ? { status: fault.status, message: statusMessage(fault.status) } : undefined;
+    const injected = fault?.kind === "status" ? { status: fault.status, message: faultMessage(fault) } : undefined;
     const refusal = injected ?? ("parsed" in opened ? undefined : opened);
     const reply = refusal === undefined ? engine.hold(call, received, wire) : { ok: false as const, ...refusal };
     if (reply.ok) {
@@ -175,7 +175,11 @@ export class SimServer {
     }
     const { status, message } = reply;
     if (begins) ledger.update(requestId, { status, outcome: "refused", error: message });
-    refuse(response, reply, { wire, requestId, extra: fault?.kind === "status" ? retryHeaders(fault) : {} });
+    refuse(response, reply, {
+      wire,
+      requestId,
+      extra: fault?.kind === "status" ? retryHeaders(fault, Date.now()) : {},
+    });
   }
 
   #open({ request, body, url, wire }: Arrival): { readonly parsed: ParsedBody } | Refusal {
@@ -216,9 +220,14 @@ export class SimServer {
     if (fault?.kind === "status" || fault?.kind === "reset") {
       if (fault.latencyMs) await delay(fault.latencyMs, undefined, unreferenced);
       if (fault.kind === "status")
-        return refuseHere({ status: fault.status, message: statusMessage(fault.status) }, retryHeaders(fault));
+        return refuseHere({ status: fault.status, message: faultMessage(fault) }, retryHeaders(fault, Date.now()));
       ledger.update(requestId, { outcome: "interrupted", error: "connection reset" });
       request.socket.resetAndDestroy();
+      return;
+    }
+    if (fault?.kind === "not-an-answer") {
+      ledger.update(requestId, { outcome: "interrupted", error: `answered with ${fault.form}` });
+      sendNoAnswer(response, fault.form, { [wire.idHeader]: requestId });
       return;
     }
     const seat = engine.room(model) === undefined ? fault : await this.#seat(response, received, fault);
@@ -342,6 +351,9 @@ const closed = (response: ServerResponse): Promise<typeof GONE> =>
     if (response.destroyed) resolve(GONE);
     else response.once("close", () => resolve(GONE));
   });
+
+const faultMessage = ({ status, message }: Fault & { readonly kind: "status" }): string =>
+  message ?? statusMessage(status);
 
 const statusMessage = (status: number): string =>
   status === 429

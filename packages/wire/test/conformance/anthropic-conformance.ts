@@ -57,7 +57,6 @@ const malformed: Conformance["malformed"] = {
   "a block start without a block": [started(), frame("content_block_start", `"index":0`)],
   "the end of a block that never started": [started(), blockStop(0)],
   "an end without a stop reason": [started(), messageDelta(`"stop_reason":null`), messageStop],
-  "an end inside a block": [started(), blockStart(0, `{"type":"text","text":""}`), ...closing],
 };
 
 const encoded: Conformance["encoded"] = {
@@ -171,7 +170,7 @@ const failures: Conformance["failures"] = {
   },
   "an empty account is a matter of permission": {
     response: { status: 402, headers: {}, body: told("billing_error", "no credit") },
-    message: "billing_error: no credit",
+    message: "billing_error: no credit (request id req_1)",
     reason: { kind: "permission", status: 402 },
     retryable: false,
     requestId: "req_1",

@@ -209,7 +209,6 @@ const malformedOf = (model: string): Conformance["malformed"] => {
   return {
     "a chunk that is not JSON": [opening, frame(`{"id":"chatcm`)],
     "a chunk that is no object": [opening, frame(`["choices"]`)],
-    "a call that has no id": [opening, chunk(`"tool_calls":[{"index":0,"function":{"name":"Read"}}]`)],
     "a call that has no name": [opening, chunk(`"tool_calls":[{"index":0,"id":"call_1","function":{}}]`)],
     "arguments of a call that never began": [opening, chunk(callGrowth(1, "{"))],
     "an end without a stop reason": [opening, chunk(`"content":"x"`), reported(), done],

@@ -290,8 +290,6 @@ export const geminiConformance: Conformance = {
     "a frame that is not JSON": [chunk(`{"text":"x"}`), frame(`{"candidates":[`)],
     "a frame that is no object": [chunk(`{"text":"x"}`), frame(`["candidates"]`)],
     "a call without a name": [chunk(`{"functionCall":{"id":"a1","args":{}}}`), ended()],
-    "an end without a reason to stop": [chunk(`{"text":"x"}`)],
-    "nothing in it": [],
   },
   malformedWhole: {
     "half of its JSON": wholeBody([]).slice(0, 60),

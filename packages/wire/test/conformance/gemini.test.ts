@@ -43,7 +43,7 @@ const read = (frames: readonly { readonly event: string; readonly data: string }
     state = next;
     return told;
   });
-  return [...events, ...(gemini.end?.(state)[1] ?? [])];
+  return [...events, ...(gemini.end(state, "closed")?.[1] ?? [])];
 };
 
 test("gemini: calls without ids get ones that no other answer has, and keep their letters", () => {

@@ -128,7 +128,7 @@ const streamed = ({ initial, step, end }: Protocol, frames: readonly SentFrame[]
     state = next;
     return told;
   });
-  return end ? [...events, ...end(state)[1]] : events;
+  return state.stopped ? events : [...events, ...(end(state, "closed")?.[1] ?? [])];
 };
 
 const responseOf = (events: readonly ModelEvent[]): ModelResponse => {

@@ -92,17 +92,21 @@ const mergedTurns = (messages: readonly ReadMessage[]): readonly Turn[] => {
 const idsOf = (turn: Turn | undefined, type: string, field: string): readonly string[] =>
   (turn?.blocks ?? []).filter((block) => block.type === type).map((block) => stringOf(block[field]));
 
-const checkPairing = (turns: readonly Turn[]): string | undefined =>
-  first(turns, (turn, index) => {
+const checkPairing = (turns: readonly Turn[]): string | undefined => {
+  const before = new Set<string>();
+  return first(turns, (turn, index) => {
     const previous = turns[index - 1];
     const called = idsOf(turn, "tool_use", "id");
     const answered = new Set(idsOf(turns[index + 1], "tool_result", "tool_use_id"));
-    if (firstRepeated(called) !== undefined) return `${placeOf(turn.at)}: \`tool_use\` ids must be unique`;
+    if (firstRepeated(called) !== undefined || called.some((id) => before.has(id)))
+      return `${placeOf(turn.at)}: \`tool_use\` ids must be unique`;
+    for (const id of called) before.add(id);
     const open = called.filter((id) => !answered.has(id));
     if (open.length > 0)
       return `${placeOf(turn.at)}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.join(", ")}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`;
     return turn.role === "user" ? checkResults(turn, previous) : undefined;
   });
+};
 
 const checkResults = (turn: Turn, previous: Turn | undefined): string | undefined => {
   const calls = new Set(idsOf(previous?.role === "assistant" ? previous : undefined, "tool_use", "id"));

@@ -1,31 +1,21 @@
-/** What do compressed bytes say? Decoded beside what is passed on, which stays as it is.
+/** What do compressed bytes say?
  *  Invariant: no more comes out than asked for, whatever is fed in; an encoding that nobody knows is a named failure.
- *  Elsewhere: what decoded answers say (answer-reader.ts), decoded requests (analysis.ts). */
+ *  Elsewhere: answers of a provider (transport.ts), answers and requests that pass the proxy (proxy/). */
 
 import type { Transform } from "node:stream";
-import {
-  brotliDecompressSync,
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createZstdDecompress,
-  gunzipSync,
-  inflateSync,
-  zstdDecompressSync,
-} from "node:zlib";
 
 type Codec = {
   readonly open: () => Transform;
   readonly whole: (bytes: Uint8Array, maxOutputLength: number) => Buffer;
 };
 
-/** An answer that was broken off still says what it had said. */
-const cutOff = { finishFlush: constants.Z_SYNC_FLUSH };
+// Loaded when something is compressed: hardly any answer is.
+const zlib = () => process.getBuiltinModule("node:zlib");
 
+/** An answer that was broken off still says what it had said. */
 const gzip: Codec = {
-  open: () => createGunzip(cutOff),
-  whole: (bytes, maxOutputLength) => gunzipSync(bytes, { maxOutputLength }),
+  open: () => zlib().createGunzip({ finishFlush: zlib().constants.Z_SYNC_FLUSH }),
+  whole: (bytes, maxOutputLength) => zlib().gunzipSync(bytes, { maxOutputLength }),
 };
 
 const CODECS: ReadonlyMap<string, Codec> = new Map([
@@ -34,22 +24,22 @@ const CODECS: ReadonlyMap<string, Codec> = new Map([
   [
     "deflate",
     {
-      open: () => createInflate(cutOff),
-      whole: (bytes, maxOutputLength) => inflateSync(bytes, { maxOutputLength }),
+      open: () => zlib().createInflate({ finishFlush: zlib().constants.Z_SYNC_FLUSH }),
+      whole: (bytes, maxOutputLength) => zlib().inflateSync(bytes, { maxOutputLength }),
     },
   ],
   [
     "br",
     {
-      open: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
-      whole: (bytes, maxOutputLength) => brotliDecompressSync(bytes, { maxOutputLength }),
+      open: () => zlib().createBrotliDecompress({ finishFlush: zlib().constants.BROTLI_OPERATION_FLUSH }),
+      whole: (bytes, maxOutputLength) => zlib().brotliDecompressSync(bytes, { maxOutputLength }),
     },
   ],
   [
     "zstd",
     {
-      open: () => createZstdDecompress({ finishFlush: constants.ZSTD_e_flush }),
-      whole: (bytes, maxOutputLength) => zstdDecompressSync(bytes, { maxOutputLength }),
+      open: () => zlib().createZstdDecompress({ finishFlush: zlib().constants.ZSTD_e_flush }),
+      whole: (bytes, maxOutputLength) => zlib().zstdDecompressSync(bytes, { maxOutputLength }),
     },
   ],
 ]);
@@ -64,6 +54,11 @@ const codecsOf = (encoding: string): readonly Codec[] | undefined => {
   const codecs = names.flatMap((name) => CODECS.get(name) ?? []);
   return codecs.length === names.length ? codecs.toReversed() : undefined;
 };
+
+/** What turns the bytes of a body into what they say, the first to be applied first; undefined where an encoding is not
+ *  known. */
+export const openCodecs = (encoding: string): readonly Transform[] | undefined =>
+  codecsOf(encoding)?.map(({ open }) => open());
 
 export type Decoded = { readonly bytes: Uint8Array } | { readonly failure: string };
 
