@@ -52,6 +52,8 @@ export type EventBody =
       readonly attempt: number;
       readonly reason: ModelErrorReason;
       readonly message: string;
+      /** How long the next attempt waits, where it does. */
+      readonly waitMs?: number;
     }
   | { readonly type: "answer_restarted"; readonly turn: number }
   | { readonly type: "text_grew"; readonly turn: number; readonly text: string }
@@ -127,8 +129,10 @@ export type EventBody =
       readonly cause: string;
       /** JSON path of the first byte that differs from the parent's, if one does. */
       readonly diverged?: string;
-      /** Half of the prompt could have been read and was not. */
+      /** Half of the prompt could have been read and was not. Of a family only the first member warns. */
       readonly isWarning: boolean;
+      /** How many other forks of the family missed as much: the warning is for all of them. */
+      readonly siblings?: number;
     }
   | { readonly type: "fork_tool_denied"; readonly taskId: string; readonly tool: string; readonly reason: string }
   /** A run that may write in one folder changed something outside it. `copy`: what it had written, where that was put

@@ -104,7 +104,11 @@ const totalSentence = ({ total }: Explanation): string => {
     `${formatTokens(usage.output)} output`,
   ];
   const cost = usd === undefined ? "no price is known" : formatMoney(usd);
-  return `${requests} ${requests === 1 ? "request" : "requests"}: ${parts.join(", ")}; ${cost}, the input weighs as much as ${formatTokens(Math.round(units))} plain tokens.`;
+  const estimated =
+    usage.estimated === undefined
+      ? ""
+      : ` The provider did not report ${formatTokens(usage.estimated)} of these tokens; they are estimates.`;
+  return `${requests} ${requests === 1 ? "request" : "requests"}: ${parts.join(", ")}; ${cost}, the input weighs as much as ${formatTokens(Math.round(units))} plain tokens.${estimated}`;
 };
 
 const NAMES = { "no-fork": "no fork", "no-cache": "no cache", "cold-at-once": "cold, all at once" } as const;

@@ -68,6 +68,8 @@ export const resultObject = (
       cache_read_input_tokens: usage.read,
       cache_creation_input_tokens: writtenTokens(usage),
       output_tokens: usage.output,
+      // Counted by us: the provider did not report them.
+      ...(usage.estimated === undefined ? {} : { estimated_tokens: usage.estimated }),
     },
     exit_code: code,
     warnings,

@@ -4,6 +4,7 @@
  *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), printing it (output.ts). */
 
 import type { RuntimeEvent } from "@prefork/runtime";
+import { formatWait } from "@prefork/wire";
 
 export type WarningKind =
   /** Told before it begins: settings, engine, flags that are not used. */
@@ -15,6 +16,8 @@ export type WarningKind =
   | "fork-failed"
   | "all-forks-failed"
   | "cache-missed"
+  /** The provider did not report all of its usage. */
+  | "estimated"
   | "merge"
   | "repaired"
   | "server-lost"
@@ -45,6 +48,14 @@ const LOSSES: readonly string[] = ["unreadable", "lost", "changed"];
 
 /** Ends that somebody wanted are no failures. */
 const WANTED: readonly string[] = ["reported", "aborted"];
+
+const ESTIMATED = "the provider did not report all of its usage; tokens and cost are partly estimates";
+
+/** A wait that somebody notices. */
+const inTime = (waitMs = 0): string => (waitMs < 1_000 ? "" : ` in ${formatWait(waitMs)}`);
+
+/** One of a family speaks for all of it. */
+const alike = (siblings = 0): string => (siblings === 0 ? "" : ` (and ${siblings} more of its family)`);
 
 type Ended = { readonly end: string; readonly reason: string };
 
@@ -103,7 +114,7 @@ export class Warnings {
       case "request_retried":
         return {
           kind: "retried",
-          message: `trying again (${event.attempt}): ${event.message}`,
+          message: `trying again (${event.attempt})${inTime(event.waitMs)}: ${event.message}`,
           ...taskOf(event.agent),
         };
       case "journal_troubled":
@@ -122,10 +133,12 @@ export class Warnings {
         return { kind: "compaction-failed", message: `the conversation could not be summed up: ${event.reason}` };
       case "fork_cache_missed": {
         if (!event.isWarning) return undefined;
-        const { read, expected, cause } = event;
-        const message = `a fork read ${read} of ${expected} tokens that it could have read: ${cause}`;
+        const { read, expected, cause, siblings } = event;
+        const message = `a fork${alike(siblings)} read ${read} of ${expected} tokens that it could have read: ${cause}`;
         return about(event, { kind: "cache-missed", message });
       }
+      case "exchange_ended":
+        return event.usage.estimated === undefined ? undefined : { kind: "estimated", message: ESTIMATED };
       case "worktree_repaired":
         return { kind: "repaired", message: `${event.what}: ${event.done}` };
       case "worktree_merged":

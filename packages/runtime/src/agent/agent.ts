@@ -11,6 +11,7 @@ import { type Journal, JournalError, type PlainEntry } from "../journal/index.ts
 import {
   type Account,
   type Dispatch,
+  estimatePrompt,
   type Lineage,
   type Run,
   runBatch,
@@ -78,6 +79,8 @@ export class Agent implements AsyncDisposable {
   #lastPrompt: string;
   /** Tokens right after room was made; 0 before. */
   #left = 0;
+  /** Tokens when a summary last failed; 0 where none has since the last that did not. */
+  #failedAt = 0;
 
   constructor(parts: AgentParts) {
     this.#parts = parts;
@@ -175,7 +178,11 @@ export class Agent implements AsyncDisposable {
   async compact(why: CompactionCause, asking: Compacting): Promise<Compacted> {
     const { line, client, account, facts, journal, world, watch, guarding, settings, clock, emit } = this.#parts;
     const { window, compactAt, maxTokens, directive } = settings;
-    const needless = reasonToLeave(why, { line, window, compactAt, maxTokens, left: this.#left });
+    const needless = reasonToLeave(why, {
+      ...{ line, window, compactAt, maxTokens },
+      left: this.#left,
+      failedAt: this.#failedAt,
+    });
     if (needless !== undefined) return { kind: "left", reason: needless };
     // It would lose what its family is about to share with it, and be sent beside their leader.
     const { planned } = line;
@@ -190,6 +197,8 @@ export class Agent implements AsyncDisposable {
       now: clock.now,
     });
     if (made.kind === "compacted") this.#left = made.left;
+    if (made.kind !== "left")
+      this.#failedAt = made.kind === "failed" ? estimatePrompt(line.prefix.byteLength, line.state) : 0;
     return made;
   }
 

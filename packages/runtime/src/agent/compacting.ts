@@ -84,11 +84,16 @@ export type CompactionCause = "threshold" | "context-full" | "asked";
 type Fullness = Pick<Compacting, "line" | "window" | "compactAt" | "maxTokens"> & {
   /** Tokens right after the last time room was made; 0 before. */
   readonly left: number;
+  /** Tokens when a summary last failed, since the last that did not; 0: none has. */
+  readonly failedAt: number;
 };
+
+/** After a summary that failed, the next one is paid for only once this much has been said: else each turn would try. */
+const GROWN_SINCE_FAILED = 1.1;
 
 /** Asked before every turn. Undefined: it is to be summed up. */
 export const reasonToLeave = (why: CompactionCause, fullness: Fullness): string | undefined => {
-  const { line, window, compactAt, maxTokens, left } = fullness;
+  const { line, window, compactAt, maxTokens, left, failedAt } = fullness;
   const { messages } = line.prefix;
   if (messages === 0) return "nothing has been said yet";
   if (why === "threshold") {
@@ -97,6 +102,7 @@ export const reasonToLeave = (why: CompactionCause, fullness: Fullness): string 
     if (!shouldCompact({ promptTokens: tokens, window, maxTokens, threshold: compactAt })) return "there is room";
     // Where a summary did not bring it below the point, the next one would not either: it would only lose words.
     if (tokens < left * REGROWN) return "there would be nothing to gain";
+    if (tokens < failedAt * GROWN_SINCE_FAILED) return "the last summary failed";
   }
   // One summary right after another would only lose words.
   return messages <= 2 && why !== "asked" ? "the conversation has just begun" : undefined;
@@ -145,11 +151,11 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   });
   const begun = now();
   const service = serviceOf(settings, begun);
-  const heard = new Heard();
+  const heard = new Heard(promptLength);
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
     // Only one attempt is held back for.
-    const hearing = { told: (event: ModelEvent) => heard.hear(event), again: () => false };
+    const hearing = { told: (event: ModelEvent) => heard.hear(event), again: () => false, promptTokens: promptLength };
     const { id, model, stop, usage, message } = await client.send(prepared, signal, hearing);
     const usd = costOf(usage, facts, service)?.total;
     used = { usage, usd: usd ?? 0 };

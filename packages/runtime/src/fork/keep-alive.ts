@@ -88,7 +88,10 @@ export class KeepAlive {
         markers: markers.filter(({ at }) => asked.segmentAt(at.index) === at),
         closing,
       });
-      const { id, model, stop, usage } = await client.send(prepared, signal, { again: () => false });
+      const { id, model, stop, usage } = await client.send(prepared, signal, {
+        again: () => false,
+        ...(measured ? { promptTokens: measured.tokens } : {}),
+      });
       const cost = costOf(usage, facts, serviceOf(head.settings, begun))?.total;
       used = { usage, usd: cost ?? 0 };
       const usd = cost === undefined ? {} : { usd: cost };

@@ -107,6 +107,7 @@ const usage: z.ZodType<Usage> = z.object({
   written: z.partialRecord(ttl, z.number()),
   output: z.number(),
   thinking: z.number().exactOptional(),
+  estimated: z.number().exactOptional(),
 });
 
 const stop: z.ZodType<StopReason> = z.enum([

@@ -6,6 +6,7 @@
 
 import {
   addUsage,
+  BYTES_PER_TOKEN,
   dearestPrices,
   type ModelFacts,
   multipliersOf,
@@ -198,9 +199,6 @@ const isWithin = (wanted: Hold, left: Hold): boolean => wanted.usd <= left.usd &
 
 /** What a provider last said of this line: its tokens for that many bytes. */
 export type Measured = { readonly bytes: number; readonly tokens: number };
-
-/** On the high side: JSON takes about three and a half bytes a token, prose more. */
-const BYTES_PER_TOKEN = 3;
 
 /** Larger ones are scaled down to about this. */
 const PICTURE_TOKENS = 1_600;

@@ -10,6 +10,7 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
   text,
+  withOwnIds,
 } from "@prefork/wire";
 
 export type Answered = {
@@ -27,15 +28,18 @@ const UNFINISHED = "Not run: the answer ended before it was complete.";
 const BROKEN = "Not run: the input of this call was no complete JSON object.";
 const TWICE = "Not run: another call of the same answer has the same id.";
 
-export const readAnswer = ({ message, stop }: Pick<ModelResponse, "message" | "stop">): Answered => {
+/** `isTaken`: does an earlier answer of the conversation have a call with this id? */
+export const readAnswer = (
+  { message, stop }: Pick<ModelResponse, "message" | "stop">,
+  isTaken: (id: string) => boolean = () => false,
+): Answered => {
   const isComplete = stop === "tool-use" || stop === "end" || stop === "stop-sequence";
   const refusals = new Map<string, string>();
   const seen = new Set<string>();
-  const content = message.content.flatMap((given): readonly Block[] => {
-    if (!isTakenBack(given, isComplete)) return [];
-    if (given.type !== "tool_use") return [given];
-    const block = given.id === "" ? { ...given, id: `unnamed-${seen.size}` } : given;
-    // Two calls with one id cannot both be answered, and a provider takes neither back.
+  const content = withOwnIds(message.content, isTaken).flatMap((block): readonly Block[] => {
+    if (!isTakenBack(block, isComplete)) return [];
+    if (block.type !== "tool_use") return [block];
+    // In a signed turn, where ids stay as they are: two calls with one id cannot both be answered.
     if (seen.has(block.id)) {
       refusals.set(block.id, TWICE);
       return [];

@@ -56,6 +56,8 @@ export type LineageState = {
   readonly asked?: FrozenPrefix;
   readonly answered?: FrozenPrefix;
   readonly askedAt?: number;
+  /** When that answer had come; unknown in a later life of the session. */
+  readonly answeredAt?: number;
   readonly responseId?: string;
   /** Of this epoch's requests: tokens that the one before had sent, and how many of them were read. */
   readonly warmth?: { readonly could: number; readonly did: number };
@@ -205,7 +207,8 @@ export class Lineage {
     if (message) this.enter(message, { also: [...lost, took, ...ended] });
     else this.#journal.appendAll([...lost, took].map((entry) => ({ entry })));
     const warmth = warmer(this.#state, usage);
-    const last = { asked, answered: this.prefix, askedAt: facts.askedAt, responseId: id, warmth };
+    const answeredAt = facts.askedAt + ms;
+    const last = { asked, answered: this.prefix, askedAt: facts.askedAt, answeredAt, responseId: id, warmth };
     this.#state = { ...this.#state, ...last, measured, pictures: noPictures, unanswered: false };
     await this.#journal.flush();
   }

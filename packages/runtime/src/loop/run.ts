@@ -3,7 +3,15 @@
  *  stands in the journal and in the event.
  *  Elsewhere: one request (turn.ts), one tool batch (dispatch.ts), limits (stop.ts, account.ts). */
 
-import { type ModelResponse, noUsage, type TextBlock, type ToolResultBlock, text, type Usage } from "@prefork/wire";
+import {
+  estimatedPart,
+  type ModelResponse,
+  noUsage,
+  type TextBlock,
+  type ToolResultBlock,
+  text,
+  type Usage,
+} from "@prefork/wire";
 import type { ExchangeEnd } from "../events.ts";
 import { JournalError, type PlainEntry } from "../journal/index.ts";
 import type { Shortage, Spent } from "./account.ts";
@@ -53,6 +61,9 @@ export type ExchangeResult = {
 
 /** How often an answer that reached its length limit is continued. */
 const CONTINUATIONS = 3;
+/** How many answers in a row may end without a call that ran, and be asked to go on: paused, cut, or with calls that
+ *  nobody could run. A provider that answers so for ever would otherwise be paid for ever. */
+export const FRUITLESS_ANSWERS = 20;
 export const CUT_AGAIN: Stop = { end: "done", reason: "the answer reached its length limit again and again" };
 const INTERRUPTED: Stop = { end: "aborted", reason: "interrupted" };
 const GO_ON = "Your answer was cut at its length limit. Go on exactly where it stopped.";
@@ -66,12 +77,14 @@ type Progress = {
   goesOn: boolean;
   /** Since the last answer that fitted. */
   madeRoom: boolean;
+  /** Answers in a row that ran no call and did not end the exchange. */
+  fruitless: number;
 };
 
 /** The prompt has been entered. */
 export const runExchange = async (run: Run, signal: AbortSignal): Promise<ExchangeResult> => {
   const before = run.account.spent;
-  const progress: Progress = { turns: 0, text: "", cut: 0, goesOn: false, madeRoom: false };
+  const progress: Progress = { turns: 0, text: "", cut: 0, goesOn: false, madeRoom: false, fruitless: 0 };
   const stop = await untilStop(run, progress, signal).catch(journalFailed);
   return { ...stop, text: progress.text, turns: progress.turns, ...spentSince(before, run.account.spent) };
 };
@@ -98,7 +111,21 @@ const untilStop = async (run: Run, progress: Progress, signal: AbortSignal): Pro
         ? await follow(run, { result, progress }, signal)
         : await recover(run, { result, progress }, signal);
     if (ended) return ended;
+    const tired = fruitlessStop(progress, result);
+    if (tired) return tired;
   }
+};
+
+/** Only a call that ran, or could have, is progress. */
+const fruitlessStop = (progress: Progress, result: TurnResult): Stop | undefined => {
+  const { calls, refused } = result.kind === "answered" ? result.answer : { calls: [], refused: [] };
+  progress.fruitless = calls.length > refused.length ? 0 : progress.fruitless + 1;
+  if (progress.fruitless < FRUITLESS_ANSWERS) return undefined;
+  const last = result.kind === "answered" ? result.response.stop : result.kind;
+  return {
+    end: "provider-failed",
+    reason: `${FRUITLESS_ANSWERS} answers in a row ended without a call or an end (the last: ${last}); the provider was not asked again`,
+  };
 };
 
 type Unanswered = Exclude<TurnResult, { readonly kind: "answered" }>;
@@ -233,5 +260,8 @@ const subtract = (a: Usage, b: Usage): Usage => {
   const written = Object.fromEntries(
     Object.entries(a.written).map(([ttl, tokens]) => [ttl, tokens - (b.written[ttl as keyof Usage["written"]] ?? 0)]),
   );
-  return { ...noUsage, plain: a.plain - b.plain, read: a.read - b.read, written, output: a.output - b.output };
+  return {
+    ...{ ...noUsage, plain: a.plain - b.plain, read: a.read - b.read, written, output: a.output - b.output },
+    ...estimatedPart((a.estimated ?? 0) - (b.estimated ?? 0)),
+  };
 };

@@ -72,7 +72,7 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
       ...(planned?.diagnoseAgainst === undefined ? {} : { diagnoseAgainst: planned.diagnoseAgainst }),
     },
   });
-  const heard = new Heard();
+  const heard = new Heard(promptTokens);
   const shown: Shown = { text: "", heard, holds: 1 };
   let used: Spent | undefined;
   let askedAt = now();
@@ -83,13 +83,13 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
     const response = await inOrder(planned, signal, (ticket) => {
       askedAt = now(); // a family may have let it wait
-      return receive(prepared, { ...around, turn, shown, held, ...(ticket ? { ticket } : {}) }, signal);
+      return receive(prepared, { ...around, turn, shown, held, promptTokens, ...(ticket ? { ticket } : {}) }, signal);
     });
     const { usage } = response;
     const cost = costOf(usage, facts, service())?.total;
     const lost = heard.lost(facts, service());
     used = { usage: addUsage(lost?.usage ?? noUsage, usage), usd: (lost?.usd ?? 0) + (cost ?? 0) };
-    const answer = readAnswer(response);
+    const answer = readAnswer(response, (id) => line.prefix.hasCall(id));
     const ms = now() - askedAt;
     const usd = cost === undefined ? {} : { usd: cost };
     const { message, refused } = answer;
@@ -172,6 +172,7 @@ type Receiving = TurnAround & {
   readonly turn: number;
   readonly shown: Shown;
   readonly held: Hold;
+  readonly promptTokens: number;
   readonly ticket?: Ticket;
 };
 
@@ -180,7 +181,8 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
     try {
       return await receiveOnce(prepared, receiving, signal);
     } catch (caught) {
-      const canHelp = caught instanceof ModelError && caught.afterContent && isPassing(caught.reason);
+      const canHelp =
+        caught instanceof ModelError && caught.afterContent && !caught.isFinal && isPassing(caught.reason);
       if (!canHelp || restarts >= RESTARTS || signal.aborted) throw caught;
       if (receiving.account.hold(receiving.held)) throw caught; // what it may take once more is not there
       receiving.shown.holds += 1;
@@ -196,12 +198,13 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
 
 const receiveOnce = async (
   prepared: Prepared,
-  { client, turn, shown, held, account, emit, ticket }: Receiving,
+  { client, turn, shown, held, account, emit, ticket, promptTokens }: Receiving,
   signal: AbortSignal,
 ): Promise<ModelResponse> => {
   const { readable } = prepared.protocol;
   if (readable === "at-once") ticket?.readable();
   return client.send(prepared, signal, {
+    promptTokens,
     told: (event) => {
       if (readable === "first-event") ticket?.readable();
       show(event, { turn, shown, emit });

@@ -172,7 +172,8 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   const stored = new StoredPrefixes({ contents, journal, clock, emit: (event) => hub.emit(event) });
   const client = namingClient(
     options.engine.connect({
-      onRetry: ({ reason, message }, attempt) => hub.emit({ type: "request_retried", attempt, reason, message }),
+      onRetry: ({ reason, message }, attempt, waitMs = 0) =>
+        hub.emit({ type: "request_retried", attempt, reason, message, ...(waitMs > 0 ? { waitMs } : {}) }),
     }),
     stored,
   );

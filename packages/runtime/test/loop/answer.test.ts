@@ -49,16 +49,53 @@ test("input that is no JSON object is emptied and refused", () => {
     );
 });
 
-test("of two calls with one id one enters, and neither may run", () => {
-  const content = [call("a", '{"x":1}'), call("b"), call("a", '{"x":2}')];
-  assert.deepEqual(read(content).calls, [call("a", '{"x":1}'), call("b")]);
-  assert.deepEqual(refusals(content), [["a", "Not run: another call of the same answer has the same id."]]);
+test("an id that stands twice in an answer, or in an earlier one, is replaced by one that nobody has", () => {
+  const content = [call("a", '{"x":1}'), call("b"), call("a", '{"x":2}'), call("a", '{"x":3}')];
+  assert.deepEqual(read(content).calls, [
+    call("a", '{"x":1}'),
+    call("b"),
+    call("a-2", '{"x":2}'),
+    call("a-3", '{"x":3}'),
+  ]);
+  assert.deepEqual(refusals(content), []);
+  const taken = new Set(["a", "a-2", "call-1"]);
+  const { calls } = readAnswer(
+    { message: { role: "assistant", content: [...content, call("")] }, stop: "tool-use" },
+    (id) => taken.has(id),
+  );
+  assert.deepEqual(
+    calls.map(({ id }) => id),
+    ["a-3", "b", "a-4", "a-5", "call-2"],
+  );
+});
+
+test("a replaced id is in nobody's letters any more, and stays below forty of them", () => {
+  const raw = '{"type":"function_call","call_id":"a","name":"Read","arguments":"{}"}';
+  assert.deepEqual(read([call("a"), { ...call("a"), raw }]).calls, [call("a"), call("a-2")]);
+  const long = "x".repeat(60);
+  assert.deepEqual(
+    read([call(long), call(long)]).calls.map(({ id }) => id.length),
+    [60, 34],
+  );
+});
+
+test("in a turn that its provider signed ids stay: of two calls with one id one enters, and neither may run", () => {
+  for (const signed of [thought("s"), { type: "redacted_thinking", data: "d" } as const]) {
+    const content = [signed, call("a", '{"x":1}'), call("b"), call("a", '{"x":2}')];
+    assert.deepEqual(read(content).calls, [call("a", '{"x":1}'), call("b")]);
+    assert.deepEqual(refusals(content), [["a", "Not run: another call of the same answer has the same id."]]);
+    const { message } = readAnswer(
+      { message: { role: "assistant", content: [signed, call("a")] }, stop: "end" },
+      () => true,
+    );
+    assert.deepEqual(message?.content, [signed, call("a")]);
+  }
 });
 
 test("a call without an id gets one, so that it can be answered", () => {
   assert.deepEqual(
     read([call(""), call("a"), call("")]).calls.map(({ id }) => id),
-    ["unnamed-0", "a", "unnamed-2"],
+    ["call-1", "a", "call-2"],
   );
 });
 

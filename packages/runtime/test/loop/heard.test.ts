@@ -18,12 +18,12 @@ const tiered = (): ModelFacts => {
 };
 
 test("nothing was billed before an answer began", () => {
-  const heard = new Heard();
+  const heard = new Heard(1_000);
   assert.deepEqual([heard.lost(tiered()), heard.all(tiered())], [undefined, undefined]);
 });
 
 test("each attempt has the price of its own length, and all that was seen of its answer counts", () => {
-  const heard = new Heard();
+  const heard = new Heard(1_000);
   heard.hear(begun(HALF));
   heard.hear({ type: "text_grew", index: 0, text: "x".repeat(300) });
   heard.hear(begun(HALF));
@@ -31,4 +31,12 @@ test("each attempt has the price of its own length, and all that was seen of its
   assert.deepEqual(heard.lost(tiered()), { usage: { ...HALF, output: 100 }, usd: 0.15 });
   assert.deepEqual(heard.all(tiered()), { usage: { ...HALF, plain: 300_000, output: 110 }, usd: 0.3 });
   assert.deepEqual(heard.all(undefined), { usage: { ...HALF, plain: 300_000, output: 110 } });
+});
+
+test("where the provider tells what it read only at the end, an answer that broke off is billed for the prompt by estimate", () => {
+  const heard = new Heard(1_000);
+  const none: Usage = { plain: 0, read: 0, written: {}, output: 0 };
+  heard.hear(begun(none));
+  heard.hear({ type: "text_grew", index: 0, text: "x".repeat(30) });
+  assert.deepEqual(heard.all(undefined), { usage: { ...none, plain: 1_000, output: 10, estimated: 1_000 } });
 });

@@ -93,11 +93,11 @@ test("interrupted while a failed request waits for its next attempt, nothing is 
   await using ground = await openGround();
   const inRealTime = anthropicEngine({ baseUrl: ground.proxy.url, credential: { kind: "api-key", value: KEY } });
   await using session = await ground.open({ engine: inRealTime });
-  ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 3_600_000 });
+  ground.simulator.fault({ kind: "status", status: 429, retryAfterMs: 300_000 });
   await interrupted(session, "hello", ({ type }) => type === "request_retried");
   assert.equal(ground.proxy.arrived(), 1);
   await session.close();
-  // The hour that the provider asked for holds for this client; another life of the session knows nothing of it.
+  // The wait that the provider asked for holds for this client; another life of the session knows nothing of it.
   await assertGoesOn(ground, await reopened(ground, session.id));
 });
 

@@ -34,13 +34,13 @@ const odd: Readonly<Record<string, { readonly answer: Answers[string]; readonly 
       end: "done: end",
       text: "saw ! Not run: the input of this call was no complete JSON object.",
     },
-    "two calls with one id are answered once, and neither is run": {
+    "two calls with one id are both run, the second under an id of ours": {
       answer: callTools([
-        { ...touch("ran"), id: "toolu_same" },
-        { ...touch("ran"), id: "toolu_same" },
+        { name: "Bash", input: { command: "echo one" }, id: "toolu_same" },
+        { name: "Bash", input: { command: "echo two" }, id: "toolu_same" },
       ]),
       end: "done: end",
-      text: "saw ! Not run: another call of the same answer has the same id.",
+      text: "saw one\n[exit code 0] | two\n[exit code 0]",
     },
     "a call in an answer that says it is the end is run": {
       answer: { ...callTools([{ name: "Bash", input: { command: "echo ran" } }]), stopReason: "end_turn" },
@@ -81,13 +81,13 @@ test("ids that come again in every turn confuse no result, and spare none its pr
   await using ground = await openGround({ first: callTools([long]), second: callTools([long]) });
   await using session = await ground.open({ window: 20_000, compactAt: 1 });
   ground.simulator.fault({ kind: "wrong-ids", times: 4 });
-  for (const prompt of ["first", "second"]) {
+  for (const [prompt, id] of Object.entries({ first: "toolu_wrong", second: "toolu_wrong-2" })) {
     const { events, result } = await followed(session.prompt(prompt));
     assert.equal(endOf(events), "done: end");
     assert.match(result.text, /^saw \[Too long to show whole: 25,014 bytes/);
     assert.deepEqual(
       events.flatMap((event) => (event.type === "result_replaced" ? [event.callId] : [])),
-      ["toolu_wrong"],
+      [id],
     );
   }
   await assertGoesOn(ground, session);

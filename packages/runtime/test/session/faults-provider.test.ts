@@ -79,11 +79,6 @@ const passing: Readonly<Record<string, { readonly by: Trouble; readonly told: st
     told: `${NONSENSE}: a frame is not JSON`,
     anew: 0,
   },
-  "a stream that ends without its last event": {
-    by: endsBefore("message_stop"),
-    told: "connection: the stream ended before the answer did",
-    anew: 1,
-  },
   "a stream that ends inside a block": {
     by: endsBefore("content_block_stop", 'event: message_stop\ndata: {"type":"message_stop"}\n\n'),
     told: `${NONSENSE}: it ended without a stop reason`,
