@@ -9,6 +9,7 @@ import { growBlocks, growMessage } from "../journal/index.ts";
 import { Account, type Lineage, type LineageState, type NextRequest } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
+import { FamilyAlarm } from "./family-alarm.ts";
 import type { ForkPlan } from "./plan.ts";
 import type { ForkOptions } from "./request.ts";
 import type { Child, ChildTold, RunStart } from "./running.ts";
@@ -100,6 +101,7 @@ export class FamilyStarts {
     if (gates) this.#leave(line(), { parent, grown });
     const { reason, advice } = grown;
     emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
+    const alarm = new FamilyAlarm(plans.map(({ task }) => task));
     const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
       const { filter, signal, onMessage } = options[place] ?? {};
       const account = new Account(plan.limits, { above });
@@ -110,7 +112,7 @@ export class FamilyStarts {
       return {
         plan,
         open: (told) => openFork({ ...start, told }),
-        ...(expectation ? { expectation } : {}),
+        ...(expectation ? { expectation, alarm } : {}),
         ...(signal ? { signal } : {}),
         ...(onMessage ? { observers: [onMessage].flat() } : {}),
       };

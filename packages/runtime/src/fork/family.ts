@@ -282,12 +282,17 @@ const expectationFor = (expecting: Expecting): Expectation => {
   const sent = parent.asked ?? base;
   const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
   if (leads && foreseen !== undefined) return nothing(foreseen);
-  const tokens = prefix + (leads ? 0 : tail);
-  if (tokens < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
-  // Where no provider has counted anything, only a loss of half is sure to be one.
-  const estimated = parent.measured ? tokens - prefix : tokens / 2;
-  const { untoldReads: untold } = parent.protocol;
-  return { tokens, estimated, parent: sent, until, ...(untold === undefined ? {} : { untold }) };
+  const { untoldReads: untold, sharesTails = true, pacing } = parent.protocol;
+  const most = prefix + (leads || !sharesTails ? 0 : tail);
+  if (most < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
+  const step = facts?.readStep ?? 1;
+  const tokens = Math.floor(most / step) * step;
+  // Where no provider has counted anything, only a loss of half is sure to be one; and an estimate may be on the other
+  // side of a step.
+  const guessed = parent.measured ? tokens - prefix : tokens / 2;
+  const estimated = Math.max(0, guessed) + (step > 1 ? step : 0);
+  const settledAt = (parent.answeredAt ?? 0) + (pacing?.settleMs ?? 0);
+  return { tokens, estimated, parent: sent, until, settledAt, ...(untold === undefined ? {} : { untold }) };
 };
 
 type Marking = {

@@ -8,6 +8,7 @@ import type { EventBody } from "../events.ts";
 import type { Lineage, Run, TurnLimits } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { Denials, type Mail, type TaskEnd, type TaskResult } from "../tasks/index.ts";
+import type { FamilyAlarm } from "./family-alarm.ts";
 import type { ForkPlan } from "./plan.ts";
 import type { Report } from "./report.ts";
 import type { Expectation } from "./verify.ts";
@@ -55,6 +56,8 @@ export type RunStart = {
   /** A program started it: it belongs to the session, and ends with no exchange of it. Default: false. */
   readonly isPrograms?: boolean;
   readonly expectation?: Expectation;
+  /** Shared by a family: one warning for all of it. */
+  readonly alarm?: FamilyAlarm;
   readonly signal?: AbortSignal;
   readonly observers?: readonly Observer[];
 };

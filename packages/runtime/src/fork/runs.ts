@@ -264,6 +264,7 @@ export class Runs {
       emit({ type: "journal_troubled", problem: reasonOf(error) });
     }
     const { turns, usage, usd } = result;
+    running.start.alarm?.left(plan.task);
     if (this.#all.size === 0) this.#options.busy?.(false);
     this.#taken -= 1;
     const reason = end === "reported" ? {} : { reason: oneLine(result.text, MOST_REASON) };
@@ -330,7 +331,7 @@ export const notRun = (end: TaskEnd, reason: string): Ended => ({
 
 /** The first request of a fork is held against what it could have read. */
 const verifying = (running: Running, run: Run): Run["emit"] => {
-  const { expectation, plan } = running.start;
+  const { expectation, plan, alarm } = running.start;
   return (event) => {
     run.emit(event);
     if (running.isChecked || event.type !== "turn_ended" || !expectation) return;
@@ -339,7 +340,8 @@ const verifying = (running: Running, run: Run): Run["emit"] => {
     const child = run.line.state.asked ?? run.line.prefix;
     const { askedAt } = run.line.state;
     const miss = missOf({ expectation, child, usage, askedAt, ...(missed === undefined ? {} : { diagnosed: missed }) });
-    if (miss) run.emit({ type: "fork_cache_missed", taskId: plan.task, ...miss });
+    if (alarm) alarm.checked(plan.task, miss, run.emit);
+    else if (miss) run.emit({ type: "fork_cache_missed", taskId: plan.task, ...miss });
   };
 };
 

@@ -15,6 +15,8 @@ export type Expectation = {
   readonly untold?: string;
   /** What they share may be gone for whoever is sent later than this. */
   readonly until?: number;
+  /** Until then the provider is still building the parent's entry. Default: it is there at once. */
+  readonly settledAt?: number;
   /** What the parent had sent: the child's bytes must begin with it. */
   readonly parent: FrozenPrefix;
 };
@@ -45,6 +47,7 @@ export type Verifying = {
 /** Undefined where it read all that it could. */
 export const missOf = ({ expectation, child, usage, askedAt = 0, diagnosed }: Verifying): CacheMiss | undefined => {
   const { tokens: expected, estimated, foreseen, parent, untold, until = Number.POSITIVE_INFINITY } = expectation;
+  const { settledAt = 0 } = expectation;
   const prompt = promptTokens(usage);
   const { read } = usage;
   const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
@@ -53,9 +56,10 @@ export const missOf = ({ expectation, child, usage, askedAt = 0, diagnosed }: Ve
   const diverged = child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
   const isUntold = read === 0 && untold !== undefined && diverged === undefined;
   const isLate = askedAt > until && diverged === undefined;
-  const why = { diverged, diagnosed, isLate, untold: isUntold ? untold : undefined };
+  const isEarly = askedAt < settledAt && diverged === undefined;
+  const why = { diverged, diagnosed, isLate, isEarly, untold: isUntold ? untold : undefined };
   const cause = isShort || isUntold ? causeOf(why) : (foreseen ?? "");
-  const isWarning = isShort && isLow && expected >= prompt * HALF && !isUntold && !isLate;
+  const isWarning = isShort && isLow && expected >= prompt * HALF && !isUntold && !isLate && !isEarly;
   return { expected, read, prompt, cause, isWarning, ...(diverged === undefined ? {} : { diverged }) };
 };
 
@@ -64,12 +68,14 @@ type Why = {
   readonly diagnosed: string | undefined;
   readonly untold: string | undefined;
   readonly isLate: boolean;
+  readonly isEarly: boolean;
 };
 
-const causeOf = ({ diverged, diagnosed, untold, isLate }: Why): string => {
+const causeOf = ({ diverged, diagnosed, untold, isLate, isEarly }: Why): string => {
   if (untold !== undefined) return `nothing was told of what was read: ${untold}`;
   if (diverged !== undefined) return `the bytes differ from the parent's at ${diverged}`;
   if (isLate) return "it waited for a place longer than the entry lives, and wrote it again";
+  if (isEarly) return "it was sent while the provider was still building the parent's entry, which takes seconds there";
   if (diagnosed !== undefined) return `the provider says: ${diagnosed}`;
   return "the bytes are the parent's; the provider no longer had the entry, or not yet";
 };

@@ -12,11 +12,12 @@ import {
   type ProviderName,
   type SimRequest,
   type Simulator,
+  type SimulatorOptions,
   say,
   startSimulator,
   toolResults,
 } from "@prefork/wire/simulator";
-import { createSession, engineFor, mergeLayers } from "../../src/index.ts";
+import { createSession, engineFor, mergeLayers, type RuntimeEvent } from "../../src/index.ts";
 import { scratch } from "../scratch.ts";
 
 type Wire = {
@@ -26,6 +27,10 @@ type Wire = {
   readonly path: string;
   /** Why a family reads less than all that it inherits, where the provider's rules do not let it. */
   readonly because?: string;
+  /** How much the parent reads. Default: 300. */
+  readonly lines?: number;
+  /** Rules of the simulator that are others than the provider's. */
+  readonly changed?: SimulatorOptions["rules"];
   /** What is read depends on who comes first, so the page shows a usual run. */
   readonly varies?: true;
 };
@@ -74,15 +79,22 @@ const script = (clock: ManualClock, count: number) => (request: SimRequest) => {
   );
 };
 
-type Run = { readonly rows: readonly LedgerRow[]; readonly bodies: readonly string[] };
+type Missed = Extract<RuntimeEvent, { readonly type: "fork_cache_missed" }>;
 
-const run = async ({ rules, profile, model, path }: Wire, count: number): Promise<Run> => {
+type Run = {
+  readonly rows: readonly LedgerRow[];
+  readonly bodies: readonly string[];
+  readonly missed: readonly Missed[];
+};
+
+const run = async ({ rules, profile, model, path, changed, lines = 300 }: Wire, count: number): Promise<Run> => {
   using folder = scratch();
   for (const name of ["work", "home"]) mkdirSync(folder.at(name));
-  folder.put("work/a.txt", "every line is read by the parent, and known to its forks\n".repeat(300));
+  folder.put("work/a.txt", "every line is read by the parent, and known to its forks\n".repeat(lines));
   const clock = new ManualClock();
   await using simulator: Simulator = await startSimulator({
     ...{ provider: rules, clock, keepBodies: true, script: script(clock, count) },
+    ...(changed ? { rules: changed } : {}),
   });
   const credential = { kind: "api-key", value: "any" } as const;
   await using session = await createSession({
@@ -93,12 +105,15 @@ const run = async ({ rules, profile, model, path }: Wire, count: number): Promis
     clock: { now: () => clock.now(), sleep: passing(clock) },
     forking: { store: false }, // what is read without anything stored by name
   });
-  const { end, text } = await session.prompt("Have all parts looked at.").result();
+  const exchange = session.prompt("Have all parts looked at.");
+  const missed: Missed[] = [];
+  for await (const event of exchange) if (event.type === "fork_cache_missed") missed.push(event);
+  const { end, text } = await exchange.result();
   assert.deepEqual(
     [end, text, new Set(session.tasks.map(({ state }) => JSON.stringify(state))).size],
     ["done", "All parts are done.", 1],
   );
-  return { rows: simulator.ledger(), bodies: simulator.requests().map(({ body }) => body.toString()) };
+  return { rows: simulator.ledger(), bodies: simulator.requests().map(({ body }) => body.toString()), missed };
 };
 
 /** Time that is waited for passes at once, but not before those who are under way have had theirs. */
@@ -164,7 +179,35 @@ for (const wire of WIRES)
     if (wire.because === undefined)
       assert.ok(leader >= ENOUGH && others >= ENOUGH && next >= ENOUGH, JSON.stringify(shares));
     for (const { outcome } of measured.rows) assert.equal(outcome, "complete");
+    // What the provider documents is nothing to warn of.
+    assert.deepEqual(
+      measured.missed.filter(({ isWarning }) => isWarning),
+      [],
+    );
   });
+
+test("reads in steps of 2,048 tokens raise no alarm", async () => {
+  const wire: Wire = { rules: "openai-legacy", profile: "openai", model: "gpt-5.5", path: "/v1", lines: 20 };
+  const { missed } = await run(wire, 3);
+  assert.deepEqual(
+    missed.filter(({ isWarning }) => isWarning),
+    [],
+  );
+});
+
+test("a family whose cache is broken raises one alarm, which counts its siblings", async () => {
+  const wire: Wire = {
+    ...{ rules: "anthropic", profile: "anthropic", model: "claude-sonnet-5", path: "" },
+    changed: { cache: { minimumPrefix: 10_000_000 } }, // nothing is ever cached
+  };
+  const { missed } = await run(wire, PARTS);
+  const alarms = missed.filter(({ isWarning }) => isWarning);
+  assert.deepEqual(
+    [missed.length, alarms.map(({ siblings, level, read }) => ({ siblings, level, read }))],
+    [PARTS, [{ siblings: PARTS - 1, level: "warn", read: 0 }]],
+  );
+  assert.equal(new Set(missed.map(({ taskId }) => taskId)).size, PARTS);
+});
 
 test("what was measured is what docs/providers.md says", () => {
   const [, shown = ""] = /<!-- forks -->\n([\s\S]*?)\n<!-- \/forks -->/.exec(page) ?? [];
