@@ -11,6 +11,7 @@ import {
   chooseEngine,
   createPrinter,
   type EngineFlags,
+  enginesOf,
   INCOMPLETE,
   movedWords,
   OUTPUT_FORMATS,
@@ -87,7 +88,7 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   const prompts = await promptsFor(words, flags, io);
   await using opened = await openEngine(choice);
   const options = optionsOf(plan, {
-    ...{ engine: opened.engine, environment: io.env, querySource: "main" },
+    ...{ engine: opened.engine, engines: enginesOf(io.env), environment: io.env, querySource: "main" },
     ...(flags.forks ? {} : { forks: "off" }),
     ...(flags.model === undefined ? {} : { model: flags.model }),
   });
@@ -124,7 +125,7 @@ const promptsFor = async (
   return streamedPrompts(io.input());
 };
 
-type Around = Pick<SessionOptions, "engine" | "model" | "environment" | "forks" | "querySource">;
+type Around = Pick<SessionOptions, "engine" | "engines" | "model" | "environment" | "forks" | "querySource">;
 
 const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
   const { cwd, home, state, directories, policy, servers, skills, stated, limits, appendSystemPrompt } = plan;

@@ -10,6 +10,7 @@ import {
   chooseEngine,
   type EngineChoice,
   type EngineFlags,
+  enginesOf,
   movedWords,
   openEngine,
   planSession,
@@ -53,7 +54,7 @@ const opened = async (id: string, { choice, plan, flags }: Opening, io: Io): Pro
   const { cwd, home, state, directories, policy, servers, skills, stated, limits } = plan;
   try {
     const session = await resumeSession(id, {
-      ...{ engine, environment: await sessionEnvironment(io), querySource: "main" },
+      ...{ engine, engines: enginesOf(io.env), environment: await sessionEnvironment(io), querySource: "main" },
       ...{ cwd, home, state, directories, servers, skills, limits },
       permissions: { policy, stated },
       ...(flags.model === undefined ? {} : { model: flags.model }),

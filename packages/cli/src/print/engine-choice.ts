@@ -62,6 +62,23 @@ export const chooseEngine = (flags: EngineFlags, env: Environment, before?: Answ
   };
 };
 
+/** Every provider that the environment has a key for: a task may belong to another one than its session. */
+export const otherChoices = (env: Environment): readonly ProviderChoice[] =>
+  [...profiles.values()].flatMap((profile): readonly ProviderChoice[] => {
+    const credential = keyFor(profile, env);
+    if (!credential || !hasSoundAddress(profile, env)) return [];
+    const baseUrl = addressFor(profile, env);
+    // Which model is asked stands in what the task has sent.
+    const model = profile.model ?? "its own";
+    return [{ kind: "provider", profile, model, credential, ...(baseUrl === undefined ? {} : { baseUrl }) }];
+  });
+
+/** An address that is none concerns nobody as long as nobody needs it. */
+const hasSoundAddress = ({ name }: Profile, env: Environment): boolean =>
+  (ADDRESSES[name] ?? []).every((variable) => /^https?:\/\//.test(given(env[variable]) ?? "https://"));
+
+export type ProviderChoice = Extract<EngineChoice, { readonly kind: "provider" }>;
+
 type Found = {
   readonly profile: Profile;
   readonly baseUrl: string | undefined;

@@ -9,7 +9,7 @@ export {
   PROVIDERS,
 } from "./engine-choice.ts";
 export { promptOf, readPiped } from "./given-prompt.ts";
-export { type OpenedEngine, openEngine } from "./open-engine.ts";
+export { enginesOf, type OpenedEngine, openEngine } from "./open-engine.ts";
 export {
   createPrinter,
   exitCodeOf,

@@ -4,9 +4,13 @@
 
 import { randomUUID } from "node:crypto";
 import { anthropicEngine, type Engine, engineFor, REHEARSAL_SCHEME } from "@prefork/runtime";
-import type { EngineChoice } from "./engine-choice.ts";
+import { type EngineChoice, otherChoices } from "./engine-choice.ts";
 
 export type OpenedEngine = AsyncDisposable & { readonly engine: Engine };
+
+/** Engines that tasks may belong to, whatever the session itself uses. Nothing is opened before it is needed. */
+export const enginesOf = (env: Readonly<Record<string, string | undefined>>): readonly Engine[] =>
+  otherChoices(env).map(({ kind: _kind, profile, ...options }) => engineFor(profile, options));
 
 export const openEngine = async (choice: EngineChoice): Promise<OpenedEngine> => {
   if (choice.kind === "provider") {

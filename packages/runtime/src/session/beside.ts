@@ -100,6 +100,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     },
     follow: (follower) => hub.follow(follower),
     protocol: line.state.protocol,
+    firstAddress: replayed ? replayed.opened?.address : options.engine.address,
   });
   const host = new ForkHost({
     ...{ table, inbox, runs, clock, ids, stored },

@@ -4,7 +4,16 @@
  *  Elsewhere: bytes and runs (../fork), what an agent is (make-agent.ts). */
 
 import { basename } from "node:path";
-import { type Client, childTtl, directiveText, type Json, modelFacts, type Protocol, text } from "@prefork/wire";
+import {
+  type Client,
+  childTtl,
+  directiveText,
+  InputError,
+  type Json,
+  modelFacts,
+  type Protocol,
+  text,
+} from "@prefork/wire";
 import { type Agent, type AgentSettings, type Guarding, toolEnvironment } from "../agent/index.ts";
 import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
@@ -39,6 +48,7 @@ import { Inbox, type Mail, type Questions, type TaskResult } from "../tasks/inde
 import { ReadState, type Registry } from "../tools/index.ts";
 import { WriteClaims } from "./bounds.ts";
 import { ChildPlace } from "./child-place.ts";
+import { findEngine, missingEngine } from "./engine.ts";
 import type { Extensions } from "./extensions.ts";
 import type { IsolatedWork, Placed } from "./isolation.ts";
 import { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
@@ -56,6 +66,8 @@ export type ChildrenOf = {
   readonly journal: JournalWriter;
   readonly client: Client;
   readonly protocol: Protocol;
+  /** Where the session's engine was when it began; unknown where nobody noted it. */
+  readonly firstAddress: string | undefined;
   readonly registry: Registry;
   readonly settings: AgentSettings;
   readonly questions: Questions | undefined;
@@ -95,7 +107,7 @@ export class Children {
   readonly openFork = async (start: ForkStart): Promise<Child> => {
     const { plan, parent, family, siblings, place: order, words, told } = start;
     const { head, protocol } = parent;
-    const from = { prefix: family.base, model: head.model, protocol: protocol.name };
+    const from = { prefix: family.base, model: head.model, protocol: protocol.name, ...this.#addressed };
     const placed = await this.#placeFor(plan, { siblings, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       forkJournal(store, writer, { ...facts, ...from }),
@@ -126,7 +138,7 @@ export class Children {
     const placed = await this.#placeFor(plan, { siblings, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
       createJournal(store, {
-        ...{ ...facts, model, protocol: protocol.name },
+        ...{ ...facts, model, protocol: protocol.name, ...this.#addressed },
         startedBy: { session: writer.id, task: plan.task },
       }),
     );
@@ -154,8 +166,17 @@ export class Children {
       const place = this.#place(plan, { journal, placed, signal: told.signal });
       const line = resumeLineage(journal, replayed, told.entered);
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
+      const client = this.#clientFor(line, replayed, told);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
-      const child = await this.#child(start, { journal, line, place, replayed, state, filter });
+      const child = await this.#child(start, {
+        journal,
+        line,
+        place,
+        replayed,
+        state,
+        filter,
+        ...(client ? { client } : {}),
+      });
       const { shared, inherited, turns } = replayed;
       if (turns === 0 && shared && inherited) line.plan(start.again({ ...inherited, shared }));
       const { mail = [] } = task;
@@ -164,6 +185,24 @@ export class Children {
       return child;
     });
   };
+
+  get #addressed(): { readonly address?: string } {
+    const { address } = this.#of.options.engine;
+    return address === undefined ? {} : { address };
+  }
+
+  /** A line to the engine that a journal names; undefined: it is the session's own. */
+  #clientFor(line: Lineage, { opened }: Replayed, told: ChildTold): Client | undefined {
+    const { engine, engines = [] } = this.#of.options;
+    const named = { protocol: line.state.protocol.name, address: opened?.address ?? this.#of.firstAddress };
+    const found = findEngine(named, [engine, ...engines]);
+    if (!found) throw new InputError(missingEngine(named, engine));
+    if (found === engine) return undefined;
+    return found.connect({
+      onRetry: ({ reason, message }, attempt, waitMs = 0) =>
+        told.emit({ type: "request_retried", attempt, reason, message, ...(waitMs > 0 ? { waitMs } : {}) }),
+    });
+  }
 
   /** What a task had come to, for one that nobody let finish. */
   async leftBy(session: string): Promise<LeftBehind> {
@@ -211,7 +250,8 @@ export class Children {
   }
 
   async #child(start: AgentStart, made: Made): Promise<Child & { readonly agent: Agent }> {
-    const { client, registry, settings, extensions, options: session } = this.#of;
+    const { registry, settings, extensions, options: session } = this.#of;
+    const client = made.client ?? this.#of.client;
     const { plan, told, account } = start;
     const { journal, line, place, replayed, inherited, state, filter } = made;
     const { options } = place;
@@ -299,6 +339,7 @@ export class Children {
           await agent[Symbol.asyncDispose]();
           if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
         } finally {
+          made.client?.close();
           await journal.close();
         }
       },
@@ -384,6 +425,8 @@ const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildPlace):
 type Made = Pick<Making, "journal" | "line" | "replayed" | "inherited" | "state"> & {
   readonly place: ChildPlace;
   readonly filter?: Making["rights"]["filter"] | undefined;
+  /** Of a child on another engine than its session: its own. */
+  readonly client?: Client;
 };
 
 const NEVER = new AbortController().signal;

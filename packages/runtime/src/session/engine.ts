@@ -17,6 +17,8 @@ import {
   profiles,
 } from "@prefork/wire";
 
+import { REHEARSAL_SCHEME } from "../journal/index.ts";
+
 export type Engine = {
   /** As people call it: `anthropic`, `rehearsal`. */
   readonly name: string;
@@ -28,7 +30,9 @@ export type Engine = {
   readonly diagnoses?: boolean;
   /** Where what a family shares can be stored by name with the provider. */
   readonly stores?: () => CachedContents;
-  readonly connect: (told: { readonly onRetry: (error: ModelError, attempt: number) => void }) => Client;
+  readonly connect: (told: {
+    readonly onRetry: (error: ModelError, attempt: number, waitMs?: number) => void;
+  }) => Client;
 };
 
 export type EngineOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
@@ -64,3 +68,34 @@ export const ANTHROPIC_URL = "https://api.anthropic.com";
 
 /** Anthropic's API, or any endpoint that speaks its Messages format. */
 export const anthropicEngine = (options: EngineOptions = {}): Engine => engineFor("anthropic", options);
+
+/** What a journal says of the engine that its bytes were made for. */
+export type NamedEngine = {
+  readonly protocol: string;
+  /** Unknown where nobody noted it. */
+  readonly address: string | undefined;
+};
+
+/** The engine that bytes were made for. Another one would get a format that is not its own, or a conversation that was
+ *  never meant for it. */
+export const findEngine = (named: NamedEngine, engines: readonly Engine[]): Engine | undefined =>
+  engines.find(
+    ({ protocol, address }) =>
+      protocol.name === named.protocol && (named.address === undefined || isSamePlace(address, named.address)),
+  );
+
+/** The embedded engine is the same in each process, though its cache and its address are not. */
+const isSamePlace = (a: string | undefined, b: string): boolean =>
+  a === b || [a, b].every((address) => address?.startsWith(REHEARSAL_SCHEME));
+
+/** Why there is none, and what is missing. */
+export const missingEngine = ({ protocol, address }: NamedEngine, current: Engine): string => {
+  if (address?.startsWith(REHEARSAL_SCHEME))
+    return `it was started with the rehearsal engine, and the session now uses ${current.name}; open the session with that engine to go on with it`;
+  const speaking = [...profiles.values()].filter((profile) => profile.protocol.name === protocol);
+  const profile = speaking.find(({ baseUrl }) => URL.parse(baseUrl)?.origin === address) ?? speaking[0];
+  const place = address === undefined ? "" : ` at ${address}`;
+  const keys = profile?.keys ?? [];
+  const needs = keys.length === 0 ? "open the session with that engine" : `set ${keys.join(" or ")}`;
+  return `it was started with ${profile?.name ?? protocol}${place}, and the session now uses ${current.name}; ${needs} to go on with it`;
+};
