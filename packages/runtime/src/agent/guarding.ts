@@ -119,7 +119,7 @@ export class Guarding {
   onlyReads(registry: Registry, call: ToolUseBlock): boolean {
     const tool = registry.find(call.name);
     if (!tool) return true; // nothing runs; the answer says that there is no such tool
-    const checked = registry.check(tool, call.input);
+    const checked = registry.check(tool, registry.unwrap(tool, call.input));
     if (tool.readOnly || !checked.ok) return true;
     const decision = decide({ tool: call.name, args: checked.args }, this.context());
     return decision.kind === "allow" && decision.plan !== undefined;

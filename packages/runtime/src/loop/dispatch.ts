@@ -201,8 +201,9 @@ const prepareCall = async (
   };
   const tool = dispatch.registry.find(call.name);
   if (!tool) return no("unknown-tool", `There is no tool ${call.name}. ${dispatch.registry.advice(call.name)}`);
-  const moved = dispatch.bounds?.relocate?.(call);
-  const checked = dispatch.registry.check(tool, moved?.input ?? call.input);
+  const flat = { ...call, input: dispatch.registry.unwrap(tool, call.input) };
+  const moved = dispatch.bounds?.relocate?.(flat);
+  const checked = dispatch.registry.check(tool, moved?.input ?? flat.input);
   if (!checked.ok) return no("bad-input", `${call.name}: ${checked.reason}`);
   const { input, args } = checked;
   dispatch.emit({ type: "call_proposed", callId: call.id, tool: call.name, args });

@@ -20,6 +20,9 @@ export type Registry = {
   readonly specs: readonly ToolSpec[];
   readonly find: (name: string) => Tool | undefined;
   readonly check: (tool: Tool, input: RawJson) => Checked;
+  /** The input without the envelope that some endpoints leave around a call's arguments: one level, where `arguments` or
+   *  `input` is all there is and is no argument of the tool. Everything else is for `check` to refuse. */
+  readonly unwrap: (tool: Tool, input: RawJson) => RawJson;
   /** What to say to a model that called a tool by a wrong name. */
   readonly advice: (name: string) => string;
 };
@@ -48,6 +51,7 @@ export const createRegistry = (tools: readonly Tool[]): Registry => {
     specs,
     find: (name) => byName.get(name),
     check: (tool, input) => check(tool, input, schemas.get(tool) ?? schemaOf(tool)),
+    unwrap: (tool, input) => unwrap(input, schemas.get(tool) ?? schemaOf(tool)),
     advice: (name) => {
       const near = alike(name, [...byName.keys()], 1);
       return near.length > 0 ? `Did you mean ${near[0]}?` : `There are ${[...byName.keys()].join(", ")}.`;
@@ -63,6 +67,20 @@ const check = (tool: Tool, input: RawJson, schema: JsonObject): Checked => {
   const reason = wrongInput({ schema, args, issues: parsed.error?.issues ?? [], refuses: tool.refuses ?? {} });
   if (reason !== undefined) return { ok: false, reason };
   return { ok: true, input: parsed.data, args };
+};
+
+const unwrap = (input: RawJson, schema: JsonObject): RawJson => {
+  const read = readJsonLine(input);
+  if (read.kind !== "object" || read.fields.size !== 1) return input;
+  const [[key, inner] = ["", undefined]] = read.fields;
+  if ((key !== "arguments" && key !== "input") || !isObject((inner ?? null) as Json)) return input;
+  return lacks(schema, key) ? JSON.stringify(inner) : input;
+};
+
+/** A schema that takes whatever is given lacks nothing. */
+const lacks = ({ properties, additionalProperties }: JsonObject, key: string): boolean => {
+  const names = isObject(properties ?? null) ? Object.keys(properties as JsonObject) : [];
+  return !names.includes(key) && (names.length > 0 || additionalProperties === false);
 };
 
 const notAnObject = ({ kind, reason }: { readonly kind: "doubtful" | "malformed"; readonly reason: string }): string =>

@@ -199,3 +199,39 @@ test("what would cost a fork its parent's cache is refused with the reason, and 
   assert.ok(waiting.check(tool, JSON.stringify({ ...asked, run_in_background: true })).ok);
   assert.ok(!waiting.check(tool, JSON.stringify({ ...asked, model: "x" })).ok);
 });
+
+test("one envelope around all arguments is taken off where the tool has no such argument, and everything else is refused", () => {
+  const free = defineTool({
+    ...tool("Free"),
+    schema: { type: "object" },
+    input: z.looseObject({}),
+  });
+  const own = createRegistry([
+    tool("Own", z.strictObject({ input: z.looseObject({}).optional() })),
+    free,
+    tool("None"),
+  ]);
+  const unwrapped = (from: typeof registry, name: string, args: Json): Json => {
+    const found = from.find(name);
+    assert.ok(found);
+    return JSON.parse(from.unwrap(found, JSON.stringify(args))) as Json;
+  };
+  const file = { file_path: "/a" };
+  assert.deepEqual(unwrapped(registry, "Read", { arguments: file }), file);
+  assert.deepEqual(unwrapped(registry, "Read", { input: file }), file);
+  assert.deepEqual(unwrapped(own, "None", { input: {} }), {});
+  const kept: readonly (readonly [typeof registry, string, Json])[] = [
+    [registry, "Read", { arguments: file, file_path: "/b" }],
+    [registry, "Read", { arguments: [file] }],
+    [registry, "Read", { arguments: JSON.stringify(file) }],
+    [registry, "Read", { params: file }],
+    [registry, "Read", { Arguments: file }],
+    [own, "Own", { input: file }],
+    [own, "Free", { input: file }],
+  ];
+  for (const [from, name, args] of kept) assert.deepEqual(unwrapped(from, name, args), args);
+  // One level, and no key twice.
+  assert.deepEqual(unwrapped(registry, "Read", { input: { arguments: file } }), { arguments: file });
+  const twice = '{"arguments":{"file_path":"/a","file_path":"/b"}}';
+  assert.equal(registry.unwrap(find("Read"), twice), twice);
+});
