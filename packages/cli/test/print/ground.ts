@@ -57,9 +57,6 @@ export type Starting = {
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** In the sandbox these are empty, and with them a runtime that is installed there. */
-export const isInPrivateFolder = /^\/(?:tmp|var\/tmp|run)\//.test(process.execPath);
-
 hideBwrap();
 
 export const openGround = async (script: SimScript = () => say("done")): Promise<Ground> => {

@@ -7,7 +7,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import { compiled } from "../compiled.ts";
 import { hasBwrap, uses, withBwrap } from "../optional.ts";
-import { isInPrivateFolder, openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";
+import { openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";
 
 const until = async (isSo: () => boolean): Promise<void> => {
   for (let waited = 0; !isSo(); waited += 20) {
@@ -135,21 +135,23 @@ test("a reader that leaves early ends the run quietly, with everything it had st
   assert.deepEqual(await ground.prefork(["-p", "-c", "go on"]), { code: 0, out: "heard go on\n", err: "" });
 });
 
-test("an approved command runs in the sandbox where there is one, and outside it where there is none", {
-  ...uses("bwrap"),
-  skip: isInPrivateFolder && "the runtime lies in a folder that is empty in the sandbox",
-}, async () => {
-  const script: SimScript = (request) => {
-    const [result] = toolResults(request);
-    const command = `touch made; ls /proc/${process.pid} > /dev/null 2>&1 && echo outside || echo inside`;
-    return result ? say(result.text) : callTools([{ name: "Bash", input: { command } }]);
-  };
-  await using ground = await openGround(script);
-  const { code, out, err } = await ground.start(["-p", "--permission-mode", "bypass", "go"], { env: withBwrap }).ended;
-  const where = (await hasBwrap()) ? "inside" : "outside";
-  assert.deepEqual({ code, out, err }, { code: 0, out: `${where}\n[exit code 0]\n`, err: "" });
-  assert.equal(ground.read("made"), "");
-});
+test(
+  "an approved command runs in the sandbox where there is one, and outside it where there is none",
+  uses("bwrap"),
+  async () => {
+    const script: SimScript = (request) => {
+      const [result] = toolResults(request);
+      const command = `touch made; ls /proc/${process.pid} > /dev/null 2>&1 && echo outside || echo inside`;
+      return result ? say(result.text) : callTools([{ name: "Bash", input: { command } }]);
+    };
+    await using ground = await openGround(script);
+    const { code, out, err } = await ground.start(["-p", "--permission-mode", "bypass", "go"], { env: withBwrap })
+      .ended;
+    const where = (await hasBwrap()) ? "inside" : "outside";
+    assert.deepEqual({ code, out, err }, { code: 0, out: `${where}\n[exit code 0]\n`, err: "" });
+    assert.equal(ground.read("made"), "");
+  },
+);
 
 /** Walks from the command up to the process that started `prefork`, and prints what their environments hold. */
 const LOOK_UP = `p=$PPID; for i in 1 2 3; do [ "$p" = ${process.pid} ] && break; echo "looked at $i"; tr '\\0' '\\n' < /proc/$p/environ | grep -a -e sk-fake -e TAKEN_ALONG; tr '\\0' ' ' < /proc/$p/cmdline | grep -a sk-fake; p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done`;
