@@ -55,7 +55,7 @@ export type SharedTail = {
 };
 
 export const shareTail = (parent: FrozenPrefix, options: TailOptions = {}): SharedTail => {
-  const { inFlight, others = [], insideLastResult = false } = options;
+  const { inFlight, others = [], insideLastResult } = options;
   const asked = inFlight ? withTurn(parent, inFlight) : parent;
   const results = resultsFor(asked.pending, options);
   const held = insideLastResult ? results.at(-1) : undefined;
@@ -76,7 +76,7 @@ const withTurn = (parent: FrozenPrefix, inFlight: Message | FrozenPrefix): Froze
 
 const resultsFor = (
   calls: readonly string[],
-  { results = [], placeholders = "forks" }: TailOptions,
+  { results = [], placeholders }: TailOptions,
 ): readonly ToolResultBlock[] => {
   const known = new Map(placeholders === "all" ? [] : results.map((result) => [result.toolUseId, result]));
   return calls.map((id) => known.get(id) ?? placeholderFor(id));

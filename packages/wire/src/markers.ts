@@ -120,15 +120,14 @@ export const lastMarkable = (from: Segment | undefined): Segment | undefined => 
   return at?.kind === "block" ? at : undefined;
 };
 
-const RENDERED: readonly Segment["kind"][] = ["head", "tool", "system", "block"];
-
 /** In the order of the prompt, one a place (the earlier role wins), and no lifetime longer than one before it. */
 const ordered = (candidates: readonly (Marker | undefined)[]): readonly Marker[] => {
   const places = new Map<number, Marker>();
   for (const candidate of candidates) {
     if (candidate && !places.has(candidate.at.index)) places.set(candidate.at.index, candidate);
   }
-  const rank = ({ at }: Marker): number => RENDERED.indexOf(at.kind);
+  // A recorded request may spell its messages before its head, but a prompt always begins with the head.
+  const rank = ({ at }: Marker): number => Number(at.kind === "block");
   const inOrder = [...places.values()].sort((a, b) => rank(a) - rank(b) || a.at.index - b.at.index);
   let shortest = SHORTEST_FIRST.length - 1;
   return inOrder.map((kept) => {

@@ -45,6 +45,7 @@ test("the parent's next request counts as a reader of S", () => {
   assert.equal(decideLaunch(one).launch, "leader-first");
   const alone = decideLaunch({ ...one, parentNext: "none" });
   assert.deepEqual([alone.launch, alone.reason], ["at-once", "at once: there is one reader, and nobody to wait for"]);
+  assert.equal(decideLaunch({ ...one, forks: 2 }).launch, "leader-first", "two forks and the parent are three");
 });
 
 test("the 1 % is accepted inclusively", () => {
@@ -98,6 +99,11 @@ test("a prefix too short to be cached is sent at once, cold or warm", () => {
   assert.match(decision.reason, /long enough to be cached/);
 });
 
+test("a family that sends nothing costs nothing more at once", () => {
+  const { launch, extra } = decideLaunch({ prefix: 0, tail: 0, directive: 0, forks: 2, warm: true });
+  assert.deepEqual([launch, extra], ["at-once", 0]);
+});
+
 test("the launch decision never costs over 1 % more than the cheapest plan that keeps the same blocks", () => {
   const sizes = fc.record({
     prefix: fc.integer({ min: 5_000, max: 500_000 }),
@@ -139,6 +145,12 @@ test("a fork that carries no more than a fresh sub-agent is never dearer", () =>
   });
   const free = breakEven({ ...known, prefix: 900_000, tail: 0, read: 0, write: 1 });
   assert.equal(free.kind, "always");
+  const firstWritten = breakEven({ ...known, prefix: 900_000, tail: 0, read: 0, write: 1, warm: false });
+  assert.deepEqual(firstWritten, {
+    kind: "until",
+    turns: 0,
+    reason: "a fork carries 900,000 tokens, a fresh sub-agent 35,000: the fork is dearer from its first turn",
+  });
 });
 
 test("a cold fork is charged its share of the write", () => {
@@ -156,6 +168,8 @@ test("an entry is held until the keep-alives would pass one re-write", () => {
   assert.deepEqual(keepAliveBudget(entry), { each: 10_000, loss: 115_000, requests: 11 });
   assert.deepEqual(keepAliveBudget({ ...entry, ttl: "1h" }), { each: 10_000, loss: 190_000, requests: 19 });
   assert.deepEqual(keepAliveBudget({ ...entry, tokens: 1_023 }), { each: 1_023, loss: 0, requests: 0 });
+  assert.deepEqual(keepAliveBudget({ ...entry, tokens: 1_024 }), { each: 102.4, loss: 1_177.6, requests: 11 });
+  assert.deepEqual(keepAliveBudget({ tokens: 0, ttl: "5m" }), { each: 0, loss: 0, requests: 0 });
 
   const due = { ...entry, ageMs: 4.5 * MINUTE };
   assert.equal(decideKeepAlive({ ...due, sent: 10 }).action, "send");
@@ -166,6 +180,20 @@ test("an entry is held until the keep-alives would pass one re-write", () => {
   });
 });
 
+test("reads that are free hold an entry for ever, but only where losing it would cost something", () => {
+  assert.ok(facts);
+  const budget = (read: number, write: number) =>
+    keepAliveBudget({
+      tokens: 100_000,
+      ttl: "5m",
+      facts: { ...facts, prices: { ...facts.prices, read, write: { "5m": write } } },
+    });
+  const { input } = facts.prices;
+  assert.deepEqual(budget(0, input), { each: 0, loss: 100_000, requests: Number.POSITIVE_INFINITY });
+  assert.deepEqual(budget(0, 0), { each: 0, loss: 0, requests: 0 });
+  assert.deepEqual(budget(input, input / 2), { each: 100_000, loss: -50_000, requests: 0 });
+});
+
 test("a keep-alive waits until the entry is nearly gone, and is not sent after it is", () => {
   const entry = { tokens: 100_000, ttl: "5m", facts, sent: 0 } as const;
   assert.deepEqual(decideKeepAlive({ ...entry, ageMs: MINUTE }), {
@@ -173,6 +201,10 @@ test("a keep-alive waits until the entry is nearly gone, and is not sent after i
     waitMs: 210_000,
     reason: "the entry lives: next keep-alive in 210 s",
   });
+  assert.equal(
+    decideKeepAlive({ ...entry, ttl: "1h", ageMs: 59 * MINUTE - 750_500 }).reason,
+    "the entry lives: next keep-alive in 750.5 s",
+  );
   assert.equal(decideKeepAlive({ ...entry, ageMs: 5 * MINUTE }).action, "stop");
   assert.equal(decideKeepAlive({ ...entry, ttl: "1h", ageMs: 58 * MINUTE }).action, "wait");
   assert.equal(decideKeepAlive({ ...entry, ttl: "1h", ageMs: 59 * MINUTE }).action, "send");
@@ -198,7 +230,12 @@ test("1h does not pay where the entry is lost anyway, is not sold, or is a child
   assert.equal(decideTtl({ ...parent, gapsMs: [90 * MINUTE] }).ttl, "5m");
   // One pause rescued, three nights lost: four writes at 2 and a read against five at 1.25.
   const mixed = decideTtl({ ...parent, gapsMs: [20 * MINUTE, 90 * MINUTE, 90 * MINUTE, 90 * MINUTE] });
-  assert.deepEqual([mixed.ttl, mixed.cost], ["5m", { "5m": 625_000, "1h": 810_000 }]);
+  assert.deepEqual(mixed, {
+    ttl: "5m",
+    cost: { "5m": 625_000, "1h": 810_000 },
+    reason:
+      "5m: 1 pause between 5 minutes and an hour cost less than 1h writes (810,000 base-input tokens with 1h, 625,000 with 5m)",
+  });
   assert.equal(decideTtl({ ...parent, owner: "child", gapsMs: [20 * MINUTE] }).ttl, "5m");
   assert.ok(facts);
   const only5m = { ...facts, prices: { ...facts.prices, write: { "5m": 2.5 } } };
@@ -224,6 +261,13 @@ test("of other providers those lifetimes are weighed that they sell", () => {
   assert.deepEqual(decideTtl({ owner: "parent", tokens: 100_000, facts: both, gapsMs: [2 * 60 * MINUTE] }), {
     ttl: "12h",
     cost: { "30m": 250_000, "12h": 210_000 },
+    reason:
+      "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 base-input tokens with 12h, 250,000 with 30m)",
+  });
+  const three = { ...sold, prices: { ...sold.prices, write: { "30m": 2.5, "1h": 3, "12h": 4 } } };
+  assert.deepEqual(decideTtl({ owner: "parent", tokens: 100_000, facts: three, gapsMs: [2 * 60 * MINUTE] }), {
+    ttl: "12h",
+    cost: { "30m": 250_000, "1h": 300_000, "12h": 210_000 },
     reason:
       "12h: it outlives 1 pause between 30 minutes and 12 hours (210,000 base-input tokens with 12h, 250,000 with 30m)",
   });

@@ -148,6 +148,41 @@ test("plans apply by the state of the parent's entry", () => {
   );
 });
 
+test("each plan names the entry that it counts on and what becomes of the turn under way", () => {
+  const named = forkPlans(three).plans.map(({ id, requires, inFlight }) => [id, requires, inFlight]);
+  assert.deepEqual(named, [
+    ["no-cache", "any", "keep"],
+    ["last-block", "warm", "keep"],
+    ["at-once", "warm", "keep"],
+    ["leader-first", "warm", "keep"],
+    ["prime", "warm", "keep"],
+    ["cold-at-once", "cold", "keep"],
+    ["cold-leader-first", "cold", "keep"],
+    ["trim", "warm", "trim"],
+    ["trim-cold-leader-first", "cold", "trim"],
+  ]);
+});
+
+test("only trimmed children pay for the longer directive that replaces the turn", () => {
+  const told = column({ ...three, trimmedDirective: 500 }, (plan) => plan.children.units);
+  assert.equal(told.trim, 3 * (0.1 * 100_000 + 1.25 * 500));
+  assert.equal(told["leader-first"], 31_390);
+});
+
+test("one fork leads and has no followers", () => {
+  const { requests } = planOf({ ...three, forks: 1, parentNext: "none" }, "leader-first");
+  const usage = { plain: 0, read: 100_000, written: { "5m": 800 }, output: 0 };
+  assert.deepEqual(requests, [{ from: "leader", count: 1, usage }]);
+});
+
+test("a total has no money where one part of it has no price", () => {
+  assert.ok(sonnet);
+  const only5m = { ...sonnet, prices: { ...sonnet.prices, write: { "5m": 2.5 } } };
+  const { children, total } = planOf({ ...three, facts: only5m, parentTtl: "1h" }, "at-once");
+  assert.ok(children.money !== undefined);
+  assert.deepEqual(total, { units: 43_875 });
+});
+
 test("where plans cost the same, nobody is made to wait", () => {
   assert.equal(forkPlans({ ...three, tail: 0 }).cheapest.id, "at-once");
 });

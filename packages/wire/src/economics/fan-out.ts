@@ -57,10 +57,13 @@ type RequestShape = {
   readonly ttl: Ttl;
 };
 
+/** Is a prefix this long cached at all? */
+export const isCached = (tokens: number, facts: ModelFacts | undefined): boolean =>
+  tokens >= (facts?.minimumPrefix ?? 1);
+
 export const usageOf = (shape: RequestShape, facts: ModelFacts | undefined): Usage => {
-  const minimum = facts?.minimumPrefix ?? 0;
-  const read = shape.readable >= minimum ? shape.readable : 0;
-  const reach = shape.marked >= minimum ? Math.max(shape.marked, read) : read;
+  const read = isCached(shape.readable, facts) ? shape.readable : 0;
+  const reach = isCached(shape.marked, facts) ? Math.max(shape.marked, read) : read;
   return {
     plain: shape.prompt - reach,
     read,

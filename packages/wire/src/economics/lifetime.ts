@@ -6,7 +6,7 @@
 import type { ModelFacts } from "../models.ts";
 import { multipliersOf, withoutNoise, writeMultiplier } from "../prices.ts";
 import { LIFETIME_MS, SHORTEST_FIRST, type Ttl } from "../request.ts";
-import { figure } from "./fan-out.ts";
+import { figure, isCached } from "./fan-out.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -22,15 +22,12 @@ export const livesMs = (ttl: Ttl, facts: ModelFacts | undefined): number => fact
 /** In base-input tokens: one keep-alive, the loss it prevents, and how many of the one the other pays for. */
 export type KeepAliveBudget = { readonly each: number; readonly loss: number; readonly requests: number };
 
-const isCached = (tokens: number, facts: ModelFacts | undefined): boolean => tokens >= (facts?.minimumPrefix ?? 1);
-
 export const keepAliveBudget = ({ tokens, ttl, facts }: HeldEntry): KeepAliveBudget => {
   if (!isCached(tokens, facts)) return { each: tokens, loss: 0, requests: 0 };
   const multipliers = multipliersOf(facts, tokens);
   const each = withoutNoise(multipliers.read * tokens);
   const loss = withoutNoise((writeMultiplier(multipliers, ttl) - multipliers.read) * tokens);
-  const worthwhile = each === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Math.floor(loss / each + 1e-9));
-  return { each, loss, requests: worthwhile };
+  return { each, loss, requests: loss > 0 ? Math.floor(loss / each + 1e-9) : 0 };
 };
 
 export type KeepAliveQuestion = HeldEntry & {
@@ -102,7 +99,8 @@ const soldBy = (facts: ModelFacts | undefined): readonly Ttl[] => {
 export const decideTtl = (question: TtlQuestion): TtlDecision => {
   const { owner, tokens, gapsMs, facts } = question;
   const [shortest = "5m", ...longer] = soldBy(facts);
-  const cost = Object.fromEntries([shortest, ...longer].map((ttl) => [ttl, costOfUses(question, ttl)]));
+  const costOf = (ttl: Ttl): number => costOfUses(question, ttl);
+  const cost = Object.fromEntries([shortest, ...longer].map((ttl) => [ttl, costOf(ttl)]));
   const decided = (ttl: Ttl, reason: string): TtlDecision => ({ ttl, cost, reason: `${ttl}: ${reason}` });
   if (!isCached(tokens, facts))
     return decided(shortest, `${figure(tokens)} tokens are not cached, so nothing lives longer`);
@@ -110,10 +108,11 @@ export const decideTtl = (question: TtlQuestion): TtlDecision => {
     return decided(shortest, `${facts.id} keeps what it likes without a fee, so no lifetime is asked for`);
   if (owner === "child")
     return decided(shortest, "a child's turns follow each other within minutes, and then it is gone");
-  if (longer.length === 0) return decided(shortest, `${facts?.id ?? "it"} sells no longer lifetime with a known price`);
-  const best = longer.reduce<Ttl>((found, ttl) => ((cost[ttl] ?? 0) < (cost[found] ?? 0) ? ttl : found), shortest);
-  const other = best === shortest ? (longer[0] ?? shortest) : best;
-  const figures = `${figure(cost[other] ?? 0)} base-input tokens with ${other}, ${figure(cost[shortest] ?? 0)} with ${shortest}`;
+  const [next] = longer;
+  if (next === undefined) return decided(shortest, `${facts?.id ?? "it"} sells no longer lifetime with a known price`);
+  const best = longer.reduce<Ttl>((found, ttl) => (costOf(ttl) < costOf(found) ? ttl : found), shortest);
+  const other = best === shortest ? next : best;
+  const figures = `${figure(costOf(other))} base-input tokens with ${other}, ${figure(costOf(shortest))} with ${shortest}`;
   const rescued = gapsMs.filter((gap) => gap >= LIFETIME_MS[shortest] && gap < LIFETIME_MS[other]).length;
   if (rescued === 0) return decided(shortest, `no pause that only ${other} would outlive (${figures})`);
   const pauses = `${rescued === 1 ? "1 pause" : `${rescued} pauses`} between ${WORDS[shortest]} and ${WORDS[other]}`;
