@@ -125,6 +125,13 @@ test("a task's end becomes a notification with tokens by kind, tool uses, durati
   assert.equal(notificationOf("n2", { ...task, state: { kind: "running" } }), undefined);
 });
 
+test("a task that never ran has no figures to show; one that ran for a millisecond has", () => {
+  const { result } = task;
+  assert.ok(result);
+  const hasFigures = (ms: number) => notificationOf("n1", { ...task, result: { ...result, ms } })?.usage !== undefined;
+  assert.deepEqual([hasFigures(0), hasFigures(1)], [false, true]);
+});
+
 test("the text that a parent reads names every figure", () => {
   const notification = notificationOf("n1", task);
   assert.ok(notification);

@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { unkeptJournal } from "../../src/journal/index.ts";
 import {
+  Inbox,
   isEnded,
   stateWords,
   TASK_ENDS,
   type Task,
   type TaskResult,
   type TaskStep,
+  TaskTable,
   taskAfter,
   taskOf,
+  tasksIn,
 } from "../../src/tasks/index.ts";
 
 const queued: Task = {
@@ -98,4 +102,57 @@ test("whatever steps are tried, an end is final until it is woken, and every sta
 
 test("what is no task is none", () => {
   for (const value of [undefined, null, 1, "task", [], {}, { id: "x" }]) assert.equal(taskOf(value), undefined);
+});
+
+test("a task in a state that nobody knows is none", () => {
+  const { state: _state, ...stateless } = queued;
+  const states = [null, "running", {}, { kind: "asleep" }, { kind: "waiting", reason: "tea" }, { kind: "ended" }];
+  for (const state of states) assert.equal(taskOf({ ...stateless, state }), undefined, JSON.stringify(state));
+});
+
+test("ends keep their names: journals of former versions hold them", () => {
+  const names = ["reported", "failed", "aborted", "timed-out", "out-of-turns", "over-budget", "interrupted"];
+  assert.deepEqual(TASK_ENDS, names);
+});
+
+test("tasks are read from their own slots of a journal's state, and from no others", () => {
+  const value = JSON.parse(JSON.stringify(queued));
+  const state = new Map([
+    ["task:task-1", value],
+    ["note:task-1", value],
+    ["task:task-2", null],
+  ]);
+  assert.deepEqual(tasksIn(state), [queued]);
+});
+
+test("a table shows each state in words", () => {
+  const words = (...steps: readonly TaskStep[]) => stateWords(after(...steps) ?? queued);
+  const shown = [
+    words(),
+    words({ type: "started" }),
+    words({ type: "started" }, { type: "waits", reason: "permission" }),
+    words({ type: "started" }, { type: "waits", reason: "join" }),
+    words({ type: "started" }, ended("timed-out")),
+  ];
+  assert.deepEqual(shown, ["queued", "running", "waiting for permission", "waiting for others", "timed-out"]);
+});
+
+test("a family is over once each of its tasks has ended, and no longer when one of them is woken", async () => {
+  await using journal = await unkeptJournal("session-1");
+  const table = new TaskTable({ journal, inbox: new Inbox(journal), newNoticeId: () => "notice-1", state: new Map() });
+  const isOver: boolean[] = [];
+  const step = (id: string, taken: TaskStep): void => {
+    assert.equal(table.step(id, taken, { isTold: false }), true);
+    isOver.push(table.isOver("family-1"));
+  };
+  table.add(queued);
+  table.add({ ...queued, id: "task-2" });
+  step("task-1", { type: "started" });
+  step("task-2", { type: "started" });
+  step("task-1", ended("reported"));
+  step("task-2", ended("failed"));
+  step("task-2", { type: "woken" });
+  step("task-2", ended("reported"));
+  assert.deepEqual(isOver, [false, false, false, true, false, true]);
+  assert.equal(table.isOver("nobody's"), true);
 });
