@@ -26,7 +26,10 @@ const run = async (sandbox: Sandbox, script: string): Promise<string> => {
   assert.ok(entered.ok, entered.ok ? "" : entered.reason);
   await using command = entered;
   const [program = "", ...parameters] = command.argv;
-  return await new Promise((done) => execFile(program, parameters, (_, stdout, stderr) => done(`${stdout}${stderr}`)));
+  const env = { PATH: "/usr/bin:/bin" };
+  return await new Promise((done) =>
+    execFile(program, parameters, { env }, (_, stdout, stderr) => done(`${stdout}${stderr}`)),
+  );
 };
 
 test("the arguments open the workspace, then close what is protected, and drop everything else", () => {
@@ -122,10 +125,11 @@ test("no network, no capability, no other processes, no hidden folder", withBwra
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   await using sandbox = await opened(place.path, { hidden: [secrets.path] });
-  // System programs only: the runtime of this test may lie in a folder that the sandbox replaces by its own.
+  // System programs only: the runtime of this test may lie in a folder that the sandbox replaces by its own. A bash whose
+  // standard input is a socket takes itself for a remote one and reads start-up files.
   const said = await run(
     sandbox,
-    `bash -c 'if (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; then echo reached; else echo no network; fi'
+    `bash --norc -c 'if (exec 3<>/dev/tcp/127.0.0.1/${port}) 2>/dev/null; then echo reached; else echo no network; fi'
      ls /proc | grep -c '^[0-9]*$'
      grep CapEff /proc/self/status
      ls -A "${secrets.path}"`,
