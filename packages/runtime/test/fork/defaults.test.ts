@@ -7,7 +7,7 @@ import * as z from "zod";
 import { builtInTools, defineTool } from "../../src/index.ts";
 import { forkSettings } from "../../src/session/forking.ts";
 import { readSwitches } from "../../src/session/switches.ts";
-import { endsOf, familyScript, openFamily, part, prompted, type Seen, starts } from "./family-ground.ts";
+import { endsOf, familyScript, openFamily, part, prompted, starts } from "./family-ground.ts";
 
 const long = (words: string): string => `${words} `.repeat(20_000);
 
@@ -65,38 +65,36 @@ test("automatic backgrounding that is switched on without a time waits two minut
 
 test("a long result under an id that the parent has used is cut in the fork as well, and kept under a name of its own", async () => {
   const calls: string[] = [];
-  const shown: string[] = [];
   const call = { id: "toolu_book", name: "Book", input: {} };
-  const note = ({ results }: Seen): void => {
-    const text = results.find(({ toolUseId }) => toolUseId === "toolu_book")?.text;
-    if (text !== undefined) shown.push(text);
-  };
   await using ground = await openFamily(
     familyScript({
       main: (seen) => {
-        note(seen);
         if (seen.words.includes("Read it")) return callTools([call]);
-        if (shown.length === 1 && seen.results.length > 0) return say("I have read it.");
+        if (seen.results.some(({ toolUseId }) => toolUseId === call.id)) return say("I have read it.");
         return starts([part("again")])(seen);
       },
-      // Thinking is signed, so the id that repeats the parent's stays as it is.
-      fork: (seen) => {
-        if (seen.answers > 0) note(seen);
-        return seen.answers === 0
-          ? {
-              content: [
-                { type: "thinking", thinking: "once more" },
-                { type: "tool_use", ...call },
-              ],
-            }
-          : say("Scope: again\nResult: read");
-      },
+      // Thinking is signed, so the id that repeats the parent's stays as it is; this provider refuses what follows.
+      fork: () => ({
+        content: [
+          { type: "thinking", thinking: "once more" },
+          { type: "tool_use", ...call },
+        ],
+      }),
     }),
   );
   await using session = await ground.open({ tools: [...builtInTools, bookTool(calls)] });
   await prompted(session, "Read it.");
   await prompted(session, "Fork.");
-  assert.deepEqual([calls.length, shown.length], [2, 2]);
-  assert.match(shown[0] ?? "", /^\[Too long .*\/result-toolu_book\.txt: .*\]\ncopy 1 copy 1 /);
-  assert.match(shown[1] ?? "", /^\[Too long .*\/result-toolu_book_2\.txt: .*\]\ncopy 2 copy 2 /);
+  const sent = ground.simulator.requests().flatMap(({ body }) => {
+    const messages: unknown = JSON.parse(body.toString("utf8")).messages;
+    return (
+      /"(\[Too long to show whole[^"]*)"(?![\s\S]*Too long to show whole)/.exec(JSON.stringify(messages))?.[1] ?? []
+    );
+  });
+  assert.equal(calls.length, 2);
+  assert.match(sent[0] ?? "", /^\[Too long .*\/result-toolu_book\.txt: .*\]\\ncopy 1 copy 1 /);
+  assert.match(
+    sent.find((text) => text.includes("copy 2")) ?? "",
+    /^\[Too long .*\/result-toolu_book_2\.txt: .*\]\\ncopy 2 copy 2 /,
+  );
 });
