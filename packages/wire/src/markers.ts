@@ -126,9 +126,7 @@ const ordered = (candidates: readonly (Marker | undefined)[]): readonly Marker[]
   for (const candidate of candidates) {
     if (candidate && !places.has(candidate.at.index)) places.set(candidate.at.index, candidate);
   }
-  // A recorded request may spell its messages before its head, but a prompt always begins with the head.
-  const rank = ({ at }: Marker): number => Number(at.kind === "block");
-  const inOrder = [...places.values()].sort((a, b) => rank(a) - rank(b) || a.at.index - b.at.index);
+  const inOrder = [...places.values()].sort((a, b) => a.at.index - b.at.index);
   let shortest = SHORTEST_FIRST.length - 1;
   return inOrder.map((kept) => {
     shortest = Math.min(shortest, SHORTEST_FIRST.indexOf(kept.ttl));

@@ -238,6 +238,9 @@ test("1h does not pay where the entry is lost anyway, is not sold, or is a child
   });
   assert.equal(decideTtl({ ...parent, owner: "child", gapsMs: [20 * MINUTE] }).ttl, "5m");
   assert.ok(facts);
+  const asDear = { ...facts, prices: { ...facts.prices, write: { "5m": 2.5, "1h": 4.8 } } };
+  const equal = decideTtl({ ...parent, facts: asDear, gapsMs: [20 * MINUTE] });
+  assert.deepEqual([equal.ttl, equal.cost], ["5m", { "5m": 250_000, "1h": 250_000 }], "of equals the shortest");
   const only5m = { ...facts, prices: { ...facts.prices, write: { "5m": 2.5 } } };
   assert.equal(decideTtl({ ...parent, facts: only5m, gapsMs: [20 * MINUTE] }).ttl, "5m");
 });

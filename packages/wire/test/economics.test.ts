@@ -185,6 +185,12 @@ test("a total has no money where one part of it has no price", () => {
 
 test("where plans cost the same, nobody is made to wait", () => {
   assert.equal(forkPlans({ ...three, tail: 0 }).cheapest.id, "at-once");
+  // Too short to be cached: then every plan costs what no cache costs.
+  const short: FanOut = { ...three, prefix: 100, tail: 0 };
+  assert.deepEqual(
+    [true, false].map((warm) => forkPlans({ ...short, warm }).cheapest.id),
+    ["at-once", "cold-at-once"],
+  );
 });
 
 test("nonsense sizes are a caller's bug", () => {
