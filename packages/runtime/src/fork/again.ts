@@ -55,12 +55,7 @@ export class FamiliesAgain {
     const isMarked = markers.some(({ role }) => role === "shared");
     if (isSent || !prefix.startsWith(shared)) return; // its context may have been begun anew since
     const left = { shared, markers, askedAt };
-    const next = this.#request(family, left, {
-      line: "parent",
-      tail: true,
-      ttl: around.ttl,
-      cold: isCold(left, around),
-    });
+    const next = this.#request(family, left, { line: "parent", ttl: around.ttl, cold: isCold(left, around) });
     line.plan(
       isMarked
         ? { ...next, markers: (grown) => nextMarkers(grown, markers, { ttl: around.ttl, unanswered: true }) }
@@ -85,7 +80,7 @@ export class FamiliesAgain {
 }
 
 type Joining = { readonly shared: FrozenPrefix; readonly around: Around };
-type Marking = { readonly line: "fork" | "parent"; readonly tail: boolean; readonly ttl: Ttl; readonly cold: boolean };
+type Marking = { readonly line: "fork" | "parent"; readonly tail?: boolean; readonly ttl: Ttl; readonly cold: boolean };
 
 const isCold = ({ askedAt }: LeftFamily, { ttl, now, facts }: Around): boolean =>
   askedAt === undefined || livesMs(ttl, facts) - (now - askedAt) < ON_THE_WAY_MS;

@@ -3,6 +3,7 @@
  *  Invariant: forks from the same bytes pass the same gate, and the parent's own next request is sent in their order.
  *  Elsewhere: who asks for them (host.ts), bytes and order (family.ts), running them (runs.ts). */
 
+import { addAbortListener } from "node:events";
 import { type FrozenPrefix, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
 import { growBlocks, growMessage } from "../journal/index.ts";
@@ -170,14 +171,8 @@ const namedBy = (family: GrownFamily, store: Store): GrownFamily => {
 
 const storedOr = async ({ ready }: Store, signal: AbortSignal): Promise<boolean> => {
   const { promise: aborted, resolve } = Promise.withResolvers<false>();
-  const onAbort = (): void => resolve(false);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    return await Promise.race([ready, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  using _listening = addAbortListener(signal, () => resolve(false));
+  return await Promise.race([ready, aborted]);
 };
 
 const NOBODY_WAITS: Ticket = { readable: () => undefined, failed: () => undefined };

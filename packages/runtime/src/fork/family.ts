@@ -227,7 +227,6 @@ const WORTH_A_WORD = 0.9;
 
 /** Nothing is trimmed in silence: children would not see their parent's last words. */
 const trimAdvice = (question: LaunchQuestion, { atOnce, leaderFirst, launch }: LaunchDecision): readonly string[] => {
-  if (question.inFlight === "trim" || question.tail === 0) return [];
   const trimmed = decideLaunch({ ...question, inFlight: "trim" });
   const costs = (launch === "at-once" ? atOnce : leaderFirst).units;
   const would = (trimmed.launch === "at-once" ? trimmed.atOnce : trimmed.leaderFirst).units;

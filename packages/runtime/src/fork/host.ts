@@ -3,6 +3,7 @@
  *  that a crash forgets nothing; siblings start from the same bytes; limits hold for all ways.
  *  Elsewhere: what runs (runs.ts), bytes and order (family.ts), composing a child (../session). */
 
+import { addAbortListener } from "node:events";
 import {
   FORK_PLACEHOLDER_RESULT,
   type FrozenPrefix,
@@ -243,10 +244,8 @@ export class ForkHost {
   async wakes(signal: AbortSignal): Promise<boolean> {
     const { runs, inbox } = this.#options;
     const { promise: aborted, resolve } = Promise.withResolvers<void>();
-    const onAbort = (): void => resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
+    using _listening = addAbortListener(signal, () => resolve());
     while (runs.tells && !signal.aborted && !this.#mustHear()) await Promise.race([aborted, runs.nextEnd]);
-    signal.removeEventListener("abort", onAbort);
     return inbox.notices.length > 0 && !signal.aborted;
   }
 

@@ -23,8 +23,8 @@ export type Child = AsyncDisposable & {
   readonly steer: (mail: Mail) => void;
   /** Enters what came after its last turn. False: nothing did. */
   readonly goOn: () => boolean;
-  /** It is done as far as it knows. True: what it was to bring does not fit yet, and it was told so. */
-  readonly reconsider?: () => Promise<boolean>;
+  /** It is done as far as it knows. Where what it brings does not fit yet, it is told so and goes on. */
+  readonly reconsider?: () => Promise<void>;
   /** From now on every call is refused, with this reason. */
   readonly shut: (reason: string) => void;
   /** Looks whether it left alone what it had to: why it failed if not, and what its parent should know. Once, at its end. */

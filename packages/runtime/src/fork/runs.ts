@@ -303,8 +303,11 @@ const untilDone = async (running: Running, child: Child): Promise<ExchangeResult
   return result;
 };
 
-/** What it has to hear then is entered as any other message is. */
-const reconsiders = async (child: Child): Promise<boolean> => (await child.reconsider?.()) === true && child.goOn();
+/** What it has to hear then is entered as any other message is, and so is what came meanwhile. */
+const reconsiders = async (child: Child): Promise<boolean> => {
+  await child.reconsider?.();
+  return child.goOn();
+};
 
 const withNotes = (text: string, notes: readonly string[]): string =>
   [text, ...notes.map((note) => `[${note}]`)].join("\n\n");

@@ -17,8 +17,8 @@ export class SnapshotGates {
     tail: TailChoice,
     { now, lifetimeMs }: { readonly now: number; readonly lifetimeMs: number },
   ): LaunchGate | undefined {
-    const { key, gate, at } = this.#last ?? {};
-    return key === keyOf(parent, tail) && now - (at ?? 0) < lifetimeMs ? gate : undefined;
+    const last = this.#last;
+    return last?.key === keyOf(parent, tail) && now - last.at < lifetimeMs ? last.gate : undefined;
   }
 
   keep(

@@ -220,7 +220,7 @@ export class StoredPrefixes {
       if (signal.aborted || !entry || kept.lostAt !== undefined) return;
       const more = { usd: costs(entry.tokens, { facts, heldMs: RENEW_MS }).storage, tokens: 0 };
       if (account.hold(more)) return; // it ends by itself
-      kept.held = { usd: kept.held.usd + more.usd, tokens: 0 };
+      kept.held = { ...kept.held, usd: kept.held.usd + more.usd };
       try {
         const now = clock.now();
         kept.entry = await contents.extend(entry, TTL_SECONDS, signal);

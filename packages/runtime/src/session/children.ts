@@ -310,9 +310,7 @@ export class Children {
       goOn: () => inbox.notices.length > 0 && agent.enterNotices(),
       reconsider: async () => {
         const words = await place.conflicts();
-        if (words === undefined) return false;
-        inbox.add({ id: session.ids.next("notice"), task: "parent", text: escapeTags(words) });
-        return true;
+        if (words !== undefined) inbox.add({ id: session.ids.next("notice"), task: "parent", text: escapeTags(words) });
       },
       settle: (end, said) => place.settle(end, said),
       ...(audit instanceof RunAudit

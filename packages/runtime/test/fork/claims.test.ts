@@ -95,6 +95,12 @@ test("commits are found behind the word, several at once, and not in other words
     "3badc0de,",
     "4badc0de,",
   ]);
+  assert.deepEqual(await said("The commit is 1badc0de, commit hash 2badc0d; commit id 3badc0de, commit sha 4badc0de"), [
+    "1badc0de,",
+    "2badc0d,",
+    "3badc0de,",
+    "4badc0de,",
+  ]);
   assert.deepEqual(await said("I will commit later; the id is 1badc0de. commit 1234567 rows. committed effaced"), []);
 });
 
@@ -105,7 +111,7 @@ test("paths are read from the working folder, in every way to write one", async 
   const ways = [
     ...["deep/c.ts", "./deep/c.ts", "../src/deep/c.ts", "deep/../deep/c.ts", join(g.repo, "src/deep/c.ts")],
     ...["`deep/c.ts`", "**deep/c.ts**", "deep/c.ts:12-30", "[deep/c.ts](deep/c.ts)", "deep/c.ts.", "1. deep/c.ts"],
-    ...["src/deep/c.ts", "c.ts", "deep/", "deep", "deep/*.ts", "deep/**", "M deep/c.ts", "."],
+    ...["src/deep/c.ts", "c.ts", "deep/", "deep", "deep/*.ts", "deep/**", "{deep,other}/c.ts", "M deep/c.ts", ".", "/"],
   ];
   for (const way of ways) assert.deepEqual(await notesOf(g, [way], here), [], way);
   const others = ["deep/d.ts", "../deep/c.ts", join(g.repo, "deep/c.ts"), "eep/c.ts", "deep/c.tsx"];
@@ -251,6 +257,9 @@ test("notes are few and each is one short line, however much was claimed", async
     "and 90 more of this kind",
     "names 20 more changed files than were checked",
   ]);
+  const lastOf = async (count: number) => (await notesOf(g, names.slice(0, count))).at(-1);
+  assert.equal(await lastOf(100), "and 90 more of this kind");
+  assert.equal(await lastOf(101), "names 1 more changed files than were checked");
   assert.deepEqual(await notesOf(g, [`a\n\u2028b/${"x".repeat(400)}.ts`]), [unfounded(`a b/${"x".repeat(195)}…`)]);
 });
 

@@ -5,10 +5,49 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, ManualClock, say } from "@prefork/wire/simulator";
+import type { ForkPlan } from "../../src/fork/plan.ts";
+import type { RunStart } from "../../src/fork/running.ts";
+import { Runs } from "../../src/fork/runs.ts";
+import { unkeptJournal } from "../../src/journal/index.ts";
+import { Inbox, TaskTable } from "../../src/tasks/index.ts";
 import { bash, familyScript, gate, openFamily, part, prompted, starts } from "./family-ground.ts";
 
 const NAMES = ["a", "b", "c", "d", "e", "f"];
 const AT_ONCE = 3;
+const PLAN: Omit<ForkPlan, "task"> = {
+  ...{ runId: "run-1", label: "look", agentType: "fork", querySource: "agent:builtin:fork", mode: "sync" },
+  ...{ directive: "look", protocol: "standard", tail: { inFlight: "keep", placeholders: "forks" }, limits: {} },
+  ...{ skipTranscript: true, isFiltered: false },
+};
+
+test("a fork that is stopped while it waits for a place leaves no gap and takes none", async () => {
+  await using journal = await unkeptJournal("session-1");
+  const table = new TaskTable({ journal, inbox: new Inbox(journal), newNoticeId: () => "notice-1", state: new Map() });
+  const runs = new Runs({
+    ...{ table, clock: { now: () => 0 }, emit: () => undefined, atOnce: 1, parent: "main", spent: () => undefined },
+  });
+  const opening = gate();
+  const start = (task: string): RunStart => ({
+    plan: { ...PLAN, task },
+    notifies: false,
+    open: async () => {
+      await opening.passed;
+      throw new Error("no room");
+    },
+  });
+  const ends = ["task-1", "task-2"].map(async (task) => {
+    const started = runs.start([start(task)]);
+    const running = runs.find(task);
+    await started;
+    return (await running?.ended.promise)?.result.text;
+  });
+  runs.find("task-2")?.stop();
+  assert.equal(await ends[1], "Not started: stopped before its turn came");
+  assert.equal(runs.places, 0);
+  opening.open();
+  assert.equal(await ends[0], "Not started: no room");
+  assert.equal(runs.places, 1);
+});
 
 test("of forks that begin after the entry has expired one writes, the others read, and the family was told of it", async () => {
   const clock = new ManualClock();

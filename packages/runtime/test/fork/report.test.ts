@@ -36,6 +36,11 @@ test("headings in bold, as Markdown headings or in other cases are read; missing
   });
 });
 
+test("of two headings with the same name the first counts", () => {
+  const read = readReport("Scope: tests\nResult: all pass\nResult: or none");
+  assert.equal(read.kind === "report" && read.report.result, "all pass");
+});
+
 test("an answer without the form is kept as it is, with a note", () => {
   assert.deepEqual(readReport("I did it."), {
     kind: "text",

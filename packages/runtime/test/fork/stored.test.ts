@@ -15,6 +15,8 @@ import {
   startSimulator,
   toolResults,
 } from "@prefork/wire/simulator";
+import type { EventBody } from "../../src/events.ts";
+import { StoredPrefixes } from "../../src/fork/stored-prefixes.ts";
 import {
   createSession,
   engineFor,
@@ -25,6 +27,8 @@ import {
   resumeSession,
   type SessionOptions,
 } from "../../src/index.ts";
+import { unkeptJournal } from "../../src/journal/index.ts";
+import { Account } from "../../src/loop/index.ts";
 import { type Scratch, scratch } from "../scratch.ts";
 
 const PARTS = ["part1", "part2", "part3", "part4", "part5"];
@@ -287,6 +291,57 @@ test("requests that were sent whole because their entry was gone say so", async 
     whole.map(() => [tokens, `${name} was no longer there, and the request was sent whole`]),
   );
   assert.ok(misses.every(({ cause }) => cause.kind === "entry-gone"));
+});
+
+/** Long enough before its end to hold an entry again. */
+const RENEW_MS = 480_000;
+
+/** A clock on which an entry is due to be renewed when a test says so, once; nothing else ever is. */
+const renewing = ({ clock }: Ground) => {
+  const [due, renewed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let times = 0;
+  const sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
+    if (ms === RENEW_MS) times += 1;
+    if (ms === RENEW_MS && times === 1) return due.promise;
+    if (ms === RENEW_MS) renewed.resolve();
+    await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
+  };
+  const pass = (): void => {
+    clock.advance(RENEW_MS);
+    due.resolve();
+  };
+  return { clock: { now: () => clock.now(), sleep }, pass, renewed: renewed.promise };
+};
+
+test("an entry that is needed for longer is renewed once it is nearly over, and billed for all of its time", async () => {
+  let forks = 0;
+  await using ground = await opened("gemini-explicit", async () => {
+    forks += 1;
+    if (forks !== PARTS.length) return;
+    time.pass();
+    await time.renewed;
+    ground.clock.advance(RENEW_MS);
+  });
+  const time = renewing(ground);
+  const { events, usd } = await run(ground, { clock: time.clock });
+  const released = events.find(({ type }) => type === "prefix_released");
+  assert.ok(released?.type === "prefix_released");
+  assert.deepEqual([released.how, released.ms > 2 * RENEW_MS], ["removed", true]);
+  assert.equal(cents(usd), cents(billed(ground)));
+});
+
+test("what a journal says of an entry counts only where all of it is there", async () => {
+  await using journal = await unkeptJournal("session-1");
+  const events: EventBody[] = [];
+  const clock = { now: () => 2_000 };
+  const stored = new StoredPrefixes({ contents: undefined, journal, clock, emit: (event) => events.push(event) });
+  const whole = { name: "cachedContents/one", tokens: 36_000, model: "gemini-3.8-flash", from: 1_000, until: 601_000 };
+  const broken = Object.keys(whole).map((field) => ({ ...whole, [field]: null }));
+  const values: readonly Json[] = [...broken, { endedAt: 1_500 }, null, "one", []];
+  const state = new Map(values.map((value, at) => [`stored:${at}`, value]));
+  await stored.takeOver(state.set("noted:one", whole).set("stored:one", whole), new Account());
+  const { name, tokens } = whole;
+  assert.deepEqual(events, [{ type: "prefix_released", name, tokens, ms: 600_000, usd: 0.003, how: "left" }]);
 });
 
 test("an entry that a killed session left behind is removed when it goes on, and billed for as long as it was held", async () => {
