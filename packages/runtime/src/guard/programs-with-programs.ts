@@ -104,6 +104,7 @@ const collectCommand = (command: ShellCommand, into: Collection): string | undef
   if (!head) return undefined;
   into.starts.push({ words, at: 0 });
   if (givesGitNames(command)) into.starts.push({ words: [{ ...head, text: "git" }, ...ANY_COMMAND], at: 0 });
+  if (givesNames(words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
   if (consumes(words, 0)) return undefined;
   const plainPath = pathToConsumer(words);
   const end = plainPath ?? words.length;
@@ -123,6 +124,18 @@ const givesGitNames = ({ words, assignments }: ShellCommand): boolean =>
   (words.some(({ text }) => /^(?:--config-env=)?alias\./i.test(text)) ||
     assignments.some((name) => /^GIT_CONFIG/.test(name)));
 
+/** `alias g=git` and `hash -p /usr/bin/git g` let any program be run under any name. */
+const givesNames = ([head, ...rest]: readonly ShellWord[]): boolean => {
+  const program = head ? programOf(head) : "";
+  if (program === "builtin" || program === "command") return givesNames(rest);
+  if (program === "alias") return rest.some(({ text }) => /[=\0]/.test(text));
+  return program === "hash" && rest.some(({ text }) => /^-[a-z]*p|\0/.test(text));
+};
+
+/** A text behind its option, as in `env -S'git push'`: the letters are the option's. */
+const textsIn = (text: string): readonly string[] =>
+  /^-[a-zA-Z]/.test(text) ? [text, ...[2, 3, 4].map((letters) => text.slice(letters))] : [text];
+
 /** Words and standard input that are themselves a text with commands. */
 const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: Collection): string | undefined => {
   const forShell = words.some((word) => SHELLS.has(programOf(word)));
@@ -132,8 +145,10 @@ const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: 
     const isText = forShell ? /[^\w@%+=:,./-]/.test(text) : /[^\w@%+=:,./\0-]/.test(text);
     if (!isText) continue;
     if (forShell || forWrapper) {
-      const problem = collect(readShell(text, true), { ...into, depth: into.depth + 1 });
-      if (problem !== undefined && forShell) return problem;
+      for (const part of textsIn(text)) {
+        const problem = collect(readShell(part, true), { ...into, depth: into.depth + 1 });
+        if (problem !== undefined && forShell && part === text) return problem;
+      }
     }
     if (!forShell) collectLoose(text, into);
   }
@@ -222,7 +237,9 @@ const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord
 const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => {
   const at = words.findIndex((word) => programOf(word) === "xargs" || programOf(word) === "parallel");
   if (at === -1) return words;
-  const rest = words.slice(at + 1);
+  // What parallel is given behind `:::` it puts where xargs puts what it reads.
+  const given = words.findIndex(({ text }, index) => index > at && /^:::/.test(text));
+  const rest = words.slice(at + 1, given < 0 ? words.length : given);
   const mark = rest.findIndex(({ text }) => /^(?:-[IiJ]|--replace)/.test(text));
   const glued = /^(?:-[IiJ]|--replace=?)(.*)$/s.exec(rest[mark]?.text ?? "")?.[1];
   const replaced = mark === -1 ? ["{}"] : [glued || rest[mark + 1]?.text || "{}", "{}"];

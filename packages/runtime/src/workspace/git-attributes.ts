@@ -5,12 +5,14 @@
 
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isSecret, secretPatterns } from "../paths/index.ts";
+import { askGit } from "./ask-git.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { findProgram } from "./programs.ts";
+import { reached } from "./reached.ts";
 import { anyCase } from "./walk-limits.ts";
 
 const quoted = (pattern: string): string => `"${pattern}"`;
@@ -48,21 +50,72 @@ const openSomewhere = ([folder = "", ...others]: readonly string[]): { path: str
   }
 };
 
+const sampleOf = (pattern: string): string =>
+  pattern
+    .replace(/\[(.)[^\]]*\]/g, "$1")
+    .replaceAll("*?", "x")
+    .replaceAll("*", "");
+
 /** Names that a pattern of a repository may mean, also where no such file is kept now. */
 const SAMPLES: readonly string[] = [
   ...[".env", ".env.local", ".env.production", "id_rsa", "server.pem", "server.key", "credentials.json", ".npmrc"],
-].flatMap((name) => [name, `config/${name}`]);
+  ...secretPatterns.files.map(sampleOf),
+  ...secretPatterns.folders.map((name) => `${name}/config`),
+  ...secretPatterns.places.map(sampleOf),
+].filter((name) => isSecret(name));
 
-const KEPT = secretPatterns.files.map((name) => `:(top,icase,glob)**/${name}`);
+const KEPT = [
+  ...secretPatterns.files.map((name) => `**/${name}`),
+  ...secretPatterns.folders.map((name) => `**/${name}/**`),
+  ...secretPatterns.places.map((name) => `**/${name}`),
+  "**/.gitattributes",
+].map((name) => `:(top,icase,glob)${name}`);
+
+const MOST_FOLDERS = 50;
+
+/** A line by which files are shown, or a name for such lines. */
+const SHOWS = /(?:^|\s)!?diff(?=[=\s]|$)|^\s*\[attr\]/m;
+
+/** Do the repository's attributes speak of showing at all? Few do, and asking for every name takes long. */
+const mayShow = (folder: string): boolean => {
+  const asked = askGit({ folder, words: ["rev-parse", "--git-common-dir", "--show-toplevel"] });
+  const [common = "", top = ""] = asked?.text.split("\n") ?? [];
+  if (common === "") return false; // no repository: git says so itself
+  if (SHOWS.test(readText(reached(folder, `${common}/info/attributes`)) ?? "")) return true;
+  if (top === "") return false;
+  const kept = askGit({ folder: top, words: ["ls-files", "-z", "--", ":(glob)**/.gitattributes"] });
+  const files = new Set([".gitattributes", ...(kept?.text.split("\0") ?? [])].filter((name) => name !== ""));
+  if (kept?.failed !== false || files.size > MOST_FOLDERS) return true;
+  return [...files].some((name) => SHOWS.test(readText(join(top, name)) ?? indexed(top, name)));
+};
+
+const readText = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+};
+
+/** Where the file is not there, git takes it from the index. */
+const indexed = (top: string, name: string): string =>
+  askGit({ folder: top, words: ["cat-file", "blob", `:${name}`] })?.text ?? "";
 
 /** A file that may hold keys and that a repository's own attributes, which count over ours, have git show. */
 export const shownByAttributes = (folder: string): string | undefined => {
   const git = findProgram("git");
-  if (git === undefined) return undefined;
+  if (git === undefined || !mayShow(folder)) return undefined;
   const limits = { cwd: folder, encoding: "utf8", timeout: 5_000, maxBuffer: 16_000_000 } as const;
   const kept = spawnSync(git, ["ls-files", "-z", "--", ...KEPT], { ...limits, env: cleanEnvironment() });
   if (kept.status !== 0) return undefined; // no repository: git says so itself
-  const names = [...SAMPLES, ...kept.stdout.split("\0").filter((name) => name !== "" && isSecret(name))];
+  const found = kept.stdout.split("\0").filter((name) => name !== "");
+  // Attributes count from the folder that they stand in.
+  const own = found
+    .filter((name) => name.endsWith(".gitattributes"))
+    .map((name) => name.slice(0, -".gitattributes".length));
+  const folders = [...new Set(["", "config/", ...own])].slice(0, MOST_FOLDERS);
+  const samples = folders.flatMap((before) => SAMPLES.map((name) => before + name));
+  const names = [...samples, ...found.filter((name) => isSecret(name))];
   let attributes: number;
   try {
     attributes = openAttributes();

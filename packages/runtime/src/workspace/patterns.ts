@@ -3,8 +3,8 @@
  *  nothing matches), but a name can never become an option.  *  Elsewhere: which words are patterns (guard/bash), matching one name (../paths). */
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import { isMatch, readPart, type Sign } from "../paths/index.ts";
+import { reached } from "./reached.ts";
 
 const MOST_NAMES = 10_000;
 
@@ -19,8 +19,8 @@ const namesIn = (folder: string, signs: readonly Sign[], hidden: boolean): reado
 /** A name that ends in a slash must be a folder; any other may be a link to nowhere. */
 const isThere = (path: string, folder: string): boolean => {
   try {
-    if (path.endsWith("/")) return statSync(resolve(folder, path)).isDirectory();
-    lstatSync(resolve(folder, path));
+    if (path.endsWith("/")) return statSync(reached(folder, path)).isDirectory();
+    lstatSync(reached(folder, path));
     return true;
   } catch {
     return false;
@@ -37,7 +37,7 @@ export const expandPattern = (pattern: string, folder: string): readonly string[
       const under = (name: string): string =>
         before === "" || before.endsWith("/") ? before + name : `${before}/${name}`;
       if (typeof signs === "string") return [under(signs)];
-      return namesIn(resolve(folder, before), signs, /^\\?\./.test(part)).map(under);
+      return namesIn(reached(folder, before), signs, /^\\?\./.test(part)).map(under);
     });
     if (found.length > MOST_NAMES) throw new RangeError(`the pattern stands for more than ${MOST_NAMES} names`);
   }

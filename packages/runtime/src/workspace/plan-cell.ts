@@ -3,11 +3,12 @@
  *  decided before; the cell is for what nobody thought of. Files that may hold keys are empty in it.
  *  Elsewhere: the first layer (../guard/bash), the cell of approved commands (sandbox.ts). */
 
-import { lstatSync, readdirSync, realpathSync } from "node:fs";
+import { lstatSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { belowProblem, type SandboxMode } from "../guard/index.ts";
 import { isSecret } from "../paths/index.ts";
+import { canonical } from "./reached.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
 import { findSecrets } from "./secret-walk.ts";
 
@@ -66,14 +67,6 @@ const hiddenFoldersAt = (home: string): readonly string[] => {
       .filter((path) => !isSecret(path));
   } catch {
     return [];
-  }
-};
-
-const canonical = (path: string): string => {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
   }
 };
 

@@ -14,17 +14,25 @@ import {
   type PlanWord,
   pathProblem,
 } from "../guard/index.ts";
+import { objectProblem } from "./git-objects.ts";
 import { expandPattern } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
+import { reached } from "./reached.ts";
 import { withoutKeys } from "./walk-limits.ts";
-import { alsoOpened, gitFolder, gitProblem, gitWithout, lookThrough, reached, reenter, walkAt } from "./walk-starts.ts";
+import { alsoOpened, gitFolder, gitProblem, gitWithout, lookThrough, reenter, walkAt } from "./walk-starts.ts";
 
 export type Problem = { readonly problem: string };
 
 export type Rendered = { readonly script: string; readonly words: readonly string[] };
 
 /** What stands around a pipe when its words are made final. */
-export type RenderPlace = { readonly cwd: string; readonly home: string; readonly exitCode: number };
+export type RenderPlace = {
+  readonly cwd: string;
+  readonly home: string;
+  readonly exitCode: number;
+  /** What the first command, an xargs, will be given beside its words. */
+  readonly fed?: readonly string[];
+};
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
 
@@ -35,8 +43,8 @@ const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
 export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
   const parts: string[] = [];
   const all: string[] = [];
-  for (const command of commands) {
-    const words = expandAll(command, place);
+  for (const [at, command] of commands.entries()) {
+    const words = expandAll(command, at === 0 ? place : { ...place, fed: [] });
     if ("problem" in words) return words;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
     const problem = reachedProblem(inputs, command.program, place.cwd);
@@ -69,7 +77,7 @@ const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
 };
 
 const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly string[] | Problem => {
-  const { cwd, home, exitCode } = place;
+  const { cwd, home, exitCode, fed = [] } = place;
   const words: string[] = [];
   const names: string[] = [];
   for (const word of args) {
@@ -79,7 +87,7 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
       continue;
     }
     try {
-      const found = expandPattern(atHome(word, home), cwd);
+      const found = expandPattern(atHome(word, home), cwd).map((name) => notAnAction(name, program));
       const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
       if (problem !== undefined) return { problem };
       words.push(...found);
@@ -89,16 +97,21 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
       return { problem: `${program}: ${error.message}; use find` };
     }
   }
-  const walk = walkAt({ program, args }, names, cwd);
+  const walk = walkAt({ program, args }, { names, fed, cwd });
   const problem =
     reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, cwd) ??
     walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean);
   if (problem !== undefined) return { problem };
-  if (program === "git") return gitProblem(words, cwd) ?? gitWithout(words, cwd);
+  if (program === "git")
+    return gitProblem(words, cwd) ?? objectProblem(words, gitFolder(words, cwd)) ?? gitWithout(words, cwd);
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
   return withoutKeys(program, entered, lookThrough(walk));
 };
+
+/** find takes a name that begins with one of these signs for a part of its expression, and looks no further for folders. */
+const notAnAction = (name: string, program: string): string =>
+  program === "find" && /^[(),!]/.test(name) ? `./${name}` : name;
 
 /** Names that were not in the text, so that nobody has judged them yet. */
 export const namesProblem = (names: readonly string[]): string | undefined =>

@@ -6,7 +6,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
-import { resolve } from "node:path";
 import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, repeatsProblem, walkOf } from "../guard/index.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
@@ -14,6 +13,7 @@ import { openAttributes } from "./git-attributes.ts";
 import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { searchPath } from "./programs.ts";
+import { reached } from "./reached.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { isFolder } from "./walk-starts.ts";
 
@@ -25,30 +25,37 @@ export type PipeAround = {
   readonly cell?: PlanCell;
 };
 
-export type PipeRun = PipeAround & { readonly cwd: string; readonly exitCode: number };
+export type PipeRun = PipeAround & {
+  readonly cwd: string;
+  readonly exitCode: number;
+  /** What the xargs at the start of the pipe is about to be given. */
+  readonly fed?: readonly string[];
+};
 
 export type PipeEnd = { readonly exitCode: number; readonly refused?: string };
 
 /** Runs up to each xargs first, looks at the names that came out, and goes on with them. */
-export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
+export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, names?: string): Promise<PipeEnd> => {
   const at = commands.findIndex(({ program }, index) => program === "xargs" && index > 0);
-  if (at < 0) return runRendered(commands, run, input);
-  const names = new PlanOutput(MOST_NAMES_BYTES);
-  const listed = await runRendered(commands.slice(0, at), { ...run, output: names }, input);
-  const { stdout, stderr, truncated } = names.texts();
+  if (at < 0) return runRendered(commands, run, names);
+  const output = new PlanOutput(MOST_NAMES_BYTES);
+  const listed = await runRendered(commands.slice(0, at), { ...run, output }, names);
+  const { stdout, stderr, truncated } = output.texts();
   if (stderr !== "") run.output.error(stderr);
   const early =
     listed.refused ?? (truncated ? `xargs: more than ${MOST_NAMES_BYTES} bytes of names; list fewer` : undefined);
   if (early !== undefined) return refuse(early, run);
   const [feeding, ...after] = commands.slice(at) as [PlanCommand, ...PlanCommand[]];
   // Who only prints words may get any, and xargs may read them itself.
-  if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], run, stdout);
+  if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], { ...run, fed: [] }, stdout);
   const fed = fedNames(feeding.args, stdout);
-  const problem = "problem" in fed ? fed.problem : fedProblem(fed, run.cwd);
-  if ("problem" in fed || problem !== undefined) return refuse(problem ?? "", run);
+  if ("problem" in fed) return refuse(fed.problem, run);
+  const { files, problem } = lookAtFed(fed, run.cwd);
+  if (problem !== undefined) return refuse(problem, run);
   // Names as they were looked at, each with a zero after it: nobody reads them in another way.
   const args = [...fed.options, ...fed.inner];
-  const end = await runPipe([{ ...feeding, args }, ...after], run, fed.names.map((name) => `${name}\0`).join(""));
+  const input = fed.names.map((name) => `${name}\0`).join("");
+  const end = await runPipe([{ ...feeding, args }, ...after], { ...run, fed: files }, input);
   if (fed.complaint === undefined) return end;
   run.output.error(`${fed.complaint}\n`);
   return after.length === 0 && end.exitCode === 0 ? { ...end, exitCode: 1 } : end;
@@ -71,12 +78,19 @@ const TAKEN_OTHERWISE: Readonly<Record<string, RegExp>> = {
   tail: /^\+\d*[bcl]?f?$/,
 };
 
-const fedProblem = ({ names, inner: [program, ...words], place }: FedNames, cwd: string): string | undefined => {
+type Fed = {
+  /** The words that are files or folders, as the inner program gets them. */
+  readonly files: readonly string[];
+  readonly problem?: string;
+};
+
+const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, cwd: string): Fed => {
   const inner = program?.text ?? "echo";
   const each = [...new Set(names)].filter((name) => name !== "");
   // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
   const places = place === undefined ? [] : words.filter(({ text }) => text.includes(place));
-  if (each.length * places.length > MOST_PUT) return "xargs: too many names for so many places; list fewer";
+  if (each.length * places.length > MOST_PUT)
+    return { files: [], problem: "xargs: too many names for so many places; list fewer" };
   const put = (isSought: boolean): readonly string[] =>
     places
       .filter(({ sought }) => (sought === true) === isSought)
@@ -84,9 +98,12 @@ const fedProblem = ({ names, inner: [program, ...words], place }: FedNames, cwd:
   const [files, looked] = [place === undefined ? each : put(false), put(true)];
   // A name that begins with a dash would be an option to whoever gets it.
   const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
-  if (odd !== undefined) return `${inner} would take ${odd} for an option; list names with ./ before them`;
+  if (odd !== undefined)
+    return { files, problem: `${inner} would take ${odd} for an option; list names with ./ before them` };
   const huge = looked.map((word) => repeatsProblem(inner, word)).find((problem) => problem !== undefined);
-  return huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, cwd)));
+  const problem =
+    huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, cwd)));
+  return problem === undefined ? { files } : { files, problem };
 };
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
@@ -119,7 +136,9 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     if (redirects.some(({ kind }) => kind === "input")) return false;
     if (ABOUT_THE_SYSTEM.includes(program)) return true;
     if (at === 0 || !FILTERS.includes(program) || walkOf(program, args)) return false;
-    return args.every(({ text, sought, pattern }) => sought || (!pattern && !existsSync(resolve(cwd, text))));
+    return args.every(
+      ({ text, sought, pattern, home }) => sought || (!pattern && !home && !existsSync(reached(cwd, text))),
+    );
   });
 
 type Way = { readonly inCell: boolean; readonly piped: boolean; readonly isGit: boolean };
@@ -160,7 +179,7 @@ const MOST_FOLDERS = 20;
 
 const foldersIn = (words: readonly string[], cwd: string): readonly string[] =>
   words
-    .map((word) => resolve(cwd, word))
+    .map((word) => reached(cwd, word))
     .filter(isFolder)
     .slice(0, MOST_FOLDERS);
 

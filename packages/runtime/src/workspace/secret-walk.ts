@@ -54,6 +54,7 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
   const last: { readonly path: string; readonly depth: number }[] = [];
   const seen = new Set<string>();
   let names = 0;
+  let isWhole = true;
   for (let at = 0; at < queue.length || last.length > 0; at += 1) {
     const next = queue[at] ?? last.pop();
     if (!next || seen.has(next.path)) continue;
@@ -61,6 +62,8 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
     for (const entry of entriesOf(next.path)) {
       names += 1;
       if (names > maxNames) return { found, isWhole: false };
+      // A name in another encoding cannot be followed from here; a program can.
+      if (entry.name.includes("\ufffd")) isWhole = false;
       const path = next.path.endsWith("/") ? next.path + entry.name : `${next.path}/${entry.name}`;
       if (entry.isSymbolicLink()) {
         const target = leadsTo(path);
@@ -71,5 +74,5 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
         (LAST.includes(entry.name) ? last : queue).push({ path, depth: next.depth + 1 });
     }
   }
-  return { found, isWhole: true };
+  return { found, isWhole };
 };

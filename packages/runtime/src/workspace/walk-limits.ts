@@ -67,20 +67,49 @@ const namesOf = ({ found, starts, here }: LeftOut): readonly Named[] => {
 /** A folder's name where it is one name; what is deeper cannot be said to programs that know single names only. */
 const SINGLE_FOLDERS = secretPatterns.folders.filter((name) => !name.includes("/"));
 
+/** Names that many harmless files have. */
+const ORDINARY = /^(?:config|settings|auth|profiles|gradle|keys)\b/;
+
+/** What stands deeper, by the hidden folder that it is in, or else by its own name: too much is left out rather than too
+ *  little. Only for trees that are too large to look through. */
+const DEEPER: readonly Named[] = [...secretPatterns.folders, ...secretPatterns.places]
+  .filter((place) => place.includes("/") && !place.startsWith("*"))
+  .map((place): Named => {
+    const parts = place.split("/");
+    const last = parts.at(-1) ?? place;
+    const isFolder = secretPatterns.folders.includes(place);
+    const hidden = parts.slice(0, -1).find((part) => part.startsWith("."));
+    if (hidden && (isFolder || ORDINARY.test(last))) return { kind: "folder", name: hidden };
+    return { kind: isFolder ? "folder" : "file", name: last };
+  })
+  .filter(({ kind, name }) => !(kind === "file" && name === "config"));
+
+const namedDeeper = (kind: Named["kind"]): readonly string[] => [
+  ...new Set(DEEPER.filter((one) => one.kind === kind).map(({ name }) => name)),
+];
+
+const FILES_IN_LARGE_TREES: readonly string[] = [...secretPatterns.files, ...namedDeeper("file")];
+const FOLDERS_IN_LARGE_TREES: readonly string[] = [...SINGLE_FOLDERS, ...namedDeeper("folder"), ".git"];
+
 const grepOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
-  ...(left.isWhole ? [] : secretPatterns.files.map((name) => `--exclude=${anyCase(name)}`)),
-  ...(left.isWhole ? [] : [...SINGLE_FOLDERS, ".git"].map((name) => `--exclude-dir=${anyCase(name)}`)),
+  ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${anyCase(name)}`)),
+  ...(left.isWhole ? [] : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${anyCase(name)}`)),
 ];
 
 /** Case does not count, and these outrank `--glob`: so do ours, being the last of their kind. */
 const rgOptions = (left: LeftOut): readonly string[] => [
-  ...namesOf(left).map(({ name }) => `--iglob=!${literal(name)}`),
+  ...namesOf(left).flatMap(({ kind, name }) => [
+    `--iglob=!${literal(name)}`,
+    // A folder that rg begins in is not left out by its own name.
+    ...(kind === "folder" ? [`--iglob=!**/${literal(name)}/**`] : []),
+  ]),
   ...(left.isWhole
     ? []
     : [
         ...secretPatterns.files,
         ...[...secretPatterns.folders, ...secretPatterns.places].map((name) => `**/${name}`),
+        ...secretPatterns.folders.map((name) => `**/${name}/**`),
       ].map((name) => `--iglob=!${name.replaceAll("#", "[#]")}`)),
 ];
 
@@ -90,7 +119,7 @@ const diffOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).map(({ name }) => `--exclude=${literal(name)}`),
   ...(left.isWhole
     ? []
-    : [...secretPatterns.files, ...SINGLE_FOLDERS, ".git"].map((name) => `--exclude=${anyCase(name)}`)),
+    : [...FILES_IN_LARGE_TREES, ...FOLDERS_IN_LARGE_TREES].map((name) => `--exclude=${anyCase(name)}`)),
 ];
 
 const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
@@ -99,14 +128,16 @@ const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
       .filter((start) => isBelow(path, start))
       .flatMap(({ word, path: start }) => {
         const shown = `${word.endsWith("/") ? word : `${word}/`}${relative(start, path)}`;
-        return ["!", "-path", literal(shown) + (kind === "folder" ? "/*" : "")];
+        const itself = ["!", "-path", literal(shown)];
+        // Handed over by itself, a folder would be walked by whoever gets it.
+        return kind === "folder" ? [...itself, "!", "-path", `${literal(shown)}/*`] : itself;
       }),
   ),
   ...(isWhole
     ? []
     : [
         ...secretPatterns.files.flatMap((name) => ["!", "-iname", name]),
-        ...secretPatterns.folders.flatMap((name) => ["!", "-ipath", `*/${name}/*`]),
+        ...secretPatterns.folders.flatMap((name) => ["!", "-ipath", `*/${name}`, "!", "-ipath", `*/${name}/*`]),
         ...secretPatterns.places.flatMap((name) => ["!", "-ipath", `*/${name}`]),
       ]),
 ];
@@ -121,9 +152,7 @@ const optionsFor = (program: string, left: LeftOut): readonly string[] => {
 export const withoutKeys = (program: string, words: readonly string[], left: LeftOut): readonly string[] => {
   if (program === "find") return findWithout(words, left);
   const at = program === "xargs" ? words.findIndex((word) => !word.startsWith("-")) : -1;
-  // Which names it will be given is not known yet, so nothing was looked through.
-  const inner = { ...left, isWhole: false };
-  if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1), inner)];
+  if (at >= 0) return [...words.slice(0, at + 1), ...withoutKeys(words[at] ?? "", words.slice(at + 1), left)];
   const options = optionsFor(program, left);
   const end = words.indexOf("--");
   return end < 0 ? [...words, ...options] : [...words.slice(0, end), ...options, ...words.slice(end)];

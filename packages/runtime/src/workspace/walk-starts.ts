@@ -3,12 +3,13 @@
  *  includes the working directory, so that no word taken for a folder can stand in for it.
  *  Elsewhere: looking through folders (secret-walk.ts), leaving names out (walk-limits.ts). */
 
-import { lstatSync, realpathSync, statSync } from "node:fs";
-import { basename, relative, resolve } from "node:path";
+import { lstatSync, statSync } from "node:fs";
+import { basename, relative } from "node:path";
 import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
 import { secretPatterns } from "../paths/index.ts";
 import { shownByAttributes } from "./git-attributes.ts";
 import { isInRepository } from "./git-probe.ts";
+import { canonical, reached } from "./reached.ts";
 import { findSecrets } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
 
@@ -28,33 +29,39 @@ const tells = (look: () => boolean): boolean => {
   }
 };
 
-/** A name as the kernel takes it: steps back count from where a link has led, not from where it stands. */
-export const reached = (cwd: string, word: string): string => (word.startsWith("/") ? word : `${cwd}/${word}`);
-
-/** The folder that this is, by its one name. */
-const canonical = (path: string): string => {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return resolve(path);
-  }
-};
-
 type Walk = Pick<LeftOut, "starts" | "here">;
 
 type Command = Pick<PlanCommand, "program" | "args">;
 
-/** `names`: the words as they are handed over, patterns expanded. */
-export const walkAt = ({ program, args }: Command, names: readonly string[], cwd: string): Walk | undefined => {
-  const folders = names.filter((name) => !name.startsWith("-") && isFolder(reached(cwd, name)));
+type Given = {
+  /** The words as they are handed over, patterns expanded. */
+  readonly names: readonly string[];
+  /** What an xargs hands over beside them. */
+  readonly fed: readonly string[];
+  readonly cwd: string;
+};
+
+export const walkAt = ({ program, args }: Command, { names, fed, cwd }: Given): Walk | undefined => {
+  const foldersAmong = (words: readonly string[]): readonly string[] =>
+    words.filter((word) => !word.startsWith("-") && isFolder(reached(cwd, word)));
   const walk = walkOf(program, args);
+  const folders = foldersAmong(program === "find" ? innerWords(names) : [...names, ...fed]);
   if (!walk && !(program === "diff" && folders.length > 0)) return undefined;
-  const words = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : folders;
+  const first = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : [];
   const isHere = walk !== undefined && (walk.starts.length === 0 || program === "xargs");
-  const starts = [...(isHere ? ["."] : []), ...words].map(
+  const starts = [...(isHere ? ["."] : []), ...first, ...folders].map(
     (word): WalkStart => ({ word, path: canonical(reached(cwd, word)) }),
   );
   return { starts, here: { word: ".", path: canonical(cwd) } };
+};
+
+/** The words of the commands that find runs. */
+const innerWords = (words: readonly string[]): readonly string[] => {
+  let isInside = false;
+  return words.filter((word) => {
+    isInside = word === "-exec" || (isInside && word !== ";" && word !== "+");
+    return isInside;
+  });
 };
 
 /** What stands there that may hold keys. */
@@ -71,8 +78,18 @@ export const reenter = (word: string, cwd: string, program: string): string => {
     : word;
 };
 
+/** What these put after a name where there is no such file. */
+const ADDED_ENDINGS: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    ["gzip", "gunzip", "zcat"].map((name) => [name, [".gz", ".z", "-gz", "-z", "_z", ".Z", ".tgz", ".taz"]]),
+  ),
+  ...Object.fromEntries(["unzip", "zipinfo"].map((name) => [name, [".zip", ".ZIP"]])),
+};
+
 /** Given a file and a folder, diff takes the file of that name in the folder. */
 export const alsoOpened = (program: string, names: readonly string[], cwd: string): readonly string[] => {
+  const endings = ADDED_ENDINGS[program];
+  if (endings) return names.flatMap((name) => endings.map((ending) => name + ending));
   if (program !== "diff") return [];
   const folders = names.filter((name) => isFolder(reached(cwd, name)));
   return folders.flatMap((folder) => names.map((name) => `${folder}/${basename(name)}`));
@@ -103,10 +120,15 @@ const SHOWING: readonly string[] = [
   ],
 ];
 
+/** `git status -v` shows what is about to be committed. */
+const showsFiles = (words: readonly string[]): boolean =>
+  words.some((word) => SHOWING.includes(word)) ||
+  (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
+
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = (words: readonly string[], cwd: string): { readonly problem: string } | undefined => {
   const folder = gitFolder(words, cwd);
-  const shown = words.some((word) => SHOWING.includes(word)) ? shownByAttributes(folder) : undefined;
+  const shown = showsFiles(words) ? shownByAttributes(folder) : undefined;
   if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
   if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))
     return undefined;

@@ -25,7 +25,8 @@ export const belowProblem = (folder: string): string | undefined =>
   BROAD.test(folder) ? `below ${folder} stand keys and no plain files; name a folder of the project` : undefined;
 
 const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
-const GREP_BELOW = /^-[a-zA-Z]*[rR]|^--(dereference-)?recursive$|^--directories=|^-d|^--directories$/;
+/** `-d recurse` is one more way to say `-r`, alone or behind other letters. */
+const GREP_BELOW = /^-[a-zA-Z]*[rRd]|^--(dereference-)?recursive$|^--directories(=|$)/;
 const DIFF_BELOW = /^-[a-zA-Z]*r|^--recursive$/;
 
 /** Where in its arguments the program stands that xargs runs: each option before it is one word (programs/xargs.ts). */
@@ -46,9 +47,22 @@ export const walkOf = (program: string, args: readonly PlanWord[]): Walk | undef
   const isPlain = ({ text, sought }: PlanWord): boolean => !sought && !text.startsWith("-");
   if (program === "rg" || (GREPS.includes(program) && has(GREP_BELOW))) return { starts: args.filter(isPlain) };
   if (program === "diff" && has(DIFF_BELOW)) return { starts: args.filter(isPlain) };
-  if (program === "find" && args.some(({ text }) => text === "-exec")) return { starts: findStarts(args) };
-  return undefined;
+  const inner = program === "find" ? findRuns(args) : [];
+  if (inner.length === 0) return undefined;
+  const own = inner.flatMap(([name, ...words]) => walkOf(name?.text ?? "", words)?.starts ?? []);
+  return { starts: [...findStarts(args), ...own.filter(({ text }) => text !== "{}")] };
 };
+
+/** The commands that find runs, each up to its `{}`. A program that is given its text by an option there looks for names
+ *  in what it walks itself. */
+const findRuns = (args: readonly PlanWord[]): readonly (readonly PlanWord[])[] =>
+  args.flatMap(({ text }, at) => {
+    if (text !== "-exec") return [];
+    const rest = args.slice(at + 1);
+    const end = rest.findIndex((word) => word.text === "{}");
+    const words = end < 0 ? rest : rest.slice(0, end);
+    return [/^(-[a-zA-Z]*e|--regexp)$/.test(words.at(-1)?.text ?? "") ? [...words, { text: "." }] : words];
+  });
 
 /** The folders that find begins in: what stands before its expression. */
 export const findStarts = (args: readonly PlanWord[]): readonly PlanWord[] => {

@@ -35,6 +35,8 @@ const noSignature = (given: Given): void => {
   for (const { name, value = "" } of given.options) {
     if (["format", "pretty", "sort", "group"].includes(name) && /%[-+ ]?G|signature/i.test(value))
       refuse(`--${name}: signatures are not checked`);
+    if (name === "format" && /%\(\*?raw/.test(value))
+      refuse("--format: %(raw) prints whole files; use git show REV:FILE");
     if (name === "diff-merges" && /^r/.test(value)) refuse(`--diff-merges=${value} writes objects`);
     if (/^(format|pretty|date)$/.test(name)) checkWidth("git", value);
     if (/^(expand-tabs|w|threads)$/.test(name) && /\d{4}/.test(value)) refuse(`--${name}=${value}: a smaller number`);
@@ -317,8 +319,9 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     flags: "tsep",
     long: "batch? batch-check? batch-all-objects unordered buffer allow-unknown-type use-mailmap follow-symlinks",
     check: (given) => {
-      if (has(given, "batch") && has(given, "batch-all-objects"))
-        refuse("cat-file --batch --batch-all-objects prints all files there ever were; use --batch-check");
+      // By their numbers files with keys look like any other.
+      if (has(given, "batch"))
+        refuse("cat-file --batch prints whatever it is handed; use git show REV:FILE or --batch-check");
     },
   },
   "for-each-ref": { long: `count= omit-empty ${refRule}`, check: noSignature },

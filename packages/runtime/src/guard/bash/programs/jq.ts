@@ -192,6 +192,9 @@ const checkTimes = (tokens: Tokens): void => {
   });
 };
 
+/** Where a name of jq's own is defined anew, some calls of it still mean jq's, and nobody could tell which. */
+const isBuiltIn = (name: string): boolean => FUNCTIONS.has(name) || Object.hasOwn(REASONS, name);
+
 /** Names that the filter defines itself. A function may not speak of itself. */
 const definedNames = (tokens: Tokens): ReadonlySet<string> => {
   const found = new Set<string>();
@@ -199,11 +202,13 @@ const definedNames = (tokens: Tokens): ReadonlySet<string> => {
     if (kind !== "name" || text !== "def") return;
     const name = tokens[at + 1];
     if (name?.kind !== "name" || KEYWORDS.has(name.text)) refuse("this def is not read");
+    if (name && isBuiltIn(name.text)) refuse(`${name.text} is a function of jq; give yours another name`);
     let open = at + 2;
     if (tokens[open]?.text === "(") {
       const end = closing(tokens, open);
       for (const { kind: part, text: parameter } of tokens.slice(open + 1, end))
-        if (part === "name") found.add(parameter);
+        if (part === "name" && isBuiltIn(parameter)) refuse(`${parameter} is a function of jq; use another name`);
+        else if (part === "name") found.add(parameter);
       open = end + 1;
     }
     if (tokens[open]?.text !== ":") refuse("this def is not read");

@@ -1,0 +1,167 @@
+/** What may hold keys is not shown, by whatever way a command that only reads comes to it: another program's walk, names
+ *  that were listed, a repository's own objects and files. */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { classify, planHazard, runPlan } from "../../src/index.ts";
+import { uses } from "../optional.ts";
+import { type Scratch, scratch } from "../scratch.ts";
+import { WITHOUT_UPKEEP } from "../without-upkeep.ts";
+
+type Place = Scratch & { readonly work: string; readonly home: string };
+
+const gitIn = (folder: string, ...words: readonly string[]): string => {
+  const who = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
+  const { status, stdout, stderr } = spawnSync("git", [...who, ...words], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, ...WITHOUT_UPKEEP },
+  });
+  assert.equal(status, 0, `${words.join(" ")}: ${stderr}`);
+  return stdout.trim();
+};
+
+/** A small repository with keys in it, in a home folder with keys beside it. */
+const withKeys = (): Place => {
+  const place = scratch();
+  const [work, home] = [place.at("home", "work"), place.at("home")];
+  const keys = [".netrc", ".codex/auth.json", ".config/gh/hosts.yml"].map((name) => `home/${name}`);
+  const kept = [".env", ".codex/auth.json", "sub/.aws/config", "z.d/.env"].map((name) => `home/work/${name}`);
+  for (const name of [...keys, ...kept]) place.put(name, "the secret\n");
+  place.put("home/.config/app/x", "");
+  place.put("home/work/plain.txt", "plain\n");
+  place.put("home/work/(a.d", "plain\n");
+  symlinkSync(place.at("home", ".config", "app"), place.at("home", "work", "app"));
+  gitIn(work, "init", "-q", "-b", "main");
+  gitIn(work, "add", "-f", ".");
+  gitIn(work, "commit", "-q", "-m", "Add all");
+  return { ...place, work, home };
+};
+
+type Told = { readonly shown: string; readonly kept: boolean };
+
+/** What a command shows, and whether it was kept from running. */
+const tell = async (text: string, { work, home }: Place): Promise<Told> => {
+  const judged = classify(text);
+  if (judged.verdict !== "read-only" || planHazard(judged.plan, { cwd: work, home }) !== undefined)
+    return { shown: "", kept: true };
+  const { stdout, stderr, refused } = await runPlan(judged.plan, { cwd: work, home });
+  return { shown: stdout + stderr, kept: refused !== undefined };
+};
+
+/** Each with what it shows all the same, so that it is known to have run; none where it must not. */
+const checkAll = async (place: Place, commands: readonly (readonly [string, RegExp?])[]): Promise<void> => {
+  for (const [text, shows] of commands) {
+    const { shown, kept } = await tell(text, place);
+    assert.doesNotMatch(shown, /the secret/, text);
+    assert.equal(kept, shows === undefined, `${text}: ${shown}`);
+    if (shows) assert.match(shown, shows, text);
+  }
+};
+
+test("a walk that another program begins leaves out keys too", uses("@vscode/ripgrep"), async () => {
+  using place = withKeys();
+  await checkAll(place, [
+    ["find . -maxdepth 0 -exec grep -rh -e secret ~ {} +"],
+    ["find . -maxdepth 0 -exec grep -rh -e secret .. {} +", /^$/],
+    ["find . -maxdepth 0 -exec grep -rh -e secret -e plain sub {} +", /plain/],
+    ["find *.d -type f -exec cat {} +", /plain/],
+    ["find sub -type d -exec grep -rh -e secret -e plain {} + -o -name sub", /^$/],
+    ["grep -hd recurse -e secret -e plain .", /plain/],
+    ["ls -d ~ | xargs grep -rh secret", /^$/],
+    ["ls -d /etc | xargs grep -rh secret"],
+    ["ls -d app/.. | xargs grep -rh secret", /^$/],
+    ["ls -d sub plain.txt | xargs grep -rh -e secret -e plain", /plain/],
+    ["ls -d sub plain.txt | xargs -I{} grep -rhe secret -e plain {}", /plain/],
+    ["cat app/../gh/hosts.yml"],
+    ["cat app/../gh/*"],
+  ]);
+  if ((await tell("rg plain", place)).kept) return; // no ripgrep here
+  await checkAll(place, [
+    ["find . -type d -exec rg -uuIN -e secret -e plain {} +", /plain/],
+    ["find sub -exec rg -uuIN -e secret {} +", /^$/],
+  ]);
+});
+
+test("keys in folders whose names are in another encoding are left out of walks too", async () => {
+  using place = withKeys();
+  const folder = Buffer.concat([Buffer.from(`${place.work}/caf`), Buffer.from([0xe9])]);
+  try {
+    mkdirSync(folder);
+    writeFileSync(Buffer.concat([folder, Buffer.from("/.env")]), "the secret\n");
+  } catch {
+    return; // a file system that takes no such name
+  }
+  await checkAll(place, [
+    ["find . -type f -exec cat {} +", /plain/],
+    ["grep -rh -e secret -e plain .", /plain/],
+  ]);
+});
+
+test("what a packed file's name is completed to is looked at", async () => {
+  using place = withKeys();
+  place.put("home/work/.env.gz", "the secret\n");
+  symlinkSync(".env.gz", place.at("home", "work", "bundle.gz"));
+  await checkAll(place, [["zcat bundle"], ["gzip -dc bundle"]]);
+});
+
+const only = (text: string): readonly [string] => [text];
+
+test("git shows a file by its path, and not by a number or a tag that hides which file it was", async () => {
+  using place = withKeys();
+  const { work } = place;
+  const [file, folder] = [gitIn(work, "rev-parse", "HEAD:.env"), gitIn(work, "rev-parse", "HEAD:sub/.aws")];
+  const empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+  gitIn(work, "tag", "a-file", file);
+  gitIn(work, "tag", "-a", "-m", "x", "noted", file);
+  gitIn(work, "tag", "a-folder", folder);
+  await checkAll(place, [
+    ...[`git show ${file}`, `git cat-file -p ${file}`, `git cat-file blob ${file.slice(0, 9)}`].map(only),
+    ...[`git diff ${file} HEAD:plain.txt`, `git diff HEAD:plain.txt..${file}`, "git show a-file", "git show noted"].map(
+      only,
+    ),
+    ...[`git diff ${empty} ${folder}`, "git diff-tree -p a-folder HEAD", `git grep secret ${folder}`].map(only),
+    ...["git grep secret HEAD:", "git grep -e secret HEAD:sub", "git grep secret HEAD^{tree}"].map(only),
+    ...["git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch"].map(only),
+    ["git for-each-ref --format='%(raw)'"],
+    [`git cat-file -t ${file}`, /^blob$/m],
+    ["git show HEAD:plain.txt", /plain/],
+    ["git show HEAD", /\+plain/],
+    [`git diff ${empty} HEAD`, /\+plain/],
+    ["git grep -h -e plain HEAD", /plain/],
+    ["git cat-file -p HEAD^{tree}", /plain\.txt/],
+    ["git rev-list --objects --all | git cat-file --batch-check", /commit/],
+  ]);
+});
+
+test("a file of git's own that is a link to keys is a reason to ask", async () => {
+  const links = ["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"];
+  for (const name of links) {
+    using place = withKeys();
+    mkdirSync(place.at("home", "work", ".git", "info"), { recursive: true });
+    symlinkSync(place.at("home", "work", ".env"), place.at("home", "work", ".git", name));
+    await checkAll(place, [["git log -1"]]);
+  }
+});
+
+test("attributes of a repository that would have keys shown keep git from showing files, whatever their form", async () => {
+  const lines = [
+    ".codex/auth.json diff",
+    "*.json diff",
+    "config diff",
+    '".\\145nv" diff',
+    ".env text diff\r",
+    ".e* !diff",
+  ];
+  using place = withKeys();
+  for (const name of [".env", ".codex/auth.json", "sub/.aws/config"])
+    place.put(`home/work/${name}`, "the secret, changed\n");
+  gitIn(place.work, "add", "-f", ".env");
+  for (const line of lines) {
+    place.put("home/work/.gitattributes", `${line}\n`);
+    await checkAll(place, [["git diff"]]);
+  }
+  await checkAll(place, [["git status -v"], ["git status --short", /M {2}\.env/]]);
+});
