@@ -256,42 +256,44 @@ const byReading = ({ target, verdict }: Question): Decision | undefined => {
 const byAllowing = (question: Question): Decision | undefined => {
   const { matters, context } = question;
   const rule = context.policy.allow.find((candidate) => matters.every((matter) => matches(candidate, matter)));
-  if (rule && (rule.form.kind !== "bash" || readsAlike(question)))
+  if (rule && (rule.form.kind !== "bash" || readAlike(question)))
     return allow(`allowed by ${rule.text} (${rule.origin})`);
   const together = allowedTogether(question);
   return together === undefined ? undefined : allow(`allowed by ${together}`);
 };
 
-/** Both readings of the text, the rules' and the classifier's, must find the same commands. */
-const readsAlike = ({ target, reading, context }: Question): boolean => {
-  if (target.kind !== "command" || reading?.kind !== "read" || reading.definesFunction) return false;
+/** A command with its own part of the text. */
+type ReadPart = { readonly command: ShellCommand; readonly part: string };
+
+/** Both readings of the text, the rules' and the classifier's, must find the same commands; undefined where they do not. */
+const readAlike = ({ target, reading, context }: Question): readonly ReadPart[] | undefined => {
+  if (target.kind !== "command" || reading?.kind !== "read" || reading.definesFunction) return undefined;
   const parts = context.partsOf(target.command);
-  if (parts === undefined || parts.length !== reading.commands.length) return false;
-  return parts.every((part, at) => {
-    const again = readShell(part);
-    const [first, ...more] = again.kind === "read" ? again.commands : [];
-    const words = reading.commands[at]?.words;
-    return (
-      first !== undefined &&
-      more.length === 0 &&
-      words?.length === first.words.length &&
-      words.every(({ text }, index) => text === first.words[index]?.text)
-    );
-  });
+  if (parts?.length !== reading.commands.length) return undefined;
+  const read = reading.commands.map((command, at) => ({ command, part: parts[at] ?? "" }));
+  return read.every(isAlike) ? read : undefined;
+};
+
+const isAlike = ({ command: { words }, part }: ReadPart): boolean => {
+  const again = readShell(part);
+  const [first, ...more] = again.kind === "read" ? again.commands : [];
+  return (
+    first?.words.length === words.length &&
+    more.length === 0 &&
+    words.every(({ text }, index) => text === first.words[index]?.text)
+  );
 };
 
 /** Every command of the text falls under some allow rule, or only reads; at least one falls under a rule. */
 const allowedTogether = (question: Question): string | undefined => {
-  const { reading, target, context } = question;
-  if (target.kind !== "command" || reading?.kind !== "read" || !readsAlike(question)) return undefined;
-  const parts = context.partsOf(target.command) ?? [];
+  const { context } = question;
   const used = new Set<string>();
-  const isCovered = (command: ShellCommand, part: string): boolean => {
+  const isCovered = ({ command, part }: ReadPart): boolean => {
     const rule = context.policy.allow.find((candidate) => allowsOne(candidate, command));
     if (rule) used.add(rule.text);
     return rule !== undefined || onlyReads(command, part, context);
   };
-  const covered = reading.commands.every((command, at) => isCovered(command, parts[at] ?? ""));
+  const covered = readAlike(question)?.every(isCovered);
   return covered && used.size > 0 ? [...used].join(", ") : undefined;
 };
 

@@ -138,6 +138,7 @@ test("a compound command runs only if both readings of it agree", () => {
   ]) {
     assert.equal(decideBash("npm test && ls", { ...context, partsOf }).kind, "ask");
   }
+  assert.equal(decideBash("npm test 'x", context).kind, "ask", "nobody can read it");
 });
 
 test("going elsewhere before an allowed command is asked", () => {
@@ -150,7 +151,10 @@ test("going elsewhere before an allowed command is asked", () => {
 });
 
 test("a denied file is denied to commands that name it, and asked where they might come to it", () => {
-  const context = contextOf({ deny: ["Read(./secrets/**)", "Edit(./locked/**)"], allow: ["Bash"] });
+  const context = contextOf({
+    deny: ["Read(./secrets/**)", "Read(~/private/**)", "Edit(./locked/**)"],
+    allow: ["Bash"],
+  });
   const rows: readonly (readonly [command: string, answer: string])[] = [
     ["cat secrets/key", "deny"],
     ["cat ./a/../secrets/key", "deny"],
@@ -162,6 +166,7 @@ test("a denied file is denied to commands that name it, and asked where they mig
     ["cd secrets; cat key", "deny"],
     ["git -C secrets show key", "deny"],
     ["cat SECRETS/key", "deny"],
+    ["cat ~/private/key", "deny"],
     ["cat sec*/key", "ask"],
     ["cat $X/key", "ask"],
     ["grep -rn x .", "ask"],

@@ -95,6 +95,10 @@ const RECOVERIES: readonly (readonly [refused: string, names: RegExp, passes: st
     "awk '{ for (i = 1; i <= NF; i++) print $i }' f",
   ],
   ["jq 'recurse(.next)' a.json", /recurse\(\.children\[\]\?\)/, "jq 'recurse(.children[]?)' a.json"],
+  ["jq env a.json", /^jq: env: it may not show the environment; a simple filter passes/, "jq .env a.json"],
+  ["jq nonsense a.json", /^jq: nonsense is not known; a simple filter passes/, "jq .nonsense a.json"],
+  ["hd -e 99999 a", /^hd takes numbers of at most four digits; 99999 is too large$/, "hd -e 9999 a"],
+  ["unexpand --tabs=99999 a", /^unexpand takes numbers of at most four digits/, "unexpand --tabs=9999 a"],
   ["jq '[range(.n)]' a.json", /range\(0; length\)/, "jq '[range(0; length)]' a.json"],
   ["xargs -I X rm X", /xargs -I\{\} grep TEXT \{\}/, "xargs -I{} grep TEXT {}"],
   ["[[ a == b* ]]", /plain word/, "[[ a == b ]]"],
@@ -147,6 +151,11 @@ test("what only looks like more than reading is told from what is", () => {
     ["dpkg -l", "dpkg -i x.deb"],
     ["objdump -d a.out", "objdump -S a.out"],
     ["gunzip -c a.gz", "gunzip a.gz"],
+    ["[[ 2 -gt 1 ]]", "[[ 'a[0]' -gt 1 ]]"],
+    [
+      "jq 'def a: 1; def b: 1; def c: 1; def d: 1; def e: 1; a' f",
+      "jq 'def a: 1; def b: 1; def c: 1; def d: 1; def e: 1; def g: 1; a' f",
+    ],
     ["git submodule status", "git submodule update"],
     ["sed 'G;G' f", "sed 'G;G;h' f"],
   ];

@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { parse } from "unbash";
 import { chanceOf } from "../../fuzz/guard/chance.ts";
 import { GROWING } from "../../fuzz/guard/inputs.ts";
 import { disturbed, requoted } from "../../fuzz/guard/quoting.ts";
-import { readSteps, type SimpleCommand } from "../../src/guard/bash/syntax.ts";
+import { Refusal } from "../../src/guard/bash/refusal.ts";
+import { checkGaps, readSteps, type SimpleCommand } from "../../src/guard/bash/syntax.ts";
 import { classify, type PlanRedirect, type PlanWord } from "../../src/guard/index.ts";
 import { anyCharacter } from "../any-character.ts";
 import { corpusLines } from "../corpus.ts";
@@ -102,6 +104,23 @@ test("what stands before, after or beside a hostile command does not make it rea
     ]);
   });
   assert.deepEqual(found, []);
+});
+
+test("a text is refused where its parser has passed over a part of it, at any depth", () => {
+  const gaps: readonly (readonly [parsed: string, text: string])[] = [
+    ["ls  ; pwd", "ls x; pwd"],
+    ["ls && pwd", "ls xx pwd"],
+    ["ls | wc -l", "ls x wc -l"],
+    ["ls | wc && pwd", "ls x wc && pwd"],
+    ["( ls ; pwd )", "(xls ; pwd )"],
+    ["{ ls || pwd; }", "{ ls xx pwd; }"],
+    [" ls", "xls"],
+    ["ls ", "lsx"],
+  ];
+  for (const [parsed, text] of gaps) {
+    checkGaps(parsed, parse(parsed));
+    assert.throws(() => checkGaps(text, parse(parsed)), new Refusal("a part of the text was not understood"), text);
+  }
 });
 
 test("any text has a verdict", () => {

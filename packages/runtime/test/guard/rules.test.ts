@@ -71,6 +71,7 @@ test("path rules compare names, strictly to allow and forgivingly to deny", () =
     ["./.env", `${ROOT}/deep/.env`, false, false],
     ["*.key", `${ROOT}/x/y.key`, false, true],
     ["../shared/**", "/work/shared/x", true, true],
+    ["../../shared/**", "/shared/x", true, true],
     ["**/x/**/y", `${ROOT}/a/x/b/c/y`, true, true],
     ["**/x/**/y", `${ROOT}/a/x/b/c/z`, false, false],
     ["/etc/**", "/etc/hosts", true, true],

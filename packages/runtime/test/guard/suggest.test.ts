@@ -35,6 +35,20 @@ test("the words that say what is done, and no more", () => {
   for (const [command, rule] of rows) assert.equal(suggestFor(command), rule, command);
 });
 
+test("of a known program the subcommand is kept, with what it runs where it runs something, and details are not", () => {
+  const kept =
+    "npm run x|npm run-script x|npm test|npm t|npm ci|npm install|npm i|npm ls|npm outdated|npm audit|pnpm run x|" +
+    "pnpm test|pnpm install|pnpm i|pnpm add|yarn run x|yarn test|yarn install|yarn add|yarn lint|npx eslint|cargo build|" +
+    "cargo check|cargo test|cargo clippy|cargo fmt|cargo doc|cargo bench|cargo nextest run|go build|go test|go vet|" +
+    "go fmt|go mod tidy|git add|git commit|git fetch|git pull|git stash pop|git switch|git worktree add|" +
+    "docker compose up|docker build|docker ps|docker logs|docker pull|kubectl get|kubectl describe|kubectl logs|" +
+    "terraform plan|terraform validate|terraform fmt|make all|just all|mvn verify|gradle check|dotnet build|" +
+    "dotnet test|dotnet restore|dotnet format|poetry run pytest|poetry install|uv run pytest|uv sync|uv pip install|" +
+    "pip install|pip list|pip show|bundle exec rspec|bundle install|swift build|swift test|mix compile|bazel build|" +
+    "bazel test|bazel query";
+  for (const words of kept.split("|")) assert.equal(suggestFor(`${words} detail`), `Bash(${words}:*)`, words);
+});
+
 test("a suggestion is a rule that allows the command it is made for, and not a neighbour", () => {
   const word = fc.oneof(
     fc.constantFrom(

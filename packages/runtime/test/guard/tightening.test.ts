@@ -143,6 +143,14 @@ test("a denied command is found where other programs are told to run it", () => 
   for (const text of texts) assert.equal(decideBash(text, context).kind, "deny", text);
 });
 
+test("a denied option is found in every spelling, and others are not", () => {
+  const context = contextOf({ deny: ["Bash(rm -rf:*)"], allow: ["Bash"] }, { mode: "bypass" });
+  const denied = ["-rf x", "-fr x", "-r -f x", "x -f -r", "-Rf x", "-f -R x", "--recursive --force x", "--rec -f x"];
+  for (const words of denied) assert.equal(decideBash(`rm ${words}`, context).kind, "deny", words);
+  for (const words of ["x", "-f x", "-R x", "--force x"])
+    assert.equal(decideBash(`rm ${words}`, context).kind, "allow", words);
+});
+
 test("limits fail to deny", () => {
   const context = contextOf({ deny: ["Bash(rm:*)"], allow: ["Bash"] }, { mode: "bypass" });
   const long = `echo ${"a".repeat(11_000)}`;

@@ -86,7 +86,7 @@ const parseText = (text: string): ParsedScript => {
 };
 
 /** What stands between the words must be operators, space and comments: nothing of the text may have been passed over. */
-const checkGaps = (text: string, script: ParsedScript): void => {
+export const checkGaps = (text: string, script: ParsedScript): void => {
   let at = 0;
   for (const { pos, end } of spansOf(script)) {
     checkGap(text.slice(at, pos), at === 0);

@@ -160,6 +160,6 @@ const readBraces = (text: string): readonly (readonly Piece[])[] => {
 const numbers = (from: number, to: number): readonly (readonly Piece[])[] => {
   const count = Math.abs(to - from) + 1;
   if (count > MOST_WORDS_OF_BRACES) throw new Refusal("braces make too many words");
-  const step = from <= to ? 1 : -1;
+  const step = Math.sign(to - from);
   return Array.from({ length: count }, (_, index) => [{ text: String(from + index * step), pattern: false }]);
 };

@@ -254,7 +254,7 @@ export const textPrograms: ProgramTable = {
     harmless: true,
     check: smallNumbers("hexdump", "e"),
   }),
-  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true, check: smallNumbers("hexdump", "e") }),
+  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true, check: smallNumbers("hd", "e") }),
   // After the first file it takes any word for the output, and `-ps` is one option.
   xxd: program({ flags: "abeEipuC", valued: "cglos", most: 1, strict: true, apart: true, single: true }),
   shasum: program({ flags: "btU0", valued: "a", long: "algorithm= binary text version" }),
