@@ -345,14 +345,11 @@ export class ForkHost {
     const { runs, settings } = this.#options;
     const running = runs.find(task);
     if (!running) return this.#outcomeText(task);
-    const onAbort = (): void => running.stop();
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
+    using _listening = addAbortListener(signal, () => running.stop());
     const { autoBackgroundMs } = settings;
     const timer = autoBackgroundMs > 0 ? setTimeout(() => this.background(task), autoBackgroundMs) : undefined;
     const first = await Promise.race([running.ended.promise, running.detached.promise]);
     clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
     if (first) return this.#outcomeText(task);
     return { text: `async_launched: ${task} goes on in the background and reports by a task notification.` };
   }

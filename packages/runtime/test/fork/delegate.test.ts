@@ -11,7 +11,9 @@ import {
   ended,
   endsOf,
   type FamilyGround,
+  familyScript,
   gate,
+  openFamily,
   openListening,
   prompted,
   type Seen,
@@ -87,6 +89,25 @@ test("a session that has said nothing yet can be forked; one with nobody to ask 
     () => unstated.fork({ prompt: "one" }),
     /no fork: nobody can be asked here and no permission policy was stated/,
   );
+});
+
+test("forks of a conversation that nobody has measured raise one alarm where nothing of it is cached", async () => {
+  await using place = await openFamily(
+    familyScript({ main: () => say("heard"), fork: ({ directive }) => say(`Scope: ${directive}\nResult: done`) }),
+    { conventions: 20_000, rules: { cache: { minimumPrefix: 10_000_000 } } },
+  );
+  await using session = await place.open();
+  const forks = ["one", "two", "three"].map((prompt) => ({ prompt }));
+  const events = await watched(session, () => Promise.all(session.forkAll(forks).map(ended)));
+  const missed = events.flatMap((event) =>
+    event.type === "fork_cache_missed" ? [[event.isWarning, event.siblings, event.cause]] : [],
+  );
+  const cause = "the bytes are the parent's; the provider no longer had the entry, or not yet";
+  assert.deepEqual(missed, [
+    [false, undefined, "nothing of the conversation was cached yet, and this fork wrote it"],
+    [false, undefined, cause],
+    [true, 1, cause],
+  ]);
 });
 
 test("forks of one call come in their order, and differ in their last block alone", async () => {

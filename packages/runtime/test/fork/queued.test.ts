@@ -10,7 +10,18 @@ import type { RunStart } from "../../src/fork/running.ts";
 import { Runs } from "../../src/fork/runs.ts";
 import { unkeptJournal } from "../../src/journal/index.ts";
 import { Inbox, TaskTable } from "../../src/tasks/index.ts";
-import { bash, familyScript, gate, openFamily, part, prompted, starts } from "./family-ground.ts";
+import {
+  bash,
+  ended,
+  familyScript,
+  gate,
+  openFamily,
+  openListening,
+  part,
+  prompted,
+  starts,
+  watched,
+} from "./family-ground.ts";
 
 const NAMES = ["a", "b", "c", "d", "e", "f"];
 const AT_ONCE = 3;
@@ -47,6 +58,15 @@ test("a fork that is stopped while it waits for a place leaves no gap and takes 
   opening.open();
   assert.equal(await ends[0], "Not started: no room");
   assert.equal(runs.places, 1);
+});
+
+test("a family that just fits has nobody waiting for a place", async () => {
+  await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
+  await using session = await place.open({ mostTasks: 2 });
+  const forks = NAMES.slice(0, 2).map((prompt) => ({ prompt }));
+  const events = await watched(session, () => Promise.all(session.forkAll(forks).map(ended)));
+  const advice = events.flatMap((event) => (event.type === "family_launched" ? [event.advice] : []));
+  assert.deepEqual(advice, [[]]);
 });
 
 test("of forks that begin after the entry has expired one writes, the others read, and the family was told of it", async () => {
