@@ -325,11 +325,11 @@ test("the door answers its version alone, and says what is missing", async () =>
   );
 });
 
-test("in a clone without a build the door runs the sources on the pinned Node", async () => {
+test("in a clone without a build the door becomes the sources on the pinned Node, so ending it ends them", async () => {
   const files = {
     ...cliManifest,
     "packages/cli/src/main.ts":
-      'import { kind } from "other"; console.log(kind, process.argv.slice(2)); process.exitCode = 6;',
+      'import { kind } from "other"; console.log(kind, process.argv.slice(2), process.ppid); process.exitCode = 6;',
     "node_modules/other/package.json": '{ "exports": { "prefork-source": "./src.js", "default": "./dist.js" } }',
     "node_modules/other/src.js": 'exports.kind = "source";',
     "node_modules/prefork/package.json": "{}",
@@ -339,7 +339,7 @@ test("in a clone without a build the door runs the sources on the pinned Node", 
   mkdirSync(dirname(pinned), { recursive: true });
   writeFileSync(pinned, `#!/bin/sh\necho "pinned" >&2\nexec "${process.execPath}" "$@"\n`, { mode: 0o755 });
   const end = await runNode(folder.path, [door, "cost", "--json"]);
-  assert.deepEqual(end, { code: 6, stdout: "source [ 'cost', '--json' ]\n", stderr: "pinned\n" });
+  assert.deepEqual(end, { code: 6, stdout: `source [ 'cost', '--json' ] ${process.pid}\n`, stderr: "pinned\n" });
 });
 
 test("the door passes arguments and exit code to the built program", async () => {

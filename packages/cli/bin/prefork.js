@@ -46,7 +46,10 @@ const refuse = (line) => {
   return 2;
 };
 
+/** In place of this process where the runtime can do that: whoever ends it, even by SIGKILL, ends what works. */
 const runOn = async (runtime, parameters) => {
+  if (typeof process.execve === "function" && process.platform !== "win32")
+    process.execve(runtime, [runtime, ...parameters]);
   const { spawn } = await import("node:child_process");
   const launcher = await loadLauncher();
   return new Promise((done) => {

@@ -11,6 +11,8 @@ export type Io = {
   readonly colour: boolean;
   readonly isTerminal: boolean;
   readonly signal: AbortSignal;
+  /** With which code an interrupted run ends. Default: 130, as by Ctrl-C. */
+  readonly interruptedCode?: () => number;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The lines of standard input. It can be asked for once; after the signal it is let go, also in the middle of a wait. */
   readonly input: (signal?: AbortSignal) => AsyncIterable<string>;

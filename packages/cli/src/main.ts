@@ -115,6 +115,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     process.exit(1);
   });
   process.stderr.on("error", () => {}); // nobody reads what goes wrong: the work still ends in order
+  const interruptedCode = (): number => 128 + constants.signals[heard.signal ?? "SIGINT"];
   const { env } = process;
   const isTerminal = process.stdout.isTTY === true;
   const colour = env.NO_COLOR ? false : env.FORCE_COLOR ? env.FORCE_COLOR !== "0" : isTerminal && env.TERM !== "dumb";
@@ -124,6 +125,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     colour,
     isTerminal: isTerminal && process.stderr.isTTY === true,
     signal: interrupt.signal,
+    interruptedCode,
     env,
     hasForkAbove: async () => (await import("@prefork/runtime")).hasForkAbove(),
     // Nobody may have to close the input before an interrupt is heeded.
@@ -131,7 +133,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     input: (signal = interrupt.signal) =>
       linesOf(addAbortSignal(AbortSignal.any([interrupt.signal, signal]), process.stdin)),
   });
-  if (heard.signal !== undefined && (code === 130 || reader.left)) return 128 + constants.signals[heard.signal];
+  if (heard.signal !== undefined && (code === 130 || reader.left)) return interruptedCode();
   return reader.left ? 0 : code;
 };
 

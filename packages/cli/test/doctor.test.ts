@@ -87,6 +87,7 @@ test("the state folder is looked at and left alone", async () => {
   assert.deepEqual(await state(), {
     name: "state folder",
     active: false,
+    isBroken: true,
     detail: `${path} can be changed by others (mode 0777)`,
     wayOut: "repair its owner and mode, or set XDG_STATE_HOME",
   });
@@ -123,6 +124,24 @@ test("a prompt that could start is reported with its settings, key and model, an
       "claude-sonet-5 is not in the table of models, so its cost is not known and no budget can be held",
     ],
   ]);
+});
+
+test("a folder's settings for another agent are named once they are trusted", async () => {
+  using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
+  mkdirSync(join(folder.path, "project/.claude"), { recursive: true });
+  writeFileSync(join(folder.path, "project/.claude/settings.json"), '{"permissions":{"deny":["Read(/a.txt)"]}}');
+  const before = process.cwd();
+  process.chdir(join(folder.path, "project"));
+  try {
+    const env = { HOME: folder.path, XDG_STATE_HOME: folder.path };
+    const unused = "settings of this folder are not used: .claude/settings.json is not trusted (prefork trust)";
+    assert.deepEqual((await setup(env))[1], ["settings", true, `none, so the defaults apply; ${unused}`]);
+    assert.equal(await run(["trust"], captured({ env })), 0);
+    const found = `no mistakes in ${folder.path}/project/.claude/settings.json`;
+    assert.deepEqual((await setup(env))[1], ["settings", true, found]);
+  } finally {
+    process.chdir(before);
+  }
 });
 
 test("broken settings, keys and addresses end doctor with exit code 1 and their place", async () => {

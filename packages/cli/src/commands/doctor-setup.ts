@@ -38,7 +38,13 @@ const folderLayer = (cwd: string | undefined): Layer => {
   return { name, active: false, isBroken: true, detail: "it was deleted, or moved away", wayOut: GO_ELSEWHERE };
 };
 
-const SETTINGS = [".prefork/settings.json", ".prefork/settings.local.json", ".mcp.json"];
+const SETTINGS = [
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".prefork/settings.json",
+  ".prefork/settings.local.json",
+  ".mcp.json",
+];
 
 const settingsLayer = async (cwd: string | undefined, io: Io): Promise<Layer> => {
   const name = "settings";
@@ -47,7 +53,9 @@ const settingsLayer = async (cwd: string | undefined, io: Io): Promise<Layer> =>
   try {
     const { notices } = await planSession({ cwd }, io);
     const home = join(io.env.HOME || homedir(), ".prefork/settings.json");
-    const places = [home, ...SETTINGS.map((file) => join(cwd, file))].filter((path) => existsSync(path));
+    const isUsed = !notices.some((notice) => notice.startsWith("settings of this folder are not used"));
+    const ofFolder = isUsed ? SETTINGS.map((file) => join(cwd, file)) : []; // before trust nothing of them is read
+    const places = [home, ...ofFolder].filter((path) => existsSync(path));
     const found =
       places.length === 0 ? "none, so the defaults apply" : `no mistakes in ${[...new Set(places)].join(", ")}`;
     return { name, active: true, detail: [found, ...notices].join("; ") };

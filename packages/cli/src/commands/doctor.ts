@@ -185,6 +185,7 @@ const state = async ({ env }: Io): Promise<Layer> => {
     return {
       name,
       active: false,
+      isBroken: true, // no session can be kept, so none starts
       detail: inspected.reason,
       wayOut: "repair its owner and mode, or set XDG_STATE_HOME",
     };

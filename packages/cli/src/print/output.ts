@@ -88,7 +88,7 @@ export const createPrinter = (format: OutputFormat, io: Io): Printer => {
   const warnings = new Warnings();
   const line = (value: object): void => io.out(jsonLine(value));
   const codeFor = ({ result }: Finished, { isIncomplete }: Said): number => {
-    const code = exitCodeOf(result.end);
+    const code = result.end === "aborted" && io.interruptedCode ? io.interruptedCode() : exitCodeOf(result.end);
     return code === 0 && isIncomplete ? INCOMPLETE : code;
   };
   const notice = (words: string): void => {

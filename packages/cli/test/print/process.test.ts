@@ -85,7 +85,8 @@ test("SIGTERM ends it in order too, and until then nobody else writes in the ses
   const { pid } = started.child;
   assert.match(other.err, new RegExp(`^prefork: session \\w+ is in use by process ${pid}; end it there, or .*\n$`));
   const { code, out } = await interrupted(started, "SIGTERM");
-  assert.deepEqual([code, resultIn(out).end], [143, "aborted"]);
+  const { end, exit_code } = resultIn(out);
+  assert.deepEqual([code, end, exit_code], [143, "aborted", 143]);
   assert.deepEqual(processesWith(SLEEP), []);
 });
 
