@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { userText } from "@prefork/wire";
 import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
 import * as z from "zod";
+import { type ForkOptions, planFor } from "../../src/fork/request.ts";
 import { builtInTools, defineTool } from "../../src/index.ts";
 import { forkSettings } from "../../src/session/forking.ts";
 import { readSwitches } from "../../src/session/switches.ts";
@@ -40,6 +42,17 @@ test("a fork that never reports ends after 200 turns", async () => {
   await prompted(session, "Go.");
   assert.deepEqual(endsOf(session), { endless: "out-of-turns" });
   assert.equal(session.tasks[0]?.result?.turns, 200);
+});
+
+test("a fork without a label is called by its prompt, or by the words of its messages", () => {
+  const labelled = (options: ForkOptions): string =>
+    planFor(options, { task: "task-1", runId: "run-1" }, forkSettings({})).label;
+  assert.deepEqual(
+    [{ prompt: "look at it" }, { prompt: "look at it", label: "look" }, { messages: [userText("Sum up.")] }].map(
+      labelled,
+    ),
+    ["look at it", "look", "Sum up."],
+  );
 });
 
 test("a fork is announced and kept under the source agent:builtin:fork", async () => {

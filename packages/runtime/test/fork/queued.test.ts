@@ -60,9 +60,9 @@ test("a fork that is stopped while it waits for a place leaves no gap and takes 
   assert.equal(runs.places, 1);
 });
 
-test("a family that just fits has nobody waiting for a place", async () => {
+test("a family that just fits has nobody waiting for a place, nor does a short one pass a dearer price", async () => {
   await using place = await openListening(({ directive }) => say(`Scope: ${directive}\nResult: done`));
-  await using session = await place.open({ mostTasks: 2 });
+  await using session = await place.open({ mostTasks: 2 }, { model: "claude-haiku-5-5" });
   const forks = NAMES.slice(0, 2).map((prompt) => ({ prompt }));
   const events = await watched(session, () => Promise.all(session.forkAll(forks).map(ended)));
   const advice = events.flatMap((event) => (event.type === "family_launched" ? [event.advice] : []));

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { folded } from "../../src/guard/bash/secrets.ts";
 import { classify } from "../../src/guard/index.ts";
 import { corpusLines } from "../corpus.ts";
 
@@ -116,6 +117,18 @@ test("a refusal names the form that passes, and that form does pass", () => {
   }
 });
 
+test("a path is folded as it is walked: nothing is above the root, and steps back before a name stay", () => {
+  const rows: readonly (readonly [path: string, folded: string])[] = [
+    ["/../../etc//./passwd", "/etc/passwd"],
+    ["/a/../../b", "/b"],
+    ["../../a/../b", "../../b"],
+    ["a/../..", ".."],
+    ["./a/", "a"],
+    [".", ""],
+  ];
+  for (const [path, expected] of rows) assert.equal(folded(path), expected, path);
+});
+
 test("what only looks like more than reading is told from what is", () => {
   const pairs: readonly (readonly [harmless: string, harmful: string])[] = [
     ["find . -exec sed -n 1p {} +", "find . -exec sed -i s/a/b/ {} +"],
@@ -151,6 +164,10 @@ test("what only looks like more than reading is told from what is", () => {
     ["dpkg -l", "dpkg -i x.deb"],
     ["objdump -d a.out", "objdump -S a.out"],
     ["gunzip -c a.gz", "gunzip a.gz"],
+    [
+      "awk '{split($0, a); for (i = 1; i in a; i++) print a[i]}' f",
+      "awk '{split($0, a); for (i = 1; i in a; i++) print a[i + 1]}' f",
+    ],
     ["[[ 2 -gt 1 ]]", "[[ 'a[0]' -gt 1 ]]"],
     [
       "jq 'def a: 1; def b: 1; def c: 1; def d: 1; def e: 1; a' f",

@@ -123,6 +123,8 @@ test("a denied command is found where other programs are told to run it", () => 
     "perl -e 'system(\"rm x\")'",
     "echo x | sudo -u bob bash -s",
     "bash < script.sh",
+    "cat jobs | parallel",
+    "cat jobs | parallel -i",
     "source <(echo x)",
     "alias ll=rm",
     "shopt -s expand_aliases\nalias g=git\ng push",
