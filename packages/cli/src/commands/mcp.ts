@@ -34,7 +34,7 @@ const scope = (): Option =>
 
 export const mcpCommand = (io: Io): Command => {
   const command = newCommand("mcp", io)
-    .description("list, add, remove and try tool servers")
+    .description("list, add, remove and test tool servers")
     .helpCommand(false)
     .addHelpText("after", "\nWithout a command: list.");
   command.addCommand(

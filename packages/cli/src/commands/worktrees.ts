@@ -16,7 +16,7 @@ type ShowFlags = PlaceFlags & { readonly diff?: true; readonly json?: true };
 
 export const worktreesCommand = (io: Io): Command => {
   const command = newCommand("worktrees", io)
-    .description("the worktrees that forks work in: list, show, remove and repair them")
+    .description("the worktrees that forks work in: list, show, prune and repair them")
     .helpCommand(false)
     .addHelpText("after", "\nWithout a command: list. Their work is brought back by prefork merge.");
   command.addCommand(

@@ -3,6 +3,7 @@
  *  network, or more than one command.
  *  Elsewhere: what a rule means (rules.ts), when it is offered (decide.ts). */
 
+import { isSecret } from "../paths/index.ts";
 import { notesFor } from "./notes.ts";
 import { isShell, isWrapper, programOf } from "./programs-with-programs.ts";
 import { allowsOne, parseRule } from "./rules.ts";
@@ -123,6 +124,8 @@ const suggestPath = (
   const isFolder = tool === "Grep" || tool === "Glob";
   const folder = isFolder ? path : `/${names.slice(0, -1).join("/")}`;
   const isTooMuch = folder === "/" || folder === home || (access === "write" && roots.includes(folder));
+  // A rule for its folder would open every other file that may hold keys.
+  if (isSecret(path)) return isFolder ? undefined : `${ruleTool}(/${path})`;
   if (!isTooMuch) return `${ruleTool}(/${folder}/**)`;
   return isFolder ? undefined : `${ruleTool}(/${path})`;
 };

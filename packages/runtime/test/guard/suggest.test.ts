@@ -17,6 +17,19 @@ test("never a rule for an interpreter, a wrapper, deletion, a download, a redire
   for (const command of [...none.split("|"), "npm test | cat"]) assert.equal(suggestFor(command), undefined, command);
 });
 
+test("for a file that may hold keys, a rule for that file alone", () => {
+  const suggested = (tool: string, access: "read" | "write", ...names: readonly string[]) =>
+    suggestRule(
+      tool,
+      { kind: "file", access, path: `/${names.join("/")}`, names },
+      { roots: ["/work"], home: "/home/ann" },
+    );
+  assert.equal(suggested("Read", "read", "work", "app", ".env"), "Read(//work/app/.env)");
+  assert.equal(suggested("Edit", "write", "work", "app", "id_rsa.bak"), "Edit(//work/app/id_rsa.bak)");
+  assert.equal(suggested("Grep", "read", "home", "ann", ".ssh"), undefined);
+  assert.equal(suggested("Read", "read", "elsewhere", "app", "main.ts"), "Read(//elsewhere/app/**)");
+});
+
 test("the words that say what is done, and no more", () => {
   const rows: readonly (readonly [command: string, rule: string])[] = [
     ["npm run test:unit -- -x", "Bash(npm run test:unit:*)"],
