@@ -28,26 +28,43 @@ const candidatesOf = ({ verb, words }: Asked): readonly string[] => {
   if (verb === "grep") return words.some((word) => /^-[a-zA-Z]*[ef]/.test(word)) ? plain : plain.slice(1);
   if (verb === "cat-file" && !words.includes("-p") && !words.includes("blob")) return [];
   if (verb !== "show" && verb !== "cat-file" && !COMPARES.includes(verb)) return [];
-  return plain.flatMap((word) => word.split(/\.{2,3}/)).filter((word) => !word.includes(":"));
+  return plain.flatMap((word) => word.split(/\.{2,3}/));
+};
+
+/** What is asked about: what a path counts from (`HEAD` of `HEAD:FILE`), or the word itself. What a tag stands for counts. */
+const questionOf = (verb: string, word: string): string => {
+  const colon = word.indexOf(":");
+  if (colon >= 0 && verb === "grep") return word;
+  return `${colon > 0 ? word.slice(0, colon) : word}^{}`;
 };
 
 const problemOf = (verb: string, word: string, type: string): string | undefined => {
-  if (type === "blob" && !word.includes(":"))
+  if (type === "blob" && !(verb === "grep" && word.includes(":")))
     return `git ${verb} ${word}: which file this was is not known; name it: git show HEAD:FILE`;
   if (type !== "tree" || EMPTY.test(word)) return undefined;
   if (verb === "grep") return `git grep ${word}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`;
-  return COMPARES.includes(verb) && !word.endsWith("^{tree}")
+  return (COMPARES.includes(verb) || word.includes(":")) && !/\^\{tree\}(?::|$)/.test(word)
     ? `git ${verb} ${word}: where this folder was is not known; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;
+};
+
+/** Options that stand for many names at once. */
+const EVERYTHING = /^--(?:all|tags|branches|remotes|glob)(?:=|$)/;
+
+/** Is something tagged that is no commit? */
+const hasLooseTags = (folder: string): boolean => {
+  const format = "--format=%(if)%(*objecttype)%(then)%(*objecttype)%(else)%(objecttype)%(end)";
+  return /^(?:blob|tree)$/m.test(askGit({ folder, words: ["for-each-ref", format] })?.text ?? "");
 };
 
 /** `folder`: where git runs. */
 export const objectProblem = (words: readonly string[], folder: string): { readonly problem: string } | undefined => {
   const asked = readAsked(words);
+  if (asked.verb === "show" && asked.words.some((word) => EVERYTHING.test(word)) && hasLooseTags(folder))
+    return { problem: "git show: among all that is tagged are files whose paths are not known; name a commit" };
   const candidates = candidatesOf(asked).filter((word) => word !== "");
   if (candidates.length === 0) return undefined;
-  // What a tag stands for counts.
-  const input = candidates.map((word) => (word.includes(":") ? `${word}\n` : `${word}^{}\n`)).join("");
+  const input = candidates.map((word) => `${questionOf(asked.verb, word)}\n`).join("");
   const answer = askGit({ folder, words: ["cat-file", "--batch-check=%(objecttype)"], input });
   const types = answer?.text.split("\n") ?? [];
   const problem = candidates
