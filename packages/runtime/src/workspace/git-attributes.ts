@@ -5,7 +5,7 @@
 
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isSecret, secretPatterns } from "../paths/index.ts";
@@ -89,9 +89,14 @@ const mayShow = (folder: string): boolean => {
   return [...files].some((name) => SHOWS.test(readText(join(top, name)) ?? indexed(top, name)));
 };
 
+/** Larger ones git does not read either. */
+const MOST_BYTES = 100_000_000;
+
+/** A pipe of that name would keep us waiting. */
 const readText = (path: string): string | undefined => {
   try {
-    return readFileSync(path, "utf8");
+    const facts = statSync(path);
+    return facts.isFile() && facts.size <= MOST_BYTES ? readFileSync(path, "utf8") : undefined;
   } catch {
     return undefined;
   }

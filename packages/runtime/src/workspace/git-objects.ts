@@ -22,6 +22,8 @@ const readAsked = (words: readonly string[]): Asked => {
   return { verb: words[at] ?? "", words: end < 0 ? rest : rest.slice(0, end) };
 };
 
+export const verbOf = (words: readonly string[]): string => readAsked(words).verb;
+
 /** The words that may be objects. */
 const candidatesOf = ({ verb, words }: Asked): readonly string[] => {
   const plain = words.filter((word) => !word.startsWith("-") && !word.includes("\n"));

@@ -15,6 +15,7 @@ import {
   pathProblem,
 } from "../guard/index.ts";
 import { objectProblem } from "./git-objects.ts";
+import { remoteProblem } from "./git-remotes.ts";
 import { expandPattern } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { reached } from "./reached.ts";
@@ -102,8 +103,12 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
     reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, cwd) ??
     walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean);
   if (problem !== undefined) return { problem };
-  if (program === "git")
-    return gitProblem(words, cwd) ?? objectProblem(words, gitFolder(words, cwd)) ?? gitWithout(words, cwd);
+  if (program === "git") {
+    const folder = gitFolder(words, cwd);
+    return (
+      gitProblem(words, cwd) ?? objectProblem(words, folder) ?? remoteProblem(words, folder) ?? gitWithout(words, cwd)
+    );
+  }
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
   return withoutKeys(program, entered, lookThrough(walk));

@@ -141,6 +141,30 @@ test("git shows a file by its path, and not by a number or a tag that hides whic
   ]);
 });
 
+test("a password in the address of a remote is not shown", async () => {
+  using place = withKeys();
+  const shown: readonly [string, RegExp?][] = [["git remote -v"], ["git remote get-url origin"]];
+  const settings: readonly [string, RegExp?][] = [["git config --get remote.origin.url"]];
+  gitIn(place.work, "remote", "add", "origin", "https://me@example.com/x.git");
+  const asIs = (commands: readonly [string, RegExp?][]) => commands.map(([text]) => [text, /me@example/] as const);
+  await checkAll(place, [...asIs(shown), ...asIs(settings)]);
+  for (const who of ["me:the secret", "x-access-token:abc", "ghp_0123456789012345678901234567890123456789"]) {
+    gitIn(place.work, "remote", "set-url", "origin", `https://${encodeURI(who)}@example.com/x.git`);
+    await checkAll(place, [...shown, ...settings, ["git remote", /origin/], ["git config --get user.name", /^$/]]);
+  }
+});
+
+test("a pipe in the place of a file keeps nobody waiting", async () => {
+  using place = withKeys();
+  if (spawnSync("mkfifo", ["sub/pipe", ".gitattributes"], { cwd: place.work }).status !== 0) return;
+  await checkAll(place, [["find sub plain.txt -exec cat {} +", /plain/]]);
+  const judged = classify("git diff");
+  assert.ok(judged.verdict === "read-only");
+  // git itself waits for it; that ends with the plan.
+  const { ended } = await runPlan(judged.plan, { cwd: place.work, home: place.home, timeoutMs: 200 });
+  assert.equal(ended, "timed-out");
+});
+
 test("a file of git's own that is a link to keys is a reason to ask", async () => {
   const links = ["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"];
   for (const name of links) {

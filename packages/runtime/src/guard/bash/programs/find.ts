@@ -109,15 +109,15 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
   return read;
 };
 
-/** No link is handed to a program that reads contents: the test stands right before each -exec. */
+/** No link is handed to a program that reads contents, nor a pipe that would keep it waiting: the tests stand right before
+ *  each -exec. */
 const withoutLinks = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const runs = words.flatMap(({ text }, at) => (text === "-exec" ? [words[at + 1]?.text ?? ""] : []));
   if (runs.every((name) => LISTS_NAMES.includes(name))) return words;
   if (words.some(({ text }) => text === "-L" || text === "-follow"))
     throw new Refusal("find -L -exec reads where links lead; leave out -L");
-  return words.flatMap((word) =>
-    word.text === "-exec" ? [{ text: "!" }, { text: "-type" }, { text: "l" }, word] : [word],
-  );
+  const tests = ["l", "p", "s"].flatMap((kind) => [{ text: "!" }, { text: "-type" }, { text: kind }]);
+  return words.flatMap((word) => (word.text === "-exec" ? [...tests, word] : [word]));
 };
 
 export const findPrograms: ProgramTable = {
