@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { promptTokens } from "@prefork/wire";
 import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
+import { Running } from "../../src/fork/running.ts";
 import type { ForkHandle, ForkOptions, ForkOutcome } from "../../src/index.ts";
 import {
   bash,
@@ -17,6 +18,7 @@ import {
   openListening,
   prompted,
   type Seen,
+  unkeptPlan,
   watched,
 } from "./family-ground.ts";
 
@@ -192,6 +194,22 @@ test("a provider that fails for good ends the fork as failed, with the work of t
   const { end, text, turns, toolUses } = await ended(session.fork({ prompt: "part" }));
   assert.deepEqual([end, turns, toolUses], ["failed", 2, 1]);
   assert.match(text, /^Ended as failed: [\s\S]*\nWhat it had said:\nI have begun\.$/);
+});
+
+test("a fork whose calls are all refused has three turns for its report, and fails with the next", () => {
+  const open = (): Promise<never> => Promise.reject(new Error("not opened"));
+  const clock = { now: () => 0 };
+  const running = new Running({ plan: unkeptPlan("task-1"), notifies: false, open }, { clock, above: undefined });
+  const turn = (): boolean => {
+    running.noticed({ type: "turn_started", turn: 1, prefixHash: "", bytes: 0, markers: [] });
+    running.noticed({ type: "call_ended", callId: "call-1", tool: "Bash", text: "no", fault: "denied", ms: 0 });
+    return running.signal.aborted;
+  };
+  assert.deepEqual(Array.from({ length: 7 }, turn), [false, false, false, false, false, false, true]);
+  assert.deepEqual(running.ending, {
+    end: "failed",
+    reason: "it went on calling tools after all of them were refused",
+  });
 });
 
 test("without a turn nothing is sent and nothing said; a fork that said nothing gives none of its parent's words", async () => {

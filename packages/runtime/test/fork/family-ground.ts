@@ -18,6 +18,7 @@ import {
   textOfTokens,
   toolResults,
 } from "@prefork/wire/simulator";
+import type { ForkPlan } from "../../src/fork/plan.ts";
 import { mergeLayers } from "../../src/guard/index.ts";
 import {
   anthropicEngine,
@@ -225,6 +226,13 @@ export const leftWith = async (text: string): Promise<readonly string[]> => {
 /** A parent that only listens; forks by their directive. */
 export const openListening = (fork: FamilyScript["fork"], conventions = 0): Promise<FamilyGround> =>
   openFamily(familyScript({ main: () => say("heard"), fork }), { conventions });
+
+/** What a fork without a transcript is started with. */
+export const unkeptPlan = (task: string): ForkPlan => ({
+  ...{ task, runId: "run-1", label: "look", agentType: "fork", querySource: "agent:builtin:fork", mode: "sync" },
+  ...{ directive: "look", protocol: "standard", tail: { inFlight: "keep", placeholders: "forks" }, limits: {} },
+  ...{ skipTranscript: true, isFiltered: false },
+});
 
 /** A session that has something to inherit. */
 export const begun = async (place: FamilyGround, more: Partial<SessionOptions> = {}): Promise<Session> => {

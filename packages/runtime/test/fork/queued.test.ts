@@ -5,7 +5,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, ManualClock, say } from "@prefork/wire/simulator";
-import type { ForkPlan } from "../../src/fork/plan.ts";
 import type { RunStart } from "../../src/fork/running.ts";
 import { Runs } from "../../src/fork/runs.ts";
 import { unkeptJournal } from "../../src/journal/index.ts";
@@ -20,16 +19,12 @@ import {
   part,
   prompted,
   starts,
+  unkeptPlan,
   watched,
 } from "./family-ground.ts";
 
 const NAMES = ["a", "b", "c", "d", "e", "f"];
 const AT_ONCE = 3;
-const PLAN: Omit<ForkPlan, "task"> = {
-  ...{ runId: "run-1", label: "look", agentType: "fork", querySource: "agent:builtin:fork", mode: "sync" },
-  ...{ directive: "look", protocol: "standard", tail: { inFlight: "keep", placeholders: "forks" }, limits: {} },
-  ...{ skipTranscript: true, isFiltered: false },
-};
 
 test("a fork that is stopped while it waits for a place leaves no gap and takes none", async () => {
   await using journal = await unkeptJournal("session-1");
@@ -39,7 +34,7 @@ test("a fork that is stopped while it waits for a place leaves no gap and takes 
   });
   const opening = gate();
   const start = (task: string): RunStart => ({
-    plan: { ...PLAN, task },
+    plan: unkeptPlan(task),
     notifies: false,
     open: async () => {
       await opening.passed;

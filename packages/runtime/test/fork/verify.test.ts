@@ -61,3 +61,17 @@ test("bytes that are not the parent's are named by their place", () => {
     ["messages[0].content[0].text", "the bytes differ from the parent's at messages[0].content[0].text"],
   );
 });
+
+test("where a provider tells nothing of what it read there is no alarm, unless the bytes differ", () => {
+  const expectation = expecting(10_000, { untold: "this endpoint counts no reads" });
+  const told = missOf({ expectation, child, usage: usage(0, 10_300) });
+  const other = FrozenPrefix.open(anthropic.encoder, head).append(userText("the parent's wards"));
+  const differs = missOf({ expectation, child: other, usage: usage(0, 10_300) });
+  assert.deepEqual(
+    [told, differs].map((miss) => [miss?.isWarning, miss?.cause]),
+    [
+      [false, "nothing was told of what was read: this endpoint counts no reads"],
+      [true, "the bytes differ from the parent's at messages[0].content[0].text"],
+    ],
+  );
+});
