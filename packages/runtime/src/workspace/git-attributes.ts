@@ -5,7 +5,7 @@
 
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isSecret, secretPatterns } from "../paths/index.ts";
@@ -74,31 +74,43 @@ const KEPT = [
 const MOST_FOLDERS = 50;
 
 /** A line by which files are shown, or a name for such lines. */
-const SHOWS = /(?:^|\s)!?diff(?=[=\s]|$)|^\s*\[attr\]/m;
+const SHOWS = /(?:^|\s)!?diff(?=[=\s]|$)|^[ \t\r\v\f]*\[attr\]/m;
 
 /** Do the repository's attributes speak of showing at all? Few do, and asking for every name takes long. */
 const mayShow = (folder: string): boolean => {
   const asked = askGit({ folder, words: ["rev-parse", "--git-common-dir", "--show-toplevel"] });
   const [common = "", top = ""] = asked?.text.split("\n") ?? [];
   if (common === "") return false; // no repository: git says so itself
-  if (SHOWS.test(readText(reached(folder, `${common}/info/attributes`)) ?? "")) return true;
+  if (shows(readText(reached(folder, `${common}/info/attributes`)) ?? "")) return true;
   if (top === "") return false;
   const kept = askGit({ folder: top, words: ["ls-files", "-z", "--", ":(glob)**/.gitattributes"] });
   const files = new Set([".gitattributes", ...(kept?.text.split("\0") ?? [])].filter((name) => name !== ""));
   if (kept?.failed !== false || files.size > MOST_FOLDERS) return true;
-  return [...files].some((name) => SHOWS.test(readText(join(top, name)) ?? indexed(top, name)));
+  return [...files].some((name) => shows(readText(join(top, name)) ?? indexed(top, name)));
 };
 
-/** Larger ones git does not read either. */
-const MOST_BYTES = 100_000_000;
+const shows = (text: string | typeof UNREADABLE): boolean => text === UNREADABLE || SHOWS.test(text);
 
-/** A pipe of that name would keep us waiting. */
-const readText = (path: string): string | undefined => {
+/** No plain file, or more than anybody writes by hand: git is asked what it makes of it. */
+const UNREADABLE = Symbol("unreadable");
+const MOST_BYTES = 1_000_000;
+
+/** Undefined where nothing is there. A device has no end and a pipe no writer: neither is read. */
+const readText = (path: string): string | typeof UNREADABLE | undefined => {
+  let descriptor: number;
   try {
-    const facts = statSync(path);
-    return facts.isFile() && facts.size <= MOST_BYTES ? readFileSync(path, "utf8") : undefined;
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ENOTDIR" ? undefined : UNREADABLE;
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    return stats.isFile() && stats.size <= MOST_BYTES ? readFileSync(descriptor, "utf8") : UNREADABLE;
   } catch {
-    return undefined;
+    return UNREADABLE;
+  } finally {
+    closeSync(descriptor);
   }
 };
 

@@ -7,10 +7,15 @@ import { isMatch, readPart, type Sign } from "../paths/index.ts";
 import { reached } from "./reached.ts";
 
 const MOST_NAMES = 10_000;
+/** Links to the folder they are in make a few thousand files look like millions. */
+const MOST_LOOKED_AT = 200_000;
 
-const namesIn = (folder: string, signs: readonly Sign[], hidden: boolean): readonly string[] => {
+/** How many names the patterns of a pipe have been compared with so far. */
+export type LookedAt = { names: number };
+
+const entriesOf = (folder: string): readonly string[] => {
   try {
-    return readdirSync(folder).filter((name) => (hidden || !name.startsWith(".")) && isMatch(name, signs));
+    return readdirSync(folder);
   } catch {
     return [];
   }
@@ -28,18 +33,31 @@ const isThere = (path: string, folder: string): boolean => {
 };
 
 /** The names, relative or absolute as the pattern is. */
-export const expandPattern = (pattern: string, folder: string): readonly string[] => {
+export const expandPattern = (
+  pattern: string,
+  folder: string,
+  lookedAt: LookedAt = { names: 0 },
+): readonly string[] => {
   const [first = "", ...more] = pattern.split("/");
   let found: readonly string[] = [first === "" ? "/" : ""];
+  const namesIn = (inside: string, signs: readonly Sign[], hidden: boolean): readonly string[] => {
+    const entries = entriesOf(inside);
+    lookedAt.names += entries.length;
+    if (lookedAt.names > MOST_LOOKED_AT)
+      throw new RangeError(`the patterns are compared with more than ${MOST_LOOKED_AT} names`);
+    return entries.filter((name) => (hidden || !name.startsWith(".")) && isMatch(name, signs));
+  };
   for (const part of first === "" ? more : [first, ...more]) {
     const signs = readPart(part);
-    found = found.flatMap((before) => {
+    const below: string[] = [];
+    for (const before of found) {
       const under = (name: string): string =>
         before === "" || before.endsWith("/") ? before + name : `${before}/${name}`;
-      if (typeof signs === "string") return [under(signs)];
-      return namesIn(reached(folder, before), signs, /^\\?\./.test(part)).map(under);
-    });
-    if (found.length > MOST_NAMES) throw new RangeError(`the pattern stands for more than ${MOST_NAMES} names`);
+      const names = typeof signs === "string" ? [signs] : namesIn(reached(folder, before), signs, /^\\?\./.test(part));
+      for (const name of names) below.push(under(name));
+      if (below.length > MOST_NAMES) throw new RangeError(`the pattern stands for more than ${MOST_NAMES} names`);
+    }
+    found = below;
   }
   const names = found.filter((path) => isThere(path, folder)).sort();
   return names.length > 0 ? names.map(notAnOption) : [notAnOption(pattern.replace(/\\(.)/gs, "$1"))];

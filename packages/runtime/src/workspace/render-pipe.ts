@@ -16,7 +16,7 @@ import {
 } from "../guard/index.ts";
 import { objectProblem } from "./git-objects.ts";
 import { remoteProblem } from "./git-remotes.ts";
-import { expandPattern } from "./patterns.ts";
+import { expandPattern, type LookedAt } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { reached } from "./reached.ts";
 import { withoutKeys } from "./walk-limits.ts";
@@ -44,8 +44,9 @@ const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
 export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
   const parts: string[] = [];
   const all: string[] = [];
+  const lookedAt = { names: 0 };
   for (const [at, command] of commands.entries()) {
-    const words = expandAll(command, at === 0 ? place : { ...place, fed: [] });
+    const words = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
     if ("problem" in words) return words;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
     const problem = reachedProblem(inputs, command.program, place.cwd);
@@ -77,7 +78,11 @@ const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
   return [timeout, ...(knowsForeground ? ["--foreground"] : []), limit];
 };
 
-const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly string[] | Problem => {
+const expandAll = (
+  { program, args }: PlanCommand,
+  place: RenderPlace,
+  lookedAt: LookedAt,
+): readonly string[] | Problem => {
   const { cwd, home, exitCode, fed = [] } = place;
   const words: string[] = [];
   const names: string[] = [];
@@ -88,7 +93,7 @@ const expandAll = ({ program, args }: PlanCommand, place: RenderPlace): readonly
       continue;
     }
     try {
-      const found = expandPattern(atHome(word, home), cwd).map((name) => notAnAction(name, program));
+      const found = expandPattern(atHome(word, home), cwd, lookedAt).map((name) => notAnAction(name, program));
       const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
       if (problem !== undefined) return { problem };
       words.push(...found);

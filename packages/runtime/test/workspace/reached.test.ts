@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { classify, planHazard, runPlan } from "../../src/index.ts";
 import { uses } from "../optional.ts";
@@ -193,4 +193,15 @@ test("attributes of a repository that would have keys shown keep git from showin
     await checkAll(place, [["git diff"]]);
   }
   await checkAll(place, [["git status -v"], ["git status --short", /M {2}\.env/]]);
+});
+
+test("attributes that have no end, or that are mostly blank lines, are not read to their end", async () => {
+  using place = withKeys();
+  place.put("home/work/plain.txt", "another\n");
+  place.put("home/work/.env", "the secret, changed\n");
+  place.put("home/work/.gitattributes", "\n".repeat(900_000));
+  await checkAll(place, [["git diff", /^\+another$/m]]);
+  rmSync(place.at("home", "work", ".gitattributes"));
+  symlinkSync("/dev/zero", place.at("home", "work", ".gitattributes"));
+  await checkAll(place, [["git diff", /^\+another$/m]]);
 });

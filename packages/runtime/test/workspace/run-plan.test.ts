@@ -370,6 +370,15 @@ test("a pattern that stands for too many names is refused in words", async () =>
   assert.match(result.stderr, /^ls: the pattern stands for more than 10000 names; use find\n$/);
 });
 
+test("links to their own folder do not multiply the names that patterns are compared with", async () => {
+  using place = ground();
+  mkdirSync(join(place.work, "round"));
+  for (let index = 0; index < 350; index += 1) symlinkSync(".", join(place.work, "round", `a${index}`));
+  const result = await runPlan(planOf("cat round/a*/b* round/a*/c*"), { cwd: place.work });
+  assert.equal(result.exitCode, 127);
+  assert.equal(result.stderr, "cat: the patterns are compared with more than 200000 names; use find\n");
+});
+
 test("a pattern of many stars is matched in no time", async () => {
   using place = ground();
   place.put(`work/${"a".repeat(200)}`);

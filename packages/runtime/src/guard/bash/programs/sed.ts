@@ -143,6 +143,8 @@ const readSed = (words: readonly PlanWord[]): readonly PlanWord[] => {
     given.push(script.text);
   }
   given.forEach(checkSedScript);
+  // What loops or grows may be spread over several of them: sed reads them as one.
+  if (given.length > 1) checkSedScript(given.join("\n"));
   return words;
 };
 
