@@ -65,8 +65,10 @@ const consumes = (words: readonly ShellWord[], at: number): boolean => {
   const head = words[at];
   if (!head || isComputed(head)) return false;
   const program = programOf(head);
-  if (CONSUMERS.has(program)) return true;
   const rest = words.slice(at + 1);
+  // The name of a variable, behind -v, may have an index that is computed.
+  const indexes = /^(?:printf|test|\[)$/.test(program) && rest.some(({ text }) => /^-v/.test(text));
+  if (CONSUMERS.has(program)) return !indexes;
   if (program === "command") return rest[0]?.text === "-v" || rest[0]?.text === "-V";
   if (program === "rg") return !rest.some(({ text }) => /^--(?:pre|hostname-bin)|^\0/.test(text));
   const subcommands = DATA_SUBCOMMANDS[program];
@@ -101,6 +103,7 @@ const ANY_COMMAND: readonly ShellWord[] = [{ text: COMPUTED, spreads: true, home
 const collectCommand = (command: ShellCommand, into: Collection): string | undefined => {
   const words = withReplacements(command.words);
   const head = words[0];
+  collectSettings(command, into);
   if (!head) return undefined;
   into.starts.push({ words, at: 0 });
   if (givesGitNames(command)) into.starts.push({ words: [{ ...head, text: "git" }, ...ANY_COMMAND], at: 0 });
@@ -116,6 +119,25 @@ const collectCommand = (command: ShellCommand, into: Collection): string | undef
   if (plainPath !== undefined) return undefined;
   if (readsCommands(command, words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
   return collectTexts(command, words, into);
+};
+
+/** Variables whose value some program runs. */
+const RUN_BY_NAME =
+  /(?:EDITOR|PAGER|COMMAND|_CMD|ASKPASS|WRAPPER)$|^(?:BROWSER|VISUAL|FCEDIT|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_EXTERNAL_DIFF|PS[0-4])$/;
+
+/** `GIT_EDITOR='git push' git commit`, `export PAGER=rm`: what a variable holds may be a command for whoever reads it. */
+const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): void => {
+  const given = words.flatMap((word) => {
+    const [, name = "", text = ""] = /^(\w+)=(.*)$/s.exec(word.text) ?? [];
+    return RUN_BY_NAME.test(name) ? [{ name, value: { ...word, text } }] : [];
+  });
+  for (const { name, value } of [...assigned, ...given]) {
+    const isText = /\s/.test(value.text);
+    const isRun = RUN_BY_NAME.test(name) || (isText && words.length > 0 && !isComputed(value));
+    if (!isRun) continue;
+    if (isText) collect(readShell(value.text, true), { ...into, depth: into.depth + 1 });
+    else into.starts.push({ words: [value], at: 0 });
+  }
 };
 
 /** Aliases let git do anything under any name. */

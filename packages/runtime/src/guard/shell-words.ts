@@ -32,6 +32,8 @@ export type ShellCommand = {
   readonly words: readonly ShellWord[];
   /** Variables set in front of it, or in place of it. */
   readonly assignments: readonly string[];
+  /** What they are set to, where it is one word. */
+  readonly assigned: readonly { readonly name: string; readonly value: ShellWord }[];
   readonly redirects: readonly ShellRedirect[];
   /** Texts it gets on standard input: here-documents and here-strings. */
   readonly input: readonly ShellWord[];
@@ -94,15 +96,19 @@ const readScript = (script: ParsedScript): ShellReading => {
 const readCommand = ({ name, prefix, suffix }: Command, piped: boolean): ShellCommand => {
   const words = name ? [readWord(name)] : [];
   const assignments: string[] = [];
+  const assigned: { readonly name: string; readonly value: ShellWord }[] = [];
   const redirects: ShellRedirect[] = [];
   const input: ShellWord[] = [];
   for (const part of [...prefix, ...suffix]) {
     if (part.type === "Word") words.push(readWord(part));
     else if (part.type !== "Assignment") takeRedirection(part, { redirects, input });
     else if (name && part.pos > name.pos) words.push(assignedWord(part));
-    else assignments.push(part.name);
+    else {
+      assignments.push(part.name);
+      if (part.value?.type === "Word") assigned.push({ name: part.name, value: readWord(part.value) });
+    }
   }
-  return { words, assignments, redirects, input, piped };
+  return { words, assignments, assigned, redirects, input, piped };
 };
 
 const takeRedirection = (part: Redirection, into: { redirects: ShellRedirect[]; input: ShellWord[] }): void => {
