@@ -91,11 +91,11 @@ const mayShow = (folder: string): boolean => {
 
 const shows = (text: string | typeof UNREADABLE): boolean => text === UNREADABLE || SHOWS.test(text);
 
-/** No plain file, or more than anybody writes by hand: git is asked what it makes of it. */
+/** More than anybody writes by hand: git is asked what it makes of it. */
 const UNREADABLE = Symbol("unreadable");
 const MOST_BYTES = 1_000_000;
 
-/** Undefined where nothing is there. A device has no end and a pipe no writer: neither is read. */
+/** Undefined where no plain file is there. A device has no end and a pipe no writer: neither is read. */
 const readText = (path: string): string | typeof UNREADABLE | undefined => {
   let descriptor: number;
   try {
@@ -106,7 +106,8 @@ const readText = (path: string): string | typeof UNREADABLE | undefined => {
   }
   try {
     const stats = fstatSync(descriptor);
-    return stats.isFile() && stats.size <= MOST_BYTES ? readFileSync(descriptor, "utf8") : UNREADABLE;
+    if (!stats.isFile()) return undefined;
+    return stats.size <= MOST_BYTES ? readFileSync(descriptor, "utf8") : UNREADABLE;
   } catch {
     return UNREADABLE;
   } finally {
