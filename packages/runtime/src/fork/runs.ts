@@ -342,7 +342,7 @@ const verifying = (running: Running, run: Run): Run["emit"] => {
     const { usage, missed } = event;
     const child = run.line.state.asked ?? run.line.prefix;
     const { askedAt } = run.line.state;
-    const miss = missOf({ expectation, child, usage, askedAt, ...(missed === undefined ? {} : { diagnosed: missed }) });
+    const miss = missOf({ expectation, child, usage, askedAt, diagnosed: missed });
     if (alarm) alarm.checked(plan.task, miss, run.emit);
     else if (miss) run.emit({ type: "fork_cache_missed", taskId: plan.task, ...miss });
   };

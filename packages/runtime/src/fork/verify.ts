@@ -41,7 +41,7 @@ export type Verifying = {
   /** When it was sent. */
   readonly askedAt?: number | undefined;
   /** The provider's own account. */
-  readonly diagnosed?: string;
+  readonly diagnosed?: string | undefined;
 };
 
 /** Undefined where it read all that it could. */
