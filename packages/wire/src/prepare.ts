@@ -18,7 +18,7 @@ export type Prepared = {
   readonly closing: string;
   readonly stream: boolean;
   /** The most that the answer may be, where it is known: nobody reads much more than that. */
-  readonly maxTokens?: number;
+  readonly maxTokens?: number | undefined;
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
 };
@@ -55,8 +55,7 @@ export const assemble = ({ protocol, prefix, markers, closing, stream, maxTokens
     .sort((a, b) => a.offset - b.offset);
   const chunks = prefix.chunks(insertions, prefix.close + closing);
   const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  const most = maxTokens === undefined ? {} : { maxTokens };
-  return { protocol, prefix, markers, closing, stream, ...most, chunks, byteLength };
+  return { protocol, prefix, markers, closing, stream, maxTokens, chunks, byteLength };
 };
 
 /** The request in one piece: for tests and for looking at it, never on the way to the wire. */

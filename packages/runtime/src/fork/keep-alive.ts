@@ -3,6 +3,7 @@
  *  nothing that the provider would refuse; what it costs is in the journal and in the account.
  *  Elsewhere: the arithmetic (@prefork/wire), who waits (../session). */
 
+import { setTimeout } from "node:timers/promises";
 import {
   type Client,
   costOf,
@@ -122,14 +123,6 @@ const refusal = ({ protocol, head: { settings } }: CacheSafeParams): { readonly 
   return {};
 };
 
+/** Resolves after this time, or when the signal aborts. */
 export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end, { once: true });
-    if (signal.aborted) end();
-  });
+  setTimeout(ms, undefined, { signal }).catch(() => undefined);
