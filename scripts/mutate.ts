@@ -6,7 +6,7 @@
  *
  *  npm run mutate [-- <module>…] [--seed N] [--mutants N] [--minutes N] */
 
-import { globSync, mkdtempDisposableSync, readFileSync } from "node:fs";
+import { globSync, mkdtempDisposableSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -86,6 +86,8 @@ async function main(): Promise<number> {
   const late = (): boolean => performance.now() - begun > minutes * 60_000;
   const jobs = chooseJobs(names, { seed, count });
   using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-mutate-"));
+  // A signal ends the run without disposing of anything.
+  process.once("exit", () => rmSync(folder.path, { recursive: true, force: true, maxRetries: 3 }));
   const copies = Array.from({ length: Math.min(4, availableParallelism()) }, (_, at) => join(folder.path, `${at}`));
   for (const copy of copies) copyRepository(root, copy);
 

@@ -105,7 +105,7 @@ function passes(copy: string, { test, limitMs, env }: TestRun): Promise<boolean>
         // it has ended by itself
       }
     };
-    process.once("exit", stop);
+    process.prependOnceListener("exit", stop); // before its folder is removed
     const timer = setTimeout(stop, limitMs);
     let rest = "";
     child.stdout.on("data", (chunk: Buffer) => {
