@@ -267,7 +267,8 @@ type ReadPart = { readonly command: ShellCommand; readonly part: string };
 
 /** Both readings of the text, the rules' and the classifier's, must find the same commands; undefined where they do not. */
 const readAlike = ({ target, reading, context }: Question): readonly ReadPart[] | undefined => {
-  if (target.kind !== "command" || reading?.kind !== "read" || reading.definesFunction) return undefined;
+  if (target.kind !== "command" || reading?.kind !== "read") return undefined;
+  if (reading.definesFunction || reading.evaluatesUnseen) return undefined;
   const parts = context.partsOf(target.command);
   if (parts?.length !== reading.commands.length) return undefined;
   const read = reading.commands.map((command, at) => ({ command, part: parts[at] ?? "" }));

@@ -2,7 +2,8 @@
  *  Invariant: the answer errs towards "could"; only programs known to take plain data end the search.
  *  Elsewhere: reading the text (shell-words.ts), comparing with a rule (bash-rules.ts). */
 
-import { COMPUTED, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
+import { COMPUTED, couldBe, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
+import { type Levels, NO_LEVELS } from "./variable-values.ts";
 
 /** A place where a command could start: the words from `at` on. */
 export type Start = { readonly words: readonly ShellWord[]; readonly at: number };
@@ -11,13 +12,16 @@ export type Starts =
   | { readonly kind: "starts"; readonly starts: readonly Start[] }
   | { readonly kind: "unread"; readonly reason: string };
 
-const SHELLS = new Set("sh bash zsh dash ksh ash fish csh tcsh eval source . mksh rbash".split(" "));
+const SHELLS = new Set("sh bash zsh dash ksh ash fish csh tcsh eval source . trap mksh rbash".split(" "));
+
+/** Those that run their arguments and read nothing. */
+const RUNS_ARGUMENTS = new Set([".", "source", "eval", "trap"]);
 
 /** Their first word that is no option, number or variable is the command they run. */
 const WRAPPERS = new Set(
   (
     "sudo doas su env command builtin exec nohup setsid nice ionice chrt timeout time stdbuf xargs parallel watch " +
-    "busybox toybox chroot unshare nsenter flock strace ltrace then do else if elif while until coproc trap script " +
+    "busybox toybox chroot unshare nsenter flock strace ltrace then do else if elif while until coproc script " +
     "runuser pkexec systemd-run firejail bwrap caffeinate arch taskset prlimit setarch unbuffer entr"
   ).split(" "),
 );
@@ -85,13 +89,21 @@ export const startsIn = (reading: ShellReading): Starts => {
 
 const TOO_MANY = "too many of its words could be commands";
 
-type Collection = { readonly starts: Start[]; readonly depth: number };
+const UNSEEN = "bash would evaluate a text in it that could run any command; write numbers and names out";
+
+type Collection = { readonly starts: Start[]; readonly depth: number; readonly levels?: Levels };
+
+/** A text that stands as a word of another. */
+const collectInner = (text: string, into: Collection): string | undefined =>
+  collect(readShell(text, into.levels ?? NO_LEVELS), { ...into, depth: into.depth + 1 });
 
 const collect = (reading: ShellReading, into: Collection): string | undefined => {
   if (reading.kind === "unread") return reading.reason;
   if (into.depth > DEEPEST) return "commands stand in commands too deeply";
+  if (reading.evaluatesUnseen && into.depth === 0) return UNSEEN;
+  if (reading.evaluatesUnseen) into.starts.push({ words: ANY_COMMAND, at: 0 });
   for (const command of reading.commands) {
-    const problem = collectCommand(command, into);
+    const problem = collectCommand(command, { ...into, levels: reading.levels });
     if (problem !== undefined) return problem;
     if (into.starts.length > MOST_STARTS) return TOO_MANY;
   }
@@ -107,7 +119,7 @@ const collectCommand = (command: ShellCommand, into: Collection): string | undef
   if (!head) return undefined;
   into.starts.push({ words, at: 0 });
   if (givesGitNames(command)) into.starts.push({ words: [{ ...head, text: "git" }, ...ANY_COMMAND], at: 0 });
-  if (givesNames(words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
+  if (givesNames(words) || evaluatesAny(words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
   if (consumes(words, 0)) return undefined;
   const plainPath = pathToConsumer(words);
   const end = plainPath ?? words.length;
@@ -135,7 +147,7 @@ const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): v
     const isText = /\s/.test(value.text);
     const isRun = RUN_BY_NAME.test(name) || (isText && words.length > 0 && !isComputed(value));
     if (!isRun) continue;
-    if (isText) collect(readShell(value.text, true), { ...into, depth: into.depth + 1 });
+    if (isText) collectInner(value.text, into);
     else into.starts.push({ words: [value], at: 0 });
   }
 };
@@ -154,6 +166,10 @@ const givesNames = ([head, ...rest]: readonly ShellWord[]): boolean => {
   return program === "hash" && rest.some(({ text }) => /^-[a-z]*p|\0/.test(text));
 };
 
+/** `"$x" "$y"`: x may be eval, and y any text. */
+const evaluatesAny = ([head, ...rest]: readonly ShellWord[]): boolean =>
+  head !== undefined && isComputed(head) && couldBe(programOf(head), "eval") && rest.some(isComputed);
+
 /** A text behind its option, as in `env -S'git push'`: the letters are the option's. */
 const textsIn = (text: string): readonly string[] =>
   /^-[a-zA-Z]/.test(text) ? [text, ...[2, 3, 4].map((letters) => text.slice(letters))] : [text];
@@ -168,7 +184,7 @@ const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: 
     if (!isText) continue;
     if (forShell || forWrapper) {
       for (const part of textsIn(text)) {
-        const problem = collect(readShell(part, true), { ...into, depth: into.depth + 1 });
+        const problem = collectInner(part, into);
         if (problem !== undefined && forShell && part === text) return problem;
       }
     }
@@ -236,7 +252,7 @@ export const commandsIn = (reading: ShellReading, depth = 0): readonly RunComman
     const starts = places.map(([at]) => ({ words: words.slice(at), command }));
     if (!SHELLS.has(programOf(head)) && !WRAPPERS.has(programOf(head))) return starts;
     const texts = [...words.slice(1), ...command.input].filter(({ text }) => /\s|;/.test(text));
-    return [...starts, ...texts.flatMap(({ text }) => commandsIn(readShell(text, true), depth + 1))];
+    return [...starts, ...texts.flatMap(({ text }) => commandsIn(readShell(text, reading.levels), depth + 1))];
   });
 };
 
@@ -249,7 +265,7 @@ const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord
     const program = programOf(word);
     const rest = words.slice(at + 1);
     if (program === "parallel") return piped && !rest.some((next) => !isOption(next));
-    if (!SHELLS.has(program) || program === "." || program === "source" || program === "eval") return false;
+    if (!SHELLS.has(program) || RUNS_ARGUMENTS.has(program)) return false;
     if (rest.some(({ text }) => text === "--version" || text === "--help")) return false;
     if (input.length > 0 && !piped) return false; // the text is at hand and is read itself
     return rest.every((next) => isOption(next)) || (piped && rest.some(({ text }) => text === "-s" || text === "-"));

@@ -165,6 +165,7 @@ const tightens = (pattern: BashPattern, { starts }: Matter): boolean =>
 const allowsAll = (pattern: BashPattern, { reading }: Matter): boolean =>
   reading?.kind === "read" &&
   !reading.definesFunction &&
+  !reading.evaluatesUnseen &&
   reading.commands.length > 0 &&
   reading.commands.every((command) => allowsCommand(pattern, command));
 

@@ -13,6 +13,8 @@ import {
   type Word,
   type WordPart,
 } from "unbash";
+import { Evaluated } from "./evaluated.ts";
+import { type Levels, NO_LEVELS } from "./variable-values.ts";
 
 /** Stands in a word for what the shell computes there: it could be any text. */
 export const COMPUTED = "\0";
@@ -42,7 +44,15 @@ export type ShellCommand = {
 };
 
 export type ShellReading =
-  | { readonly kind: "read"; readonly commands: readonly ShellCommand[]; readonly definesFunction: boolean }
+  | {
+      readonly kind: "read";
+      readonly commands: readonly ShellCommand[];
+      readonly definesFunction: boolean;
+      /** Bash would evaluate a text in it, and that text could run any command. */
+      readonly evaluatesUnseen: boolean;
+      /** What its variables hold, for texts that stand in its words. */
+      readonly levels: Levels;
+    }
   | { readonly kind: "unread"; readonly reason: string };
 
 const LONGEST_TEXT = 10_000;
@@ -56,15 +66,15 @@ const MOST_OPENED: readonly (readonly [sign: string, name: string, most: number]
 
 const unread = (reason: string): ShellReading => ({ kind: "unread", reason });
 
-/** What a text says. `inner`: it stood as a word of another command, so COMPUTED may already be in it. */
-export const readShell = (text: string, inner = false): ShellReading => {
+/** What a text says. `outer`: it stood as a word of another text with these variables, so COMPUTED may be in it. */
+export const readShell = (text: string, outer?: Levels): ShellReading => {
   if (text.length > LONGEST_TEXT) return unread(`it is longer than ${LONGEST_TEXT} characters`);
   for (const [sign, name, most] of MOST_OPENED)
     if (text.split(sign).length > most) return unread(`it holds more than ${most} ${name}`);
-  if (!inner && text.includes(COMPUTED)) return unread("it holds a NUL character");
+  if (!outer && text.includes(COMPUTED)) return unread("it holds a NUL character");
   if (/[^\P{Cc}\t\n\0]/u.test(text)) return unread("it holds a control character");
   try {
-    return readScript(parse(text));
+    return readScript(parse(text), outer ?? NO_LEVELS);
   } catch {
     return unread("it does not parse");
   }
@@ -72,8 +82,9 @@ export const readShell = (text: string, inner = false): ShellReading => {
 
 type Visit = { readonly node: SyntaxNode; readonly piped: boolean };
 
-const readScript = (script: ParsedScript): ShellReading => {
+const readScript = (script: ParsedScript, outer: Levels): ShellReading => {
   const commands: ShellCommand[] = [];
+  const evaluated = new Evaluated();
   let definesFunction = false;
   // A list and not recursion: depth is the writer's choice, the stack is ours.
   const waiting: Visit[] = [{ node: script, piped: false }];
@@ -81,6 +92,7 @@ const readScript = (script: ParsedScript): ShellReading => {
     const { node, piped } = visit;
     if ("errors" in node && node.errors?.length) return unread("it does not parse");
     if (node.type === "Function") definesFunction = true;
+    evaluated.take(node);
     if (node.type === "Command") commands.push(readCommand(node, piped));
     if (commands.length > MOST_COMMANDS) return unread(`it holds more than ${MOST_COMMANDS} commands`);
     const children: Visit[] = [];
@@ -90,7 +102,7 @@ const readScript = (script: ParsedScript): ShellReading => {
     });
     waiting.push(...children.reverse());
   }
-  return { kind: "read", commands, definesFunction };
+  return { kind: "read", commands, definesFunction, ...evaluated.settle(outer) };
 };
 
 const readCommand = ({ name, prefix, suffix }: Command, piped: boolean): ShellCommand => {

@@ -80,7 +80,7 @@ export const suggestRule = (tool: string, target: Target, place: SuggestionPlace
 
 const suggestCommand = (text: string): string | undefined => {
   const reading = readShell(text);
-  if (reading.kind === "unread" || reading.definesFunction) return undefined;
+  if (reading.kind === "unread" || reading.definesFunction || reading.evaluatesUnseen) return undefined;
   const [command, ...others] = reading.commands;
   if (!command || others.length > 0 || !command.words.every((word) => isLiteral(word) && !word.home)) return undefined;
   const { words, redirects, input, assignments } = command;

@@ -15,7 +15,7 @@ export type Touched = {
   readonly computed: readonly (readonly string[])[];
   /** Folders that are searched with all that is in them. */
   readonly searched: readonly { readonly folder: readonly string[]; readonly hiddenToo: boolean }[];
-  /** The command moves about too much to tell. */
+  /** The command moves about too much to tell, or evaluates a text that could run anything. */
   readonly lost: boolean;
 };
 
@@ -53,7 +53,7 @@ export const touchedBy = (reading: ShellReading, { cwd, home }: TouchedPlace): T
     literal: paths.filter((names) => !isComputed(names)),
     computed: paths.filter(isComputed),
     searched: reading.commands.flatMap((command) => searchedBy(command, folders)),
-    lost: false,
+    lost: reading.evaluatesUnseen,
   };
 };
 

@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { classify } from "../../src/guard/bash/index.ts";
 import type { Decision, ToolCall } from "../../src/guard/call.ts";
 import { decide } from "../../src/guard/decide.ts";
 import { type Layer, type Mode, mergeLayers } from "../../src/guard/policy.ts";
 import { parseSettings } from "../../src/guard/settings.ts";
 import { anyCharacter } from "../any-character.ts";
+import { EVALUATING, SETTING, USING } from "./evaluated-texts.ts";
 import { contextOf, decideBash, layerOf, place, ROOT } from "./policies.ts";
 
 const RANKS: Readonly<Record<Decision["kind"], number>> = { allow: 0, ask: 1, deny: 2 };
@@ -152,6 +154,73 @@ test("a denied command is found where other programs are told to run it", () => 
     "r\\\nm x",
   ];
   for (const text of texts) assert.equal(decideBash(text, context).kind, "deny", text);
+});
+
+// --- texts that bash evaluates -----------------------------------------------------------------------------------------
+
+test("a denied command is found in texts that bash evaluates as numbers or names", () => {
+  const context = contextOf({ deny: ["Bash(git push:*)"], allow: ["Bash"] }, { mode: "bypass" });
+  const pairs = [
+    ...SETTING.flatMap((set) => USING.slice(0, 4).map((use) => `${set}\n${use}`)),
+    ...USING.flatMap((use) => SETTING.slice(-4).map((set) => `${set}\n${use}`)),
+    `${SETTING[0]}\n${USING.at(-1)}`,
+  ];
+  const texts = [...EVALUATING, ...pairs];
+  assert.deepEqual(
+    texts.filter((text) => decideBash(text, context).kind !== "deny"),
+    [],
+  );
+  assert.deepEqual(
+    texts.filter((text) => classify(text).verdict === "read-only"),
+    [],
+  );
+  assert.equal(
+    decideBash(EVALUATING[0] ?? "", context).reason,
+    "denied by Bash(git push:*) (the command line): the command cannot be checked against it, bash would evaluate a " +
+      "text in it that could run any command; write numbers and names out",
+  );
+});
+
+test("no allow rule for a builtin lets it evaluate a text, and a denied file in that text is asked about", () => {
+  const context = contextOf({ allow: ["Bash(printf:*)", "Bash(test:*)", "Bash(read:*)", "Bash(ls:*)"] });
+  for (const text of ["printf -v 'a[$(rm x)]' x", "test -v 'a[$(rm x)]'", "ls && read 'a[$(rm x)]'"])
+    assert.equal(decideBash(text, context).kind, "ask", text);
+  assert.equal(decideBash("printf -v name x", context).kind, "allow");
+  const reading = contextOf({ deny: ["Read(./secret.txt)"], allow: ["Bash"] });
+  assert.equal(decideBash("[[ 'a[$(cat secret.txt)]' -eq 1 ]]", reading).kind, "ask");
+});
+
+test("everyday counting runs beside a rule that denies another command", () => {
+  const context = contextOf({ deny: ["Bash(git push:*)"], allow: ["Bash"] });
+  const texts = [
+    "for i in 1 2 3; do echo $((i+1)); done",
+    "for i in {1..5}; do sleep $((i*2)); done",
+    "for i in $(seq 1 5); do echo $((i%2)); done",
+    `for ((i=0; i<\${#a[@]}; i++)); do echo \${a[$i]}; done`,
+    "for f in *.txt; do ((n++)); done; echo $n",
+    "i=0; while [ $i -lt 5 ]; do i=$((i+1)); done",
+    "n=$(ls | wc -l); echo $((n * 2))",
+    "n=$(grep -c foo bar.txt); if [[ $n -gt 3 ]]; then echo many; fi",
+    "start=$(date +%s); make; end=$(date +%s); echo $((end - start))",
+    `echo $(( $(wc -l < f) + 1 )) $(( \${#x} + $# )) $(( 16#ff )) $((RANDOM % 10))`,
+    `x=hello; echo \${x:0:3} \${x: -2}`,
+    `a=(x y z); echo \${a[0]} \${a[-1]} \${a[@]:1:2}; unset 'a[0]'`,
+    `declare -A m=([a]=1 [b]=2); echo \${m[a]} \${!m[@]}`,
+    "declare -i n=5; n+=3; let n++; echo $n",
+    'if [ "$(git status --porcelain)" = "" ] && [ -n "$z" ]; then echo clean; fi',
+    "while IFS= read -r line; do echo $line; done < f",
+    "printf '%s\\n' \"$x\" $(ls)",
+    "printf -v padded '%03d' 7; echo $padded",
+    "trap 'rm -f \"$tmp\"' EXIT; tmp=$(mktemp); wc -l > $tmp",
+    'export PATH="$HOME/bin:$PATH"; ls',
+    `name=PATH; echo \${!name}`,
+    "bash -c 'n=3; echo $((n+1))'",
+    "npm test & wait $!",
+  ];
+  for (const text of texts) {
+    const decision = decideBash(text, context);
+    assert.equal(decision.kind, "allow", `${text}: ${decision.reason}`);
+  }
 });
 
 test("a denied option is found in every spelling, and others are not", () => {
