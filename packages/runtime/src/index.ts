@@ -186,6 +186,7 @@ export {
   draftsIn,
   type Grant,
   grant,
+  type KeptSettings,
   readTrust,
   revoke,
   stateFolder,

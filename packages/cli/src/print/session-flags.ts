@@ -66,6 +66,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     project: cwd,
     trusted: trust.kind === "trusted",
     ...(trust.kind === "trusted" && trust.accepted ? { accepted: trust.accepted } : {}),
+    ...("kept" in trust && trust.kept ? { kept: trust.kept } : {}),
     flags: {
       ...(flags.allow ? { allow: flags.allow } : {}),
       ...(flags.deny ? { deny: flags.deny } : {}),
@@ -136,7 +137,7 @@ const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
       return [];
     case "changed":
       return [
-        `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted it (prefork trust)`,
+        `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted it (prefork trust)${stillHeld(trust)}`,
       ];
     case "unknown": {
       const unused = await namesThere(trust.folder, [
@@ -151,9 +152,12 @@ const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
         : [`settings of this folder are not used: ${unused.join(", ")} is not trusted (prefork trust)`];
     }
     case "refused":
-      return [`settings of this folder are not used: ${trust.reason}`];
+      return [`settings of this folder are not used: ${trust.reason}${stillHeld(trust)}`];
   }
 };
+
+const stillHeld = ({ kept }: { readonly kept?: readonly unknown[] }): string =>
+  kept ? "; the deny and ask rules that you trusted stay in force" : "";
 
 /** Which of these names are there? Nothing of them is read. */
 const namesThere = async (folder: string, names: readonly string[]): Promise<readonly string[]> => {

@@ -150,7 +150,7 @@ test("a broken settings file is one line with its places, and nothing is sent", 
   assert.deepEqual(ground.simulator.ledger(), []);
 });
 
-test("settings of a folder count once it is trusted, and no longer when they change", async () => {
+test("settings of a folder count once it is trusted; when they change, only what they denied still holds", async () => {
   await using ground = await openGround(calling({ name: "Read", input: { file_path: "notes.txt" } }));
   ground.put("notes.txt", "text\n");
   const path = ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(notes.txt)"]}}');
@@ -172,8 +172,17 @@ test("settings of a folder count once it is trusted, and no longer when they cha
   assert.deepEqual(await look(), { code: 0, out: `no: ${denied}\n`, err: `prefork: Read: ${denied}\n` });
   assert.equal((await ground.prefork(["trust", "--list"])).out, `${ground.work}\n`);
 
+  const changed = `${unused} changed since you trusted it (prefork trust); the deny and ask rules that you trusted stay in force\n`;
+  const still = `Not allowed: denied by Read(notes.txt) (${path} as you trusted it)`;
+  for (const change of [
+    () => ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(other.txt)"]}}'),
+    () => rmSync(path),
+    () => ground.put(".prefork/settings.json", "{ broken"),
+  ]) {
+    change();
+    assert.deepEqual(await look(), { code: 0, out: `no: ${still}\n`, err: `${changed}prefork: Read: ${still}\n` });
+  }
   ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(other.txt)"]}}');
-  assert.deepEqual(await look(), { ...seen, err: `${unused} changed since you trusted it (prefork trust)\n` });
   await ground.prefork(["trust", ground.work]);
   assert.deepEqual(await look(), { ...seen, err: "" });
 

@@ -50,12 +50,14 @@ export {
   type Policy,
   type ReadOnlyProgram,
   type SandboxMode,
+  TIGHTENING,
 } from "./policy.ts";
 export { parseRule, type Rule, type RuleList } from "./rules.ts";
 export {
   describeProblem,
   type PermissionFlags,
   parseSettings,
+  placedText,
   type SettingsProblem,
   type SettingsReading,
   type SettingsSource,

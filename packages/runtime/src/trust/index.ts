@@ -1,4 +1,5 @@
 export type { Configuration } from "./configuration.ts";
+export type { KeptSettings } from "./kept-settings.ts";
 export {
   type AcceptedRule,
   type Agreement,

@@ -1,6 +1,7 @@
 /** Which folders does the user trust, with which executable configuration?
  *  Invariant: the answer is kept outside every workspace, keyed by real path, and covers hashes: other bytes ask again.
- *  A folder that nobody trusted is not read at all.
+ *  A folder that nobody trusted is not read at all. What trusted settings tighten holds until trust is renewed or
+ *  revoked, whatever becomes of the files.
  *  Elsewhere: what is hashed (configuration.ts), work trees (work-tree.ts), the folder it is kept in (../files). */
 
 import { createHash } from "node:crypto";
@@ -9,6 +10,7 @@ import * as z from "zod";
 import { inspectPrivateFolder, openPrivateFolder, openRoot, type Root, RootError } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { type Configuration, changedNames, fingerprintOf, readConfiguration } from "./configuration.ts";
+import { type KeptSettings, keptSettings } from "./kept-settings.ts";
 import { mainRepositoryOf } from "./work-tree.ts";
 
 export type Trust =
@@ -21,9 +23,20 @@ export type Trust =
       readonly accepted?: readonly AcceptedRule[];
     }
   | { readonly kind: "unknown"; readonly folder: string }
-  | { readonly kind: "changed"; readonly folder: string; readonly changed: readonly string[] }
+  /** `kept`: what the settings tightened when they were trusted; absent where it is nothing. */
+  | {
+      readonly kind: "changed";
+      readonly folder: string;
+      readonly changed: readonly string[];
+      readonly kept?: readonly KeptSettings[];
+    }
   /** Not trusted, and it cannot be asked for before this is repaired. */
-  | { readonly kind: "refused"; readonly folder: string; readonly reason: string };
+  | {
+      readonly kind: "refused";
+      readonly folder: string;
+      readonly reason: string;
+      readonly kept?: readonly KeptSettings[];
+    };
 
 /** A rule of the project that allows, and that the person accepted with its trust. */
 export type AcceptedRule = {
@@ -36,6 +49,8 @@ export type Grant = {
   readonly folder: string;
   readonly entries: Readonly<Record<string, string>>;
   readonly accepted?: readonly AcceptedRule[];
+  /** What its settings tighten, for when they are changed. */
+  readonly kept?: readonly KeptSettings[];
 };
 
 /** What a person said yes to. */
@@ -46,6 +61,7 @@ const grantSchema = z.strictObject({
   folder: z.string().min(1),
   entries: z.record(z.string(), z.string()),
   accepted: z.array(z.strictObject({ file: z.string(), rule: z.string() })).exactOptional(),
+  kept: z.array(z.strictObject({ file: z.string(), text: z.string() })).exactOptional(),
 });
 
 /** `$XDG_STATE_HOME/prefork`, or `.local/state/prefork` in the home folder. A relative value counts as none. */
@@ -148,11 +164,12 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
   const { grant } = read;
   if (grant === undefined) return { kind: "unknown", folder };
   const now = await readConfiguration(root);
-  if (!now.ok) return { kind: "refused", folder, reason: now.reason };
+  const { accepted } = grant;
+  const kept = grant.kept === undefined ? {} : { kept: grant.kept };
+  if (!now.ok) return { kind: "refused", folder, reason: now.reason, ...kept };
   const { entries } = now.configuration;
   const changed = main === undefined ? changedNames(grant.entries, entries) : inheritedBy(entries, grant);
-  if (changed.length > 0) return { kind: "changed", folder, changed };
-  const { accepted } = grant;
+  if (changed.length > 0) return { kind: "changed", folder, changed, ...kept };
   return { kind: "trusted", folder, through: grant.folder, ...(accepted === undefined ? {} : { accepted }) };
 };
 
@@ -180,7 +197,12 @@ export const grant = (
       const { entries } = now.configuration;
       if (fingerprintOf(entries) !== fingerprint)
         return refuse("the configuration was changed since it was shown; look again");
-      const record = { version: 1, folder: root.path, entries, ...(accepted.length === 0 ? {} : { accepted }) };
+      const kept = await keptSettings(root, entries);
+      const record = {
+        ...{ version: 1, folder: root.path, entries },
+        ...(accepted.length === 0 ? {} : { accepted }),
+        ...(kept.length === 0 ? {} : { kept }),
+      };
       const written = await store.write(join(store.path, keyOf(root.path)), `${JSON.stringify(record)}\n`);
       return written.ok ? ({ ok: true } as const) : written;
     }),

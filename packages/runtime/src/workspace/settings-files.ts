@@ -1,6 +1,6 @@
 /** The settings of a session, read from where they stand: the user's, the project's, the local ones, the command line.
  *  Invariant: a missing file is no error, a broken one is, with its places; of a folder that is not trusted no byte is
- *  read.
+ *  read, but what it tightened while it was trusted still holds.
  *  Elsewhere: what a file says (parseSettings of ../guard), whether a folder is trusted (../trust). */
 
 import { lstat, readFile } from "node:fs/promises";
@@ -20,7 +20,7 @@ import {
   settingsOfFlags,
   type WrittenServers,
 } from "../guard/index.ts";
-import type { AcceptedRule } from "../trust/index.ts";
+import type { AcceptedRule, KeptSettings } from "../trust/index.ts";
 
 export type SettingsPlaces = {
   readonly home: string;
@@ -29,6 +29,8 @@ export type SettingsPlaces = {
   readonly trusted: boolean;
   /** Rules of the project that allow, and that the person accepted when it was trusted. */
   readonly accepted?: readonly AcceptedRule[];
+  /** What the project's files tightened when they were trusted; applied where they are not trusted any more. */
+  readonly kept?: readonly KeptSettings[];
   readonly flags?: PermissionFlags;
 };
 
@@ -119,10 +121,22 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
       if (parsed.settings.servers) servers.push({ path, servers: parsed.settings.servers });
     } else problems.push(...parsed.problems);
   }
+  layers.push(...keptLayers(places));
   const line = settingsOfFlags(flags, { base: project, home });
   if (typeof line === "string") note("the command line", line);
   else layers.push(line);
   return problems.length > 0 ? { kind: "broken", problems } : { kind: "policy", policy: mergeLayers(layers), servers };
+};
+
+/** What was broken when it was trusted has never held. */
+const keptLayers = ({ home, project, trusted, kept = [] }: SettingsPlaces): readonly LayerSettings[] => {
+  if (trusted || project === home) return [];
+  return PROJECT_FILES.flatMap(([name, { layer, parse }]) =>
+    kept
+      .filter(({ file }) => file === name)
+      .map(({ text }) => parse(text, { name: `${join(project, name)} as you trusted it`, layer, base: project, home }))
+      .flatMap((read) => (read.kind === "settings" ? [{ ...read.settings, notices: [] }] : [])),
+  );
 };
 
 /** What the settings files of a project would do, for the question whether to trust it. */

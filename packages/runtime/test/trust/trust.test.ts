@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -110,6 +111,48 @@ test("any change of executable configuration asks again and names it; other file
   symlinkSync("src", place.at("repo/.prefork"));
   const swapped = await trustOf(state, repo);
   assert.ok(swapped.kind === "changed" && swapped.changed.every((path) => path.startsWith(".prefork/")));
+});
+
+test("what trusted settings tighten is kept until trust is renewed or revoked, and nothing else of them", async () => {
+  using place = scratch();
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  place.put(
+    "repo/.claude/settings.json",
+    '{"permissions": {"deny": ["Read(/key)"], "allow": ["Bash"]}, "env": {"TOKEN": "sk-1"}}',
+  );
+  place.put(
+    "repo/.prefork/settings.json",
+    `{ // comments are allowed
+      "permissions": { "ask": [{ "rule": "Bash(make:*)", "match": ["make x"] }], "allow": ["Bash(ls)"], },
+      "sandbox": { "mode": "required" },
+      "forks": { "atOnce": 2, "wake": "each" },
+      "mcpServers": { "a": { "command": "b" } },
+    }`,
+  );
+  place.put("repo/.prefork/settings.local.json", "{ broken");
+  await agree(state, repo);
+  const kept = [
+    {
+      file: ".prefork/settings.json",
+      text: '{"permissions":{"ask":["Bash(make:*)"]},"sandbox":{"mode":"required"},"forks":{"atOnce":2}}',
+    },
+    { file: ".claude/settings.json", text: '{"permissions":{"deny":["Read(/key)"]}}' },
+  ];
+  assert.deepEqual(await trustOf(state, repo), { kind: "trusted", folder: repo, through: repo });
+  const [record = ""] = readdirSync(`${state}/trust`);
+  assert.equal(statSync(`${state}/trust/${record}`).mode & 0o777, 0o600);
+
+  const changed = [".claude/settings.json", ".prefork/settings.json"];
+  for (const name of changed) rmSync(place.at(`repo/${name}`));
+  assert.deepEqual(await trustOf(state, repo), { kind: "changed", folder: repo, changed, kept });
+  mkdirSync(place.at("repo/.claude/agents"));
+  execFileSync("mkfifo", [place.at("repo/.claude/agents/pipe.md")]);
+  const refused = await trustOf(state, repo);
+  assert.deepEqual(refused.kind === "refused" && refused.kept, kept, "what cannot be read lifts nothing either");
+  rmSync(place.at("repo/.claude/agents"), { recursive: true });
+  await agree(state, repo);
+  place.put("repo/.mcp.json", "{}");
+  assert.deepEqual(await trustOf(state, repo), { kind: "changed", folder: repo, changed: [".mcp.json"] });
 });
 
 test("what was shown is what is trusted: bytes that changed in between are refused", async () => {

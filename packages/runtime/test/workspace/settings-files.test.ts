@@ -67,6 +67,24 @@ test("of a folder that is not trusted nothing is read", async () => {
   assert.equal((await loadSettings(where)).kind, "broken", "trusted, the same files are read");
 });
 
+test("what a folder tightened while it was trusted holds in place of its files, and allows nothing", async () => {
+  await using where = await places({ project: '{"permissions": {"deny": ["Bash(new)"]}}' });
+  const kept = [
+    {
+      file: ".prefork/settings.json",
+      text: '{"permissions": {"deny": ["Bash(old)"], "allow": ["Bash"]}, "sandbox": {"mode": "required"}, "forks": {"atOnce": 2}}',
+    },
+    { file: ".claude/settings.json", text: '{"permissions": {"ask": ["Read(/x)"]}}' },
+    { file: ".prefork/settings.local.json", text: '{"permissions": {"deny": ["Nope("]}}' },
+    { file: "elsewhere.json", text: '{"permissions": {"deny": ["Edit"]}}' },
+  ];
+  const { allow, ask, deny, sandbox, forks, notices } = await policyAt({ ...where, trusted: false, kept });
+  assert.deepEqual([textsOf(allow), textsOf(ask), textsOf(deny)], [[], ["Read(/x)"], ["Bash(old)"]]);
+  assert.equal(deny[0]?.origin, `${join(where.project, ".prefork/settings.json")} as you trusted it`);
+  assert.deepEqual({ sandbox, forks, notices }, { sandbox: "required", forks: { atOnce: 2 }, notices: [] });
+  assert.deepEqual(textsOf((await policyAt({ ...where, kept })).deny), ["Bash(new)"], "trusted, the files count");
+});
+
 test("broken files, files that cannot be read and broken flags are all told, and give no policy", async () => {
   await using where = await places({ user: "{", project: '{"permissions": {"deny": ["Bsh"]}}' });
   const loaded = await loadSettings({ ...where, flags: { allow: ["Nope("] } });
