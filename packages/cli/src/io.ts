@@ -3,6 +3,7 @@
  *  Elsewhere: the real streams and exit codes (main.ts). */
 
 import { Command, type CommanderError } from "commander";
+import { unknownCommand } from "./unknown-command.ts";
 
 export type Io = {
   /** Text as it is: callers add their own line ends. */
@@ -34,21 +35,25 @@ export class UsageError extends Error {
   }
 }
 
-const asUsageError = (error: CommanderError): never => {
+const asUsageError = (error: CommanderError, command: Command): never => {
   // Help and version arrive here too, with exit code 0: main ends quietly on them.
   if (error.exitCode === 0) throw error;
-  throw new UsageError(error.message.replace(/^error: /, ""), { cause: error });
+  throw new UsageError(unknownCommand(command) ?? error.message.replace(/^error: /, ""), { cause: error });
 };
 
 /** A command that writes to `io` and throws UsageError where commander would print and exit. */
-export const newCommand = (name: string, io: Io): Command =>
-  new Command(name).exitOverride(asUsageError).configureOutput({
-    writeOut: (text) => io.out(text),
-    writeErr: (text) => io.err(text),
-    outputError: () => undefined, // the UsageError carries it; printing here would say it twice
-    getOutHasColors: () => io.colour,
-    getErrHasColors: () => io.colour,
-  });
+export const newCommand = (name: string, io: Io): Command => {
+  const command = new Command(name);
+  return command
+    .exitOverride((error) => asUsageError(error, command))
+    .configureOutput({
+      writeOut: (text) => io.out(text),
+      writeErr: (text) => io.err(text),
+      outputError: () => undefined, // the UsageError carries it; printing here would say it twice
+      getOutHasColors: () => io.colour,
+      getErrHasColors: () => io.colour,
+    });
+};
 
 /** By what a fork's commands have in their environment, and by who started us where that was taken away. */
 export const isStartedByFork = async ({ env, hasForkAbove }: Io): Promise<boolean> =>

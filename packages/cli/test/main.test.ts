@@ -39,6 +39,28 @@ test("a misspelt command is named, with what was probably meant", async () => {
   assert.equal(err, "prefork: unknown command 'dmeo' (Did you mean demo?)\n");
 });
 
+test("a command that a group does not have is named, with those that it has", async () => {
+  const asked: readonly (readonly [string, string])[] = [
+    [
+      "worktrees remove x",
+      "'remove' for 'prefork worktrees' (Did you mean prune?); commands: list, show, path, prune, repair",
+    ],
+    ["sessions rm", "'rm' for 'prefork sessions' (Did you mean delete?); commands: list, show, export, delete"],
+    [
+      "sessions lsit --json",
+      "'lsit' for 'prefork sessions' (Did you mean list?); commands: list, show, export, delete",
+    ],
+    ["sessions --json 4711", "'4711' for 'prefork sessions'; commands: list, show, export, delete"],
+    ["tasks kill --force 1", "'kill' for 'prefork tasks' (Did you mean stop?); commands: list, show, stop, resume"],
+    ["mcp try files", "'try' for 'prefork mcp' (Did you mean test?); commands: list, add, remove, test"],
+  ];
+  for (const [line, said] of asked)
+    assert.deepEqual(await ran(...line.split(" ")), { code: 2, out: "", err: `prefork: unknown command ${said}\n` });
+  const named = await ran("sessions", "list", "x");
+  assert.equal(named.err, "prefork: too many arguments for 'list'. Expected 0 arguments but got 1: x.\n");
+  assert.equal((await ran("tasks", "--nope")).err, "prefork: unknown option '--nope'\n");
+});
+
 test("a command that is interrupted says nothing more and ends with 130", async () => {
   const interrupt = new AbortController();
   interrupt.abort();

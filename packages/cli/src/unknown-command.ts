@@ -1,0 +1,50 @@
+/** What to say where `prefork worktrees remove` names a command that worktrees does not have.
+ *  Invariant: says what was asked, of whom, and every name that would do; commander knows only that `list`, which runs
+ *  where none is named, got a word too many.
+ *  Elsewhere: errors of one command (io.ts). */
+
+import type { Command } from "commander";
+
+/** Names that people know from other programs. */
+const ELSEWHERE: readonly (readonly string[])[] = [
+  ["delete", "remove", "prune", "rm", "del", "erase", "clean"],
+  ["stop", "kill", "cancel", "abort", "end"],
+  ["list", "ls", "all", "status"],
+  ["show", "cat", "view", "get", "info", "inspect", "describe"],
+  ["test", "try", "check", "ping"],
+  ["add", "new", "create"],
+  ["resume", "continue", "restart", "retry"],
+  ["repair", "fix", "recover", "restore"],
+  ["export", "save", "dump"],
+];
+
+/** The sentence, or undefined where the command itself was named, or no word at all. */
+export const unknownCommand = (command: Command): string | undefined => {
+  const { parent } = command;
+  const [first = ""] = parent?.args ?? [];
+  const asked = first.startsWith("-") ? command.args.find((word) => !word.startsWith("-")) : first;
+  if (!parent?.parent || !asked || asked === command.name()) return undefined;
+  const names = parent.commands.map((one) => one.name());
+  const meant = meantBy(asked.toLowerCase(), names);
+  const hint = meant === undefined ? "" : ` (Did you mean ${meant}?)`;
+  return `unknown command '${asked}' for 'prefork ${parent.name()}'${hint}; commands: ${names.join(", ")}`;
+};
+
+const meantBy = (asked: string, names: readonly string[]): string | undefined => {
+  const known = ELSEWHERE.find((alike) => alike.includes(asked));
+  const near = names.filter((name) => isNear(asked, name));
+  return names.find((name) => known?.includes(name)) ?? near[0] ?? names.find((name) => name.startsWith(asked));
+};
+
+/** One letter added, dropped or changed, or two swapped. */
+const isNear = (asked: string, name: string): boolean => {
+  let start = 0;
+  while (start < name.length && asked[start] === name[start]) start++;
+  const [a, b] = [asked.slice(start), name.slice(start)];
+  return (
+    a.slice(1) === b.slice(1) ||
+    a.slice(1) === b ||
+    a === b.slice(1) ||
+    (a.slice(2) === b.slice(2) && a[0] === b[1] && a[1] === b[0])
+  );
+};
