@@ -88,11 +88,19 @@ type Found = ConfiguredServers & {
 const configured = async ({ env }: Io): Promise<Found> => {
   const home = env.HOME || homedir();
   const project = resolve(".");
-  const trusted = (await trustOf(stateFolder(env, home), project)).kind === "trusted";
-  const loaded = await loadSettings({ home, project, trusted });
+  const trust = await trustOf(stateFolder(env, home), project);
+  const trusted = trust.kind === "trusted";
+  const agreed = trusted ? { entries: trust.entries } : {};
+  const loaded = await loadSettings({ home, project, trusted, ...agreed });
   if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describeProblem).join("; "));
   const environment = toolEnvironment(env);
-  const { servers, notices } = await readServers({ project, trusted, settings: loaded.servers, environment });
+  const { servers, notices } = await readServers({
+    project,
+    trusted,
+    ...agreed,
+    settings: loaded.servers,
+    environment,
+  });
   const file = trusted ? undefined : await lstat(join(project, MCP_FILE)).catch(() => undefined);
   const unused =
     file === undefined ? [] : [`${join(project, MCP_FILE)} is not used: the folder is not trusted (prefork trust)`];

@@ -65,6 +65,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     home,
     project: cwd,
     trusted: trust.kind === "trusted",
+    ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
     ...(trust.kind === "trusted" && trust.accepted ? { accepted: trust.accepted } : {}),
     ...("kept" in trust && trust.kept ? { kept: trust.kept } : {}),
     flags: {
@@ -76,6 +77,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
   if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describe).join("; "));
   const { servers, notices } = await readServers({
     ...{ project: cwd, trusted: trust.kind === "trusted", settings: loaded.servers },
+    ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
     environment: toolEnvironment(env),
   });
   const found = await readSkills({ home, project: cwd, trusted: trust.kind === "trusted" });

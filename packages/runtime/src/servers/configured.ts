@@ -8,8 +8,9 @@ import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import * as z from "zod";
-import { openRoot } from "../files/index.ts";
+import { openRoot, type ReadResult } from "../files/index.ts";
 import type { WrittenServers } from "../guard/index.ts";
+import { isEntryOf } from "../trust/index.ts";
 import type { ServersInFile } from "../workspace/index.ts";
 import { type Environment, readEntry, type ServerEntry } from "./entry.ts";
 
@@ -17,6 +18,8 @@ export type ServerPlaces = {
   readonly project: string;
   /** Only then is its `.mcp.json` read. */
   readonly trusted: boolean;
+  /** Hashes of the files that were trusted, by name: another file by now is not used. */
+  readonly entries?: Readonly<Record<string, string>>;
   /** What the settings name, the user's first. */
   readonly settings: readonly ServersInFile[];
   /** What variables are filled from: without keys. */
@@ -31,7 +34,7 @@ const MAX_BYTES = 1_000_000;
 export const readServers = async (places: ServerPlaces): Promise<ConfiguredServers> => {
   const { settings, environment } = places;
   const notices: string[] = [];
-  const project = places.trusted ? await projectFile(places.project, notices) : [];
+  const project = places.trusted ? await projectFile(places, notices) : [];
   const found = new Map<string, ServerEntry>();
   for (const { path, servers } of [...settings, ...project])
     for (const [name, written] of Object.entries(servers)) {
@@ -57,15 +60,20 @@ const entryShape = z.object({
 });
 const fileShape = z.object({ mcpServers: z.record(z.string(), z.unknown()).optional() });
 
-const projectFile = async (project: string, notices: string[]): Promise<readonly ServersInFile[]> => {
+const projectFile = async (
+  { project, entries }: ServerPlaces,
+  notices: string[],
+): Promise<readonly ServersInFile[]> => {
   const path = join(project, MCP_FILE);
   const leaveOut = (reason: string): readonly [] => {
     notices.push(`${path} is left out: ${reason}`);
     return [];
   };
-  const text = await textOf(project, path);
-  if (text === undefined) return [];
-  if (typeof text !== "string") return leaveOut(text.reason);
+  const found = await bytesOf(project, path);
+  if (found === undefined) return [];
+  if (!found.ok) return leaveOut(found.reason);
+  if (entries && !isEntryOf(entries[MCP_FILE], found.bytes)) return leaveOut("it was changed while prefork started");
+  const text = found.bytes.toString("utf8");
   const errors: ParseError[] = [];
   const read = fileShape.safeParse(parse(text, errors, { allowTrailingComma: true }));
   const [error] = errors;
@@ -93,9 +101,8 @@ const written = ({ type, command, args, env, url, headers }: z.infer<typeof entr
 });
 
 /** Undefined where there is none. */
-const textOf = async (project: string, path: string): Promise<string | { readonly reason: string } | undefined> => {
+const bytesOf = async (project: string, path: string): Promise<ReadResult | undefined> => {
   if ((await lstat(path).catch(() => undefined)) === undefined) return undefined;
   await using root = await openRoot(project);
-  const found = await root.read(join(root.path, MCP_FILE), { maxBytes: MAX_BYTES });
-  return found.ok ? found.bytes.toString("utf8") : found;
+  return await root.read(join(root.path, MCP_FILE), { maxBytes: MAX_BYTES });
 };

@@ -36,6 +36,10 @@ const MAX_DEPTH = 12;
 
 const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
+/** Are these the very bytes of a file that an entry stands for? Asked by whoever reads it after it was hashed. */
+export const isEntryOf = (entry: string | undefined, bytes: Uint8Array): boolean =>
+  entry?.endsWith(` ${sha256(bytes)}`) === true;
+
 export const fingerprintOf = (entries: Readonly<Record<string, string>>): string =>
   sha256(JSON.stringify(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1))));
 

@@ -1,4 +1,4 @@
-export type { Configuration } from "./configuration.ts";
+export { type Configuration, isEntryOf } from "./configuration.ts";
 export type { KeptSettings } from "./kept-settings.ts";
 export {
   type AcceptedRule,

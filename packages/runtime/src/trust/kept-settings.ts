@@ -4,10 +4,10 @@
  *  other value of the file, which may hold keys.
  *  Elsewhere: the record it is kept in (store.ts), applying it (loadSettings of ../workspace). */
 
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Root } from "../files/index.ts";
 import { placedText, TIGHTENING } from "../guard/index.ts";
+import { isEntryOf } from "./configuration.ts";
 
 /** The part of one settings file that tightens, as a settings file of its own. */
 export type KeptSettings = {
@@ -32,8 +32,7 @@ export const keptSettings = async (
   for (const file of FILES) {
     if (entries[file] === undefined) continue;
     const read = await root.read(join(root.path, file));
-    const hash = read.ok && createHash("sha256").update(read.bytes).digest("hex");
-    if (!read.ok || !entries[file].endsWith(` ${hash}`)) continue;
+    if (!read.ok || !isEntryOf(entries[file], read.bytes)) continue;
     const settings = tighteningOf(read.bytes.toString("utf8"), file);
     if (settings !== undefined) kept.push({ file, text: JSON.stringify(settings) });
   }

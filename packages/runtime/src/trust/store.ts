@@ -19,6 +19,8 @@ export type Trust =
       readonly kind: "trusted";
       readonly folder: string;
       readonly through: string;
+      /** What was agreed to and is there, by name: whoever reads a file later compares it (isEntryOf). */
+      readonly entries: Grant["entries"];
       /** Absent where there are none. */
       readonly accepted?: readonly AcceptedRule[];
     }
@@ -170,7 +172,8 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
   const { entries } = now.configuration;
   const changed = main === undefined ? changedNames(grant.entries, entries) : inheritedBy(entries, grant);
   if (changed.length > 0) return { kind: "changed", folder, changed, ...kept };
-  return { kind: "trusted", folder, through: grant.folder, ...(accepted === undefined ? {} : { accepted }) };
+  const trusted = { kind: "trusted", folder, through: grant.folder, entries } as const;
+  return { ...trusted, ...(accepted === undefined ? {} : { accepted }) };
 };
 
 /** Is this folder trusted, as it is now? */

@@ -20,7 +20,7 @@ import {
   settingsOfFlags,
   type WrittenServers,
 } from "../guard/index.ts";
-import type { AcceptedRule, KeptSettings } from "../trust/index.ts";
+import { type AcceptedRule, isEntryOf, type KeptSettings } from "../trust/index.ts";
 
 export type SettingsPlaces = {
   readonly home: string;
@@ -29,6 +29,8 @@ export type SettingsPlaces = {
   readonly trusted: boolean;
   /** Rules of the project that allow, and that the person accepted when it was trusted. */
   readonly accepted?: readonly AcceptedRule[];
+  /** Hashes of the files that were trusted, by name: a file that is another one by now is not used. */
+  readonly entries?: Readonly<Record<string, string>>;
   /** What the project's files tightened when they were trusted; applied where they are not trusted any more. */
   readonly kept?: readonly KeptSettings[];
   readonly flags?: PermissionFlags;
@@ -65,31 +67,40 @@ const PROJECT_FILES: readonly (readonly [string, Omit<SettingsFile, "base" | "pa
 const projectFiles = (project: string): readonly SettingsFile[] =>
   PROJECT_FILES.map(([name, how]) => ({ ...how, base: project, path: join(project, name) }));
 
+const CHANGED = "it was changed while prefork started; look at it, then trust the folder again (prefork trust)";
+
 /** Somebody else could have written it. */
 class RefusedFile extends Error {
-  constructor(risk: string) {
-    super(`is not used: ${risk}; make it yours alone (chown, chmod go-w), or move it away`);
+  constructor(path: string, risk: string) {
+    // The path already stands before the message.
+    const said = risk.startsWith(`${path} `) ? `it ${risk.slice(path.length + 1)}` : risk;
+    super(`is not used: ${said}; make it yours alone (chown, chmod go-w), or move it away`);
   }
 }
 
 /** A missing file is undefined. The user may link their own settings; a project's are read without following links, as
  *  trust in the project covers its files and not what a link in it leads to. */
-const textOf = async ({ layer, base, path }: SettingsFile): Promise<string | undefined> => {
+const textOf = async (
+  { layer, base, path }: SettingsFile,
+  entries?: SettingsPlaces["entries"],
+): Promise<string | undefined> => {
   try {
     if (layer === "user") {
       const risk = await tamperingRisk(path);
-      if (risk !== undefined) throw new RefusedFile(risk);
+      if (risk !== undefined) throw new RefusedFile(path, risk);
       return await readFile(path, "utf8");
     }
     await lstat(path);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw error;
+    if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
+    if (layer !== "user" && entries?.[relative(base, path)] !== undefined) throw new Error(CHANGED, { cause: error });
+    return undefined;
   }
   await using root = await openRoot(base);
   const found = await root.read(join(root.path, relative(base, path)));
   if (!found.ok) throw new Error(found.reason);
+  if (entries && !isEntryOf(entries[relative(base, path)], found.bytes)) throw new Error(CHANGED);
   return found.bytes.toString("utf8");
 };
 
@@ -105,7 +116,7 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     const { layer, base, path, parse } = file;
     let text: string | undefined;
     try {
-      text = await textOf(file);
+      text = await textOf(file, places.entries);
     } catch (error) {
       // A file that is there and cannot be read may hold denials, so going on without it would loosen.
       const { code, message } = error as NodeJS.ErrnoException;

@@ -31,6 +31,12 @@ const agree = async (state: string, folder: string): Promise<void> => {
   assert.deepEqual(await grant(state, folder, shown.configuration.fingerprint), { ok: true });
 };
 
+const trustedAt = async (state: string, folder: string) => {
+  const trust = await trustOf(state, folder);
+  assert.ok(trust.kind === "trusted", JSON.stringify(trust));
+  return trust;
+};
+
 test("state stands where the user's environment says, and a relative value says nothing", () => {
   assert.equal(stateFolder({ XDG_STATE_HOME: "/s" }, "/home/me"), "/s/prefork");
   assert.equal(stateFolder({}, "/home/me"), "/home/me/.local/state/prefork");
@@ -44,8 +50,13 @@ test("a folder is unknown, then trusted by every name it has, then unknown again
   const [state, repo] = [place.at("state"), place.at("repo")];
   assert.deepEqual(await trustOf(state, repo), { kind: "unknown", folder: repo });
   await agree(state, place.at("alias"));
+  const shown = await configurationOf(repo);
+  assert.ok(shown.ok);
   for (const name of ["repo", "alias"])
-    assert.deepEqual(await trustOf(state, place.at(name)), { kind: "trusted", folder: repo, through: repo });
+    assert.deepEqual(await trustedAt(state, place.at(name)), {
+      ...{ kind: "trusted", folder: repo, through: repo },
+      entries: shown.configuration.entries,
+    });
   const read = await readTrust(state);
   assert.deepEqual(read.ok && read.grants.map(({ folder }) => folder), [repo]);
   assert.deepEqual(await revoke(state, place.at("alias")), { ok: true });
@@ -138,7 +149,7 @@ test("what trusted settings tighten is kept until trust is renewed or revoked, a
     },
     { file: ".claude/settings.json", text: '{"permissions":{"deny":["Read(/key)"]}}' },
   ];
-  assert.deepEqual(await trustOf(state, repo), { kind: "trusted", folder: repo, through: repo });
+  assert.equal((await trustedAt(state, repo)).through, repo);
   const [record = ""] = readdirSync(`${state}/trust`);
   assert.equal(statSync(`${state}/trust/${record}`).mode & 0o777, 0o600);
 
@@ -226,7 +237,7 @@ test("a work tree inherits trust only when both ends agree and its configuration
   git(main, "worktree", "add", "-q", tree, "-b", "side");
   assert.equal((await trustOf(state, tree)).kind, "unknown", "its repository is not trusted");
   await agree(state, main);
-  assert.deepEqual(await trustOf(state, tree), { kind: "trusted", folder: tree, through: main });
+  assert.equal((await trustedAt(state, tree)).through, main);
 
   place.put("tree/.mcp.json", "{}");
   assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: [".mcp.json"] });

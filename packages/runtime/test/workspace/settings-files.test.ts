@@ -3,6 +3,7 @@ import { chmod, chown, lchown, mkdir, mkdtemp, rename, rm, symlink, writeFile } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { configurationOf } from "../../src/trust/index.ts";
 import { loadSettings, type SettingsPlaces } from "../../src/workspace/settings-files.ts";
 
 type Texts = { readonly user?: string; readonly project?: string; readonly local?: string };
@@ -83,6 +84,29 @@ test("what a folder tightened while it was trusted holds in place of its files, 
   assert.equal(deny[0]?.origin, `${join(where.project, ".prefork/settings.json")} as you trusted it`);
   assert.deepEqual({ sandbox, forks, notices }, { sandbox: "required", forks: { atOnce: 2 }, notices: [] });
   assert.deepEqual(textsOf((await policyAt({ ...where, kept })).deny), ["Bash(new)"], "trusted, the files count");
+});
+
+test("a project's settings that anybody may write are obeyed as they were trusted, and not once they are others", async () => {
+  const text = '{"permissions": {"deny": ["Bash(a)"]}}';
+  await using where = await places({ project: text });
+  const file = join(where.project, ".prefork/settings.json");
+  await chmod(file, 0o666);
+  await chmod(join(where.project, ".prefork"), 0o777);
+  const configuration = await configurationOf(where.project);
+  assert.ok(configuration.ok);
+  const { entries } = configuration.configuration;
+  assert.deepEqual(textsOf((await policyAt({ ...where, entries })).deny), ["Bash(a)"]);
+
+  const message =
+    "cannot be read: it was changed while prefork started; look at it, then trust the folder again (prefork trust)";
+  const refused = { kind: "broken", problems: [{ name: file, line: 1, column: 1, path: "", message }] };
+  await writeFile(file, '{"permissions": {"deny": ["Bash(b)"]}}');
+  assert.deepEqual(await loadSettings({ ...where, entries }), refused);
+  await rm(file);
+  assert.deepEqual(await loadSettings({ ...where, entries }), refused);
+  await writeFile(file, text);
+  await writeFile(join(where.project, ".prefork/settings.local.json"), "{}");
+  assert.equal((await loadSettings({ ...where, entries })).kind, "broken", "a file that nobody agreed to");
 });
 
 test("broken files, files that cannot be read and broken flags are all told, and give no policy", async () => {
@@ -193,7 +217,10 @@ test("settings that somebody else could have written are refused by name, and ob
     assert.equal((await policyAt({ ...where, trusted: false })).mode, "plan");
     await tamper(where);
     const loaded = await loadSettings({ ...where, trusted: false });
-    const said = risk.replace("HOME", where.home).replace("PROJECT", where.project);
+    const said = risk
+      .replace("HOME/.prefork/settings.json", "it")
+      .replace("HOME", where.home)
+      .replace("PROJECT", where.project);
     const message = `is not used: ${said}; make it yours alone (chown, chmod go-w), or move it away`;
     assert.deepEqual(
       [what, loaded],
