@@ -40,9 +40,25 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   if (bytes > 0) yield finish();
 }
 
+/** A value as JSON over many lines, for people and programs. */
+export const jsonText = (value: object): string => `${JSON.stringify(tidied(value), null, 2)}\n`;
+
+/** What a model wrote is handed on as it is. */
+const VERBATIM = new Set(["input", "args", "arguments", "body"]);
+
+/** Sums of money and shares without the noise of binary fractions: twelve digits, more than any bill has. */
+const tidied = (value: unknown): unknown => {
+  if (typeof value === "number") return Number.isInteger(value) ? value : Number(value.toPrecision(12));
+  if (Array.isArray(value)) return value.map(tidied);
+  if (typeof value !== "object" || value === null || "toJSON" in value) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, VERBATIM.has(key) ? inner : tidied(inner)]),
+  );
+};
+
 /** A value as one line of JSON under every reading: also those that many languages end a line at are written as escapes. */
 export const jsonLine = (value: object): string =>
-  `${JSON.stringify(value).replace(
+  `${JSON.stringify(tidied(value)).replace(
     /[\u007f-\u009f\u2028\u2029]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   )}\n`;

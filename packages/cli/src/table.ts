@@ -22,6 +22,24 @@ export const painter =
     return colour && text !== "" ? `\u001b[${open}m${text}\u001b[${close}m` : text;
   };
 
+type Prose = {
+  readonly style?: Style;
+  readonly colour?: boolean; // default: false
+  readonly indent?: string; // before every line but the first
+  readonly width?: number; // columns it may take; default: those of the terminal
+};
+
+/** A sentence as lines that fit, without the last line end. */
+export const prose = (
+  text: string,
+  { style, colour = false, indent = "", width = terminalColumns() }: Prose,
+): string => {
+  const paint = painter(colour);
+  const styled = (line: string): string => (style === undefined ? line : paint(style, line));
+  const [first = "", ...others] = width === undefined ? [text] : brokenInto(text, Math.max(2, width - indent.length));
+  return [styled(first), ...others.map((line) => indent + styled(line))].join("\n");
+};
+
 export type Column = { readonly title: string; readonly align?: "left" | "right" }; // default: left
 
 export type Row = {

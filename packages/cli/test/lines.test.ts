@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { UsageError } from "../src/io.ts";
-import { linesOf } from "../src/lines.ts";
+import { jsonLine, jsonText, linesOf } from "../src/lines.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -49,4 +49,29 @@ test("bytes that are no text end with the number of their line", async () => {
     linesIn(Uint8Array.of(0x61, 0x0a, 0x61, 0xff, 0x0a)),
     (error: unknown) => error instanceof UsageError && error.message === "line 2: not valid UTF-8",
   );
+});
+
+test("figures leave without the noise of binary fractions, and what a model wrote leaves as it is", () => {
+  const noisy = 0.010933499999999999;
+  const rows = [0.1, 0.2, 0.000_3].map((usd) => ({ usd: usd * 1.1 }));
+  const value = {
+    total_cost_usd: noisy,
+    money: -noisy,
+    rows,
+    args: { at: noisy },
+    count: 123_456_789_012_345,
+    none: null,
+    share: 1 / 3,
+  };
+  const out = {
+    total_cost_usd: 0.0109335,
+    money: -0.0109335,
+    rows: [{ usd: 0.11 }, { usd: 0.22 }, { usd: 0.000_33 }],
+    args: { at: noisy },
+    count: 123_456_789_012_345,
+    none: null,
+    share: 0.333333333333,
+  };
+  assert.equal(jsonLine(value), `${JSON.stringify(out)}\n`);
+  assert.equal(jsonText(value), `${JSON.stringify(out, null, 2)}\n`);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { run } from "../src/main.ts";
 import { formatMoney } from "../src/numbers.ts";
-import { renderTable, type Table } from "../src/table.ts";
+import { prose, renderTable, type Table } from "../src/table.ts";
 import { widthOf } from "../src/width.ts";
 import { captured } from "./captured.ts";
 
@@ -65,23 +65,33 @@ cost    $0.0001
   );
 });
 
-test("every table of demo and cost fits into 80 and into 40 columns", async () => {
+test("every line of demo, cost and doctor fits into 80 and into 40 columns", async () => {
   const before = process.env.COLUMNS;
   try {
     for (const columns of [80, 40])
-      for (const argv of [["demo"], ["cost", "--prefix", "100k", "--forks", "5"]]) {
+      for (const argv of [["demo"], ["cost", "--prefix", "100k", "--forks", "5"], ["doctor"]]) {
         process.env.COLUMNS = String(columns);
-        const io = captured();
-        assert.equal(await run(argv, io), 0, io.errors());
-        const isOfTable = (line: string): boolean => /\S {2,}\S|─/.test(line); // sentences wrap by themselves
-        const lines = io.text().split("\n").filter(isOfTable);
+        const io = captured({ env: { HOME: "/家/統計の計算/とても長い名前のフォルダーがここにある" } });
+        await run(argv, io);
+        const lines = io.text().split("\n");
         const tooWide = lines.filter((line) => widthOf(line) > columns);
         assert.deepEqual(tooWide, [], `${argv.join(" ")} in ${columns} columns`);
+        assert.ok(lines.length > 10, io.errors());
       }
   } finally {
     if (before === undefined) delete process.env.COLUMNS;
     else process.env.COLUMNS = before;
   }
+});
+
+test("a sentence is broken between words where there is a width, and styled line by line", () => {
+  const text = "統計の計算を直して、 テストを追加する once more";
+  assert.equal(prose(text, {}), text);
+  assert.equal(prose(text, { width: 22, indent: "  " }), "統計の計算を直して、\n  テストを追加する\n  once more");
+  assert.equal(
+    prose("one two", { width: 4, style: "bold", colour: true }),
+    "\u001b[1mone\u001b[22m\n\u001b[1mtwo\u001b[22m",
+  );
 });
 
 test("money is rounded, with its sign first, and little is not nothing", () => {

@@ -18,8 +18,10 @@ import {
   USUAL_HIT_RATE,
   writeMultiplier,
 } from "@prefork/wire";
+import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
-import { BEST_SIGN, type Column, painter, renderTable } from "../table.ts";
+import { BEST_SIGN, type Column, prose, renderTable } from "../table.ts";
+import { terminalColumns, widthOf } from "../width.ts";
 
 /** What all share, stored by name; undefined where the model has no price for that. Bills only where it can be. */
 export type StoredCost =
@@ -150,7 +152,6 @@ const notes = (report: CostReport): readonly string[] => {
 
 export const costAsText = (report: CostReport, colour: boolean): string => {
   const { fanOut, model } = report;
-  const paint = painter(colour);
   const forks = fanOut.forks === 1 ? "1 fork" : `${formatTokens(fanOut.forks)} forks`;
   const title = `${forks} of a ${fanOut.warm ? "warm" : "cold"} ${formatTokens(fanOut.prefix)}-token prefix on ${model}`;
   const sentences = [
@@ -161,11 +162,14 @@ export const costAsText = (report: CostReport, colour: boolean): string => {
     keepAliveLine(report.keepAlive),
     ...(report.pause ? [`Lifetime if the parent pauses once for 5 to 60 minutes: ${report.pause.reason}.`] : []),
   ];
+  const head = "Input of first requests, in base-input tokens.";
+  const fits = widthOf(`${head} ${terms(report)}`) <= (terminalColumns() ?? Number.POSITIVE_INFINITY);
+  const explained = prose(terms(report), { style: "faint", colour });
   return (
-    `${paint("bold", title)}\n` +
-    `Input of first requests, in base-input tokens. ${paint("faint", terms(report))}\n\n` +
+    `${prose(title, { style: "bold", colour })}\n` +
+    `${fits ? `${head} ` : `${prose(head, {})}\n`}${explained}\n\n` +
     `${planTable(report, colour)}\n` +
-    `${sentences.map((sentence) => `${sentence}\n`).join("")}`
+    `${sentences.map((sentence) => `${prose(sentence, {})}\n`).join("")}`
   );
 };
 
@@ -193,5 +197,5 @@ export const costAsJson = (report: CostReport): string => {
     keepAlive,
     pause: pause ?? null,
   };
-  return `${JSON.stringify(answer, null, 2)}\n`;
+  return jsonText(answer);
 };

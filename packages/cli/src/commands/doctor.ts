@@ -25,6 +25,7 @@ import { type Command, Option } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { type EngineFlags, PROVIDERS } from "../print/index.ts";
 import { visible } from "../visible.ts";
+import { brokenInto, terminalColumns } from "../width.ts";
 import { GO_ELSEWHERE, type Layer, setupLayers, workingFolder } from "./doctor-setup.ts";
 
 const OLDEST_NODE = [22, 18, 0] as const;
@@ -196,11 +197,21 @@ const state = async ({ env }: Io): Promise<Layer> => {
   return { name, active: true, detail: mode === 0o700 ? seen : `${seen}; it is closed to 0700 at the next use` };
 };
 
+/** Names stand in a column of their own where enough is left beside it. */
+const NAMES = 20;
+const LEAST_BESIDE = 30;
+
 const asText = ({ name, active, detail, covers, wayOut, isBroken }: Layer): string => {
   const below = [covers === undefined ? [] : `${active ? "covers" : "would cover"} ${covers}`, wayOut ?? []].flat();
   const mark = isBroken ? "bad" : active ? "on " : "off";
-  const first = `${mark}  ${name.padEnd(20)}${visible(detail)}\n`;
-  return [first, ...below.map((line) => `${" ".repeat(25)}${line}\n`)].join("");
+  const width = terminalColumns();
+  const isNarrow = width !== undefined && width < 5 + NAMES + LEAST_BESIDE;
+  const indent = " ".repeat(isNarrow ? 5 : 5 + NAMES);
+  const [first = "", ...others] = [visible(detail), ...below]
+    .flatMap((line) => (width === undefined ? [line] : brokenInto(line, width - indent.length)))
+    .map((line) => `${line}\n`);
+  const head = isNarrow ? `${mark}  ${name}\n${indent}` : `${mark}  ${name.padEnd(NAMES)}`;
+  return [`${head}${first}`, ...others.map((line) => `${indent}${line}`)].join("");
 };
 
 export const doctorCommand = (io: Io): Command =>

@@ -5,6 +5,7 @@
 
 import { type LedgerRow, readReport } from "@prefork/runtime";
 import { writtenTokens } from "@prefork/wire";
+import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import type { TourFork, TourResult, TourStart } from "../tour/index.ts";
@@ -188,31 +189,27 @@ const nextLines = ({ keptIn, session }: TourResult): string =>
 export const tourAsJson = (result: TourResult): string => {
   const { sample, repository, parts, prompt, model, session, forks, exchange, family, explanation, billed } = result;
   const first = new Map(firstRows(result).map((row) => [row.agent, row]));
-  return `${JSON.stringify(
-    {
-      engine: { name: "rehearsal", isLanguageModel: false, model, prices: "of the simulated model" },
-      sample: { seed: sample.seed, service: sample.trade.service, facts: sample.facts },
-      repository: { files: repository.files, lines: repository.lines },
-      prompt,
-      parts: parts.length,
-      session,
-      forks: forks.map(({ part, task, tools }) => {
-        const { text: report = "", ...spent } = task.result ?? {};
-        const row = first.get(task.id);
-        return {
-          ...{ area: part.area, name: part.name, task: task.id, state: task.state, tools, ...spent },
-          firstRequest: { expected: row?.expected ?? 0, read: row?.usage.read ?? 0 },
-          report: readReport(report),
-        };
-      }),
-      answer: exchange.text,
-      spent: { usage: exchange.usage, usd: exchange.usd },
-      rows: family.rows,
-      ...explanation,
-      billed,
-      kept: result.keptIn ?? null,
-    },
-    null,
-    2,
-  )}\n`;
+  return jsonText({
+    engine: { name: "rehearsal", isLanguageModel: false, model, prices: "of the simulated model" },
+    sample: { seed: sample.seed, service: sample.trade.service, facts: sample.facts },
+    repository: { files: repository.files, lines: repository.lines },
+    prompt,
+    parts: parts.length,
+    session,
+    forks: forks.map(({ part, task, tools }) => {
+      const { text: report = "", ...spent } = task.result ?? {};
+      const row = first.get(task.id);
+      return {
+        ...{ area: part.area, name: part.name, task: task.id, state: task.state, tools, ...spent },
+        firstRequest: { expected: row?.expected ?? 0, read: row?.usage.read ?? 0 },
+        report: readReport(report),
+      };
+    }),
+    answer: exchange.text,
+    spent: { usage: exchange.usage, usd: exchange.usd },
+    rows: family.rows,
+    ...explanation,
+    billed,
+    kept: result.keptIn ?? null,
+  });
 };

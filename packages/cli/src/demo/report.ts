@@ -3,8 +3,9 @@
  *  Elsewhere: the run itself (run.ts). */
 
 import { type Bill, costOf, type LaunchPlan, modelFacts, type PlanId } from "@prefork/wire";
+import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
-import { painter, type Row, renderTable } from "../table.ts";
+import { prose, type Row, renderTable } from "../table.ts";
 import type { DemoResult, DemoRow } from "./run.ts";
 
 /** Input only: what the children and the parent say costs the same under every plan. */
@@ -55,7 +56,7 @@ const cheapestFor = ({ options, plans }: DemoResult): PlanId => {
 export const demoAsJson = (result: DemoResult): string => {
   const row = ({ label, inheritable, ledger }: DemoRow) => ({ label, inheritable, ...ledger });
   const { children, parentNext, plans: _, ...rest } = result;
-  return `${JSON.stringify({ ...rest, children: children.map(row), parentNext: row(parentNext), bills: billsOf(result) }, null, 2)}\n`;
+  return jsonText({ ...rest, children: children.map(row), parentNext: row(parentNext), bills: billsOf(result) });
 };
 
 const title = ({ options, prefix }: DemoResult): string =>
@@ -63,19 +64,24 @@ const title = ({ options, prefix }: DemoResult): string =>
   `${options.cold ? "cold" : "warm"}, ${options.model} (simulated)`;
 
 export const demoAsText = (result: DemoResult, colour: boolean): string => {
-  const paint = painter(colour);
   const bills = billsOf(result);
   return [
     "",
-    paint("bold", title(result)),
-    `P ${formatTokens(result.prefix)} inherited · S ${formatTokens(result.tail)} shared tail · D ${formatTokens(result.directive)} each fork's own`,
+    prose(title(result), { style: "bold", colour }),
+    prose(
+      `P ${formatTokens(result.prefix)} inherited · S ${formatTokens(result.tail)} shared tail · D ${formatTokens(result.directive)} each fork's own`,
+      {},
+    ),
     "",
     requestTable(result, colour),
-    paint("faint", `Decided before sending, from estimates: ${result.launch.reason}.`),
+    prose(`Decided before sending, from estimates: ${result.launch.reason}.`, { style: "faint", colour }),
     "",
     billTable(result, bills, colour),
-    `The family paid ${bills.overCheapest.toFixed(3)} × the cheapest plan for the same blocks.`,
-    paint("faint", "No model was called: a simulator on loopback caches, expires and bills by the provider's rules."),
+    prose(`The family paid ${bills.overCheapest.toFixed(3)} × the cheapest plan for the same blocks.`, {}),
+    prose("No model was called: a simulator on loopback caches, expires and bills by the provider's rules.", {
+      style: "faint",
+      colour,
+    }),
     "",
   ].join("\n");
 };

@@ -40,7 +40,7 @@ test("--max-budget-usd sends nothing that could cost more", async () => {
   assert.deepEqual([code, out, ground.simulator.ledger()], [3, "", []]);
   assert.match(
     err,
-    /^prefork: stopped: the next request could cost \$\d\.\d{4}, and \$0\.0010 of the budget are left \(--resume \w+ goes on\)\n$/,
+    /^prefork: stopped: the next request could cost \$\d\.\d{4}, and \$0\.0010 of the budget is left \(--resume \w+ goes on\)\n$/,
   );
 });
 
@@ -67,6 +67,11 @@ test("money that was spent before counts when a session goes on", async () => {
   const spent = String((first?.billed.usd ?? 0) + 0.001);
   const { code } = await ground.prefork(["-p", "-c", "--max-budget-usd", spent, "speak again"]);
   assert.deepEqual([code, ground.simulator.ledger().length], [3, 1]);
+  const none = await ground.prefork(["-p", "-c", "--max-budget-usd", String(first?.billed.usd), "speak again"]);
+  assert.match(
+    none.err,
+    /^prefork: stopped: the budget is used up; the next request could cost \$\d\.\d{4} \(--resume \w+ goes on\)\n$/,
+  );
 });
 
 test("a budget in dollars needs a model whose price is known, and leaves no session behind", async () => {

@@ -248,8 +248,15 @@ const describeShortage = ({ limit, needed, left }: Shortage): string =>
   limit === "usd"
     ? needed === Number.POSITIVE_INFINITY
       ? "the price of the model is not known, so a budget in dollars cannot be kept"
-      : `the next request could cost $${needed.toFixed(4)}, and $${Math.max(0, left).toFixed(4)} of the budget are left`
-    : `the next request could take ${needed} tokens, and ${Math.max(0, left)} are left`;
+      : left <= 0
+        ? `the budget is used up; the next request could cost ${dollars(needed)}`
+        : `the next request could cost ${dollars(needed)}, and ${dollars(left)} of the budget is left`
+    : left <= 0
+      ? `the tokens are used up; the next request could take ${needed}`
+      : `the next request could take ${needed} tokens, and ${Math.max(0, left)} are left`;
+
+/** Nothing that is there is shown as nothing. */
+const dollars = (usd: number): string => (usd < 0.000_05 ? "less than $0.0001" : `$${usd.toFixed(4)}`);
 
 export const spentSince = (before: Spent, after: Spent): { readonly usage: Usage; readonly usd: number } => ({
   usage: subtract(after.usage, before.usage),

@@ -237,7 +237,7 @@ test("a family of a dollar: three that could take it together are sent one after
   assert.ok(billed > 0.6 && billed <= 1, String(billed));
   assert.match(
     result.text,
-    /over-budget: Ended as over-budget: the next request could cost \$\d\.\d{4}, and \$0\.\d{4} of the budget are left/,
+    /over-budget: Ended as over-budget: the next request could cost \$\d\.\d{4}, and \$0\.\d{4} of the budget is left/,
   );
 });
 

@@ -30,7 +30,7 @@ test("a budget in dollars is kept by what requests could cost, over all exchange
   const { events, result } = await followed(session.prompt("work"));
   assert.match(
     endOf(events) ?? "",
-    /^over-budget: the next request could cost \$0\.0\d{3}, and \$0\.0\d{3} of the budget are left$/,
+    /^over-budget: the next request could cost \$0\.0\d{3}, and \$0\.0\d{3} of the budget is left$/,
   );
   assert.ok(result.usd > 0 && session.spent.usd <= 0.06);
   assert.equal(result.turns, ground.proxy.arrived());
