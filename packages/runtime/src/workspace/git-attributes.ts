@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { isSecret, secretPatterns } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
 import { cleanEnvironment } from "./environment.ts";
+import { type Checkout, indexMayKeep, plainCheckout } from "./plain-checkout.ts";
 import { findProgram } from "./programs.ts";
 import { reached } from "./reached.ts";
 import { anyCase } from "./walk-limits.ts";
@@ -78,15 +79,25 @@ const SHOWS = /(?:^|\s)!?diff(?=[=\s]|$)|^[ \t\r\v\f]*\[attr\]/m;
 
 /** Do the repository's attributes speak of showing at all? Few do, and asking for every name takes long. */
 const mayShow = (folder: string): boolean => {
-  const asked = askGit({ folder, words: ["rev-parse", "--git-common-dir", "--show-toplevel"] });
-  const [common = "", top = ""] = asked?.text.split("\n") ?? [];
-  if (common === "") return false; // no repository: git says so itself
-  if (shows(readText(reached(folder, `${common}/info/attributes`)) ?? "")) return true;
+  const plain = plainCheckout(folder);
+  const { top, git } = plain ?? askForCheckout(folder);
+  if (git === "") return false; // no repository: git says so itself
+  if (shows(readText(join(git, "info/attributes")) ?? "")) return true;
   if (top === "") return false;
+  const own = readText(join(top, ".gitattributes"));
+  if (own !== undefined && shows(own)) return true;
+  if (plain !== undefined && !indexMayKeep(plain, ".gitattributes")) return false;
   const kept = askGit({ folder: top, words: ["ls-files", "-z", "--", ":(glob)**/.gitattributes"] });
-  const files = new Set([".gitattributes", ...(kept?.text.split("\0") ?? [])].filter((name) => name !== ""));
+  const files = new Set(kept?.text.split("\0").filter((name) => name !== ""));
   if (kept?.failed !== false || files.size > MOST_FOLDERS) return true;
   return [...files].some((name) => shows(readText(join(top, name)) ?? indexed(top, name)));
+};
+
+/** Empty names where there is no repository; no `top` where there are no files. */
+const askForCheckout = (folder: string): Checkout => {
+  const asked = askGit({ folder, words: ["rev-parse", "--git-common-dir", "--show-toplevel"] });
+  const [git = "", top = ""] = asked?.text.split("\n") ?? [];
+  return { top, git: git === "" ? "" : reached(folder, git) };
 };
 
 const shows = (text: string | typeof UNREADABLE): boolean => text === UNREADABLE || SHOWS.test(text);

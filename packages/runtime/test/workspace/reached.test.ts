@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { classify, planHazard, runPlan } from "../../src/index.ts";
 import { uses } from "../optional.ts";
@@ -193,6 +194,34 @@ test("attributes of a repository that would have keys shown keep git from showin
     await checkAll(place, [["git diff"]]);
   }
   await checkAll(place, [["git status -v"], ["git status --short", /M {2}\.env/]]);
+});
+
+/** Most checkouts are read without starting git; each of these forms keeps its attributes in another place. */
+const FORMS: Readonly<Record<string, (place: Place) => unknown>> = {
+  "an index of version 4": ({ work }) => gitIn(work, "update-index", "--index-version", "4"),
+  "a split index": ({ work }) => gitIn(work, "update-index", "--split-index"),
+  "a plain checkout": () => {},
+  "a repository that lies elsewhere": ({ work, at }) => {
+    renameSync(join(work, ".git"), at("home", "moved.git"));
+    writeFileSync(join(work, ".git"), "gitdir: ../moved.git\n");
+  },
+  "files that are named by the settings": ({ work }) => gitIn(work, "config", "core.worktree", work),
+};
+
+test("attributes that only the index keeps count in every form of a checkout", async () => {
+  for (const [form, change] of Object.entries(FORMS)) {
+    using place = withKeys();
+    place.put("home/work/sub/.gitattributes", ".env diff\n");
+    place.put("home/work/sub/.env", "the secret\n");
+    gitIn(place.work, "add", "-f", "sub/.gitattributes", "sub/.env");
+    change(place);
+    rmSync(place.at("home", "work", "sub/.gitattributes"));
+    place.put("home/work/sub/.env", "the secret, changed\n");
+    const judged = classify("git diff");
+    assert.ok(judged.verdict === "read-only");
+    const { refused } = await runPlan(judged.plan, { cwd: place.work, home: place.home });
+    assert.match(refused ?? "", /the repository has git show sub\/\.env/, form);
+  }
 });
 
 test("attributes that have no end, or that are mostly blank lines, are not read to their end", async () => {
