@@ -6,7 +6,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Refused } from "../paths/index.ts";
-import { findProgram, findRipgrep } from "../workspace/index.ts";
+import { findProgram, findRipgrep, waitingFile } from "../workspace/index.ts";
 import { runProgram } from "./run-program.ts";
 import type { ToolContext } from "./tool.ts";
 
@@ -27,6 +27,9 @@ export const ripgrepOf = ({ files }: ToolContext): string | undefined =>
 export const WITHOUT_RIPGREP = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
 
 export const listFiles = async (folder: string, context: ToolContext): Promise<Listed | Refused> => {
+  const waiting = waitingFile(folder);
+  if (waiting !== undefined)
+    return { ok: false, reason: `${waiting} is no plain file, and a search would wait for it` };
   const ripgrep = ripgrepOf(context);
   if (ripgrep !== undefined) {
     const argv = [ripgrep, "--no-config", "--files", "--hidden", "--null", "--no-messages", "--glob=!.git", "--", "./"];

@@ -5,6 +5,7 @@
 
 import { isUtf8 } from "node:buffer";
 import type { Refused } from "../paths/index.ts";
+import { waitingFile } from "../workspace/index.ts";
 import { runProgram } from "./run-program.ts";
 import { namesHint } from "./search-glob.ts";
 import { type Found, MOST_LINE_BYTES, type Search } from "./search-text.ts";
@@ -41,6 +42,9 @@ export const searchWithRipgrep = async (
   search: Search,
   context: ToolContext,
 ): Promise<{ readonly ok: true; readonly isCut: boolean } | Refused> => {
+  const waiting = waitingFile(search.place.folder);
+  if (waiting !== undefined)
+    return { ok: false, reason: `${waiting} is no plain file, and a search would wait for it` };
   const { mode } = search.options;
   const separator = mode === "files_with_matches" ? 0 : 10;
   let rest: Buffer = Buffer.alloc(0);

@@ -26,3 +26,4 @@ export {
   type SettingsPlaces,
 } from "./settings-files.ts";
 export { endStragglers, MARK, newMark } from "./stragglers.ts";
+export { waitingFile } from "./waiting-files.ts";

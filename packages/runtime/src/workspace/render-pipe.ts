@@ -19,6 +19,7 @@ import { remoteProblem } from "./git-remotes.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { reached } from "./reached.ts";
+import { waitingFile } from "./waiting-files.ts";
 import { withoutKeys } from "./walk-limits.ts";
 import { alsoOpened, gitFolder, gitProblem, gitWithout, lookThrough, reenter, walkAt } from "./walk-starts.ts";
 
@@ -106,7 +107,8 @@ const expandAll = (
   const walk = walkAt({ program, args }, { names, fed, cwd });
   const problem =
     reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, cwd) ??
-    walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean);
+    walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean) ??
+    (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts) : undefined);
   if (problem !== undefined) return { problem };
   if (program === "git") {
     const folder = gitFolder(words, cwd);
@@ -117,6 +119,12 @@ const expandAll = (
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
   return withoutKeys(program, entered, lookThrough(walk));
+};
+
+/** ripgrep reads what is to be ignored in every folder that it comes to. */
+const ignoreProblem = (starts: readonly { readonly path: string }[]): string | undefined => {
+  const waiting = starts.map(({ path }) => waitingFile(path)).find((path) => path !== undefined);
+  return waiting === undefined ? undefined : `${waiting} is no plain file`;
 };
 
 /** find takes a name that begins with one of these signs for a part of its expression, and looks no further for folders. */

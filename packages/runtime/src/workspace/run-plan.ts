@@ -11,8 +11,10 @@ import type { Plan, PlanStep } from "../guard/index.ts";
 import { gitHazard } from "./git-probe.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
+import { canonical, reached } from "./reached.ts";
 import { atHome } from "./render-pipe.ts";
 import { type PipeAround, runPipe } from "./run-pipe.ts";
+import { waitingFile } from "./waiting-files.ts";
 
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
@@ -47,6 +49,8 @@ export const planHazard = (
     const folder = cd.reduce((at, way) => resolve(at, atHome(way, home)), cwd);
     if (!isFolder(folder)) continue;
     const ways = within.map((way) => atHome(way, home));
+    const waiting = waitingFile(canonical(ways.reduce(reached, folder)));
+    if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
     const hazard = gitHazard(folder, ways);
     if (hazard) return `the repository configures ${hazard.key}, which git could act on`;
   }

@@ -346,6 +346,18 @@ test("searches go into the cell where there is one", await needs("bwrap"), async
   assert.equal(entered, 2);
 });
 
+test("a pipe in the place of an ignore file is named and not waited for", uses("@vscode/ripgrep"), async () => {
+  await using b = await bench({});
+  b.put("src/app.ts", "hello\n");
+  execFileSync("mkfifo", [b.at("src/.gitignore")]);
+  const said = `${b.at("src/.gitignore")} is no plain file, and a search would wait for it`;
+  for (const [tool, args] of [
+    ["Glob", { pattern: "**/*.ts" }],
+    ["Grep", { pattern: "hello", output_mode: "content" }],
+  ] as const)
+    assert.ok(textOf(await b.call(tool, args)).includes(said), tool);
+});
+
 test("an aborted search ends with the call", async () => {
   await using b = await ground("our ripgrep");
   const signal = AbortSignal.abort();

@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, realpathSync } from "node:fs";
+import { mkdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { classify } from "../../src/guard/index.ts";
 import { cleanEnvironment } from "../../src/workspace/environment.ts";
 import { gitHazard } from "../../src/workspace/git-probe.ts";
+import { planHazard } from "../../src/workspace/run-plan.ts";
 import { scratch } from "../scratch.ts";
 
 const git = (folder: string, ...words: readonly string[]): void => {
@@ -29,6 +31,25 @@ test("settings that git could act on are a reason to ask", () => {
     ["diff.x.textconv", "./run"],
   ];
   for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
+});
+
+test("a file that git reads unasked and that is no plain file is said to be one, and not waited for", () => {
+  const { verdict, ...judged } = classify("git status");
+  assert.ok(verdict === "read-only" && "plan" in judged);
+  const names = [".gitignore", "sub/.gitattributes", ".mailmap", ".git/config", ".git/HEAD", ".git/info/exclude"];
+  for (const name of names) {
+    using place = scratch();
+    const top = realpathSync(place.path);
+    git(top, "init", "--quiet");
+    place.put("sub/deep/file", "x");
+    assert.equal(planHazard(judged.plan, { cwd: join(top, "sub") }), undefined);
+    rmSync(join(top, name), { force: true });
+    execFileSync("mkfifo", [join(top, name)]);
+    assert.equal(
+      planHazard(judged.plan, { cwd: join(top, "sub/deep") }),
+      `${join(top, name)} is no plain file, and git would wait for it`,
+    );
+  }
 });
 
 test("settings that only change how an answer looks, or that are overridden, are none", () => {

@@ -442,6 +442,8 @@ test("a link to keys or to another program's environment is not read through, no
     symlinkSync(join(folder, ".ssh/id_rsa"), join(folder, "notes"));
     symlinkSync("/proc/self/environ", join(folder, "README.md"));
     spawnSync("mkfifo", [join(folder, "pipe")]);
+    mkdirSync(join(folder, "sub"));
+    spawnSync("mkfifo", [join(folder, "sub/.ignore")]);
     for (const command of [
       "cat notes",
       "cat README.md",
@@ -449,6 +451,8 @@ test("a link to keys or to another program's environment is not read through, no
       "cat pipe",
       "grep x < pipe",
       "cat READM?.md",
+      "rg x",
+      "rg --files sub",
     ]) {
       const judged = classify(command);
       assert.equal(judged.verdict, "read-only", command);

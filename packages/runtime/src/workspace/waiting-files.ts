@@ -1,0 +1,92 @@
+/** Files that git and ripgrep open unasked: one that is a pipe or a device would keep them waiting, or reading, for ever.
+ *  Invariant: only kinds are looked at, nothing is opened; bounded, nearest first, so a pipe deep in a large tree may be
+ *  missed: then the time limit of the run ends it.
+ *  Elsewhere: files that a command names (render-pipe.ts), what is in git's own files (git-probe.ts, git-attributes.ts). */
+
+import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+/** Read in every folder, and in those above. */
+const READ_UNASKED: readonly string[] = [".gitignore", ".gitattributes", ".mailmap", ".ignore", ".rgignore"];
+/** Folders inside `.git` with files that git reads for most questions. */
+const OF_GIT: readonly string[] = ["", "info", "objects/info", "logs", "refs", "refs/heads", "refs/tags"];
+/** Large, and hardly ever with such files of their own. */
+const PASSED_OVER: readonly string[] = [".git", "node_modules", ".venv", "venv", "target", "vendor", ".cache"];
+const MOST_NAMES = 400;
+const LONGEST_POINTER = 4_096;
+
+const entriesOf = (folder: string): readonly Dirent[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+};
+
+const keepsWaiting = (path: string): boolean => {
+  try {
+    const stats = statSync(path);
+    return stats.isFIFO() || stats.isCharacterDevice();
+  } catch {
+    return false;
+  }
+};
+
+const isOdd = (entry: Dirent): boolean => entry.isFIFO() || entry.isCharacterDevice() || entry.isSymbolicLink();
+
+const oddIn = (folder: string): readonly string[] =>
+  entriesOf(folder)
+    .filter(isOdd)
+    .map(({ name }) => join(folder, name))
+    .filter(keepsWaiting);
+
+const above = (folder: string): readonly string[] => {
+  const up = dirname(folder);
+  return up === folder ? [] : [up, ...above(up)];
+};
+
+/** The first such file that git or ripgrep would meet from a folder: what git keeps for itself in the repository around
+ *  it, and what says above and below what is ignored, shown or renamed. */
+export const waitingFile = (folder: string): string | undefined => {
+  const up = above(folder);
+  const top = [folder, ...up].find((place) => entriesOf(place).some(({ name }) => name === ".git"));
+  const own = top === undefined ? folder : join(top, ".git");
+  if (keepsWaiting(own)) return own;
+  const kept = recordsOf(own).flatMap((record) => OF_GIT.flatMap((name) => oddIn(join(record, name))));
+  const over = up.flatMap((place) => READ_UNASKED.map((name) => join(place, name))).filter(keepsWaiting);
+  return kept[0] ?? over[0] ?? below(folder) ?? (top === undefined || top === folder ? undefined : below(top));
+};
+
+const below = (folder: string): string | undefined => {
+  const queue = [folder];
+  let names = 0;
+  for (let at = 0; at < queue.length; at += 1) {
+    const here = queue[at] ?? folder;
+    for (const entry of entriesOf(here)) {
+      names += 1;
+      if (names > MOST_NAMES) return undefined;
+      const path = join(here, entry.name);
+      if (isOdd(entry) && READ_UNASKED.includes(entry.name) && keepsWaiting(path)) return path;
+      if (entry.isDirectory() && !PASSED_OVER.includes(entry.name)) queue.push(path);
+    }
+  }
+  return undefined;
+};
+
+/** The folders that a `.git` stands for: itself, or what it points at, and what that shares with others. */
+const recordsOf = (own: string): readonly string[] => {
+  const pointed = pointerIn(own)?.replace(/^gitdir: /, "");
+  const record = pointed === undefined ? own : resolve(dirname(own), pointed);
+  const common = pointerIn(join(record, "commondir"));
+  return common === undefined ? [record] : [record, resolve(record, common)];
+};
+
+const pointerIn = (path: string): string | undefined => {
+  try {
+    const stats = statSync(path);
+    if (!stats.isFile() || stats.size > LONGEST_POINTER) return undefined;
+    return readFileSync(path, "utf8").replace(/\n$/, "");
+  } catch {
+    return undefined;
+  }
+};
