@@ -10,6 +10,7 @@ import { notesFor } from "../src/guard/notes.ts";
 import { startsIn } from "../src/guard/programs-with-programs.ts";
 import { readShell } from "../src/guard/shell-words.ts";
 import { corpusLines } from "../test/corpus.ts";
+import { contextOf, decideBash } from "../test/guard/policies.ts";
 import { type Chance, chanceOf } from "./guard/chance.ts";
 import { growing } from "./guard/growth.ts";
 import { type Corpora, GROWING, input } from "./guard/inputs.ts";
@@ -34,6 +35,13 @@ const LATE_SAMPLES = 400;
 const GROWTHS = 6_000;
 const READINGS = 1_500;
 
+/** Rules of every kind that a command is held against, also ones that nothing of it falls under. */
+const RULED = contextOf({
+  allow: ["Bash"],
+  ask: ["Bash(npm publish:*)", "Read(~/notes/**)"],
+  deny: ["Bash(git push --force:*)", "Bash(rm:*)", "Read(./.env)", "Read(./secrets/**)", "Edit(**/locked/**/x)"],
+});
+
 type Judge = (text: string) => unknown;
 
 /** All that reads a command before it may run: the verdict, what rules look at, what a person is told. */
@@ -41,6 +49,7 @@ const JUDGES: Readonly<Record<string, Judge>> = {
   classify,
   starts: (text) => startsIn(readShell(text)),
   notes: (text) => notesFor(text),
+  rules: (text) => decideBash(text, RULED),
 };
 
 /** Of the processor, in milliseconds: others use the machine too. */

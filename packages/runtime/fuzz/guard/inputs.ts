@@ -279,6 +279,12 @@ export const input = (corpora: Corpora, chance: Chance): string => {
   return text;
 };
 
+/** Four folders, each of which may be there or not, and words that may be a path in any of the sixteen. */
+const wordsAfterFolders = (length: number, word: string, program = "cat"): string => {
+  const folders = `cd ${"b/".repeat(length / 32)}; `.repeat(4);
+  return folders + program + word.repeat((length - folders.length - program.length) / word.length);
+};
+
 /** Texts of a given length that punish whoever reads a part again and again. */
 export const GROWING: Readonly<Record<string, (length: number) => string>> = {
   "many commands": (length) => "ls;".repeat(length / 3),
@@ -336,6 +342,9 @@ export const GROWING: Readonly<Record<string, (length: number) => string>> = {
   "globs after cd": (length) => `cd a; cd b; cd c; cd d; cat${" .*?*?*?*?*?*?*?z".repeat(length / 17)}`,
   "devices after cd": (length) => `cd a; cd b; cd c; cd d; cat ${"dev/".repeat(length / 4)}x`,
   "long folders": (length) => `cd ${"a/".repeat(length / 4)}; cat${" x".repeat(length / 4)}`,
+  "words after long folders": (length) => wordsAfterFolders(length, " x"),
+  "words of many names after long folders": (length) => wordsAfterFolders(length, " -f=a/b:c/d"),
+  "searches after long folders": (length) => wordsAfterFolders(length, " x", "grep -r"),
   "escaped sets": (length) => `ls${" | ls[:\\]".repeat(length / 10)}`,
   "open arithmetic": (length) => `ls ${"$[:\\]".repeat(length / 5)}`,
   "tar letters": (length) => `tar -${"t".repeat(length)}!`,

@@ -10,13 +10,14 @@ import { namesProgram } from "./bash-rules.ts";
 import type { Decision, ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
+import type { PathPattern } from "./path-rules.ts";
 import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
 import { programOf } from "./programs-with-programs.ts";
 import { allowsOne, type Matter, matches, matterOf, parseRule, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
 import { ruleName, type Target, targetOf } from "./targets.ts";
-import { type Bearing, bearsOn, type Touched, touchedBy } from "./touched.ts";
+import { type Bearing, bearingOf, type Touched, touchedBy } from "./touched.ts";
 
 export type GuardContext = {
   /** The session's mode now; it may differ from what the settings start with. */
@@ -82,6 +83,7 @@ type Question = {
   readonly matters: readonly Matter[];
   readonly reading: ShellReading | undefined;
   readonly touched: Touched | undefined;
+  readonly bearing: ((pattern: PathPattern) => Bearing | undefined) | undefined;
   readonly verdict: Verdict | undefined;
   readonly context: GuardContext;
 };
@@ -115,13 +117,15 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     return { tool, target: { ...(target as Extract<Target, { kind: "file" }>), path, names } };
   });
   const { reading } = matter;
+  const touched = reading && withOtherNames(touchedIn(reading, cwd, context), context);
   return {
     call,
     tool,
     target,
     matters: [matter, ...renamed],
     reading,
-    touched: reading && withOtherNames(touchedIn(reading, cwd, context), context),
+    touched,
+    bearing: touched && hasPathRules(context) ? bearingOf(touched) : undefined,
     verdict: target.kind === "command" ? classified(target.command, reading, context) : undefined,
     context,
   };
@@ -130,12 +134,16 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
 const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
   touchedBy(reading, { cwd, ...(home === undefined ? {} : { home }) });
 
+const hasPathRules = ({ policy }: GuardContext): boolean =>
+  [...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path");
+
 /** With more words than this nobody can tell in time what each of them leads to. */
 const MOST_RESOLVED = 200;
 
 /** Rules hold for what a link leads to as well. Where no rule is about paths, nothing is looked up. */
-const withOtherNames = (touched: Touched, { otherNames, policy }: GuardContext): Touched => {
-  if (!otherNames || ![...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path")) return touched;
+const withOtherNames = (touched: Touched, context: GuardContext): Touched => {
+  const { otherNames } = context;
+  if (!otherNames || !hasPathRules(context)) return touched;
   if (touched.literal.length > MOST_RESOLVED) return { ...touched, lost: true };
   const others = touched.literal
     .flatMap((names) => otherNames(`/${names.join("/")}`))
@@ -192,9 +200,9 @@ const byDeniedPaths = (question: Question): Decision | undefined => {
 };
 
 /** A rule about reading holds for every command, one about writing for those that may write. */
-const pathBearing = ({ form }: Rule, { touched, verdict }: Question): Bearing | undefined => {
-  if (!touched || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only")) return undefined;
-  return bearsOn(form.pattern, touched);
+const pathBearing = ({ form }: Rule, { bearing, verdict }: Question): Bearing | undefined => {
+  if (!bearing || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only")) return undefined;
+  return bearing(form.pattern);
 };
 
 const unreadable = ({ reading, matters: [matter] }: Question, { form }: Rule): string => {

@@ -85,6 +85,9 @@ const compile = (names: readonly string[]): readonly Component[] | string => {
   return components;
 };
 
+/** Names as a forgiving rule compares them; made once for many rules. */
+export const foldedNames = (names: readonly string[]): readonly string[] => names.map(fold);
+
 /** A name as a file system that ignores case, writing forms and invisible marks would see it. */
 const fold = (name: string): string => {
   if (/^[\w+@.-]*[\w+@-]$/.test(name)) return name.toLowerCase();
@@ -128,16 +131,14 @@ export const allowsPath = (pattern: PathPattern, names: readonly string[]): bool
   fits(pattern.exact, names, (component, name) => component.exact(name));
 
 /** Is the path what the rule names, or below it? */
-export const coversPath = (pattern: PathPattern, names: readonly string[]): boolean => {
-  const folded = names.map(fold);
-  return pattern.forgiving.some((components) =>
-    fits([...components, "any"], folded, (component, name) => component.forgiving(name)),
-  );
-};
+export const coversPath = (pattern: PathPattern, names: readonly string[]): boolean =>
+  coversFolded(pattern, names.map(fold));
+
+export const coversFolded = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
+  forgiving.some((components) => fits([...components, "any"], folded, (component, name) => component.forgiving(name)));
 
 /** Could it be, where some names are computed by a shell? */
-export const couldCoverPath = (pattern: PathPattern, names: readonly string[]): boolean => {
-  const folded = names.map(fold);
+export const couldCoverFolded = (pattern: PathPattern, folded: readonly string[]): boolean => {
   const same: Comparison = ({ only, forgiving }, name) =>
     name.includes(COMPUTED) ? only === undefined || couldBe(name, only) : forgiving(name);
   return pattern.forgiving.some((components) => fits([...components, "any"], folded, same));
@@ -148,8 +149,7 @@ export const isHidden = ({ exact }: PathPattern): boolean =>
   exact.some((component) => component !== "any" && /^\./.test(component.only ?? ""));
 
 /** Could something below the folder fall under the rule? */
-export const reachesBelow = (pattern: PathPattern, folder: readonly string[]): boolean => {
-  const folded = folder.map(fold);
+export const reachesBelow = (pattern: PathPattern, folded: readonly string[]): boolean => {
   return pattern.forgiving.some((components) => {
     const end = components.indexOf("any");
     const fixed = end === -1 ? components : components.slice(0, end);

@@ -3,7 +3,7 @@
  *  marked and never guessed.
  *  Elsewhere: reading the text (shell-words.ts), comparing paths with a rule (path-rules.ts). */
 
-import { couldCoverPath, coversPath, isHidden, type PathPattern, reachesBelow } from "./path-rules.ts";
+import { couldCoverFolded, coversFolded, foldedNames, isHidden, type PathPattern, reachesBelow } from "./path-rules.ts";
 import { programOf } from "./programs-with-programs.ts";
 import { COMPUTED, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
 
@@ -20,6 +20,10 @@ export type Touched = {
 };
 
 const MOST_FOLDERS = 16;
+/** All names of all paths, so that time and memory stay the same whatever a text repeats. */
+const MOST_NAMES = 20_000;
+
+const LOST: Touched = { literal: [], computed: [], searched: [], lost: true };
 
 type Names = readonly string[];
 
@@ -34,17 +38,18 @@ const walk = (from: Names, path: string): Names => {
 };
 
 export const touchedBy = (reading: ShellReading, { cwd, home }: TouchedPlace): Touched => {
-  if (reading.kind === "unread") return { literal: [], computed: [], searched: [], lost: true };
+  if (reading.kind === "unread") return LOST;
   const start = walk([], cwd);
   const pathOf = (word: ShellWord, text: string): string =>
     word.home && home !== undefined ? text.replace(/^~(?=\/|$)/, home) : text;
   let folders: readonly Names[] = [start];
   for (const word of reading.commands.flatMap(folderWords)) {
     folders = [...folders, ...folders.map((folder) => walk(folder, pathOf(word, word.text)))];
-    if (folders.length > MOST_FOLDERS) return { literal: [], computed: [], searched: [], lost: true };
+    if (folders.length > MOST_FOLDERS) return LOST;
   }
+  if (namesTold(reading.commands, folders) > MOST_NAMES) return LOST;
   const paths = reading.commands.flatMap((command) =>
-    [...command.words, ...command.redirects.flatMap(({ target }) => target ?? [])].flatMap((word) =>
+    wordsOf(command).flatMap((word) =>
       textsOf(word).flatMap((text) => folders.map((folder) => walk(folder, pathOf(word, text)))),
     ),
   );
@@ -56,6 +61,18 @@ export const touchedBy = (reading: ShellReading, { cwd, home }: TouchedPlace): T
     lost: reading.evaluatesUnseen,
   };
 };
+
+/** How many names the paths will have, counted before any path is made. */
+const namesTold = (commands: readonly ShellCommand[], folders: readonly Names[]): number => {
+  const above = folders.reduce((sum, folder) => sum + folder.length, 0);
+  const words = commands.flatMap(wordsOf).flatMap(textsOf);
+  return words.reduce((sum, text) => sum + above + folders.length * text.split("/").length, 0);
+};
+
+const wordsOf = ({ words, redirects }: ShellCommand): readonly ShellWord[] => [
+  ...words,
+  ...redirects.flatMap(({ target }) => target ?? []),
+];
 
 /** Words that name a folder the command goes on from. */
 const folderWords = ({ words }: ShellCommand): readonly ShellWord[] => {
@@ -91,11 +108,17 @@ const searchedBy = ({ words }: ShellCommand, folders: readonly Names[]): Touched
 /** How a path rule bears on a command. */
 export type Bearing = "names" | "might come to";
 
-export const bearsOn = (pattern: PathPattern, touched: Touched): Bearing | undefined => {
-  if (touched.literal.some((names) => coversPath(pattern, names))) return "names";
-  if (touched.lost || touched.computed.some((names) => couldCoverPath(pattern, names))) return "might come to";
-  const found = touched.searched.some(
-    ({ folder, hiddenToo }) => (hiddenToo || !isHidden(pattern)) && reachesBelow(pattern, folder),
-  );
-  return found ? "might come to" : undefined;
+/** For many rules: the paths are prepared once, and only if there is a rule about paths. */
+export const bearingOf = (touched: Touched): ((pattern: PathPattern) => Bearing | undefined) => {
+  const folded = (paths: readonly Names[]): readonly Names[] => paths.map(foldedNames);
+  const prepared = { literal: folded(touched.literal), computed: folded(touched.computed) };
+  const searched = touched.searched.map((found) => ({ ...found, folder: foldedNames(found.folder) }));
+  return (pattern) => {
+    if (prepared.literal.some((names) => coversFolded(pattern, names))) return "names";
+    if (touched.lost || prepared.computed.some((names) => couldCoverFolded(pattern, names))) return "might come to";
+    const found = searched.some(
+      ({ folder, hiddenToo }) => (hiddenToo || !isHidden(pattern)) && reachesBelow(pattern, folder),
+    );
+    return found ? "might come to" : undefined;
+  };
 };

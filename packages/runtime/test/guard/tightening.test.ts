@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { GROWING } from "../../fuzz/guard/inputs.ts";
 import { classify } from "../../src/guard/bash/index.ts";
 import type { Decision, ToolCall } from "../../src/guard/call.ts";
 import { decide } from "../../src/guard/decide.ts";
@@ -241,6 +242,25 @@ test("limits fail to deny", () => {
     .slice(0, 9_000);
   for (const text of [long, many, words, deep, "echo 'a", "ls \u0007", "ls \0", "((", "echo $("]) {
     assert.equal(decideBash(text, context).kind, "deny", JSON.stringify(text.slice(0, 40)));
+  }
+});
+
+test("a text with too many paths to look at is asked about, and no rule about paths is passed by", () => {
+  const context = contextOf({ deny: ["Read(./secrets/**)"], allow: ["Bash"] });
+  const reason = "the command might come to a file that Read(./secrets/**) (the command line) denies";
+  for (const name of ["words after long folders", "words of many names after long folders"])
+    assert.equal(decideBash(GROWING[name]?.(9_600) ?? "", context).reason, reason, name);
+  assert.equal(decideBash(`git add${" src/a.ts".repeat(1_000)}`, context).kind, "allow");
+});
+
+test("texts made to overwhelm a reader get an answer from rules of every kind", () => {
+  const context = contextOf({
+    deny: ["Bash(rm -rf:*)", "Read(./secrets/**)", "Edit(**/x/**/y)"],
+    ask: ["Bash(npm:*)"],
+  });
+  for (const [name, grow] of Object.entries(GROWING)) {
+    const { kind, reason } = decideBash(grow(9_600), context);
+    assert.ok(kind in RANKS && !/could not be judged/.test(reason), `${name}: ${reason}`);
   }
 });
 
