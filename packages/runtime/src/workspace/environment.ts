@@ -69,6 +69,14 @@ export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): R
   RUSTUP_TOOLCHAIN: "stable",
   RUSTUP_AUTO_INSTALL: "0",
   COREPACK_ENABLE_NETWORK: "0",
+  // Older npms write a log before they tell their version, where the project's .npmrc says; the environment goes first.
+  npm_config_cache: "/dev/null/npm",
+  npm_config_logs_dir: "/dev/null/npm",
+  npm_config_logs_max: "0",
+  npm_config_timing: "false",
+  npm_config_update_notifier: "false",
+  npm_config_userconfig: "/dev/null",
+  npm_config_globalconfig: "/dev/null/npmrc",
   ...gitSettings(attributes),
   ...(timeZone === undefined ? {} : { TZ: timeZone }),
 });

@@ -374,6 +374,25 @@ test("nothing of our own environment reaches a program", async () => {
   }
 });
 
+test("npm is told to keep no log, cache or timing, whatever the .npmrc of a project says", async () => {
+  const { stdout } = await runPlan(planFor("env"), { cwd: "/" });
+  assert.deepEqual(
+    stdout
+      .split("\n")
+      .filter((line) => line.startsWith("npm_"))
+      .sort(),
+    [
+      "npm_config_cache=/dev/null/npm",
+      "npm_config_globalconfig=/dev/null/npmrc",
+      "npm_config_logs_dir=/dev/null/npm",
+      "npm_config_logs_max=0",
+      "npm_config_timing=false",
+      "npm_config_update_notifier=false",
+      "npm_config_userconfig=/dev/null",
+    ],
+  );
+});
+
 test("a pattern that stands for too many names is refused in words", async () => {
   using place = ground();
   for (let index = 0; index < 101; index += 1) place.put(`work/many/${index}/x`);

@@ -1,5 +1,6 @@
 /** An awk program as tokens.
- *  Invariant: every sign is understood or the program is refused; where awks disagree on what a slash starts, so is it.
+ *  Invariant: every sign is understood or the program is refused; where awks disagree on what a slash starts, or on whether
+ *  a line ends, so is it. A newline is a token only where it ends something.
  *  Elsewhere: what the tokens may say (awk.ts, awk-loops.ts, awk-growth.ts). */
 
 import { Refusal } from "../refusal.ts";
@@ -9,6 +10,11 @@ const HELP = "awk may print columns and sums: awk '{print $1}' FILE";
 export const refuseAwk = (what: string): never => {
   throw new Refusal(`awk: ${what}; ${HELP}`);
 };
+
+const unread = (source: string, at: number): string =>
+  source[at] === "#"
+    ? "a comment may not end in a backslash"
+    : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not read`;
 
 export const FUNCTIONS: readonly string[] = [
   ...["length", "substr", "index", "split", "sub", "gsub", "match", "sprintf", "tolower", "toupper"],
@@ -41,7 +47,8 @@ export type AwkToken = {
 };
 
 const PATTERNS: readonly (readonly [AwkToken["kind"] | "space", RegExp])[] = [
-  ["space", /[ \t]+|\\\n|#[^\n]*/y],
+  // No comment ends in a backslash: to some readers it would go on.
+  ["space", /[ \t]+|\\\n|#[^\n]*(?<!\\[ \t\r]*)(?=\n|$)/y],
   ["newline", /\n/y],
   ["text", /"(?:[^"\\\n]|\\[^\n])*"/y],
   ["number", /\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+/y],
@@ -73,9 +80,25 @@ const isUnsure = (tokens: readonly AwkToken[]): boolean => {
   return UNSURE.includes(before.text) || before.kind === "regex" || (before.text === ")" && closesHeader(tokens));
 };
 
+/** What a line may end in and go on, in every awk that takes it at all. */
+const GOES_ON = /^(?:,|&&|\|\||\?|:)$/;
+
+/** What can stand last on a line. After any other sign, busybox passes over the newline, and to others it is an error. */
+const ENDS_LINE = /^(?:[;{})\]]|\+\+|--)$/;
+
+type LineEnd = "ends" | "goes on" | "unsure";
+
+const lineEndAfter = (before: AwkToken | undefined, isInside: boolean): LineEnd => {
+  if (before === undefined || before.kind === "newline") return "ends";
+  if (before.kind === "sign" && GOES_ON.test(before.text)) return "goes on";
+  if (isInside || before.text === "in") return "unsure";
+  return before.kind !== "sign" || ENDS_LINE.test(before.text) ? "ends" : "unsure";
+};
+
 export const awkTokens = (source: string): readonly AwkToken[] => {
   const tokens: AwkToken[] = [];
   let at = 0;
+  let depth = 0;
   const take = (pattern: RegExp): string | undefined => {
     pattern.lastIndex = at;
     return pattern.exec(source)?.[0];
@@ -105,9 +128,15 @@ export const awkTokens = (source: string): readonly AwkToken[] => {
     const found = PATTERNS.map(([kind, pattern]) => ({ kind, text: take(pattern) })).find(
       ({ text }) => text !== undefined,
     );
-    if (found?.text === undefined) return refuseAwk(`\`${source.slice(at, at + 10)}\` is not read`);
-    if (found.kind !== "space") tokens.push({ kind: found.kind, text: found.text });
+    if (found?.text === undefined) return refuseAwk(unread(source, at));
     at += found.text.length;
+    if (found.kind === "space") continue;
+    if (/^[([]$/.test(found.text)) depth += 1;
+    if (/^[)\]]$/.test(found.text)) depth -= 1;
+    const end = found.kind === "newline" ? lineEndAfter(before, depth > 0) : undefined;
+    if (end === "unsure")
+      return refuseAwk("a line that ends inside an expression is read in two ways; write it on one");
+    if (end !== "goes on") tokens.push({ kind: found.kind, text: found.text });
   }
   return tokens;
 };

@@ -30,8 +30,9 @@ const FORBIDDEN: readonly string[] = [
   ...["include", "load", "namespace", "BEGINFILE", "ENDFILE", "ARGV", "ARGC", "switch", "case", "default"],
 ];
 
-/** What a line may end in and go on. */
-const GOES_ON: readonly string[] = [",", "&&", "||", "?", ":", "\n"];
+/** After these an awk could still wait for more, though a line ends: words that take what follows, and signs before it. */
+const isOpen = ({ kind, text }: AwkToken): boolean =>
+  text === "++" || text === "--" || (kind === "word" && [...FUNCTIONS, ...KEYWORDS].includes(text));
 
 /** Something is put into it, as can be done with no function: `s = s (s ? "," : "") $1`. */
 const isVariable = (tokens: readonly AwkToken[], name: string): boolean =>
@@ -54,11 +55,16 @@ export const checkAwkProgram = (source: string): void => {
       return;
     }
     if (text === ";" || text === "}" || text === "{") printing = false;
-    if (kind === "newline" && !GOES_ON.includes(tokens[index - 1]?.text ?? "")) printing = false;
+    if (kind === "newline") {
+      const last = tokens.slice(0, index).findLast((token) => token.kind !== "newline");
+      if (!last || !isOpen(last)) printing = false;
+      return;
+    }
     if (text === "(") depth += 1;
     if (text === ")") depth -= 1;
     // Without brackets of its own, a `>` after print names a file.
-    if (text === ">" && printing && depth <= 0) refuseAwk("print may not write to a file");
+    if (text === ">" && ((printing && depth <= 0) || tokens[index - 1]?.kind === "newline"))
+      refuseAwk("print may not write to a file");
   });
   checkAwkGrowth(tokens, checkAwkLoops(tokens));
 };

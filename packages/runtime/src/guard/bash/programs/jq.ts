@@ -193,7 +193,8 @@ const checkTimes = (tokens: Tokens): void => {
 };
 
 /** Where a name of jq's own is defined anew, some calls of it still mean jq's, and nobody could tell which. */
-const isBuiltIn = (name: string): boolean => FUNCTIONS.has(name) || Object.hasOwn(REASONS, name);
+const isBuiltIn = (name: string): boolean =>
+  FUNCTIONS.has(name) || Object.hasOwn(REASONS, name) || /^_|^(combinations|get_search_list)$/.test(name);
 
 /** Names that the filter defines itself. A function may not speak of itself. */
 const definedNames = (tokens: Tokens): ReadonlySet<string> => {
@@ -259,10 +260,9 @@ export const checkJqFilter = (source: string): void => {
   tokens.forEach(({ kind, text }, at) => {
     if (kind === "text") checkRepeats("jq", text);
     if (kind === "variable" && /^\$(ENV|__prog_args)$/.test(text)) refuse("it may not show the environment");
-    if (kind !== "name" || KEYWORDS.has(text) || own.has(text)) return;
-    // In an object a bare name stands for the field of that name.
-    if (/^[{,]$/.test(tokens[at - 1]?.text ?? "") && /^[,}]$/.test(tokens[at + 1]?.text ?? "") && !(text in REASONS))
-      return;
+    // As a key without a value it is read by some as what it is elsewhere.
+    const isBareKey = kind === "key" && tokens[at + 1]?.text !== ":" && Object.hasOwn(REASONS, text);
+    if ((kind !== "name" && !isBareKey) || KEYWORDS.has(text) || own.has(text)) return;
     if (!FUNCTIONS.has(text))
       refuse(REASONS[text] === undefined ? `${text} is not known` : `${text}: ${REASONS[text]}`);
     if (text === "range") size *= rangeSize(tokens, at);

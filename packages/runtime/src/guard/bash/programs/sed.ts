@@ -1,8 +1,9 @@
 /** sed: a small grammar of scripts that only print.
  *  Invariant: addresses and the commands p, P, d, D, q, Q, n, N, h, H, g, G, x, =, l, y and s without w and e;
- *  nothing that reads or writes another file, runs anything, goes round without taking a line, or doubles what it keeps. */
+ *  nothing that reads or writes another file, runs anything, goes round without taking a line, or doubles what it keeps;
+ *  where seds disagree on where a pattern ends, or which word is the script, none of the readings names a file. */
 
-import { readOptions } from "../options.ts";
+import { type Given, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { type ProgramTable, program } from "./program.ts";
@@ -27,7 +28,8 @@ const endOfPart = (script: string, from: number, delimiter: string): number => {
 /** A set in brackets, of a form on whose end all seds agree. */
 const SET = /\[\^?\]?(?:\[:[a-z]+:\]|[^\][\\\n]|\\[^\][\\\n])*\]/y;
 
-/** The end of a pattern: the delimiter may also stand in a set. A sed that ends the pattern there stops with an error. */
+/** The end of a pattern: the delimiter may also stand in a set. A sed that ends the pattern there stops with an error, but
+ *  only after the flags, whose file it has emptied by then: see `checkFlags`. */
 const endOfPattern = (script: string, from: number, delimiter: string): number => {
   for (let at = from; at < script.length; at += 1) {
     if (script[at] === "\\") at += 1;
@@ -39,6 +41,19 @@ const endOfPattern = (script: string, from: number, delimiter: string): number =
     }
   }
   return refuse();
+};
+
+/** Flags up to the one that names a file. */
+const WRITES = /^[gpiImMe\d\s]*w/;
+
+/** Where a set holds the delimiter, whatever stands behind a later one may be taken for the flags. */
+const checkFlags = (script: string, from: number, end: number): void => {
+  const delimiter = script[from - 1] as string;
+  const unescaped = script.slice(from).replace(/\\./gs, "  ");
+  const inSet = unescaped.slice(0, end - from).indexOf(delimiter);
+  if (inSet < 0) return;
+  const [, ...after] = unescaped.slice(inSet).split(delimiter);
+  if (after.some((part) => WRITES.test(part))) refuse();
 };
 
 const skip = (script: string, from: number, what: RegExp): number => {
@@ -70,6 +85,7 @@ const readCommand = (script: string, from: number): number => {
   const delimiter = script[from + 1] ?? "";
   if (!/[/|#,:@!%_;~+=]/.test(delimiter)) return refuse();
   const pattern = endOfPattern(script, from + 2, delimiter);
+  checkFlags(script, from + 2, pattern);
   const replacement = endOfPart(script, pattern + 1, delimiter);
   if (letter === "s") return skip(script, replacement + 1, /[gpiI0-9]/);
   // Letters for letters: here brackets are letters too, so the end would be elsewhere.
@@ -131,12 +147,18 @@ const sedRule = program({
   long: "quiet silent regexp-extended separate unbuffered null-data expression= posix debug version",
 });
 
+/** What `-e` gives. A sed that takes no options after the first operand has its script there. */
+const scriptsIn = ({ options }: Given): string[] =>
+  options.filter(({ name }) => name === "e" || name === "expression").map(({ value }) => value ?? "");
+
 const readSed = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (words.some(({ text }) => /^(-[nErsuz]*i|--in-place)/.test(text)))
     throw new Refusal("sed -i changes files", "write");
   const { options, operands } = readOptions("sed", words, sedRule.rule);
   if (words.length === 1 && options.some(({ name }) => name === "version")) return words;
-  const given = options.filter(({ name }) => name === "e" || name === "expression").map(({ value }) => value ?? "");
+  const given = scriptsIn({ options, operands });
+  if (given.length > 0 && scriptsIn(readOptions("sed", words, { ...sedRule.rule, strict: true })).length === 0)
+    throw new Refusal("sed takes -e before the files: sed -n -e '10,20p' FILE");
   if (given.length === 0) {
     const [script] = operands;
     if (!script || script.pattern || script.home) throw new Refusal(`quote the script; ${SCRIPT_HELP}`);
