@@ -1,21 +1,32 @@
 /** Which lines of a repository's configuration change every day and can run nothing?
- *  Invariant: a line is left out only if it is exactly what git writes when a branch starts to follow another; any other
- *  spelling, and anything near a continued line, counts. Nothing is interpreted.
+ *  Invariant: a section is left out only as a whole, and only if it is exactly what git writes when a branch starts to
+ *  follow another; any other spelling, and anything near a continued line, counts. So no line is ever read as part of
+ *  another section than git's. Nothing is interpreted.
  *  Elsewhere: hashing what is left (configuration.ts). */
 
 const SECTION = /^\[branch "[\w./+@-]+"\]$/;
 const FOLLOWS = [/^\tremote = [\w.-]+$/, /^\tmerge = refs\/heads\/[\w./+@-]+$/, /^\trebase = (?:true|false)$/];
 
+/** git takes a carriage return before the end of a line for a part of that end. */
+const CONTINUED = /\\\r?$/;
+
 /** Pushing a new branch must not ask for trust again, or people learn to say yes without reading. */
 export const withoutBranches = (text: string): string => {
   const kept: string[] = [];
-  let inBranch = false;
+  /** The lines of a branch's section so far: left out if another section follows, or the end. */
+  let branch: string[] = [];
   let continued = false;
-  for (const line of text.split("\n")) {
-    const follows: boolean = inBranch && !continued && FOLLOWS.some((form) => form.test(line));
-    inBranch = follows || (!continued && SECTION.test(line));
-    continued = line.endsWith("\\");
-    if (!inBranch) kept.push(line);
+  const lines = text.split("\n");
+  for (const [at, line] of lines.entries()) {
+    if (branch.length > 0 && FOLLOWS.some((form) => form.test(line))) {
+      branch.push(line);
+      continue;
+    }
+    const isEnd = line === "" && at === lines.length - 1;
+    if (!isEnd && !line.startsWith("[")) kept.push(...branch);
+    branch = !continued && SECTION.test(line) ? [line] : [];
+    if (branch.length === 0) kept.push(line);
+    continued = CONTINUED.test(line);
   }
   return kept.join("\n");
 };

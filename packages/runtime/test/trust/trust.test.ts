@@ -282,3 +282,34 @@ test("only lines exactly as git writes them for a branch are left out of a repos
   ];
   for (const text of counted) assert.notEqual(withoutBranches(text).trim(), "", text);
 });
+
+/** Pairs of configurations that git reads in two ways, though one has only more or fewer lines of branches. */
+const READ_APART: readonly (readonly [string, string])[] = [
+  [
+    '[core]\n\tbare = false\n[branch "m"]\n\tremote = origin\n\tfsmonitor = ./x\n',
+    "[core]\n\tbare = false\n\tfsmonitor = ./x\n",
+  ],
+  ['[core]\n[branch "m"]\n\n\thooksPath = ./h\n', "[core]\n\n\thooksPath = ./h\n"],
+  ['[core]\n[branch "m"]\n# a\n\thooksPath = ./h\n', "[core]\n# a\n\thooksPath = ./h\n"],
+  ['[core]\n[branch "m"]\n\trebase = true\n\thooksPath = ./h', "[core]\n\thooksPath = ./h"],
+  ['[core]\n[branch "a"]\n[branch "b"]\n\tmerge = refs/heads/b\n\tpager = ./p\n', "[core]\n\tpager = ./p\n"],
+  ['[core]\n[branch "m"]\n [pager]\n\tlog = ./p\n', '[core]\n [pager]\n\tlog = ./p\n[branch "m"]\n'],
+  ['[core]\n\tpager = a\\\r\n[branch "m"]\n\tremote = origin\n', "[core]\n\tpager = a\\\r\n"],
+];
+
+test("configurations that git reads in two ways have two hashes", () => {
+  for (const [one, other] of READ_APART) assert.notEqual(withoutBranches(one), withoutBranches(other), one);
+});
+
+test("a program that moves from a branch's section into another asks for trust again", async () => {
+  using place = scratch();
+  const [trusted = "", later = ""] = READ_APART[0] ?? [];
+  place.put("repo/.git/config", trusted);
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  await agree(state, repo);
+  writeFileSync(place.at("repo/.git/config"), `${trusted}[branch "next"]\n\tremote = origin\n`);
+  await trustedAt(state, repo);
+  writeFileSync(place.at("repo/.git/config"), later);
+  const { kind } = await trustOf(state, repo);
+  assert.equal(kind, "changed");
+});
