@@ -1,7 +1,7 @@
 /** Was this process started by a fork, whatever its environment says?
- *  Invariant: every command of a fork runs below, or in the session of, a process whose arguments name the fork; nobody
- *  can change those of another process. In the sandbox that is its first process, which also adopts whoever lost its
- *  parent; outside it a process that leaves its parents *and* its session is not recognised.
+ *  Invariant: every command of a fork runs below a process whose arguments name the fork; nobody can change those of
+ *  another process, and the command ends with it. In the sandbox that is its first process, which also adopts whoever lost
+ *  its parent; outside it a process that leaves its parents *and* its session is not recognised.
  *  Elsewhere: the variable of the same meaning (../session), starting commands (run-command.ts). */
 
 import { execFileSync } from "node:child_process";
@@ -11,11 +11,13 @@ import { readdirSync, readFileSync } from "node:fs";
 export const commandName = ({ PREFORK_LINEAGE: lineage }: Readonly<Record<string, string>>): string =>
   lineage?.startsWith("fork:") ? `prefork:${lineage}` : "bash";
 
+export const isForkName = (name: string): boolean => /^prefork:fork:[\w-]+$/.test(name);
+
 /** Every script of run-command.ts ends so; a text that only mentions the name does not stand behind it. */
 const SCRIPT_END = "3>&-";
 
 const namesFork = (words: readonly string[]): boolean =>
-  words.some((word, at) => /^prefork:fork:[\w-]+$/.test(word) && words[at - 1]?.endsWith(SCRIPT_END));
+  words.some((word, at) => isForkName(word) && words[at - 1]?.endsWith(SCRIPT_END));
 
 export const hasForkAbove = (): boolean => {
   try {

@@ -17,6 +17,8 @@ export const PATIENCE_MS = 300;
 /** `exitCode` as a shell would tell it; `signal` where it was one that ended it. */
 export type LeaderExit = { readonly exitCode: number; readonly signal?: NodeJS.Signals };
 
+type GroupKind = { readonly isGated: boolean; readonly isHeld?: boolean };
+
 export class ProcessGroup {
   readonly pid: number;
   /** Resolves when the leader has ended. */
@@ -24,22 +26,33 @@ export class ProcessGroup {
   /** Descriptor 3 of the command. */
   readonly #lifeline: Socket | undefined;
   readonly #isGated: boolean;
+  readonly #isHeld: boolean;
+  #hasLostHolder = false;
   #grace: NodeJS.Timeout | undefined;
 
-  /** `isGated`: on the lifeline the command asks for a word before it begins; else it is a watcher's. */
-  constructor(child: ChildProcess, { isGated }: { readonly isGated: boolean }) {
+  /** `isGated`: on the lifeline the command asks for a word before it begins; else it is a watcher's.
+   *  `isHeld`: the leader is a shell that waits for the command and tells its exit code; default: it is the command. */
+  constructor(child: ChildProcess, { isGated, isHeld = false }: GroupKind) {
     this.pid = child.pid ?? 0;
     this.#isGated = isGated;
+    this.#isHeld = isHeld;
     const lifeline = child.stdio[3];
     this.#lifeline = lifeline instanceof Socket ? lifeline : undefined;
     this.#lifeline?.on("error", () => {}); // the other side may be gone before us
     if (isGated) this.#lifeline?.once("data", () => void (this.isStopping || this.#lifeline?.write("go\n")));
     this.exited = new Promise((done) => {
       child.once("exit", (code, by) => {
-        const signal = by ?? "SIGKILL";
-        done(code === null ? { exitCode: 128 + (constants.signals[signal] ?? 0), signal } : { exitCode: code });
+        const signal = by ?? this.#toldSignal(code);
+        if (code === null) this.#endWithHolder();
+        const exitCode = code ?? 128 + (constants.signals[signal ?? "SIGKILL"] ?? 0);
+        done(signal === undefined ? { exitCode } : { exitCode, signal });
       });
     });
+  }
+
+  /** Was the shell that holds the command ended, and not by us? */
+  get hasLostHolder(): boolean {
+    return this.#hasLostHolder;
   }
 
   get isStopping(): boolean {
@@ -68,6 +81,19 @@ export class ProcessGroup {
     clearTimeout(this.#grace);
     if (this.#isGated) this.#lifeline?.destroy();
     else this.#lifeline?.end("done\n");
+  }
+
+  /** A shell that holds a command tells the signal that ended it as a code. */
+  #toldSignal(code: number | null): NodeJS.Signals | undefined {
+    if (code === null) return "SIGKILL";
+    if (!this.#isHeld || !this.isStopping) return undefined;
+    return (["SIGTERM", "SIGKILL"] as const).find((signal) => code === 128 + constants.signals[signal]);
+  }
+
+  #endWithHolder(): void {
+    if (!this.#isHeld || this.isStopping) return;
+    this.#hasLostHolder = true;
+    this.#signal("SIGKILL");
   }
 
   async #isGoneWithin(patienceMs: number): Promise<boolean> {

@@ -13,7 +13,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import type { Refused } from "../paths/index.ts";
 import { type Entered, endStragglers, MARK, newMark, type Sandbox } from "../workspace/index.ts";
-import { commandName } from "./fork-ancestry.ts";
+import { commandName, isForkName } from "./fork-ancestry.ts";
 import { type LeaderExit, PATIENCE_MS, ProcessGroup } from "./process-group.ts";
 
 export type CommandRun = {
@@ -46,6 +46,12 @@ const WATCHED =
   'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; ' +
   'exec /bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-';
 
+/** The same for a fork, whose name must stay above everything it starts: this shell waits for the command, and whoever ends
+ *  it ends the command. What is asked of the whole group is the command's to answer. */
+const HELD =
+  'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; exec 2>/dev/null; trap : TERM; ' +
+  '/bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-; exit "$?" 3>&-';
+
 /** In the sandbox everything dies with its starter, but only once the sandbox stands: whoever is stopped while it is being
  *  set up leaves a half-made one behind that nobody finds again. So the command begins after a word from us, which the
  *  finished sandbox asks for; where none comes any more, it ends by itself. */
@@ -58,7 +64,9 @@ const refuse = (reason: string): Refused => ({ ok: false, reason });
 
 export const startCommand = async (run: CommandRun): Promise<RunningCommand | Refused> => {
   if (!isFolder(run.cwd)) return refuse(`the working directory ${run.cwd} is not there`);
-  const plain = [...BASH, run.sandbox ? GATED : WATCHED, commandName(run.environment), run.command];
+  const name = commandName(run.environment);
+  const isHeld = run.sandbox === undefined && isForkName(name);
+  const plain = [...BASH, run.sandbox ? GATED : isHeld ? HELD : WATCHED, name, run.command];
   const entered = await run.sandbox?.enter(plain, { cwd: run.cwd });
   if (entered?.ok === false) return entered;
   const mark = newMark(run.environment);
@@ -70,7 +78,7 @@ export const startCommand = async (run: CommandRun): Promise<RunningCommand | Re
       tooLong ? "the command is too long; put it into a file" : `bash could not be started: ${child.message}`,
     );
   }
-  const group = new ProcessGroup(child, { isGated: run.sandbox !== undefined });
+  const group = new ProcessGroup(child, { isGated: run.sandbox !== undefined, isHeld });
   const ended = follow(child, group, { output: run.output, entered, mark });
   return { ok: true, pid: group.pid, ended, stop: () => group.stop() };
 };
@@ -98,7 +106,7 @@ const follow = async (child: ChildProcess, group: ProcessGroup, run: Following):
   const reading = new Reading([child.stdout, child.stderr], run.output);
   try {
     const exit = await group.exited;
-    const wasStopped = group.isStopping;
+    const wasStopped = group.isStopping || group.hasLostHolder;
     const leftBehind = (await group.end()) && !wasStopped;
     if (wasStopped && !run.entered) await endStragglers(run.mark); // in the sandbox nothing is left
     await reading.rest();

@@ -8,6 +8,8 @@ import { needs } from "../optional.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 import { isRunning, pidsIn, until } from "./processes.ts";
 
+const onLinux = { skip: process.platform === "linux" ? false : "processes are looked up in /proc" };
+
 const run = (b: Bench, command: string, more: Readonly<Record<string, number | boolean>> = {}) =>
   b.call("Bash", { command, ...more });
 
@@ -221,6 +223,59 @@ test(
     assert.equal(await ask({ PATH, PREFORK_LINEAGE: "fork:task-1" }), "true\n[exit code 0]");
   },
 );
+
+/** Is the process above the command one that names the fork? If not, nothing of ours must be ended. */
+const NAMED = "grep -q prefork:fork /proc/$PPID/cmdline && ";
+
+/** Prints whether a fork is above it. */
+const ASK = `'${process.execPath}' --input-type=module -e 'import { hasForkAbove } from "${new URL("../../src/tools/fork-ancestry.ts", import.meta.url)}"; console.log(hasForkAbove())'`;
+
+test(
+  "no command of a fork gets rid of the name above it, whatever it ends and however it goes on",
+  onLinux,
+  async () => {
+    await using b = await bench();
+    const { PATH = "" } = process.env;
+    const ask = async (command: string, lineage: Readonly<Record<string, string>>): Promise<unknown> =>
+      (await b.call("Bash", { command }, { environment: { PATH, ...lineage } })).content;
+    const fork = { PREFORK_LINEAGE: "fork:task-1" };
+    const killAll = `for above in $$ $PPID; do grep -q prefork:fork /proc/$above/cmdline && for pid in $(cat /proc/$above/task/$above/children); do [ $pid = $$ ] || kill -9 $pid; done; done 2>/dev/null`;
+    for (const command of [
+      `${killAll}; env -u PREFORK_LINEAGE ${ASK}`,
+      `${killAll}; exec env -i ${ASK}`,
+      `${NAMED}kill $PPID; exec env -i ${ASK}`,
+      `${NAMED}kill -STOP $PPID; env -i ${ASK}; ${NAMED}kill -CONT $PPID`,
+      `setsid -w env -i ${ASK}`,
+    ])
+      assert.equal(await ask(command, fork), "true\n[exit code 0]", command);
+    assert.equal(await ask(ASK, {}), "false\n[exit code 0]");
+  },
+);
+
+test("who ends the shell above a fork's command ends the command, with what left its session", onLinux, async () => {
+  await using b = await bench();
+  const { PATH = "" } = process.env;
+  const environment = { PATH, PREFORK_LINEAGE: "fork:task-1" };
+  const command = `setsid sleep 300 & echo $! >left; ${NAMED}kill -9 $PPID && sleep 300; echo still here`;
+  const { content } = await b.call("Bash", { command }, { environment });
+  assert.equal(content, "[exit code 137]");
+  assert.deepEqual(pidsIn(b.at("left")).filter(isRunning), []);
+});
+
+test("a fork's command ends as any other: by its code, its own signal, and when it is asked to", async () => {
+  await using b = await bench();
+  const environment = { PATH: process.env.PATH ?? "", PREFORK_LINEAGE: "fork:task-1" };
+  const ending = new AbortController();
+  const { signal } = ending;
+  const ask = async (command: string) => b.call("Bash", { command }, { environment, signal });
+  assert.deepEqual(await ask("echo out; echo err >&2; exit 3"), { content: "out\nerr\n[exit code 3]" });
+  assert.deepEqual(await ask("echo out; kill -9 $$"), { content: "out\n[exit code 137]" });
+  const cleaning = ask("trap 'echo cleaned; exit 1' TERM; echo ready; sleep 300 & echo $! >> pids; wait");
+  await until(() => pidsIn(b.at("pids")).length === 1);
+  ending.abort();
+  assert.match(textOf(await cleaning), /^ready\ncleaned\n/);
+  assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
+});
 
 test("a command whose time is up is ended with what left its session, and nothing else is", async () => {
   await using b = await bench();
