@@ -2,7 +2,7 @@
  *  Invariant: asks and changes nothing; a repository that is in the middle of something is refused with the way out.
  *  Elsewhere: how git is run (git.ts), what is taken from it (snapshot.ts). */
 
-import { access, lstat, realpath } from "node:fs/promises";
+import { access, constants, lstat, readFile, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { WorktreeError } from "./errors.ts";
@@ -26,6 +26,8 @@ export type Repository = {
   /** Of git: those of this repository, and those of its user that count in it. */
   readonly settings: Settings;
   readonly user: Settings;
+  /** The text that the settings were read from; undefined where it names other files. */
+  readonly written: string | undefined;
 };
 
 /** Keys of git's configuration, with the value that counts. */
@@ -38,8 +40,8 @@ const NONE = "this folder is in no git repository; worktrees need one (git init)
 export type RepositoryOptions = {
   readonly step?: Steps;
   readonly environment?: Readonly<Record<string, string | undefined>>; // default: the process's
-  /** The user's settings, where they were read before. */
-  readonly user?: Settings;
+  /** The same repository as it was read before: what cannot have changed since is not asked again. */
+  readonly before?: Pick<Repository, "user" | "settings" | "written">;
 };
 
 export const openRepository = async (cwd: string, options: RepositoryOptions = {}): Promise<Repository> => {
@@ -51,15 +53,31 @@ export const openRepository = async (cwd: string, options: RepositoryOptions = {
   if (bare !== "false") throw new WorktreeError("no-repository", refusalOf(asked.complaint, bare === "true"));
   if (top !== (await topAbove(await realpath(cwd))))
     throw new WorktreeError("not-ready", "the repository says that its files lie elsewhere (core.worktree)");
-  const settings = await settingsOf(plain);
-  const user = options.user ?? (await userSettings(plain, options));
+  const written = await writtenIn([join(commonDir, "config"), join(gitDir, "config.worktree")]);
+  const { before } = options;
+  const isKnown = before !== undefined && written !== undefined && written === before.written;
+  const settings = isKnown ? before.settings : await settingsOf(plain);
+  const user = before?.user ?? (await userSettings(plain, options));
   return {
     git: plain.configured({ ...countingIn(settings, user), ...switchedOff(settings) }).at(top),
-    ...{ top, gitDir, commonDir, index, settings, user },
+    ...{ top, gitDir, commonDir, index, settings, user, written },
     head: /^[0-9a-f]{40,64}$/.test(head) ? head : undefined,
     noObject: "0".repeat(format === "sha256" ? 64 : 40),
     filters: Object.keys(settings).flatMap((key) => /^filter\.(.*)\.(?:clean|smudge|process)$/s.exec(key)?.[1] ?? []),
   };
+};
+
+/** Undefined where they include other files, or are no plain files. */
+const writtenIn = async (files: readonly string[]): Promise<string | undefined> => {
+  const texts = await Promise.all(files.map(plainText));
+  return texts.some((text) => text === undefined || /include/i.test(text)) ? undefined : texts.join("\0");
+};
+
+const plainText = async (file: string): Promise<string | undefined> => {
+  const facts = await lstat(file).catch(() => undefined);
+  if (facts === undefined) return "";
+  if (!facts.isFile()) return undefined;
+  return readFile(file, { encoding: "latin1", flag: constants.O_RDONLY | constants.O_NONBLOCK });
 };
 
 /** Where git begins to look, whatever a repository says of itself. */

@@ -239,7 +239,7 @@ export class Worktrees {
 
   /** The repository as it is now: its head moves, and a task may have changed its settings. */
   async #place(): Promise<Place> {
-    this.#repository = await openRepository(this.#options.cwd, { ...this.#options, user: this.#repository.user });
+    this.#repository = await openRepository(this.#options.cwd, { ...this.#options, before: this.#repository });
     return this.#here;
   }
 
