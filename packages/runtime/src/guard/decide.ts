@@ -10,7 +10,7 @@ import { namesProgram } from "./bash-rules.ts";
 import type { Decision, ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
-import type { PathPattern } from "./path-rules.ts";
+import { type PathPattern, patternsBelow } from "./path-rules.ts";
 import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
 import { programOf } from "./programs-with-programs.ts";
 import { allowsOne, type Matter, matches, matterOf, parseRule, type Rule } from "./rules.ts";
@@ -118,6 +118,7 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
   });
   const { reading } = matter;
   const touched = reading && withOtherNames(touchedIn(reading, cwd, context), context);
+  const verdict = target.kind === "command" ? classified(target.command, reading, context) : undefined;
   return {
     call,
     tool,
@@ -125,8 +126,8 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     matters: [matter, ...renamed],
     reading,
     touched,
-    bearing: touched && hasPathRules(context) ? bearingOf(touched) : undefined,
-    verdict: target.kind === "command" ? classified(target.command, reading, context) : undefined,
+    bearing: touched && hasPathRules(context) ? bearingOf(touched, verdict?.verdict === "read-only") : undefined,
+    verdict,
     context,
   };
 };
@@ -255,10 +256,25 @@ const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.
 
 // --- rules and judgement that allow --------------------------------------------------------------------------------------
 
-const byReading = ({ target, verdict }: Question): Decision | undefined => {
+const byReading = ({ target, verdict, touched, context }: Question): Decision | undefined => {
   if (target.kind === "own") return allow("concerns only the agent itself");
   if (verdict?.verdict !== "read-only") return undefined;
-  return { kind: "allow", reason: verdict.reason, plan: verdict.plan };
+  const withheld = touched ? withheldIn(touched, context) : [];
+  const plan = withheld.length > 0 ? { ...verdict.plan, withheld } : verdict.plan;
+  return { kind: "allow", reason: verdict.reason, plan };
+};
+
+/** Where git shows files, it runs without those that rules name. The top of the repository is the folder that git runs in,
+ *  or one between it and the workspace. */
+const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readonly string[] => {
+  const tops = shown.flatMap((names) => {
+    const below = namesBelow(names, roots)?.length ?? 0;
+    return Array.from({ length: below + 1 }, (_, above) => names.slice(0, names.length - above));
+  });
+  const rules = [...policy.deny, ...policy.ask].flatMap(({ form }) =>
+    form.kind === "path" && form.tool === "Read" ? [form.pattern] : [],
+  );
+  return [...new Set(tops.flatMap((top) => rules.flatMap((rule) => patternsBelow(rule, top))))];
 };
 
 const byAllowing = (question: Question): Decision | undefined => {

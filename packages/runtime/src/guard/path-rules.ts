@@ -4,6 +4,7 @@
  *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
 
 import picomatch from "picomatch";
+import { isSecret } from "../paths/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
 type Name = {
@@ -11,6 +12,8 @@ type Name = {
   readonly forgiving: (folded: string) => boolean;
   /** The folded name, where it is no pattern. */
   readonly only?: string;
+  /** As it is written. */
+  readonly source: string;
 };
 /** `**`: any number of names. */
 type Component = Name | "any";
@@ -97,14 +100,14 @@ const fold = (name: string): string => {
 
 const literal = (wanted: string): Name => {
   const folded = fold(wanted);
-  return { exact: (name) => name === wanted, forgiving: (name) => name === folded, only: folded };
+  return { exact: (name) => name === wanted, forgiving: (name) => name === folded, only: folded, source: wanted };
 };
 
 const globbed = (glob: string): Name => {
   const options = { dot: true, nonegate: true, noextglob: true } as const;
   const exact = picomatch(glob, options);
   const forgiving = picomatch(glob.normalize("NFKC").toLowerCase(), options);
-  return { exact, forgiving };
+  return { exact, forgiving, source: glob };
 };
 
 export type Move = { readonly from: string; readonly to: string };
@@ -143,6 +146,34 @@ export const couldCoverFolded = (pattern: PathPattern, folded: readonly string[]
     name.includes(COMPUTED) ? only === undefined || couldBe(name, only) : forgiving(name);
   return pattern.forgiving.some((components) => fits([...components, "any"], folded, same));
 };
+
+/** The rule as patterns for names below a folder, in the way of .gitignore; none where nothing below it falls under the
+ *  rule. What such patterns cannot say is said more broadly. */
+export const patternsBelow = ({ forgiving }: PathPattern, folder: readonly string[]): readonly string[] => {
+  const folded = folder.map(fold);
+  return forgiving.flatMap((components) => {
+    const any = components.indexOf("any");
+    const fixed = any === -1 ? components : components.slice(0, any);
+    const fits = folded.slice(0, fixed.length).every((name, at) => {
+      const component = fixed[at];
+      return component !== undefined && component !== "any" && component.forgiving(name);
+    });
+    if (!fits) return [];
+    const rest = components.slice(Math.min(folded.length, fixed.length));
+    const names = rest.map((component) =>
+      component === "any" ? "**" : component.source.replace(/\{.*\}|\[.*\]/g, "*").replace(/["\\]/g, "?"),
+    );
+    while (names.at(-1) === "**") names.pop();
+    return names.length === 0 ? ["**"] : [`/${names.join("/")}`, `/${names.join("/")}/**`];
+  });
+};
+
+/** Does the rule name one file, in one folder or in any, that usually holds keys? */
+export const namesKeys = ({ exact, forgiving }: PathPattern): boolean =>
+  [exact, ...forgiving].every((components) => {
+    const last = components.at(-1);
+    return last !== undefined && last !== "any" && last.only !== undefined && isSecret(`/x/${last.source}`);
+  });
 
 /** Is what the rule names hidden by a leading dot, so that searches which skip such names never see it? */
 export const isHidden = ({ exact }: PathPattern): boolean =>

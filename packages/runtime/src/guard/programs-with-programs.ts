@@ -224,8 +224,12 @@ const valuesOf = (text: string): ReadonlySet<string> => {
   return new Set(values.filter((value) => value !== undefined));
 };
 
+/** Does the command hand all its words to a program that takes them as data, by itself or through wrappers? */
+export const takesPlainData = (words: readonly ShellWord[]): boolean =>
+  consumes(words, 0) || pathToConsumer(words) !== undefined;
+
 /** For each word: could a command stand here, because only wrappers, shells and what belongs to them stand before? */
-const commandPlaces = (words: readonly ShellWord[]): readonly boolean[] => {
+export const commandPlaces = (words: readonly ShellWord[]): readonly boolean[] => {
   let open = true;
   return words.map((word, at) => {
     const previous = words[at - 1];

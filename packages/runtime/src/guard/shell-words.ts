@@ -15,6 +15,7 @@ import {
 } from "unbash";
 import { Evaluated } from "./evaluated.ts";
 import { type Levels, NO_LEVELS } from "./variable-values.ts";
+import { reachOfWord, VariableReach, type WordReach } from "./word-reach.ts";
 
 /** Stands in a word for what the shell computes there: it could be any text. */
 export const COMPUTED = "\0";
@@ -26,6 +27,8 @@ export type ShellWord = {
   readonly spreads: boolean;
   /** Starts with an unquoted `~`. */
   readonly home: boolean;
+  /** How far what is computed could lead, taken as a path. Absent: nothing in it is computed, or only a message is. */
+  readonly reach?: WordReach;
 };
 
 export type ShellRedirect = { readonly operator: string; readonly target: ShellWord | undefined };
@@ -52,6 +55,8 @@ export type ShellReading =
       readonly evaluatesUnseen: boolean;
       /** What its variables hold, for texts that stand in its words. */
       readonly levels: Levels;
+      /** Where its variables could lead, taken as paths. */
+      readonly reaches: Levels;
     }
   | { readonly kind: "unread"; readonly reason: string };
 
@@ -67,14 +72,14 @@ const MOST_OPENED: readonly (readonly [sign: string, name: string, most: number]
 const unread = (reason: string): ShellReading => ({ kind: "unread", reason });
 
 /** What a text says. `outer`: it stood as a word of another text with these variables, so COMPUTED may be in it. */
-export const readShell = (text: string, outer?: Levels): ShellReading => {
+export const readShell = (text: string, outer?: Levels, reaches: Levels = NO_LEVELS): ShellReading => {
   if (text.length > LONGEST_TEXT) return unread(`it is longer than ${LONGEST_TEXT} characters`);
   for (const [sign, name, most] of MOST_OPENED)
     if (text.split(sign).length > most) return unread(`it holds more than ${most} ${name}`);
   if (!outer && text.includes(COMPUTED)) return unread("it holds a NUL character");
   if (/[^\P{Cc}\t\n\0]/u.test(text)) return unread("it holds a control character");
   try {
-    return readScript(parse(text), outer ?? NO_LEVELS);
+    return readScript(parse(text), outer ?? NO_LEVELS, reaches);
   } catch {
     return unread("it does not parse");
   }
@@ -82,9 +87,10 @@ export const readShell = (text: string, outer?: Levels): ShellReading => {
 
 type Visit = { readonly node: SyntaxNode; readonly piped: boolean };
 
-const readScript = (script: ParsedScript, outer: Levels): ShellReading => {
+const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): ShellReading => {
   const commands: ShellCommand[] = [];
   const evaluated = new Evaluated();
+  const variables = new VariableReach();
   let definesFunction = false;
   // A list and not recursion: depth is the writer's choice, the stack is ours.
   const waiting: Visit[] = [{ node: script, piped: false }];
@@ -93,6 +99,7 @@ const readScript = (script: ParsedScript, outer: Levels): ShellReading => {
     if ("errors" in node && node.errors?.length) return unread("it does not parse");
     if (node.type === "Function") definesFunction = true;
     evaluated.take(node);
+    variables.take(node);
     if (node.type === "Command") commands.push(readCommand(node, piped));
     if (commands.length > MOST_COMMANDS) return unread(`it holds more than ${MOST_COMMANDS} commands`);
     const children: Visit[] = [];
@@ -102,7 +109,9 @@ const readScript = (script: ParsedScript, outer: Levels): ShellReading => {
     });
     waiting.push(...children.reverse());
   }
-  return { kind: "read", commands, definesFunction, ...evaluated.settle(outer) };
+  const { evaluatesUnseen, levels } = evaluated.settle(outer);
+  const reaches = variables.settle({ ...outerReaches, isAnySet: outerReaches.isAnySet || levels.isAnySet });
+  return { kind: "read", commands, definesFunction, evaluatesUnseen, levels, reaches };
 };
 
 const readCommand = ({ name, prefix, suffix }: Command, piped: boolean): ShellCommand => {
@@ -138,18 +147,21 @@ type AssignmentNode = Extract<Command["suffix"][number], { readonly type: "Assig
 
 /** `export a=b` hands `a=b` over as an argument. */
 const assignedWord = ({ name, value }: AssignmentNode): ShellWord => {
-  const text = value.type === "Word" ? readWord(value).text : COMPUTED;
-  return { text: `${name}=${text}`, spreads: false, home: false };
+  const { text, reach } = value.type === "Word" ? readWord(value) : { text: COMPUTED };
+  return { text: `${name}=${text}`, spreads: false, home: false, ...(reach ? { reach } : {}) };
 };
 
 type Piece = { readonly text: string; readonly spreads: boolean };
 
 const readWord = (word: Word): ShellWord => {
   const pieces = word.parts?.map(readPart) ?? [plain(word.value)];
+  const text = pieces.map((piece) => piece.text).join("");
+  const reach = text.includes(COMPUTED) ? reachOfWord(word) : undefined;
   return {
-    text: pieces.map(({ text }) => text).join(""),
+    text,
     spreads: pieces.some(({ spreads }) => spreads),
     home: word.text.startsWith("~"),
+    ...(reach ? { reach } : {}),
   };
 };
 

@@ -1,121 +1,283 @@
 /** Which files does a command name? So that a rule about a path also holds for the shell.
  *  Invariant: every word is taken as a path it might be, from every folder the command might be in; what is computed is
- *  marked and never guessed.
- *  Elsewhere: reading the text (shell-words.ts), comparing paths with a rule (path-rules.ts). */
+ *  marked and never guessed; what could be any path at all says so.
+ *  Elsewhere: reading the text (shell-words.ts), texts inside words (inner-texts.ts), programs that read whole folders
+ *  (searched.ts), comparing paths with a rule (path-rules.ts). */
 
-import { couldCoverFolded, coversFolded, foldedNames, isHidden, type PathPattern, reachesBelow } from "./path-rules.ts";
+import { innerTexts } from "./inner-texts.ts";
+import {
+  couldCoverFolded,
+  coversFolded,
+  foldedNames,
+  isHidden,
+  namesKeys,
+  type PathPattern,
+  reachesBelow,
+} from "./path-rules.ts";
 import { programOf } from "./programs-with-programs.ts";
-import { COMPUTED, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
+import { fedByPipe, isWithoutFiles, type Searches, searchesOf } from "./searched.ts";
+import { COMPUTED, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
+import type { Levels } from "./variable-values.ts";
+import { ANYWHERE, NAME, settledReach } from "./word-reach.ts";
 
 export type TouchedPlace = { readonly cwd: string; readonly home?: string };
+
+/** Folders that are searched with all that is in them. */
+export type SearchedFolder = { readonly folder: readonly string[]; readonly hiddenToo: boolean };
 
 export type Touched = {
   /** Paths as names from the root. */
   readonly literal: readonly (readonly string[])[];
   readonly computed: readonly (readonly string[])[];
-  /** Folders that are searched with all that is in them. */
-  readonly searched: readonly { readonly folder: readonly string[]; readonly hiddenToo: boolean }[];
-  /** The command moves about too much to tell, or evaluates a text that could run anything. */
+  /** Paths in texts of another language, where a name may be something else. */
+  readonly possible: readonly (readonly string[])[];
+  readonly searched: readonly SearchedFolder[];
+  /** Folders in which git shows what files hold: any file of the repository around them. */
+  readonly shown: readonly (readonly string[])[];
+  /** The command moves about too much to tell, names a file that could be any, or evaluates a text that could run
+   *  anything. */
   readonly lost: boolean;
 };
 
 const MOST_FOLDERS = 16;
 /** All names of all paths, so that time and memory stay the same whatever a text repeats. */
 const MOST_NAMES = 20_000;
+/** Texts in texts. */
+const MOST_TEXTS = 60;
+const DEEPEST = 6;
 
-const LOST: Touched = { literal: [], computed: [], searched: [], lost: true };
+const LOST: Touched = { literal: [], computed: [], possible: [], searched: [], shown: [], lost: true };
 
 type Names = readonly string[];
 
-/** Lexical: what links make of `..` is for the file system to say. */
-const walk = (from: Names, path: string): Names => {
+/** Lexical: what links make of `..` is for the file system to say. Undefined where `..` takes away a name that is not
+ *  known, or may itself be computed. */
+const walk = (from: Names, path: string): Names | undefined => {
   const names = path.startsWith("/") ? [] : [...from];
-  for (const name of path.split("/")) {
-    if (name === "..") names.pop();
-    else if (name !== "" && name !== ".") names.push(name);
+  const parts = path.split("/");
+  for (const [at, part] of parts.entries()) {
+    if (part === "..") {
+      if (names.pop()?.includes(COMPUTED)) return undefined;
+    } else if (part !== "" && part !== ".") {
+      if (part.includes(COMPUTED) && isDots(part) && at < parts.length - 1) return undefined;
+      names.push(part);
+    }
   }
   return names;
 };
 
-export const touchedBy = (reading: ShellReading, { cwd, home }: TouchedPlace): Touched => {
-  if (reading.kind === "unread") return LOST;
-  const start = walk([], cwd);
-  const pathOf = (word: ShellWord, text: string): string =>
-    word.home && home !== undefined ? text.replace(/^~(?=\/|$)/, home) : text;
-  let folders: readonly Names[] = [start];
-  for (const word of reading.commands.flatMap(folderWords)) {
-    folders = [...folders, ...folders.map((folder) => walk(folder, pathOf(word, word.text)))];
-    if (folders.length > MOST_FOLDERS) return LOST;
-  }
-  if (namesTold(reading.commands, folders) > MOST_NAMES) return LOST;
-  const paths = reading.commands.flatMap((command) =>
-    wordsOf(command).flatMap((word) =>
-      textsOf(word).flatMap((text) => folders.map((folder) => walk(folder, pathOf(word, text)))),
-    ),
-  );
-  const isComputed = (names: Names): boolean => names.some((name) => name.includes(COMPUTED));
-  return {
-    literal: paths.filter((names) => !isComputed(names)),
-    computed: paths.filter(isComputed),
-    searched: reading.commands.flatMap((command) => searchedBy(command, folders)),
-    lost: reading.evaluatesUnseen,
-  };
+/** `.$x` or `.*`: with nothing in its place, or with a dot, it is a folder above. */
+const isDots = (part: string): boolean => /^\.+$/.test(part.replaceAll(COMPUTED, ""));
+
+type ReadText = { readonly commands: readonly ShellCommand[]; readonly reaches: Levels };
+
+export const touchedBy = (reading: ShellReading, place: TouchedPlace): Touched => {
+  const texts = readingsIn(reading);
+  return texts ? new Paths(texts, place).touched() : LOST;
 };
 
-/** How many names the paths will have, counted before any path is made. */
-const namesTold = (commands: readonly ShellCommand[], folders: readonly Names[]): number => {
-  const above = folders.reduce((sum, folder) => sum + folder.length, 0);
-  const words = commands.flatMap(wordsOf).flatMap(textsOf);
-  return words.reduce((sum, text) => sum + above + folders.length * text.split("/").length, 0);
+/** The text, and every text for a shell that stands in it; undefined where one cannot be read. */
+const readingsIn = (reading: ShellReading, depth = 0): readonly ReadText[] | undefined => {
+  if (reading.kind === "unread" || reading.evaluatesUnseen || depth > DEEPEST) return undefined;
+  const found: ReadText[] = [reading];
+  for (const command of reading.commands) {
+    const { texts, glued, isUnseen } = innerTexts(command);
+    if (isUnseen) return undefined;
+    for (const [at, text] of [...texts, ...glued].entries()) {
+      const read = readShell(text, reading.levels, reading.reaches);
+      if (read.kind === "unread" && at >= texts.length) continue;
+      const inner = readingsIn(read, depth + 1);
+      if (!inner) return undefined;
+      found.push(...inner);
+      if (found.length > MOST_TEXTS) return undefined;
+    }
+  }
+  return found;
 };
+
+class Paths {
+  readonly #texts: readonly ReadText[];
+  readonly #start: Names;
+  readonly #home: string | undefined;
+  #folders: readonly Names[];
+  #names = 0;
+  /** A folder that the command goes to may be any number of names deep. */
+  #isDeep = false;
+  #isLost = false;
+
+  constructor(texts: readonly ReadText[], { cwd, home }: TouchedPlace) {
+    this.#texts = texts;
+    this.#start = walk([], cwd) ?? [];
+    this.#home = home;
+    this.#folders = [this.#start];
+  }
+
+  touched(): Touched {
+    const all = this.#texts.flatMap(({ commands, reaches }) => commands.map((command) => ({ command, reaches })));
+    for (const { command, reaches } of all) {
+      for (const word of folderWords(command)) {
+        this.#enter(word, reaches);
+        if (this.#folders.length > MOST_FOLDERS || this.#isLost) return LOST;
+      }
+    }
+    const literal: Names[] = [];
+    const computed: Names[] = [];
+    const possible: Names[] = [];
+    const searched: SearchedFolder[] = [];
+    const shown: Names[] = [];
+    for (const { command, reaches } of all) {
+      for (const word of wordsOf(command)) {
+        if (word.reach && isWithoutFiles(command, word)) continue;
+        const level = this.#level(word, reaches);
+        if (level === ANYWHERE) return LOST;
+        const paths = this.#paths(word, textsOf(word.text));
+        for (const names of paths) {
+          if (!names.some(isComputed)) literal.push(names);
+          else if (level === NAME && !this.#isDeep) computed.push(names);
+          else searched.push({ folder: knownPart(names), hiddenToo: true });
+        }
+      }
+      for (const text of innerTexts(command).loose) possible.push(...this.#from(text));
+      const searches: Searches = searchesOf(command);
+      for (const word of searches.words) {
+        const found = this.#paths(word, [word.text]);
+        searched.push(...found.map((folder) => ({ folder: knownPart(folder), hiddenToo: searches.hiddenToo })));
+      }
+      if (searches.here) searched.push(...this.#folders.map((folder) => ({ folder, hiddenToo: searches.hiddenToo })));
+      if (searches.shows) shown.push(...this.#folders);
+      if (searches.unknown || this.#isLost || this.#names > MOST_NAMES) return LOST;
+    }
+    const fed = fedByPipe(all.map(({ command }) => command));
+    if (fed === "unknown") return LOST;
+    for (const word of fed)
+      for (const names of this.#from(word.text)) searched.push({ folder: knownPart(names), hiddenToo: true });
+    return { literal, computed, possible, searched, shown, lost: this.#isLost };
+  }
+
+  #level({ reach }: ShellWord, reaches: Levels): number {
+    if (!reach) return NAME;
+    const isMoved = (variable: string): boolean => reaches.isAnySet || reaches.of.has(variable);
+    if ((reach.start === "home" && (isMoved("HOME") || !this.#home)) || (reach.start === "here" && isMoved("PWD")))
+      return ANYWHERE;
+    return settledReach(reach, reaches);
+  }
+
+  /** Every folder may be there or not, so each that was possible before still is. */
+  #enter(word: ShellWord, reaches: Levels): void {
+    const level = this.#level(word, reaches);
+    if (level !== NAME) this.#isDeep = true;
+    if (level === ANYWHERE) this.#isLost = true;
+    else this.#folders = [...this.#folders, ...this.#paths(word, [word.text])];
+  }
+
+  /** Each text as a path from every folder; the texts are the word's own. */
+  #paths({ text: whole, home, reach }: ShellWord, texts: readonly string[]): readonly Names[] {
+    return texts.flatMap((text) => {
+      const isStart = text === whole;
+      // With nothing in its place, `$x/etc` is `/etc`.
+      const rooted =
+        reach?.maybeEmpty && !reach.start && text.startsWith(`${COMPUTED}/`) ? this.#from(text.slice(1)) : [];
+      if (rooted.length > 0) return [...rooted, ...this.#from(text)];
+      if (!text.startsWith(COMPUTED) || reach?.start === undefined) return this.#from(text, isStart && home);
+      const rest = `.${text.slice(COMPUTED.length)}`;
+      if (!/^\.(?:\/|$)/.test(rest)) return this.#give(undefined);
+      if (reach.start === "home") return this.#give(walk(walk([], this.#home ?? "") ?? [], rest));
+      const starts = reach.start === "here" ? this.#folders : this.#folders.flatMap(ancestors);
+      return starts.flatMap((folder) => this.#give(walk(folder, rest)));
+    });
+  }
+
+  #from(text: string, isHome = /^~\//.test(text)): readonly Names[] {
+    if (isHome && /^~/.test(text)) {
+      const [user = "", ...rest] = text.slice(1).split("/");
+      const home = this.#home === undefined ? undefined : walk([], this.#home);
+      if (user === "+") return this.#folders.flatMap((folder) => this.#give(walk(folder, `./${rest.join("/")}`)));
+      const isOwn = user === "" || user === home?.at(-1);
+      return this.#give(isOwn && home ? walk(home, `./${rest.join("/")}`) : undefined);
+    }
+    if (text.startsWith("/")) return this.#give(walk([], text));
+    return this.#folders.flatMap((folder) => this.#give(walk(folder, text)));
+  }
+
+  #give(names: Names | undefined): readonly Names[] {
+    if (!names) this.#isLost = true;
+    this.#names += names?.length ?? 0;
+    // Nothing more is made of a text that is lost.
+    if (this.#names > MOST_NAMES) this.#isLost = true;
+    return names && !this.#isLost ? [names] : [];
+  }
+}
+
+const isComputed = (name: string): boolean => name.includes(COMPUTED);
+
+/** Up to the first name that is not known. */
+const knownPart = (names: Names): Names => {
+  const at = names.findIndex(isComputed);
+  return at === -1 ? names : names.slice(0, at);
+};
+
+/** The folder and those above it, but for the root. */
+const ancestors = (names: Names): readonly Names[] => names.map((_, at) => names.slice(0, names.length - at));
 
 const wordsOf = ({ words, redirects }: ShellCommand): readonly ShellWord[] => [
   ...words,
   ...redirects.flatMap(({ target }) => target ?? []),
 ];
 
+const HOME_WORD: ShellWord = { text: "~", spreads: false, home: true };
+const UNKNOWN_WORD: ShellWord = { text: COMPUTED, spreads: false, home: false, reach: { level: ANYWHERE, names: [] } };
+
+/** Options that say where a program is to work: the folder follows, or is glued to them. */
+const FOLDER_OPTION = /^(?:-C|--directory|--work-tree|--chdir|--cwd)$/;
+const GLUED_FOLDER = /^(?:-C|--(?:directory|work-tree|chdir|cwd)=)(.+)$/s;
+
 /** Words that name a folder the command goes on from. */
-const folderWords = ({ words }: ShellCommand): readonly ShellWord[] => {
+const folderWords = ({ words, assignments }: ShellCommand): readonly ShellWord[] => {
+  if (assignments.includes("CDPATH")) return [UNKNOWN_WORD];
   const [head, ...rest] = words;
   if (!head) return [];
-  if (["cd", "pushd"].includes(programOf(head))) return rest.filter(({ text }) => !/^-/.test(text));
-  return rest.filter((_, at) => ["-C", "--directory", "--work-tree"].includes(rest[at - 1]?.text ?? ""));
+  const at = words.findIndex((word) => !/^(?:command|builtin)$/.test(programOf(word)));
+  const moving = words[at];
+  if (moving && ["cd", "pushd", "chdir"].includes(programOf(moving))) {
+    const operands = words.slice(at + 1).filter(({ text }) => !/^[-+]/.test(text));
+    return operands.length === 0 && programOf(moving) === "cd" ? [HOME_WORD] : operands;
+  }
+  return rest.flatMap((word, index) => {
+    if (FOLDER_OPTION.test(rest[index - 1]?.text ?? "")) return [word];
+    const glued = GLUED_FOLDER.exec(word.text)?.[1];
+    return glued === undefined ? [] : [{ ...word, text: glued }];
+  });
 };
 
-/** The word itself, the value in `--x=value`, the file in `HEAD:file`, and what is glued to a short option. */
-const textsOf = ({ text }: ShellWord): readonly string[] => {
-  const texts = [text, /=(.+)$/s.exec(text)?.[1], /:(.+)$/s.exec(text)?.[1], /^-\w(.+)$/s.exec(text)?.[1]];
-  return texts.filter((found) => found !== undefined);
-};
+const MOST_LETTERS = 40;
 
-/** Programs that read the contents of whole folders. */
-const searchedBy = ({ words }: ShellCommand, folders: readonly Names[]): Touched["searched"] => {
-  const [head, ...rest] = words;
-  if (!head) return [];
-  const has = (pattern: RegExp): boolean => rest.some(({ text }) => pattern.test(text));
-  const program = programOf(head);
-  const greps = ["grep", "egrep", "fgrep"].includes(program) && has(/^-[a-zA-Z]*[rRd]|^--(?:r|dir)/);
-  const finds = ["rg", "ag", "ack"].includes(program) || (program === "git" && has(/^grep$/));
-  if (!greps && !finds) return [];
-  const hiddenToo = greps || program === "git" || has(/^-[a-zA-Z]*[u.]|^--(?:hidden|no-ignore|unrestricted)/);
-  const operands = rest.filter(({ text }, at) => !/^-/.test(text) && !/^-/.test(rest[at - 1]?.text ?? ""));
-  const named = rest.filter(({ text }) => !/^-/.test(text));
-  const places = named.flatMap(({ text }) => folders.map((folder) => walk(folder, text)));
-  const searched = operands.length > 1 ? places : [...places, ...folders];
-  return searched.map((folder) => ({ folder, hiddenToo }));
+/** The word itself, and whatever of it could be a path of its own: the value in `--x=value`, the file in `HEAD:file` or
+ *  `@file`, the path in an address, and what is glued to short options. */
+const textsOf = (text: string): readonly string[] => {
+  const texts = [text, /=(.+)$/s.exec(text)?.[1], /:(.+)$/s.exec(text)?.[1], /[@<>](.+)$/s.exec(text)?.[1]];
+  texts.push(/^\w+:\/\/[^/]*(\/.+)$/s.exec(text)?.[1]);
+  const letters = /^-\w+/.exec(text)?.[0].length ?? 0;
+  for (let at = 2; at <= Math.min(letters, MOST_LETTERS); at++) texts.push(text.slice(at));
+  return [...new Set(texts.filter((found) => found !== undefined && found !== ""))] as string[];
 };
 
 /** How a path rule bears on a command. */
 export type Bearing = "names" | "might come to";
 
-/** For many rules: the paths are prepared once, and only if there is a rule about paths. */
-export const bearingOf = (touched: Touched): ((pattern: PathPattern) => Bearing | undefined) => {
+/** For many rules: the paths are prepared once. `isPlanned`: it runs as a plan, so that git shows nothing of what rules
+ *  name, and searches leave out files that usually hold keys. */
+export const bearingOf = (touched: Touched, isPlanned: boolean): ((pattern: PathPattern) => Bearing | undefined) => {
   const folded = (paths: readonly Names[]): readonly Names[] => paths.map(foldedNames);
-  const prepared = { literal: folded(touched.literal), computed: folded(touched.computed) };
-  const searched = touched.searched.map((found) => ({ ...found, folder: foldedNames(found.folder) }));
+  const [literal, computed, possible] = [folded(touched.literal), folded(touched.computed), folded(touched.possible)];
+  const searched = [
+    ...touched.searched,
+    ...(isPlanned ? [] : touched.shown.map((folder) => ({ folder, hiddenToo: true }))),
+  ].map((found) => ({ ...found, folder: foldedNames(found.folder) }));
   return (pattern) => {
-    if (prepared.literal.some((names) => coversFolded(pattern, names))) return "names";
-    if (touched.lost || prepared.computed.some((names) => couldCoverFolded(pattern, names))) return "might come to";
+    if (literal.some((names) => coversFolded(pattern, names))) return "names";
+    if (touched.lost || computed.some((names) => couldCoverFolded(pattern, names))) return "might come to";
+    if (possible.some((names) => coversFolded(pattern, names))) return "might come to";
+    if (isPlanned && namesKeys(pattern)) return undefined;
     const found = searched.some(
       ({ folder, hiddenToo }) => (hiddenToo || !isHidden(pattern)) && reachesBelow(pattern, folder),
     );

@@ -28,11 +28,15 @@ const ATTRIBUTES = [
 ].join("\n");
 
 /** A descriptor of a file without a name: nothing is left of it, however the run ends. The caller closes it. */
-export const openAttributes = (): number => {
+export const openAttributes = (withheld: readonly string[] = []): number => {
   const { path, descriptor } = openSomewhere([tmpdir(), "/tmp", "/var/tmp", "/dev/shm"]);
   try {
     unlinkSync(path);
-    writeSync(descriptor, ATTRIBUTES, 0);
+    writeSync(
+      descriptor,
+      [ATTRIBUTES, ...withheld.map((pattern) => `${quoted(anyCase(pattern))} -diff\n`)].join(""),
+      0,
+    );
     return descriptor;
   } catch (error) {
     closeSync(descriptor);
@@ -78,7 +82,7 @@ const MOST_FOLDERS = 50;
 const SHOWS = /(?:^|\s)!?diff(?=[=\s]|$)|^[ \t\r\v\f]*\[attr\]/m;
 
 /** Do the repository's attributes speak of showing at all? Few do, and asking for every name takes long. */
-const mayShow = (folder: string): boolean => {
+export const mayShow = (folder: string): boolean => {
   const plain = plainCheckout(folder);
   const { top, git } = plain ?? askForCheckout(folder);
   if (git === "") return false; // no repository: git says so itself

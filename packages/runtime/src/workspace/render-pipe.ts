@@ -34,6 +34,8 @@ export type RenderPlace = {
   readonly exitCode: number;
   /** What the first command, an xargs, will be given beside its words. */
   readonly fed?: readonly string[];
+  /** What git must not show (Plan.withheld). */
+  readonly withheld?: readonly string[];
 };
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
@@ -113,7 +115,10 @@ const expandAll = (
   if (program === "git") {
     const folder = gitFolder(words, cwd);
     return (
-      gitProblem(words, cwd) ?? objectProblem(words, folder) ?? remoteProblem(words, folder) ?? gitWithout(words, cwd)
+      gitProblem(words, cwd, place.withheld) ??
+      objectProblem(words, folder) ??
+      remoteProblem(words, folder) ??
+      gitWithout(words, cwd)
     );
   }
   if (!walk) return words;

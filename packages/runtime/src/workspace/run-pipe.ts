@@ -23,6 +23,8 @@ export type PipeAround = {
   readonly output: PlanOutput;
   readonly timeZone?: string;
   readonly cell?: PlanCell;
+  /** What git must not show (Plan.withheld). */
+  readonly withheld?: readonly string[];
 };
 
 export type PipeRun = PipeAround & {
@@ -151,7 +153,7 @@ const start = ({ script, words }: Rendered, run: PipeRun, { inCell, piped, isGit
   const cell = inCell ? run.cell : undefined;
   const opened: number[] = [];
   try {
-    if (isGit) opened.push(openAttributes());
+    if (isGit) opened.push(openAttributes(run.withheld));
     const attributes = isGit ? `/dev/fd/${BESIDE}` : undefined;
     // git compares the files that it knows with those that are there, so all of them have to be.
     const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];

@@ -78,6 +78,7 @@ export const runPlan = async (plan: Plan, run: PlanRun): Promise<PlanResult> => 
       ...{ home, signal, output },
       ...(timeZone === undefined ? {} : { timeZone }),
       ...(cell === undefined ? {} : { cell }),
+      ...(plan.withheld === undefined ? {} : { withheld: plan.withheld }),
     },
   );
   const ended = run.signal?.aborted ? "aborted" : limit.aborted ? "timed-out" : "finished";

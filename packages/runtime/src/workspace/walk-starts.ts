@@ -7,7 +7,7 @@ import { lstatSync, statSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
 import { secretPatterns } from "../paths/index.ts";
-import { shownByAttributes } from "./git-attributes.ts";
+import { mayShow, shownByAttributes } from "./git-attributes.ts";
 import { isInRepository } from "./git-probe.ts";
 import { canonical, reached } from "./reached.ts";
 import { findSecrets } from "./secret-walk.ts";
@@ -126,8 +126,14 @@ const showsFiles = (words: readonly string[]): boolean =>
   (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
-export const gitProblem = (words: readonly string[], cwd: string): { readonly problem: string } | undefined => {
+export const gitProblem = (
+  words: readonly string[],
+  cwd: string,
+  withheld: readonly string[] = [],
+): { readonly problem: string } | undefined => {
   const folder = gitFolder(words, cwd);
+  if (withheld.length > 0 && showsFiles(words) && mayShow(folder))
+    return { problem: "the repository's attributes could have git show a file that a rule denies; name the files" };
   const shown = showsFiles(words) ? shownByAttributes(folder) : undefined;
   if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
   if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))

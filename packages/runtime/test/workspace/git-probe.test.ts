@@ -5,11 +5,12 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { classify } from "../../src/guard/index.ts";
+import { classify, type Plan } from "../../src/guard/index.ts";
 import { cleanEnvironment } from "../../src/workspace/environment.ts";
 import { gitHazard } from "../../src/workspace/git-probe.ts";
-import { planHazard } from "../../src/workspace/run-plan.ts";
+import { planHazard, runPlan } from "../../src/workspace/run-plan.ts";
 import { scratch } from "../scratch.ts";
+import { ground } from "./ground.ts";
 
 const git = (folder: string, ...words: readonly string[]): void => {
   execFileSync("git", [...words], { cwd: folder, env: cleanEnvironment(), stdio: "ignore" });
@@ -82,4 +83,30 @@ test("a repository whose files are said to lie elsewhere is asked about, from wh
   git(inside, "config", "core.worktree", inside);
   assert.equal(gitHazard(inside), undefined);
   assert.equal(gitHazard(join(inside, "src")), undefined);
+});
+
+test("git tells of a change to what a plan withholds, and shows nothing of it", async () => {
+  using place = ground();
+  place.put("work/Secrets/deep/key.txt", "withheld\n");
+  place.put("work/other/secrets/key.txt", "shown elsewhere\n");
+  place.put("work/sub/plain.txt", "shown\n");
+  git(place.work, "add", "--all");
+  git(place.work, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-m", "keys");
+  const plan = (text: string): Plan => {
+    const judged = classify(text);
+    assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
+    return { ...judged.plan, withheld: ["/secrets", "/secrets/**"] };
+  };
+  for (const text of ["git show HEAD", "git log -p -1", "cd sub && git show --text HEAD", "git -C sub diff HEAD~1"]) {
+    const { stdout } = await runPlan(plan(text), { cwd: place.work });
+    const seen = ["withheld", "shown elsewhere", "shown"].map((line) => stdout.includes(`+${line}\n`));
+    assert.deepEqual(seen, [false, true, true], `${text}: ${stdout}`);
+    assert.match(stdout, /Binary files .* and b\/Secrets\/deep\/key\.txt differ/);
+  }
+  place.put("work/.gitattributes", "*.txt diff\n");
+  const refused = await runPlan(plan("git show HEAD"), { cwd: place.work });
+  assert.equal(
+    refused.refused,
+    "the repository's attributes could have git show a file that a rule denies; name the files",
+  );
 });

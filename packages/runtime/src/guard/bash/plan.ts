@@ -56,4 +56,6 @@ export type Plan = {
   /** Where git runs. Checked before the plan is run, because a repository's own configuration can make git start
    *  programs. */
   readonly gitFolders: readonly GitFolder[];
+  /** Files of repositories that git must not show what is in, as patterns from the top of a repository. */
+  readonly withheld?: readonly string[];
 };
