@@ -1,16 +1,18 @@
 /** Did a run that may write in one folder leave the rest as it was?
  *  Invariant: judged after every such run, by what stands on the disk. A change counts against the run only if one of its
- *  calls could have made it: a file that it named itself, or a change while a command of it ran outside a cell and nobody
- *  else of the session was writing. Such a change is put back, and what stood there is kept in a copy, since a person may
+ *  calls could have made it: a file that it named itself, or a change while a call of it went on that is not wholly kept
+ *  in a cell, and nobody else of the session was writing. Such a change is put back, and what stood there is kept in a copy, since a person may
  *  have made it after all; every other change is told and left.
  *  Elsewhere: recording and putting back (../workspace), refusing calls (../guard). */
 
-import { copyFileSync, lstatSync, mkdirSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { realpathSync } from "node:fs";
+import { resolve } from "node:path";
+import { shownName } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
-import type { MemoryFolder } from "../guard/index.ts";
+import { classify, type MemoryFolder } from "../guard/index.ts";
 import { partsBelow } from "../paths/index.ts";
-import { type DatedBreach, type Watch, watchTrees } from "../workspace/index.ts";
+import { type DatedBreach, leavesCell, type Watch, watchTrees } from "../workspace/index.ts";
+import { isUpkeepOfGit } from "./git-upkeep.ts";
 
 export type AuditOptions = {
   readonly memory: MemoryFolder;
@@ -46,21 +48,21 @@ const MOST_NAMED = 10;
 
 /** Large, and made by programs: left out where the tree is too large without. */
 const MADE = /\/(?:node_modules|\.venv|venv|target|dist|build|\.cache|\.next|__pycache__)$/;
-/** What git keeps for itself, and every look at the repository may refresh. */
-const KEPT_BY_GIT = /\/\.git\/(?!(?:config|config\.worktree|hooks|info)(?:\/|$))/;
-
 const READS: readonly string[] = [
   ...["Read", "Glob", "Grep", "TodoWrite", "TaskOutput", "TaskStop", "Agent", "SendMessage", "Skill"],
 ];
 const WRITES_FILES: readonly string[] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-type Span = { readonly from: number; to: number };
+/** `isKeptIn`: where commands have a cell, this one could not have written outside it. */
+type Span = { readonly from: number; to: number; readonly isKeptIn: boolean };
+
+type Named = { readonly tool: string; readonly path?: string; readonly stays: boolean; readonly isKeptIn: boolean };
 
 export class RunAudit implements AsyncDisposable {
   readonly #options: AuditOptions;
   readonly #watch: Watch;
   readonly #following: Disposable;
-  readonly #named = new Map<string, { readonly tool: string; readonly path?: string; readonly stays: boolean }>();
+  readonly #named = new Map<string, Named>();
   readonly #open = new Map<string, Span>();
   readonly #commands: Span[] = [];
   readonly #others: Span[] = [];
@@ -78,10 +80,11 @@ export class RunAudit implements AsyncDisposable {
     const { memory, roots } = options;
     const problem = memory.problem();
     if (problem !== undefined) throw new Error(problem);
-    const started = await watched(roots, memory.path, (path) => KEPT_BY_GIT.test(path));
-    const again = started.ok
-      ? started
-      : await watched(roots, memory.path, (path) => KEPT_BY_GIT.test(path) || MADE.test(path));
+    const tops = roots.map(realPath);
+    const isUpkeep = (path: string): boolean =>
+      isUpkeepOfGit(path, tops.find((top) => path.startsWith(`${top}/`)) ?? "");
+    const started = await watched(roots, memory.path, isUpkeep);
+    const again = started.ok ? started : await watched(roots, memory.path, (path) => isUpkeep(path) || MADE.test(path));
     return again.ok ? new RunAudit(options, again.watch) : again.reason;
   }
 
@@ -101,10 +104,11 @@ export class RunAudit implements AsyncDisposable {
             `while it ran, this was done outside ${memory.path} when no call of it could have done it, and is left as it is: ${listed(meanwhile)}`,
           ];
     if (ownBreaches.length === 0) return { notes };
-    const files = await this.#putBack(ownBreaches);
+    const { keep: folder, agent } = this.#options;
+    const files = await this.#watch.putBack(ownBreaches, { folder, prefix: `outside-${agent}` });
     const told = files.map(({ path, change, reverted, copy }) => {
       const kept = copy === undefined ? "" : `; what stood there is in ${copy}`;
-      return `${change} ${path} (${reverted ? `put back${kept}` : "left as it is"})`;
+      return `${change} ${shownName(path)} (${reverted ? `put back${kept}` : "left as it is"})`;
     });
     const breach = `it changed what its filter does not let it change, outside ${memory.path}: ${told.join(", ")}`;
     return { breach, notes, event: { type: "fork_breached", folder: memory.path, files } };
@@ -115,52 +119,32 @@ export class RunAudit implements AsyncDisposable {
     await this.#watch[Symbol.asyncDispose]();
   }
 
-  /** Nothing is put back that could not be kept first. */
-  async #putBack(breaches: readonly DatedBreach[]): Promise<NonNullable<Audited["event"]>["files"]> {
-    const copies = new Map(breaches.map(({ path, change }, at) => [path, this.#copied(path, change, at)]));
-    const reverted = await this.#watch.revert((path) => copies.get(path)?.ok === true);
-    return breaches.map(({ path, change }) => {
-      const copy = copies.get(path)?.copy;
-      const isBack = reverted.some((one) => one.path === path && one.reverted);
-      return { path, change, reverted: isBack, ...(copy === undefined ? {} : { copy }) };
-    });
-  }
-
-  #copied(path: string, change: DatedBreach["change"], at: number): { readonly ok: boolean; readonly copy?: string } {
-    try {
-      if (change === "removed" || !lstatSync(path).isFile()) return { ok: true };
-      mkdirSync(this.#options.keep, { recursive: true, mode: 0o700 });
-      const copy = join(this.#options.keep, `outside-${this.#options.agent}-${at}-${basename(path)}`);
-      copyFileSync(path, copy);
-      return { ok: true, copy };
-    } catch {
-      return { ok: false };
-    }
-  }
-
   #isOwn({ path, atMs }: DatedBreach, hasCell: boolean): boolean {
     if (this.#written.has(path)) return true;
     const at = (span: Span): boolean => span.from - TICK_MS <= atMs && atMs <= span.to + 1;
-    return !hasCell && !this.#options.othersRun && this.#commands.some(at) && !this.#others.some(at);
+    const couldHave = (span: Span): boolean => at(span) && !(hasCell && span.isKeptIn);
+    return !this.#options.othersRun && this.#commands.some(couldHave) && !this.#others.some(at);
   }
 
   #noticed(event: RuntimeEvent): void {
     const { agent, cwd, now = Date.now } = this.#options;
     const isOwn = event.agent === agent;
     if (event.type === "call_proposed") {
-      const { file_path: path, run_in_background: stays } = event.args;
+      const { file_path: path, run_in_background: stays, command } = event.args;
       const named = typeof path === "string" ? { path: resolve(cwd, path) } : {};
-      this.#named.set(`${event.agent} ${event.callId}`, { tool: event.tool, ...named, stays: stays === true });
+      const isKeptIn = event.tool === "Bash" && typeof command === "string" && runsInCell(command);
+      const call = { tool: event.tool, ...named, stays: stays === true, isKeptIn };
+      this.#named.set(`${event.agent} ${event.callId}`, call);
     } else if (event.type === "call_started" && !READS.includes(event.tool)) {
       const key = `${event.agent} ${event.callId}`;
-      const { path, stays = false } = this.#named.get(key) ?? {};
+      const { path, stays = false, isKeptIn = false } = this.#named.get(key) ?? {};
       if (path !== undefined && WRITES_FILES.includes(event.tool)) {
         if (isOwn) this.#written.add(path);
         else this.#watch.accountFor(path);
         return;
       }
       if (!isOwn && event.tool === "Bash" && /^every part only reads$/.test(event.reason)) return;
-      const span: Span = { from: now(), to: Number.POSITIVE_INFINITY };
+      const span: Span = { from: now(), to: Number.POSITIVE_INFINITY, isKeptIn };
       (isOwn ? this.#commands : this.#others).push(span);
       if (!stays) this.#open.set(key, span);
     } else if (event.type === "call_ended") {
@@ -173,6 +157,20 @@ export class RunAudit implements AsyncDisposable {
   }
 }
 
+/** A tool of the host program never does, whatever it calls itself; nor do commands that tell of the system. */
+const runsInCell = (command: string): boolean => {
+  const judged = classify(command);
+  return judged.verdict === "read-only" && !leavesCell(judged.plan.steps);
+};
+
+const realPath = (path: string): string => {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path; // the watch says what is wrong with it
+  }
+};
+
 const watched = (roots: readonly string[], allowed: string, leaveOut: (path: string) => boolean) => {
   // A folder inside another one is looked at with it.
   const tops = roots.filter((root) => !roots.some((other) => other !== root && isBelow(root, other)));
@@ -183,7 +181,7 @@ const isBelow = (path: string, folder: string): boolean =>
   partsBelow(folder.split("/").filter(Boolean), path.split("/").filter(Boolean)) !== undefined;
 
 const listed = (breaches: readonly DatedBreach[]): string => {
-  const named = breaches.slice(0, MOST_NAMED).map(({ path, change }) => `${change} ${path}`);
+  const named = breaches.slice(0, MOST_NAMED).map(({ path, change }) => `${change} ${shownName(path)}`);
   const more = breaches.length - named.length;
   return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 };

@@ -7,6 +7,7 @@ import type { BigIntStats } from "node:fs";
 import { join } from "node:path";
 import { Folder, openRoot, RootError } from "../files/index.ts";
 import { partsBelow, type Refused } from "../paths/index.ts";
+import { type Keep, keepCopy } from "./keep-copy.ts";
 import { type Breach, type Difference, type Reverted, revertBreaches } from "./revert.ts";
 import {
   keyOf,
@@ -67,7 +68,10 @@ const differences = (before: TreeRecord, now: TreeRecord): readonly Omit<Differe
 /** A breach with the time of the change, as the file system tells it. */
 export type DatedBreach = Breach & { readonly atMs: number };
 
-type Seen = { readonly tree: RecordedTree; readonly difference: Difference; readonly atMs: number };
+/** A breach that was put back or not; `copy` holds what stood there. */
+export type PutBack = Breach & { readonly reverted: boolean; readonly copy?: string };
+
+type Seen = { readonly tree: RecordedTree; readonly difference: Difference; readonly breach: DatedBreach };
 
 const changedMs = ({ ctimeNs }: Pick<BigIntStats, "ctimeNs">): number => Number(ctimeNs / 1_000n) / 1_000;
 
@@ -129,32 +133,59 @@ export class Watch implements AsyncDisposable {
         for (const found of differences(tree.record, record)) {
           const names = (found.before ?? found.now)?.names ?? [];
           const path = join(tree.folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
+          const atMs = found.now ? changedMs(found.now.stats) : goneMs(names, record, top);
           if (!this.#isAccountedFor(path))
             this.#seen.set(`${at}:${keyOf(names)}`, {
               ...{ tree, difference: { ...found, path } },
-              atMs: found.now ? changedMs(found.now.stats) : goneMs(names, record, top),
+              breach: { path, change: found.change, atMs },
             });
         }
       }
     } catch (error) {
       return { ok: false, reason: `the tree could not be compared: ${(error as Error).message}` };
     }
-    const breaches = [...this.#seen.values()].map(({ difference: { path, change }, atMs }) => ({ path, change, atMs }));
+    const breaches = [...this.#seen.values()].map(({ breach }) => breach);
     return { ok: true, breaches: breaches.sort((a, b) => (a.path < b.path ? -1 : 1)) };
   }
 
   /** Puts back everything the last comparison found, exactly: bytes, bits, owners, times, links, folders. Only where
    *  nobody else worked in the trees meanwhile: a person's own change that was not accounted for would be undone too. */
-  async revert(isMeant: (path: string) => boolean = () => true): Promise<readonly Reverted[]> {
-    const results: Reverted[] = [];
+  async revert(): Promise<readonly Reverted[]> {
+    const results = await this.#revert([...this.#seen.values()]);
+    return [...results.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  /** The same for these breaches of the last comparison, in their order. What stands there now is kept first, and what
+   *  cannot be kept is left as it is. They are known by themselves: two names that are no text may look the same. */
+  async putBack(breaches: readonly DatedBreach[], keep: Keep): Promise<readonly PutBack[]> {
+    const seen = [...this.#seen.values()];
+    const kept = new Map<DatedBreach, string | undefined>();
+    for (const { tree, difference, breach } of seen) {
+      if (!breaches.includes(breach)) continue;
+      const copied = await keepCopy(tree, difference, keep);
+      if (copied.ok) kept.set(breach, copied.copy);
+    }
+    const results = await this.#revert(seen.filter(({ breach }) => kept.has(breach)));
+    return breaches.map((breach) => {
+      const [copy, { path, change }] = [kept.get(breach), breach];
+      const reverted = results.get(breach)?.reverted === true;
+      return { path, change, reverted, ...(copy === undefined ? {} : { copy }) };
+    });
+  }
+
+  async #revert(meant: readonly Seen[]): Promise<ReadonlyMap<DatedBreach, Reverted>> {
+    const results = new Map<DatedBreach, Reverted>();
     for (const tree of this.#trees) {
-      const found = [...this.#seen.values()]
-        .filter((seen) => seen.tree === tree && isMeant(seen.difference.path))
-        .map(({ difference }) => difference);
-      results.push(...(await revertBreaches(tree, found)));
+      const found = meant.filter((seen) => seen.tree === tree);
+      const reverted = await revertBreaches(
+        tree,
+        found.map(({ difference }) => difference),
+      );
+      // One result for each difference, in their order.
+      for (const [at, { breach }] of found.entries()) results.set(breach, reverted[at] as Reverted);
     }
     this.#seen.clear();
-    return results.sort((a, b) => (a.path < b.path ? -1 : 1));
+    return results;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,6 +6,7 @@ export { type CellOptions, type OpenedCell, openCell, type PlanCell } from "./pl
 export { findProgram, findRipgrep, whyMissing } from "./programs.ts";
 export { eraseKeysFromBlock, isProviderKey, withoutProviderKeys } from "./provider-keys.ts";
 export type { Breach, Reverted } from "./revert.ts";
+export { leavesCell } from "./run-pipe.ts";
 export { type PlanLimits, type PlanResult, type PlanRun, planHazard, runPlan } from "./run-plan.ts";
 export {
   type Entered,

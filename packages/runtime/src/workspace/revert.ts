@@ -21,7 +21,7 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | const
 class CannotRevert extends Error {}
 
 /** Goes down to the folder that holds the last of the names. */
-const inFolderOf = async <T>(
+export const inFolderOf = async <T>(
   top: Folder,
   names: readonly Buffer[],
   use: (folder: Folder, name: Buffer) => Promise<T>,

@@ -6,7 +6,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
-import { fedProgram, LISTS_NAMES, type PlanCommand, PRINTS_WORDS, repeatsProblem, walkOf } from "../guard/index.ts";
+import {
+  fedProgram,
+  LISTS_NAMES,
+  type PlanCommand,
+  type PlanStep,
+  PRINTS_WORDS,
+  repeatsProblem,
+  walkOf,
+} from "../guard/index.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
 import { openAttributes } from "./git-attributes.ts";
@@ -131,6 +139,13 @@ const ABOUT_THE_SYSTEM: readonly string[] = [
 const FILTERS: readonly string[] = [
   ...["head", "tail", "sort", "uniq", "wc", "cut", "tr", "awk", "sed", "grep", "egrep", "column", "nl", "tac"],
 ];
+
+/** Could a part of this plan run outside the cell? Asked without the files that are there. */
+export const leavesCell = (steps: readonly PlanStep[]): boolean =>
+  steps.some(({ run }) => {
+    if (run.kind === "group") return leavesCell(run.steps);
+    return run.kind === "pipe" && run.commands.slice(0, 1).some(({ program }) => ABOUT_THE_SYSTEM.includes(program));
+  });
 
 /** Only then does a pipe run outside the cell: nothing in it reads a file. */
 const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolean =>

@@ -1,0 +1,59 @@
+/** What stands where something is about to be put back, kept first.
+ *  Invariant: read from held folders and never through a link; a copy replaces nothing, and its name is plain and short
+ *  whatever the file is called.
+ *  Elsewhere: finding differences (audit.ts), putting things back (revert.ts). */
+
+import { constants } from "node:fs";
+import { mkdir, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isSame } from "../files/index.ts";
+import { type Difference, inFolderOf } from "./revert.ts";
+import type { RecordedTree } from "./tree-record.ts";
+
+export type Keep = {
+  readonly folder: string;
+  /** What the names of all copies begin with. */
+  readonly prefix: string;
+};
+
+export type Kept = { readonly ok: true; readonly copy?: string } | { readonly ok: false };
+
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+const MOST_CHARACTERS = 80;
+const MOST_TRIES = 1_000;
+
+const plain = (name: string): string => name.replace(/[^\w.-]/g, "_").slice(0, MOST_CHARACTERS);
+
+/** Only files hold what would be lost. */
+export const keepCopy = async ({ folder }: RecordedTree, { now }: Difference, keep: Keep): Promise<Kept> => {
+  if (now === undefined || now.kind !== "file") return { ok: true };
+  try {
+    return await inFolderOf(folder, now.names, async (above, name): Promise<Kept> => {
+      await using from = await open(above.at(name), READ);
+      if (!isSame(await from.stat({ bigint: true }), now.stats)) return { ok: false };
+      await mkdir(keep.folder, { recursive: true, mode: 0o700 });
+      const { handle, path } = await newFile(keep, name.toString("latin1"));
+      await using to = handle;
+      try {
+        await to.writeFile(from.createReadStream({ autoClose: false }));
+      } catch (error) {
+        await rm(path, { force: true });
+        throw error;
+      }
+      return { ok: true, copy: path };
+    });
+  } catch {
+    return { ok: false }; // what could not be kept is not put back
+  }
+};
+
+const newFile = async ({ folder, prefix }: Keep, name: string) => {
+  for (let at = 0; ; at++) {
+    const path = join(folder, `${plain(prefix)}-${at}-${plain(name)}`);
+    try {
+      return { handle: await open(path, "wx", 0o600), path };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || at >= MOST_TRIES) throw error;
+    }
+  }
+};
