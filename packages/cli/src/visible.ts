@@ -4,6 +4,9 @@
 
 const ACTS = /(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
+/** A name inside a line, which it must not break. */
+export const visibleName = (name: string): string => visible(name).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
+
 export const visible = (text: string): string =>
   text
     .replaceAll("\r\n", "\n")

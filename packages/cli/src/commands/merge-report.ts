@@ -87,7 +87,9 @@ export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutc
       : []),
     ...(unresolved.size === 0
       ? []
-      : [`conflicts are left in ${[...unresolved].join(", ")}; resolve them before you go on`]),
+      : [
+          `conflicts are left in ${[...unresolved].map((name) => inLine(name)).join(", ")}; resolve them before you go on`,
+        ]),
     ...(rest.length === 0 ? [] : [`not tried after that: ${rest.join(", ")}`]),
     ...(points === 0 ? [] : [`take it back: prefork merge --undo${points > 1 ? " --family" : ""}`]),
   ];

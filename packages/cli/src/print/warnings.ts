@@ -5,6 +5,7 @@
 
 import type { RuntimeEvent } from "@prefork/runtime";
 import { formatWait } from "@prefork/wire";
+import { visibleName } from "../visible.ts";
 
 export type WarningKind =
   /** Told before it begins: settings, engine, flags that are not used. */
@@ -161,7 +162,7 @@ export class Warnings {
     const { outcome, unresolved, taskId } = event;
     if (unresolved) {
       this.#isUnresolved = true;
-      const message = `${taskId}: merged into this checkout with conflicts left in ${unresolved.join(", ")}`;
+      const message = `${taskId}: merged into this checkout with conflicts left in ${unresolved.map(visibleName).join(", ")}`;
       return about(event, { kind: "merge", message });
     }
     if (outcome === "merged" || outcome === "nothing-new") return undefined;

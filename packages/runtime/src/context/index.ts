@@ -38,5 +38,5 @@ export {
 export { ReplacementState } from "./replacement-state.ts";
 export { type RewriteEconomics, type RewriteQuestion, rewriteEconomics } from "./rewrite-economics.ts";
 export { type SystemPromptOptions, systemPrompt } from "./system-prompt.ts";
-export { escapeTags, oneLine, shownName } from "./tags.ts";
+export { escapeTags, oneLine } from "./tags.ts";
 export { type Offered, type OfferedTool, type ToolHashes, toolName } from "./tool-servers.ts";

@@ -70,14 +70,6 @@ export const enclose = (tag: Tag, text: string, attributes: Attributes = {}): st
 export const encloseParts = (tag: Tag, parts: readonly string[], attributes: Attributes = {}): string =>
   [opening(tag, attributes), ...parts, `</${tag}>`].join("\n");
 
-/** A name of a file as one word of a line: what would break the line, move the cursor or stand in another order is written
- *  out, so that no name speaks for itself in a text that somebody reads. */
-export const shownName = (name: string): string =>
-  name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (sign) => {
-    const code = (sign.codePointAt(0) ?? 0).toString(16);
-    return sign === "\n" ? "\\n" : `\\u{${code}}`;
-  });
-
 /** Short text from elsewhere that must stay on its line: a branch, a subject, a reason. */
 export const oneLine = (text: string, most = 200): string => {
   const plain = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();

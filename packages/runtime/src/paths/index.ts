@@ -10,3 +10,4 @@ export {
 } from "./protected.ts";
 export { isSecret, secretPatterns } from "./secret-names.ts";
 export { couldBeSecret } from "./secret-patterns.ts";
+export { shownName } from "./shown-name.ts";

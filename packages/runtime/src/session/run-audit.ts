@@ -7,10 +7,9 @@
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
-import { shownName } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import { classify, type MemoryFolder } from "../guard/index.ts";
-import { partsBelow } from "../paths/index.ts";
+import { partsBelow, shownName } from "../paths/index.ts";
 import { type DatedBreach, leavesCell, type Watch, watchTrees } from "../workspace/index.ts";
 import { isUpkeepOfGit } from "./git-upkeep.ts";
 

@@ -5,6 +5,7 @@
 import type { Block, ToolResultBlock } from "@prefork/wire";
 import { oneLine } from "../context/index.ts";
 import type { Entering } from "../fork/index.ts";
+import { shownName } from "../paths/index.ts";
 
 export type Folders = {
   /** Of whoever started it. */
@@ -33,7 +34,7 @@ const MOST_NAMES = 20;
 
 /** Names of files are anybody's words: each on one line, and no more than a model should read. */
 export const someOf = (names: readonly string[]): string => {
-  const shown = names.slice(0, MOST_NAMES).map((name) => oneLine(name));
+  const shown = names.slice(0, MOST_NAMES).map((name) => oneLine(shownName(name)));
   return [...shown, ...(names.length > MOST_NAMES ? [`and ${names.length - MOST_NAMES} more`] : [])].join(", ");
 };
 

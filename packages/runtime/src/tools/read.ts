@@ -6,6 +6,7 @@
 import { basename, dirname } from "node:path";
 import * as z from "zod";
 import type { ReadResult } from "../files/index.ts";
+import { shownName } from "../paths/index.ts";
 import { type FileKind, kindOfBytes } from "./file-kind.ts";
 import { alike } from "./similar.ts";
 import { linesOf, numbered, readText, shortened } from "./text-file.ts";
@@ -128,14 +129,14 @@ const explain = async (path: string, reason: string, { files }: ToolContext): Pr
   if (kind === "link") {
     const link = await files.linkText(path);
     return link.ok
-      ? `this is a link to ${link.text}, and links are not followed; read what it leads to.`
+      ? `this is a link to ${shownName(link.text)}, and links are not followed; read what it leads to.`
       : `${reason}.`;
   }
   if (looked.ok && looked.facts !== undefined && looked.facts.size > MOST_FILE_BYTES)
     return `${reason}. Find the lines with Grep, or cut them out with a command.`;
   if (!looked.ok || looked.facts !== undefined) return `${reason}.`;
   const near = await namesNear(path, files);
-  return near.length === 0 ? `${reason}.` : `${reason}. There is ${near.join(", ")}.`;
+  return near.length === 0 ? `${reason}.` : `${reason}. There is ${near.map(shownName).join(", ")}.`;
 };
 
 const namesNear = async (path: string, files: ToolContext["files"]): Promise<readonly string[]> => {

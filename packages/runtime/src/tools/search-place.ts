@@ -4,7 +4,7 @@
  *  Elsewhere: searching (glob.ts, grep.ts), reaching files (tool-files.ts). */
 
 import { dirname } from "node:path";
-import type { Refused } from "../paths/index.ts";
+import { type Refused, shownName } from "../paths/index.ts";
 import type { ToolContext } from "./tool.ts";
 
 export type SearchPlace = {
@@ -40,4 +40,4 @@ export const placeOf = async (
 };
 
 export const shownPath = (path: string, cwd: string): string =>
-  path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path;
+  shownName(path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);

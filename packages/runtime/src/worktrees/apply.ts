@@ -8,7 +8,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkout, type Standing } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
-import { bytesOf, type Git, inputOf, shownPath, type TreePath } from "./git.ts";
+import { bytesOf, type Git, inputOf, type TreePath, toldPath } from "./git.ts";
 import type { Change } from "./merge-plan.ts";
 import type { Repository } from "./repository.ts";
 import { restoreFolders, type Saved } from "./save.ts";
@@ -77,7 +77,7 @@ class Swap {
     const now = await this.#checkout.look(path);
     const isSame = now.kind === before?.kind && (now.kind === "absent" || versionIn(now) === versionIn(before));
     if (!isSame)
-      throw new WorktreeError("changed-meanwhile", `${shownPath(path)} was changed meanwhile; nothing was merged`);
+      throw new WorktreeError("changed-meanwhile", `${toldPath(path)} was changed meanwhile; nothing was merged`);
     if (now.kind === "absent") return;
     const at = join(this.#stage, "old", String(this.#out.length));
     await this.#checkout.moveOut(path, at);

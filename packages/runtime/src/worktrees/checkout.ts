@@ -7,7 +7,7 @@ import { type BigIntStats, constants } from "node:fs";
 import { mkdir, open, readlink, rename, rmdir, unlink } from "node:fs/promises";
 import { Folder } from "../files/index.ts";
 import { WorktreeError } from "./errors.ts";
-import { bytesOf, shownPath, type TreePath } from "./git.ts";
+import { bytesOf, type TreePath, toldPath } from "./git.ts";
 
 /** What stands at a name. */
 export type Standing =
@@ -38,7 +38,7 @@ export class Checkout implements AsyncDisposable {
     const about = { mode: Number(mode) & 0o7777, version: versionOf(facts), mtimeMs: Number(mtimeMs) };
     if (facts.isSymbolicLink()) return { kind: "link", ...about };
     if (facts.isFile()) return { kind: "file", ...about };
-    throw new WorktreeError("changed-meanwhile", `${shownPath(path)} is no file`);
+    throw new WorktreeError("changed-meanwhile", `${toldPath(path)} is no file`);
   }
 
   async facts(path: TreePath): Promise<BigIntStats | undefined> {
@@ -59,7 +59,7 @@ export class Checkout implements AsyncDisposable {
     let left = size;
     while (left > 0) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(PIECE, left)));
-      if (bytesRead === 0) throw new WorktreeError("changed-meanwhile", `${shownPath(path)} was cut while it was read`);
+      if (bytesRead === 0) throw new WorktreeError("changed-meanwhile", `${toldPath(path)} was cut while it was read`);
       left -= bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
@@ -81,7 +81,7 @@ export class Checkout implements AsyncDisposable {
       async (folder, name) => {
         const there = await folder.look(name);
         if (there?.isDirectory()) await rmdir(folder.at(name)).catch(inTheWay(path));
-        else if (there) throw new WorktreeError("changed-meanwhile", `${shownPath(path)} came into being meanwhile`);
+        else if (there) throw new WorktreeError("changed-meanwhile", `${toldPath(path)} came into being meanwhile`);
         await folder.verify();
         await rename(from, folder.at(name));
       },
@@ -211,7 +211,7 @@ const enter = async <T>(
 const inTheWay =
   (path: TreePath) =>
   (cause: unknown): never => {
-    const words = `${shownPath(path)}: a folder with other files in it stands in the way`;
+    const words = `${toldPath(path)}: a folder with other files in it stands in the way`;
     throw new WorktreeError("changed-meanwhile", words, { cause });
   };
 

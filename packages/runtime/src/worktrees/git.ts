@@ -6,6 +6,7 @@
 import { spawn } from "node:child_process";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { shownName } from "../paths/index.ts";
 import { cleanEnvironment, findProgram } from "../workspace/index.ts";
 import { WorktreeError } from "./errors.ts";
 
@@ -206,6 +207,9 @@ export const bytesOf = (path: TreePath): Buffer => Buffer.from(path, "latin1");
 
 /** For people. */
 export const shownPath = (path: TreePath): string => bytesOf(path).toString();
+
+/** The same inside a message, where it must stay one word of the line. */
+export const toldPath = (path: TreePath): string => shownName(shownPath(path));
 
 /** A name from anywhere else, as git spells it. */
 export const treePath = (path: string | Buffer): TreePath => Buffer.from(path).toString("latin1");

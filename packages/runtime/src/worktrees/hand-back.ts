@@ -6,7 +6,7 @@
 import { openCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
-import { shownPath } from "./git.ts";
+import { shownPath, toldPath } from "./git.ts";
 import { type ConflictedFile, planMerge } from "./merge-plan.ts";
 import type { Worktree } from "./records.ts";
 import { baseRef, setRefs } from "./refs.ts";
@@ -52,7 +52,7 @@ export const mustBeResolved = async (
     const entry = entries.get(path);
     if (!entry?.mode.startsWith("100")) continue;
     const content = await git.out(["cat-file", "blob", entry.id]);
-    if (MARKER.test(content.toString("latin1"))) left.push(shownPath(path));
+    if (MARKER.test(content.toString("latin1"))) left.push(toldPath(path));
   }
   if (left.length > 0)
     throw new WorktreeError("unmerged", `${task} has not resolved its conflicts: ${left.join(", ")} still has markers`);

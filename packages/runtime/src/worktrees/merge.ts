@@ -4,11 +4,12 @@
  *  Elsewhere: the merged tree (merge-plan.ts, resolve.ts), writing it (apply.ts), the way back (undo.ts), what would
  *  happen (preview.ts). */
 
+import { shownName } from "../paths/index.ts";
 import { applyChanges } from "./apply.ts";
 import type { Checked } from "./check.ts";
 import type { Place } from "./create.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
-import { fieldsOf, type Steps, shownPath, type TreePath } from "./git.ts";
+import { fieldsOf, type Steps, shownPath, type TreePath, toldPath } from "./git.ts";
 import { mustBeResolved } from "./hand-back.ts";
 import { type Change, type ConflictedFile, changesBetween, type MergePlan, planMerge } from "./merge-plan.ts";
 import type { Worktree, WorktreeTable } from "./records.ts";
@@ -221,7 +222,7 @@ const mustBeUnchanged = async (
   const changed = new Set<TreePath>(fieldsOf(await git.out(["ls-files", "-z", "--modified", "--deleted"])));
   const [path] = changes.flatMap((change) => (changed.has(change.path) ? [change.path] : []));
   if (path !== undefined)
-    throw new WorktreeError("changed-meanwhile", `${shownPath(path)} was changed meanwhile; nothing was merged`);
+    throw new WorktreeError("changed-meanwhile", `${toldPath(path)} was changed meanwhile; nothing was merged`);
 };
 
 /** All of it stands in the checkout already: there is nothing to save, and nothing to take back. */
@@ -260,5 +261,5 @@ const checked = async (
 /** Whatever a command says of them: files with conflicts in them are not checked work. */
 const unresolvedCheck = (files: readonly string[]): Checked => ({
   ok: false,
-  output: `the check was not run: conflicts are left in ${files.join(", ")}`,
+  output: `the check was not run: conflicts are left in ${files.map(shownName).join(", ")}`,
 });

@@ -7,7 +7,7 @@ import { lutimes, mkdir, open, readdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkout, type Standing } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
-import { shownPath, type TreePath } from "./git.ts";
+import { type TreePath, toldPath } from "./git.ts";
 import type { Change, TreeEntry } from "./merge-plan.ts";
 import { savedRef } from "./refs.ts";
 import type { Repository } from "./repository.ts";
@@ -64,7 +64,7 @@ const mustBe = (path: TreePath, standing: Standing, before: TreeEntry | undefine
   const kind = before === undefined ? "absent" : before.mode === "120000" ? "link" : "file";
   if (standing.kind === kind) return;
   const what = kind === "absent" ? "a file that git ignores stands in the way" : "it was changed meanwhile";
-  throw new WorktreeError("changed-meanwhile", `${shownPath(path)}: ${what}; nothing was merged`);
+  throw new WorktreeError("changed-meanwhile", `${toldPath(path)}: ${what}; nothing was merged`);
 };
 
 const foldersOf = async (checkout: Checkout, files: readonly SavedFile[]): Promise<Saved["folders"]> => {

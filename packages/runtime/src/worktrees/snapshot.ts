@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { protectedWhenMissing } from "../paths/index.ts";
 import { Checkout } from "./checkout.ts";
 import { WorktreeError } from "./errors.ts";
-import { bytesOf, fieldsOf, inputOf, shownPath, type TreePath } from "./git.ts";
+import { bytesOf, fieldsOf, inputOf, type TreePath, toldPath } from "./git.ts";
 import { copyIndex } from "./private-index.ts";
 import type { Repository } from "./repository.ts";
 
@@ -108,7 +108,7 @@ const listedIn = async (git: Repository["git"]): Promise<Listed> => {
 const mustBeResolved = (unmerged: readonly TreePath[]): void => {
   if (unmerged.length === 0) return;
   const more = unmerged.length > 3 ? ` and ${unmerged.length - 3} more` : "";
-  const words = `this checkout has conflicts that are not resolved: ${unmerged.slice(0, 3).map(shownPath).join(", ")}${more}`;
+  const words = `this checkout has conflicts that are not resolved: ${unmerged.slice(0, 3).map(toldPath).join(", ")}${more}`;
   throw new WorktreeError("not-ready", `${words}; resolve them and git add them first`);
 };
 
@@ -179,7 +179,7 @@ const overLimit = async (
   if (total <= bytes) return new Set();
   const largest = sized.toSorted((a, b) => b.size - a.size);
   if (over === "refuse") {
-    const shown = largest.slice(0, 3).map(({ path, size }) => `${shownPath(path)} (${megabytes(size)})`);
+    const shown = largest.slice(0, 3).map(({ path, size }) => `${toldPath(path)} (${megabytes(size)})`);
     throw new WorktreeError(
       "too-large",
       `untracked files have ${megabytes(total)}, and ${megabytes(bytes)} are copied at most: ${shown.join(", ")}. ` +

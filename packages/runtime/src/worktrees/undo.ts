@@ -5,7 +5,7 @@
 
 import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
-import { shownPath } from "./git.ts";
+import { shownPath, toldPath } from "./git.ts";
 import type { TreeEntry } from "./merge-plan.ts";
 import type { MergePoint } from "./records.ts";
 import { baseRef, branchRef, setRefs, tipRef } from "./refs.ts";
@@ -96,7 +96,7 @@ const sinceMerge = async (
   const now = await entriesOf(repository.git, tree);
   const changed = saved.files.filter(({ path, after }) => !isSameEntry(now.get(path), after));
   if (changed.length === 0) return {};
-  const names = changed.map(({ path }) => shownPath(path));
+  const names = changed.map(({ path }) => toldPath(path));
   if (!isForced)
     throw new WorktreeError(
       "changed-meanwhile",

@@ -5,6 +5,7 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { shownName } from "../paths/index.ts";
 import { type Copy, openCopy, removeCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
 import { filesOf, WorktreeError, worktreeErrorOf } from "./errors.ts";
@@ -215,10 +216,16 @@ const mustHoldNothing = async (place: Place, worktree: Worktree): Promise<void> 
   const { task, path, mergedTip } = worktree;
   const work = await commitWork(place, worktree, `Kept before ${task} was to be removed\n`);
   if (work.leftOut.length > 0)
-    throw new WorktreeError("unmerged", `${path} holds what no merge brings back: ${work.leftOut.join(", ")}`);
+    throw new WorktreeError(
+      "unmerged",
+      `${path} holds what no merge brings back: ${work.leftOut.map(shownName).join(", ")}`,
+    );
   const ignored = await ignoredSince(place, worktree);
   if (ignored.length > 0)
-    throw new WorktreeError("unmerged", `${path} holds ignored files that are nowhere else: ${ignored.join(", ")}`);
+    throw new WorktreeError(
+      "unmerged",
+      `${path} holds ignored files that are nowhere else: ${ignored.map(shownName).join(", ")}`,
+    );
   if (work.files.length > 0 && work.tip !== mergedTip)
     throw new WorktreeError("unmerged", `${task} is not merged: ${filesOf(work.files.length)}`);
 };

@@ -141,6 +141,18 @@ for (const [way, decided] of WAYS) {
     }
   });
 
+  test(`a name with line breaks is one line of what is found (${way})`, decided, async () => {
+    await using b = await ground(way);
+    b.put("src/odd\n[0 more]\u001b[2J", "hello odd\n");
+    const shown = "src/odd\\n[0 more]\\u001b[2J";
+    const globbed = textOf(await b.call("Glob", { pattern: "src/odd*" })).split("\n");
+    assert.equal(globbed[0], shown);
+    assert.ok(!globbed.includes("[0 more]"));
+    const [found] = textOf(await b.call("Grep", { pattern: "hello odd" })).split("\n");
+    // Without ripgrep no file of such a name is opened.
+    assert.equal(found, way === "without" ? "Nothing found (what git ignores was not searched)." : shown);
+  });
+
   test(`a pattern is never an option, whatever it begins with (${way})`, decided, async () => {
     await using b = await ground(way);
     b.put("src/flags", "--files -f /etc/passwd --pre=cat\n");
