@@ -2,6 +2,9 @@
  *  Invariant: a name is protected whether or not it exists yet, in any case of letters, at any depth.
  *  Elsewhere: what is inside at all (judge.ts), refusing at the descriptor (../files), mounting read-only (../workspace). */
 
+const eachEnding = (names: readonly string[], endings: readonly string[]): readonly string[] =>
+  names.flatMap((name) => endings.map((ending) => `${name}.${ending}`));
+
 /** Files and folders whose whole content is protected, wherever they stand, by the reason why. */
 const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]])[] = [
   ["git's own folder, whose configuration and hooks run programs", [".git"]],
@@ -10,20 +13,29 @@ const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]
     "git hooks",
     [
       ...[".githooks", ".husky", ".pre-commit-config.yaml", ".overcommit.yml", ".simple-git-hooks.json"],
-      ...["lefthook.yml", ".lefthook.yml", ".lefthook"],
+      ...[
+        ".lefthook",
+        ...eachEnding([".lefthook", "lefthook", ".lefthook-local", "lefthook-local"], ["yml", "yaml", "toml", "json"]),
+      ],
     ],
   ],
   ["git configuration, which runs programs", [".gitconfig", ".gitattributes"]],
   ["git configuration of other repositories", [".gitmodules"]],
   ["the folder of another version control, whose configuration runs programs", [".hg", ".hgrc", ".jj"]],
-  ["editor settings that run programs", [".idea", ".dir-locals.el", ".emacs", ".emacs.d", ".vim", ".nvim.lua"]],
+  [
+    "editor settings that run programs",
+    [".idea", ".dir-locals.el", ".emacs", ".emacs.d", ".vim", ".nvim.lua", ".lvimrc"],
+  ],
   ["container settings that run programs", [".devcontainer", ".devcontainer.json"]],
   ["keys and connection settings", [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".git-credentials"]],
-  ["tool servers that are started as programs", [".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc"]],
+  [
+    "tool servers that are started as programs",
+    [".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc", "crush.json", ".crush.json"],
+  ],
   ["a file that a shell runs on entering the folder", [".envrc", ".mise.toml", "mise.toml"]],
   [
     "options of a package manager, which can name programs to run",
-    [".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs"],
+    [".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.js", ".bundle"],
   ],
   ["options of a search program, which can run others", [".ripgreprc"]],
   ["options of a program that fetches files", [".curlrc", ".wgetrc"]],
@@ -37,7 +49,7 @@ const SHELLS: readonly string[] = [
 
 const PROGRAMS: readonly string[] = [
   ...["vimrc", "gvimrc", "exrc", "nvimrc", "tmux.conf", "screenrc", "gdbinit", "lldbinit"],
-  ...["irbrc", "pryrc", "Rprofile", "pythonrc", "psqlrc", "sqliterc"],
+  ...["irbrc", "pryrc", "Rprofile", "pythonrc", "pdbrc", "psqlrc", "sqliterc", "wezterm.lua", "forward"],
 ].map((name) => `.${name}`);
 
 const START_UP: readonly string[] = [...SHELLS, ...PROGRAMS];
@@ -71,6 +83,11 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
   [".cursor", [...AGENTS, "mcp.json", "hooks.json", "environment.json", "cli.json"]],
   [".opencode", [...AGENTS, "opencode.json", "opencode.jsonc", "plugin", "agent", "command", "tool", "tools"]],
   [".roo", ["mcp.json"]],
+  [".factory", [...AGENTS, "mcp.json"]],
+  [".continue", [...AGENTS, "config.yaml", "config.json", "config.ts", "mcpservers"]],
+  [".windsurf", [...AGENTS, "mcp_config.json", "hooks.json", "workflows", "rules"]],
+  [".yarn", ["releases", "plugins"]],
+  [".mvn", ["extensions.xml", "jvm.config", "maven.config", "wrapper"]],
   [".kiro", ["settings", "hooks"]],
   [".vscode", ["tasks.json", "settings.json", "launch.json", "mcp.json"]],
   [".zed", ["tasks.json", "settings.json", "debug.json"]],
@@ -80,7 +97,7 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
     ".config",
     [
       ...["autostart", "systemd", "environment.d", "plasma-workspace", "fish", "zsh", "tmux", "direnv", "mise"],
-      ...["git", "jj", "nvim", "gh", "gcloud", "opencode"],
+      ...["git", "jj", "nvim", "emacs", "nushell", "wezterm", "gh", "gcloud", "opencode", "crush"],
     ],
   ],
   // Which folders are trusted is for the user alone to say.

@@ -4,7 +4,7 @@
  *  Elsewhere: judging names as they are written (../guard/bash), running (run-pipe.ts). */
 
 import { realpathSync, statSync } from "node:fs";
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import {
   belowProblem,
   LISTS_NAMES,
@@ -18,7 +18,7 @@ import { objectProblem } from "./git-objects.ts";
 import { remoteProblem } from "./git-remotes.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
-import { reached } from "./reached.ts";
+import { canonical, reached } from "./reached.ts";
 import { waitingFile } from "./waiting-files.ts";
 import { withoutKeys } from "./walk-limits.ts";
 import { alsoOpened, gitFolder, gitProblem, gitWithout, lookThrough, reenter, walkAt } from "./walk-starts.ts";
@@ -114,6 +114,9 @@ const expandAll = (
   if (problem !== undefined) return { problem };
   if (program === "git") {
     const folder = gitFolder(words, cwd);
+    // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
+    const inKeys = pathProblem(join(canonical(folder), "name"));
+    if (inKeys !== undefined) return { problem: inKeys };
     return (
       gitProblem(words, cwd, place.withheld) ??
       objectProblem(words, folder) ??

@@ -40,16 +40,24 @@ export type PlanResult = {
   readonly refused?: string;
 };
 
+const MOST_REPOSITORIES = 8;
+
 /** What keeps a plan from being run in this folder: a repository whose configuration could start programs. */
 export const planHazard = (
   plan: Plan,
   { cwd, home = homedir() }: Pick<PlanRun, "cwd" | "home">,
 ): string | undefined => {
+  const looked = new Set<string>();
   for (const { cd, within } of plan.gitFolders) {
     const folder = cd.reduce((at, way) => resolve(at, atHome(way, home)), cwd);
     if (!isFolder(folder)) continue;
     const ways = within.map((way) => atHome(way, home));
-    const waiting = waitingFile(canonical(ways.reduce(reached, folder)));
+    const place = canonical(ways.reduce(reached, folder));
+    if (looked.has(place)) continue;
+    looked.add(place);
+    // Nothing else happens in this process while git is asked.
+    if (looked.size > MOST_REPOSITORIES) return `git would run in more than ${MOST_REPOSITORIES} folders`;
+    const waiting = waitingFile(place);
     if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
     const hazard = gitHazard(folder, ways);
     if (hazard) return `the repository configures ${hazard.key}, which git could act on`;

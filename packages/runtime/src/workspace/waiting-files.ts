@@ -4,6 +4,7 @@
  *  Elsewhere: files that a command names (render-pipe.ts), what is in git's own files (git-probe.ts, git-attributes.ts). */
 
 import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
 /** Read in every folder, and in those above. */
@@ -14,6 +15,7 @@ const OF_GIT: readonly string[] = ["", "info", "objects/info", "logs", "refs", "
 const PASSED_OVER: readonly string[] = [".git", "node_modules", ".venv", "venv", "target", "vendor", ".cache"];
 const MOST_NAMES = 400;
 const LONGEST_POINTER = 4_096;
+const LONGEST_SETTINGS = 1_000_000;
 
 const entriesOf = (folder: string): readonly Dirent[] => {
   try {
@@ -52,9 +54,32 @@ export const waitingFile = (folder: string): string | undefined => {
   const top = [folder, ...up].find((place) => entriesOf(place).some(({ name }) => name === ".git"));
   const own = top === undefined ? folder : join(top, ".git");
   if (keepsWaiting(own)) return own;
-  const kept = recordsOf(own).flatMap((record) => OF_GIT.flatMap((name) => oddIn(join(record, name))));
+  const records = recordsOf(own);
+  const kept = records.flatMap((record) => OF_GIT.flatMap((name) => oddIn(join(record, name))));
+  const included = records
+    .flatMap((record) => includedBy([join(record, "config"), join(record, "config.worktree")]))
+    .filter(keepsWaiting);
   const over = up.flatMap((place) => READ_UNASKED.map((name) => join(place, name))).filter(keepsWaiting);
-  return kept[0] ?? over[0] ?? below(folder) ?? (top === undefined || top === folder ? undefined : below(top));
+  return (
+    kept[0] ?? included[0] ?? over[0] ?? below(folder) ?? (top === undefined || top === folder ? undefined : below(top))
+  );
+};
+
+const MOST_SETTINGS = 50;
+
+/** The files that these settings of git include, and those that they include in turn. What is no such line is harmless
+ *  here: only the kind of the file is looked at. */
+const includedBy = (settings: readonly string[]): readonly string[] => {
+  const found = [...settings];
+  for (let at = 0; at < found.length && at < MOST_SETTINGS; at += 1) {
+    const file = found[at] ?? "";
+    const named = (plainText(file, LONGEST_SETTINGS) ?? "").matchAll(/\bpath\s*=\s*"?([^"\n]*)/gi);
+    for (const [, name = ""] of named) {
+      const path = resolve(dirname(file), name.trim().replace(/^~(?=\/)/, homedir()));
+      if (!found.includes(path)) found.push(path);
+    }
+  }
+  return found.slice(settings.length);
 };
 
 const below = (folder: string): string | undefined => {
@@ -81,11 +106,12 @@ const recordsOf = (own: string): readonly string[] => {
   return common === undefined ? [record] : [record, resolve(record, common)];
 };
 
-const pointerIn = (path: string): string | undefined => {
+const pointerIn = (path: string): string | undefined => plainText(path, LONGEST_POINTER)?.replace(/\n$/, "");
+
+const plainText = (path: string, mostBytes: number): string | undefined => {
   try {
     const stats = statSync(path);
-    if (!stats.isFile() || stats.size > LONGEST_POINTER) return undefined;
-    return readFileSync(path, "utf8").replace(/\n$/, "");
+    return stats.isFile() && stats.size <= mostBytes ? readFileSync(path, "utf8") : undefined;
   } catch {
     return undefined;
   }

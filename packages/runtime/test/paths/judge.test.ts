@@ -103,6 +103,14 @@ test("pseudo-files are known by where they stand, also when a path climbs to the
     assert.equal(isPseudoPath(path), false, path);
 });
 
+/** Files by which tools that people install run something, each a relative of one that is better known. */
+const RUN_LATER: readonly string[] = [
+  ...["lefthook.yaml", "lefthook-local.yml", ".lefthook.toml", "pnpmfile.js", ".bundle/config", ".pdbrc", ".lvimrc"],
+  ...[".yarn/releases/yarn.cjs", ".yarn/plugins/x.cjs", ".mvn/extensions.xml", ".mvn/wrapper/maven-wrapper.properties"],
+  ...[".config/emacs/init.el", ".config/nushell/env.nu", ".wezterm.lua", ".forward", "crush.json", ".crush.json"],
+  ...[".factory/mcp.json", ".continue/config.yaml", ".continue/mcpServers/x.yaml", ".windsurf/hooks.json"],
+];
+
 test("protected names are known in any case, at any depth, and in the writings that file systems fold", () => {
   const protectedPaths = [
     ".git",
@@ -160,7 +168,8 @@ test("protected names are known in any case, at any depth, and in the writings t
     ".local/state/prefork/trust/x",
     ".LOCAL/State/prefork/TRUST",
   ];
-  for (const path of protectedPaths) assert.match(protectedName(path.split("/")) ?? "", / is protected: /, path);
+  for (const path of [...protectedPaths, ...RUN_LATER])
+    assert.match(protectedName(path.split("/")) ?? "", / is protected: /, path);
   const ordinary = [
     "CLAUDE.md",
     "AGENTS.md",

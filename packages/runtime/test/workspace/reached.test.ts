@@ -176,6 +176,47 @@ test("a file of git's own that is a link to keys is a reason to ask", async () =
   }
 });
 
+test("git shows nothing from inside a folder of keys, whatever name led there", async () => {
+  using place = withKeys();
+  symlinkSync("sub/.aws", place.at("home", "work", "k"));
+  const shows = ["show HEAD:./config", "cat-file -p HEAD:./config", "show :./config", "log -L1,1:config", "diff"];
+  await checkAll(
+    place,
+    ["cd k && git ", "cd sub/.aws && git ", "git -C k "].flatMap((way) =>
+      shows.map((words) => [`${way}${words}`] as const),
+    ),
+  );
+});
+
+test("looking at repositories before a plan takes one question for each, and too many are a reason to ask", () => {
+  using place = withKeys();
+  for (const name of ["a/a/a/a", "b", "c", "d", "e"]) mkdirSync(place.at("home", "work", name), { recursive: true });
+  const hazardOf = (text: string): string | undefined => {
+    const judged = classify(text);
+    assert.ok(judged.verdict === "read-only", judged.reason);
+    return planHazard(judged.plan, { cwd: place.work, home: place.home });
+  };
+  assert.equal(hazardOf(`cd a; cd a; ${"git log -1; ".repeat(90)}`), undefined);
+  const many = ["a", "b", "c", "d", "e", "a/a", "a/a/a", "a/a/a/a", "."].map((name) => `git -C ${name} log -1`);
+  assert.equal(hazardOf(many.join("; ")), "git would run in more than 8 folders");
+});
+
+test("settings of git that include a pipe are a reason to ask, and nobody waits for them", () => {
+  using place = withKeys();
+  if (spawnSync("mkfifo", ["pipe"], { cwd: place.work }).status !== 0) return;
+  const plan = classify("git status");
+  assert.ok(plan.verdict === "read-only");
+  for (const path of ["../pipe", place.at("home", "work", "pipe"), "../more"]) {
+    place.put("home/work/more", "[include]\npath = pipe\n");
+    writeFileSync(place.at("home", "work", ".git", "config"), `[core]\nbare = false\n[include]\n\tpath = ${path}\n`);
+    assert.match(
+      planHazard(plan.plan, { cwd: place.work, home: place.home }) ?? "",
+      /pipe is no plain file, and git would wait for it/,
+      path,
+    );
+  }
+});
+
 test("attributes of a repository that would have keys shown keep git from showing files, whatever their form", async () => {
   const lines = [
     ".codex/auth.json diff",
@@ -232,5 +273,5 @@ test("attributes that have no end, or that are mostly blank lines, are not read 
   await checkAll(place, [["git diff", /^\+another$/m]]);
   rmSync(place.at("home", "work", ".gitattributes"));
   symlinkSync("/dev/zero", place.at("home", "work", ".gitattributes"));
-  await checkAll(place, [["git diff", /^\+another$/m]]);
+  await checkAll(place, [["git diff"]]);
 });
