@@ -8,6 +8,7 @@ export {
   protectedWhenMissingAtHome,
   repositoryMarks,
 } from "./protected.ts";
-export { isSecret, secretPatterns } from "./secret-names.ts";
+export { secretPatterns, secretSamples } from "./secret-globs.ts";
+export { isSecret, leadsToSecrets } from "./secret-names.ts";
 export { couldBeSecret } from "./secret-patterns.ts";
 export { shownName } from "./shown-name.ts";

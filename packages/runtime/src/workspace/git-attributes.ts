@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isSecret, secretPatterns } from "../paths/index.ts";
+import { isSecret, secretPatterns, secretSamples } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { type Checkout, indexMayKeep, plainCheckout } from "./plain-checkout.ts";
@@ -20,10 +20,18 @@ const quoted = (pattern: string): string => `"${pattern}"`;
 
 /** Later lines count over earlier ones. */
 const ATTRIBUTES = [
-  ...secretPatterns.files.map((name) => `${quoted(anyCase(name))} -diff`),
-  ...secretPatterns.folders.map((name) => `${quoted(`**/${anyCase(name)}/**`)} -diff`),
-  ...secretPatterns.places.map((name) => `${quoted(`**/${anyCase(name)}`)} -diff`),
+  ...secretPatterns.filesUnlessSource.map((name) => `${quoted(anyCase(name))} -diff`),
+  ...secretPatterns.placesUnlessSource.map((name) => `${quoted(anyCase(`**/${name}`))} -diff`),
+  ...secretPatterns.sources.map((name) => `${quoted(anyCase(name))} !diff`),
+  ...secretPatterns.filesAlways.map((name) => `${quoted(anyCase(name))} -diff`),
   ...secretPatterns.templates.map((name) => `${quoted(anyCase(name))} !diff`),
+  ...secretPatterns.noTemplates.map((name) => `${quoted(anyCase(name))} -diff`),
+  ...secretPatterns.folders.flatMap((name) =>
+    // A file of a single name is hit above; patterns of paths take git long.
+    [...(name.includes("/") ? [`**/${name}`] : []), `**/${name}/**`].map((path) => `${quoted(anyCase(path))} -diff`),
+  ),
+  ...secretPatterns.places.map((name) => `${quoted(`**/${anyCase(name)}`)} -diff`),
+  `${quoted(anyCase("*.pub"))} !diff`,
   "",
 ].join("\n");
 
@@ -55,26 +63,11 @@ const openSomewhere = ([folder = "", ...others]: readonly string[]): { path: str
   }
 };
 
-const sampleOf = (pattern: string): string =>
-  pattern
-    .replace(/\[(.)[^\]]*\]/g, "$1")
-    .replaceAll("*?", "x")
-    .replaceAll("*", "");
-
 /** Names that a pattern of a repository may mean, also where no such file is kept now. */
 const SAMPLES: readonly string[] = [
   ...[".env", ".env.local", ".env.production", "id_rsa", "server.pem", "server.key", "credentials.json", ".npmrc"],
-  ...secretPatterns.files.map(sampleOf),
-  ...secretPatterns.folders.map((name) => `${name}/config`),
-  ...secretPatterns.places.map(sampleOf),
-].filter((name) => isSecret(name));
-
-const KEPT = [
-  ...secretPatterns.files.map((name) => `**/${name}`),
-  ...secretPatterns.folders.map((name) => `**/${name}/**`),
-  ...secretPatterns.places.map((name) => `**/${name}`),
-  "**/.gitattributes",
-].map((name) => `:(top,icase,glob)${name}`);
+  ...secretSamples,
+];
 
 const MOST_FOLDERS = 50;
 
@@ -139,7 +132,8 @@ export const shownByAttributes = (folder: string): string | undefined => {
   const git = findProgram("git");
   if (git === undefined || !mayShow(folder)) return undefined;
   const limits = { cwd: folder, encoding: "utf8", timeout: 5_000, maxBuffer: 16_000_000 } as const;
-  const kept = spawnSync(git, ["ls-files", "-z", "--", ...KEPT], { ...limits, env: cleanEnvironment() });
+  const kept = spawnSync(git, ["ls-files", "-z", "--", ":(top)"], { ...limits, env: cleanEnvironment() });
+  if (kept.error !== undefined) return ".env"; // too many files to be looked through
   if (kept.status !== 0) return undefined; // no repository: git says so itself
   const found = kept.stdout.split("\0").filter((name) => name !== "");
   // Attributes count from the folder that they stand in.

@@ -23,16 +23,12 @@ const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 const literal = (name: string): string => name.replace(/[\\*?[\]{}!]/g, "\\$&");
 
 /** Letters of either case, for programs that know no other way. */
-export const anyCase = (pattern: string): string => {
-  let isInSet = false;
-  return [...pattern]
-    .map((letter) => {
-      isInSet = letter === "[" || (isInSet && letter !== "]");
-      const upper = letter.toUpperCase();
-      return upper === letter ? letter : isInSet ? letter + upper : `[${letter}${upper}]`;
-    })
-    .join("");
-};
+export const anyCase = (pattern: string): string =>
+  pattern.replace(/\[([^\]]*)\]|[a-z]/g, (sign: string, set: string | undefined) =>
+    set === undefined
+      ? `[${sign}${sign.toUpperCase()}]`
+      : `[${set.replace(/[a-z]-[a-z]|[a-z]/g, (letters) => letters + letters.toUpperCase())}]`,
+  );
 
 type Named = {
   /** By its own name, or by that of the folder that makes it one. */
@@ -68,49 +64,60 @@ const namesOf = ({ found, starts, here }: LeftOut): readonly Named[] => {
 const SINGLE_FOLDERS = secretPatterns.folders.filter((name) => !name.includes("/"));
 
 /** Names that many harmless files have. */
-const ORDINARY = /^(?:config|settings|auth|profiles|gradle|keys)\b/;
+const ORDINARY = /^\*?(?:config|settings|auth|profiles|gradle|keys)\b/;
+
+const PLACES: readonly string[] = [...secretPatterns.places, ...secretPatterns.ordinaryPlaces];
 
 /** What stands deeper, by the hidden folder that it is in, or else by its own name: too much is left out rather than too
  *  little. Only for trees that are too large to look through. */
-const DEEPER: readonly Named[] = [...secretPatterns.folders, ...secretPatterns.places]
-  .filter((place) => place.includes("/") && !place.startsWith("*"))
+const DEEPER: readonly Named[] = [...secretPatterns.folders, ...PLACES]
+  .filter((place) => place.includes("/"))
   .map((place): Named => {
     const parts = place.split("/");
     const last = parts.at(-1) ?? place;
     const isFolder = secretPatterns.folders.includes(place);
     const hidden = parts.slice(0, -1).find((part) => part.startsWith("."));
     if (hidden && (isFolder || ORDINARY.test(last))) return { kind: "folder", name: hidden };
+    // Whatever is in a folder that ends in .git is left out with it.
+    if (parts[0]?.startsWith("*.git")) return { kind: "folder", name: parts[0] };
     return { kind: isFolder ? "folder" : "file", name: last };
-  })
-  .filter(({ kind, name }) => !(kind === "file" && name === "config"));
+  });
 
 const namedDeeper = (kind: Named["kind"]): readonly string[] => [
   ...new Set(DEEPER.filter((one) => one.kind === kind).map(({ name }) => name)),
 ];
 
-const FILES_IN_LARGE_TREES: readonly string[] = [...secretPatterns.files, ...namedDeeper("file")];
-const FOLDERS_IN_LARGE_TREES: readonly string[] = [...SINGLE_FOLDERS, ...namedDeeper("folder"), ".git"];
+/** A name of a key folder may be a file's as well. */
+const FILES_IN_LARGE_TREES: readonly string[] = [
+  ...new Set([...secretPatterns.files, ...namedDeeper("file"), ...SINGLE_FOLDERS, ...namedDeeper("folder")]),
+];
+const FOLDERS_IN_LARGE_TREES: readonly string[] = [...new Set([...SINGLE_FOLDERS, ...namedDeeper("folder")])];
+
+/** grep compares a pattern with the whole of a name that it was given, `./folder/file`; find and rg with a path. */
+const inOneName = (pattern: string): string => pattern.replaceAll("[!", "[!/");
 
 const grepOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
-  ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${anyCase(name)}`)),
-  ...(left.isWhole ? [] : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${anyCase(name)}`)),
+  ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${inOneName(anyCase(name))}`)),
+  ...(left.isWhole ? [] : FOLDERS_IN_LARGE_TREES.map((name) => `--exclude-dir=${inOneName(anyCase(name))}`)),
 ];
+
+/** rg takes white space off the end of a glob, so any bytes stand for it. */
+const untrimmed = (glob: string): string => glob.replace(/\s+$/, (blanks) => "?".repeat(Buffer.byteLength(blanks)));
 
 /** Case does not count, and these outrank `--glob`: so do ours, being the last of their kind. */
 const rgOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).flatMap(({ kind, name }) => [
-    `--iglob=!${literal(name)}`,
+    `--iglob=!${untrimmed(literal(name))}`,
     // A folder that rg begins in is not left out by its own name.
     ...(kind === "folder" ? [`--iglob=!**/${literal(name)}/**`] : []),
   ]),
   ...(left.isWhole
     ? []
     : [
-        ...secretPatterns.files,
-        ...[...secretPatterns.folders, ...secretPatterns.places].map((name) => `**/${name}`),
-        ...secretPatterns.folders.map((name) => `**/${name}/**`),
-      ].map((name) => `--iglob=!${name.replaceAll("#", "[#]")}`)),
+        ...[...secretPatterns.files, ...secretPatterns.folders, ...PLACES],
+        ...secretPatterns.folders.map((name) => `${name}/**`),
+      ].map((name) => `--iglob=!**/${inOneName(name).replaceAll("#", "[#]")}`)),
 ];
 
 /** Both sides of a comparison; links are compared as links, since one could lead anywhere. */
@@ -137,8 +144,11 @@ const findTests = ({ found, starts, isWhole }: LeftOut): readonly string[] => [
     ? []
     : [
         ...secretPatterns.files.flatMap((name) => ["!", "-iname", name]),
-        ...secretPatterns.folders.flatMap((name) => ["!", "-ipath", `*/${name}`, "!", "-ipath", `*/${name}/*`]),
-        ...secretPatterns.places.flatMap((name) => ["!", "-ipath", `*/${name}`]),
+        ...secretPatterns.folders
+          .map(inOneName)
+          .flatMap((name) => ["!", "-ipath", `*/${name}`, "!", "-ipath", `*/${name}/*`]),
+        // A star stands for any number of folders here.
+        ...PLACES.flatMap((name) => ["!", "-ipath", `*/${inOneName(name).replace("/**/", "/")}`]),
       ]),
 ];
 

@@ -151,6 +151,8 @@ export const gitWithout = (words: readonly string[], cwd: string): readonly stri
   const folder = gitFolder(words, cwd);
   const { found, isWhole } = lookThrough({ starts: [], here: { word: ".", path: folder } });
   const names = found.map(({ path }) => `:(exclude,literal)${relative(folder, path)}`);
-  const patterns = isWhole ? [] : secretPatterns.files.map((name) => `:(exclude,icase,glob)**/${name}`);
+  const { files, folders, places, placesUnlessSource } = secretPatterns;
+  const paths = [...files, ...folders, ...folders.map((name) => `${name}/**`), ...places, ...placesUnlessSource];
+  const patterns = isWhole ? [] : paths.map((path) => `:(exclude,icase,glob)**/${path}`);
   return [...words, ...(words.includes("--") ? [] : ["--"]), ...names, ...patterns];
 };

@@ -268,6 +268,27 @@ const SECRET: readonly string[] = [
     "HEAD:.env",
     "HEAD:a/.env.production",
   ],
+  // Copies of the folders, and of what holds keys only in its folder.
+  ...[".kube.bak/config", ".ssh.bak/id_work", ".ssh~/id_work", ".aws_old/config", "Copy of .ssh/x", "backup_.aws/x"],
+  ...[".config.bak/gh/hosts.yml", ".config/gh.old/hosts.yml", ".config/gh (1)/hosts.yml", "etc.bak/shadow", ".ssh2/x"],
+  ...[".git.bak/config", "x.git.old/config~", ".git/config.lock", ".git/.config.swp", ".git/#config#", ".ssh.tar.gz"],
+  ...[".codex.bak/auth.json", ".codex/.auth.json.swp", ".codex/backup_auth.json", "server.pem\u00a0", "server.pem\r"],
+  ...[
+    ".env2",
+    ".envbackup",
+    ".envbak.2",
+    "id_rsa2",
+    ".netrcold",
+    ".secrets",
+    ".secrets.bak",
+    ".secrets/token",
+    ".secret",
+  ],
+  // Settings of other agents that hold keys.
+  ...["~/.claude/settings.json", "/root/.claude/settings.json", "/home/ann/.claude/settings.local.json"],
+  ...["/Users/ann/.claude/settings.json.bak", "/var/home/ann/.gemini/settings.json", "~/.prefork/settings.json"],
+  ...["~/.cursor/mcp.json", "~/.mcp.json", "~/.config/opencode/opencode.json", "~/.grok/user-settings.json"],
+  ...["~/.config/Claude/claude_desktop_config.json", "~/.codeium/windsurf/mcp_config.json", "~/.pi/agent/models.json"],
 ];
 
 const NOT_SECRET: readonly string[] = [
@@ -283,6 +304,23 @@ const NOT_SECRET: readonly string[] = [
   ...["id_rsa.pub", ".ssh/id_rsa.pub", "server.crt", "credentials.ts", "secrets.py", "src/secrets", "src/secret.rs"],
   ...["service_account.go", "serviceaccount_controller.go", ".environment", ".envoy", "env.d.ts", ".gitignore"],
   ...[".git/HEAD", ".git/hooks/x", "config", "src/config", "locales/en/auth.json", "shadow.css", "tokens.json"],
+  ...[
+    ".claude/settings.json",
+    "/home/ann/project/.claude/settings.json",
+    "/work/p/.prefork/settings.json",
+    ".mcp.json",
+  ],
+  ...[".cursor/mcp.json", "/home/ann/project/.mcp.json", "opencode.json", ".gemini/settings.json", "crush.json"],
+  ...[".aws-sam/build/x.yaml", ".azure-pipelines/ci.yml", ".azure-pipelines.yml", ".docker-compose.yml", "Cargo.lock"],
+  ...[
+    ".secrets.baseline",
+    ".secretlintrc.json",
+    "src/git/config.ts",
+    "git-tools/config.yml",
+    "old/config",
+    ".envelope",
+  ],
+  ...["huggingface/token.py", "run-tests/secrets", "test_rsa_keys.json", ".config/gh-dash/config.yml", "flake.lock"],
   ...["key.ts", "monkey", "pem.go", "src/history", "docker/config.json", ".vscode/settings.json", "crypto/rsa"],
 ];
 
