@@ -7,6 +7,7 @@ export {
   classify,
   fedProgram,
   findStarts,
+  gluedValues,
   LISTS_NAMES,
   noFileProblem,
   type Plan,

@@ -1,41 +1,112 @@
 /** Is one of git's own files a link to keys? git prints from such files as they are, if only in a complaint.
- *  Invariant: only names are looked at, and where they lead.
+ *  Invariant: every name below git's folder is looked at, and where it leads, in folders behind links and in alternate
+ *  object folders too. Objects and packs, which have no names of anybody's choice, hooks, which do not run, and git's
+ *  settings, which have a check of their own, are left out. A folder with too many names to look at is reported itself.
  *  Elsewhere: its settings (git-probe.ts), attributes that have it show keys (git-attributes.ts). */
 
-import { readdirSync } from "node:fs";
+import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathProblem } from "../guard/index.ts";
 import { askGit, through } from "./ask-git.ts";
+import { plainCheckout } from "./plain-checkout.ts";
 import { canonical, reached } from "./reached.ts";
 
 /** The first such link in the repository that git finds from `folder` and the `-C` it is given there. */
-export const linkHazard = (folder: string, within: readonly string[]): string | undefined => {
-  const words = [...through(within), "rev-parse", "--git-dir", "--git-common-dir"];
-  const [own, common] = askGit({ folder, words })?.text.split("\n") ?? [];
+export const linkHazard = (folder: string, within: readonly string[]): string | undefined =>
+  linkToKeys(gitFolders(folder, within));
+
+const gitFolders = (folder: string, within: readonly string[]): readonly string[] => {
   const base = within.reduce(reached, folder);
-  return [own, common]
-    .filter((path) => path !== undefined && path !== "")
-    .map((path) => linkToKeys(canonical(reached(base, path ?? ""))))
-    .find((path) => path !== undefined);
+  const plain = plainCheckout(base);
+  if (plain !== undefined) return [plain.git];
+  const words = [...through(within), "rev-parse", "--git-dir", "--git-common-dir"];
+  const asked = askGit({ folder, words })?.text.split("\n") ?? [];
+  return asked.filter((path) => path !== "").map((path) => canonical(reached(base, path)));
 };
 
-/** Folders of git with files that it prints from, or repeats in a complaint. */
-const PRINTED_FROM: readonly string[] = [
-  ...["", "info", "objects/info", "logs", "refs", "refs/heads", "rebase-merge", "rebase-apply", "sequencer"],
-];
+/** More than any repository that is looked after has: references are packed. */
+const MOST_NAMES = 50_000;
 
-const linkToKeys = (git: string): string | undefined =>
-  PRINTED_FROM.flatMap((name) => linksIn(join(git, name))).find(
-    // Its settings lie elsewhere in some checkouts, and are never printed.
-    (path) => !/\/config(?:\.worktree)?$/.test(path) && pathProblem(canonical(path)) !== undefined,
-  );
+/** By the names below git's folder, those of modules and worktrees included. */
+const LEFT_OUT =
+  /^(?:(?:modules|worktrees)\/.+\/)?(?:objects\/(?:[0-9a-f]{2}|pack)|hooks|lfs|annex\/objects|config(?:\.worktree)?)$/;
 
-const linksIn = (folder: string): readonly string[] => {
+type Place = {
+  /** Where it is. */
+  readonly path: string;
+  /** What git calls it, counted from its own folder. */
+  readonly name: string;
+};
+
+const linkToKeys = (folders: readonly string[]): string | undefined => {
+  const queue: Place[] = folders.map((path) => ({ path, name: "" }));
+  const seen = new Set<string>();
+  let names = 0;
+  for (let at = 0; at < queue.length; at += 1) {
+    const { path, name } = queue[at] as Place;
+    // One folder by two names is looked at by both: what is left out depends on the name.
+    const key = `${canonical(path)}\0${/(?:^|\/)objects(?:\/|$)/.test(name)}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    const entries = entriesOf(path);
+    if (entries === undefined) return path;
+    for (const entry of entries) {
+      names += 1;
+      if (names > MOST_NAMES) return folders[0];
+      const below: Place = { path: join(path, entry.name), name: name === "" ? entry.name : `${name}/${entry.name}` };
+      if (LEFT_OUT.test(below.name)) continue;
+      if (entry.isSymbolicLink()) {
+        if (pathProblem(canonical(below.path)) !== undefined) return below.path;
+        if (isFolder(below.path)) queue.push(below);
+      } else if (entry.isDirectory()) queue.push(below);
+      if (/(?:^|\/)objects\/info\/alternates$/.test(below.name)) queue.push(...alternatesIn(below.path));
+    }
+  }
+  return undefined;
+};
+
+const MOST_BYTES = 1_000_000;
+
+/** Other folders of objects, from the one that names them. */
+const alternatesIn = (path: string): readonly Place[] =>
+  (textOf(path) ?? "")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => line.replace(/^"(.*)"$/, "$1"))
+    .map((line) => ({ path: reached(join(path, "../.."), line), name: "objects" }));
+
+/** A device has no end and a pipe no writer: neither is read. */
+const textOf = (path: string): string | undefined => {
+  let descriptor: number;
   try {
-    return readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isSymbolicLink())
-      .map(({ name }) => join(folder, name));
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
-    return [];
+    return undefined;
+  }
+  try {
+    const facts = fstatSync(descriptor);
+    return facts.isFile() && facts.size <= MOST_BYTES ? readFileSync(descriptor, "utf8") : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
+/** Undefined for a folder that cannot be listed, but whose files may be opened by name all the same. */
+const entriesOf = (folder: string): readonly Dirent[] | undefined => {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ENOTDIR" ? [] : undefined;
+  }
+};
+
+const isFolder = (path: string): boolean => {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
   }
 };

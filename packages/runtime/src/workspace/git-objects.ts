@@ -3,6 +3,7 @@
  *  file by its number or a tag is not shown, nor is such a folder compared or searched.
  *  Elsewhere: paths as they are written (../guard/bash), attributes by path (git-attributes.ts). */
 
+import { leadsToSecrets } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
 
 const COMPARES: readonly string[] = ["diff", "diff-tree", "diff-index", "log", "whatchanged"];
@@ -30,22 +31,27 @@ const candidatesOf = ({ verb, words }: Asked): readonly string[] => {
   if (verb === "grep") return words.some((word) => /^-[a-zA-Z]*[ef]/.test(word)) ? plain : plain.slice(1);
   if (verb === "cat-file" && !words.includes("-p") && !words.includes("blob")) return [];
   if (verb !== "show" && verb !== "cat-file" && !COMPARES.includes(verb)) return [];
-  return plain.flatMap((word) => word.split(/\.{2,3}/));
+  return plain.flatMap((word) => word.split(/\.{2,3}/)).map((word) => word.replace(/^\^/, ""));
 };
 
-/** What is asked about: what a path counts from (`HEAD` of `HEAD:FILE`), or the word itself. What a tag stands for counts. */
+/** What is asked about: what a path counts from (`HEAD` of `HEAD:FILE`), or the word itself. What a tag stands for counts,
+ *  and so does what stands before `^{tree}`: the top folder of a commit is known, that of a folder's number is not. */
 const questionOf = (verb: string, word: string): string => {
   const colon = word.indexOf(":");
   if (colon >= 0 && verb === "grep") return word;
-  return `${colon > 0 ? word.slice(0, colon) : word}^{}`;
+  const named = colon > 0 ? word.slice(0, colon) : word;
+  return `${verb === "grep" ? named : named.replace(/(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
 };
 
 const problemOf = (verb: string, word: string, type: string): string | undefined => {
+  const folder = COMPARES.includes(verb) ? word.slice(word.indexOf(":") + 1 || word.length) : "";
+  if (folder !== "" && type === "commit" && leadsToSecrets(folder))
+    return `git ${verb} ${word}: some files below hold keys, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`;
   if (type === "blob" && !(verb === "grep" && word.includes(":")))
     return `git ${verb} ${word}: which file this was is not known; name it: git show HEAD:FILE`;
   if (type !== "tree" || EMPTY.test(word)) return undefined;
   if (verb === "grep") return `git grep ${word}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`;
-  return (COMPARES.includes(verb) || word.includes(":")) && !/\^\{tree\}(?::|$)/.test(word)
+  return COMPARES.includes(verb) || word.includes(":")
     ? `git ${verb} ${word}: where this folder was is not known; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;
 };

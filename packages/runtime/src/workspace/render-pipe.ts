@@ -7,6 +7,7 @@ import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import {
   belowProblem,
+  gluedValues,
   LISTS_NAMES,
   noFileProblem,
   type PlanCommand,
@@ -158,7 +159,7 @@ export const reachedProblem = (words: readonly string[], program: string, cwd: s
 const valuesIn = (option: string): readonly string[] => {
   const at = option.indexOf("=");
   if (option.startsWith("--")) return at < 0 ? [] : [option.slice(at + 1)];
-  return [2, 3, 4, 5].map((letters) => option.slice(letters)).filter((value) => value !== "");
+  return gluedValues(option);
 };
 
 /** A folder that is too broad to be read as a whole, by whatever name. */

@@ -3,11 +3,17 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { classify, planHazard, runPlan } from "../../src/index.ts";
+import { isSecret } from "../../src/paths/index.ts";
+import { cleanEnvironment } from "../../src/workspace/environment.ts";
+import { openAttributes } from "../../src/workspace/git-attributes.ts";
+import { findProgram } from "../../src/workspace/programs.ts";
+import { withoutKeys } from "../../src/workspace/walk-limits.ts";
 import { uses } from "../optional.ts";
+import { secretPaths } from "../paths/secret-paths.ts";
 import { type Scratch, scratch } from "../scratch.ts";
 import { WITHOUT_UPKEEP } from "../without-upkeep.ts";
 
@@ -127,6 +133,19 @@ test("git shows a file by its path, and not by a number or a tag that hides whic
     ...["git grep secret HEAD:", "git grep -e secret HEAD:sub", "git grep secret HEAD^{tree}"].map(only),
     ...["git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch"].map(only),
     ...[`git show ${folder}:config`, "git show a-folder:config", `git cat-file -p ${folder}:config`].map(only),
+    ...[
+      `git show ${folder}^{tree}:config`,
+      `git show ${folder}^{tree}^{}:config`,
+      "git show a-folder^{tree}:config",
+    ].map(only),
+    ...[`git cat-file -p ${folder}^{tree}:config`, `git cat-file -p '${folder}^{object}:config'`].map(only),
+    ...[`git diff ${empty} ${folder}^{tree}`, `git diff ${empty}..${folder}^{tree}`].map(only),
+    ...[`git diff-tree -p ^${folder} ${empty}`, `git diff ${folder}^{tree} ^${empty}`].map(only),
+    ...["git diff HEAD:sub HEAD:.codex", "git diff HEAD:sub HEAD:./.codex/"].map(only),
+    ["git show HEAD^{tree}:plain.txt", /plain/],
+    ["git diff HEAD^{tree} HEAD~0^{tree}", /^$/],
+    [`git diff ${empty} HEAD^{tree}`, /\+plain/],
+    ["git diff HEAD:sub HEAD:z.d", /rename to \.env/],
     ...["git show --all", "git show --tags"].map(only),
     ["git for-each-ref --format='%(raw)'"],
     [`git cat-file -t ${file}`, /^blob$/m],
@@ -155,8 +174,36 @@ test("a password in the address of a remote is not shown", async () => {
   }
 });
 
+test("settings that come from a file that may hold keys are not shown", async () => {
+  using place = withKeys();
+  place.put("home/work/secrets.conf", "[db]\n\tname = the secret\n[user]\n\tname = the secret\n");
+  place.put("home/work/other.git/config", "[mail]\n\tuser = the secret\n");
+  place.put("home/work/.gitshared", "[core]\n\teditor = vi\n");
+  const config = readFileSync(place.at("home", "work", ".git/config"), "utf8");
+  for (const from of ["../secrets.conf", place.at("home", "work", "secrets.conf")]) {
+    place.put("home/work/.git/config", `[include]\n\tpath = ${from}\n${config}`);
+    await checkAll(place, [
+      ["git config --get db.name"],
+      ["git config --get-regexp '^user'"],
+      ["git config user.name"],
+    ]);
+    await checkAll(place, [
+      ["git status --short", /other\.git/],
+      ["git config core.bare", /^false$/m],
+    ]);
+  }
+  place.put("home/work/.git/config", `[includeIf "onbranch:main"]\n\tpath = ../other.git/config\n${config}`);
+  await checkAll(place, [["git config --get mail.user"]]);
+  place.put("home/work/.git/config", `${config}[include]\n\tpath = ../.gitshared\n`);
+  await checkAll(place, [["git config core.editor", /^vi$/m]]);
+  rmSync(place.at("home", "work", ".git/config"));
+  symlinkSync("../secrets.conf", place.at("home", "work", ".git/config"));
+  await checkAll(place, [["git config --get db.name"]]);
+});
+
 test("a pipe in the place of a file keeps nobody waiting", async () => {
   using place = withKeys();
+  place.put("home/work/plain.txt", "plain, changed\n"); // or git has nothing to compare, and looks for no attributes
   if (spawnSync("mkfifo", ["sub/pipe", ".gitattributes"], { cwd: place.work }).status !== 0) return;
   await checkAll(place, [["find sub plain.txt -exec cat {} +", /plain/]]);
   const judged = classify("git diff");
@@ -166,14 +213,54 @@ test("a pipe in the place of a file keeps nobody waiting", async () => {
   assert.equal(ended, "timed-out");
 });
 
-test("a file of git's own that is a link to keys is a reason to ask", async () => {
-  const links = ["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"];
+test("a file of git's own that is a link to keys is a reason to ask, however deep it lies and whatever leads there", async () => {
+  using place = withKeys();
+  const links = [
+    ...["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"],
+    ...["worktrees/w/gitdir", "worktrees/w/locked", "objects/info/commit-graphs/commit-graph-chain"],
+    ...["logs/refs/heads/topic", "refs/heads/a/b", "refs/heads/hooks", "modules/sub/packed-refs", "modules/a/b/HEAD"],
+  ];
+  const git = place.at("home", "work", ".git");
   for (const name of links) {
-    using place = withKeys();
-    mkdirSync(place.at("home", "work", ".git", "info"), { recursive: true });
-    symlinkSync(place.at("home", "work", ".env"), place.at("home", "work", ".git", name));
-    await checkAll(place, [["git log -1"]]);
+    mkdirSync(dirname(join(git, name)), { recursive: true });
+    symlinkSync(place.at("home", "work", ".env"), join(git, name));
+    await checkAll(place, [["git worktree list"]]);
+    rmSync(join(git, name));
   }
+  // A folder elsewhere, of which only the folder itself is a link.
+  mkdirSync(place.at("home", "work", "elsewhere", "w"), { recursive: true });
+  symlinkSync("../../.env", place.at("home", "work", "elsewhere", "w", "gitdir"));
+  rmSync(join(git, "worktrees"), { recursive: true });
+  symlinkSync("../elsewhere", join(git, "worktrees"));
+  await checkAll(place, [["git worktree list"]]);
+  rmSync(join(git, "worktrees"));
+  // Objects of another folder, which names a third.
+  mkdirSync(place.at("home", "work", "elsewhere", "objects", "info"), { recursive: true });
+  symlinkSync("../../../.env", place.at("home", "work", "elsewhere", "objects", "info", "alternates"));
+  place.put("home/work/.git/objects/info/alternates", "../../elsewhere/objects\n");
+  await checkAll(place, [["git log -1"]]);
+});
+
+test("worktrees, submodules, shared objects, linked hooks and a git folder elsewhere are no reason to ask", async () => {
+  using place = withKeys();
+  const { work } = place;
+  const at = (...names: readonly string[]): string => place.at("home", ...names);
+  const shows = async (folder: string, command = "git log -1 --format=%s"): Promise<void> =>
+    checkAll({ ...place, work: folder }, [[command, /Add all/]]);
+  symlinkSync("../../plain.txt", at("work", ".git", "hooks", "pre-commit"));
+  gitIn(work, "worktree", "add", "-q", "../tree", "-b", "topic");
+  gitIn(work, "clone", "-q", "--shared", ".", "../shared");
+  gitIn(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../shared", "module");
+  for (const folder of [work, at("tree"), at("shared"), at("work", "module")]) await shows(folder);
+  // As git-new-workdir makes them.
+  mkdirSync(at("second", ".git"), { recursive: true });
+  for (const name of ["config", "refs", "objects", "info", "hooks", "packed-refs", "logs"])
+    symlinkSync(at("work", ".git", name), at("second", ".git", name));
+  place.put("home/second/.git/HEAD", "ref: refs/heads/main\n");
+  await shows(at("second"));
+  renameSync(at("shared", ".git"), at("store"));
+  symlinkSync("../store", at("shared", ".git"));
+  await shows(at("shared"));
 });
 
 test("git shows nothing from inside a folder of keys, whatever name led there", async () => {
@@ -274,4 +361,123 @@ test("attributes that have no end, or that are mostly blank lines, are not read 
   rmSync(place.at("home", "work", ".gitattributes"));
   symlinkSync("/dev/zero", place.at("home", "work", ".gitattributes"));
   await checkAll(place, [["git diff"]]);
+});
+
+/** Names that many repositories have, and that look like others that hold keys. */
+const EVERYDAY: readonly string[] = [
+  ...[
+    "src/git/config.ts",
+    "huggingface/token.py",
+    ".azure-pipelines.yml",
+    ".azure-pipelines/ci.yml",
+    ".aws-sam/x.yaml",
+  ],
+  ...[
+    "service_account.go",
+    "credentials.ts",
+    "src/secrets/server.key.ts",
+    "src/old_secrets.backend.ts",
+    ".secretlintrc.json",
+  ],
+  ...[
+    ".env.example",
+    "secrets.example.yaml",
+    "id_rsa.pub",
+    "config/secret.sample.json",
+    ".secrets.baseline",
+    "yarn.lock",
+  ],
+  ...[
+    ".claude/settings.json",
+    ".mcp.json",
+    ".vscode/settings.json",
+    "docs/backup.md",
+    "docs/part-2.md",
+    ".github/workflows/ci-2.yml",
+    "old-config.json",
+    "Dockerfile",
+  ],
+];
+
+test("git shows no file whose name says keys, and neither does a walk through a folder too large to look through", async () => {
+  using place = scratch();
+  gitIn(place.path, "init", "-q");
+  const paths = secretPaths(6);
+  assert.ok(paths.length > 1_500, String(paths.length));
+  const attributes = openAttributes();
+  const asked = spawnSync("git", ["check-attr", "-z", "--stdin", "diff"], {
+    ...{ cwd: place.path, encoding: "utf8", input: [...paths, ...EVERYDAY].map((path) => `${path}\0`).join("") },
+    ...{ stdio: ["pipe", "pipe", "pipe", attributes], env: cleanEnvironment(undefined, "/dev/fd/3") },
+  });
+  closeSync(attributes);
+  const fields = asked.stdout.split("\0");
+  const hidden = [...paths, ...EVERYDAY].filter((_, at) => fields[at * 3 + 2] === "unset");
+  assert.deepEqual(hidden, paths);
+  for (const path of [...paths.filter((_, at) => at % 3 === 0), ...EVERYDAY]) {
+    try {
+      place.put(`tree/${path}`, "the secret\n");
+    } catch {
+      // A file stands in the place of a folder, or the other way round.
+    }
+  }
+  const here = { word: ".", path: place.at("tree") };
+  const walks: readonly (readonly [string, readonly string[], string?])[] = [
+    ["grep", ["-rl", "the secret", "."]],
+    ["find", [".", "-type", "f", "-exec", "grep", "-l", "the secret", "{}", "+"]],
+    ["rg", ["-uul", "the secret", "."], findProgram("rg") ?? "rg"],
+  ];
+  for (const [program, words, file = program] of walks) {
+    const limited = withoutKeys(program, words, { here, starts: [here], found: [], isWhole: false });
+    const { stdout, error } = spawnSync(file, [...limited], {
+      cwd: here.path,
+      encoding: "utf8",
+      env: cleanEnvironment(),
+    });
+    if (error !== undefined && program === "rg") continue; // not on this machine
+    const printed = stdout.split("\n").map((line) => line.replace(/^\.\//, ""));
+    assert.deepEqual(printed.filter(isSecret), [], program);
+    const shown = ["docs/backup.md", "docs/part-2.md", ".github/workflows/ci-2.yml", "src/git/config.ts"];
+    assert.deepEqual(
+      shown.filter((path) => !printed.includes(path)),
+      [],
+      program,
+    );
+  }
+});
+
+test("a name that ends in a blank is left out of every walk", uses("@vscode/ripgrep"), async () => {
+  using place = withKeys();
+  for (const name of [
+    ".env ",
+    "id_rsa ",
+    ".env\r",
+    ".netrc\n",
+    ".env\u00a0",
+    "server.pem \t",
+    ".ssh /x",
+    ".ssh\u00a0/x",
+  ])
+    place.put(`home/work/blank/${name}`, "the secret\n");
+  place.put("home/work/blank/plain", "no secret\n");
+  const shows = /no secret/;
+  await checkAll(place, [
+    ["grep -r secret blank", shows],
+    ["find blank -type f -exec grep secret {} +", shows],
+    ...(findProgram("rg") === undefined ? [] : [["rg -uu secret blank", shows] as const]),
+  ]);
+});
+
+test("a file glued to any number of letters is looked at, by its name and by where it leads", async () => {
+  using place = withKeys();
+  symlinkSync(".env", place.at("home", "work", "n"));
+  const glued = [
+    ...["git blame -swtlefS.ssh/config plain.txt", "git grep -inwHEf.ssh/config", "grep -inHwoxf.netrc guess"],
+    ...["git ls-files -ocdmkuX.env", `grep -${"i".repeat(300)}f.netrc guess`, "rg -.nHiwsxSf.netrc plain.txt"],
+    ...["git blame -swtlefSn plain.txt", "grep -inHwoxsfn plain.txt", "git grep -inwHEfn", "git ls-files -ocdmkuXn"],
+  ];
+  await checkAll(place, [
+    ...glued.map(only),
+    ["grep -inHwofplain.txt plain.txt", /plain/],
+    ["git log --format=%s -S'the other secret of user_credentials'", /^$/],
+  ]);
 });

@@ -6,5 +6,5 @@ export { LISTS_NAMES, PRINTS_WORDS } from "./feeding.ts";
 export { partsOf } from "./parts.ts";
 export type { Plan, PlanCommand, PlanRedirect, PlanStep, PlanWord } from "./plan.ts";
 export { repeatsProblem } from "./programs/index.ts";
-export { folded, noFileProblem, pathProblem } from "./secrets.ts";
+export { folded, gluedValues, noFileProblem, pathProblem } from "./secrets.ts";
 export { walkOf } from "./walking.ts";

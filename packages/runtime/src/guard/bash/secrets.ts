@@ -43,7 +43,20 @@ export const folded = (path: string): string => {
 const pathsIn = (text: string): readonly string[] => {
   if (!text.startsWith("-")) return [text];
   const value = /^--?[\w-]+=(.*)$/s.exec(text)?.[1];
-  return value === undefined ? [text, ...[2, 3, 4, 5].map((letters) => text.slice(letters))] : [value];
+  return value === undefined ? [text, ...gluedValues(text)] : [value];
+};
+
+/** No file has a longer name. */
+const LONGEST_NAME = 255;
+
+/** The paths that may be glued to the letters of an option: `-nf.netrc` may name `f.netrc` or `.netrc`. Any number of
+ *  letters, digits and dots (a flag of rg) may stand before the value; after five characters whatever they are. */
+export const gluedValues = (option: string): readonly string[] => {
+  const letters = /^-[A-Za-z0-9.]*/.exec(option)?.[0].length ?? 0;
+  const slash = option.indexOf("/");
+  const first = Math.max(2, (slash < 0 ? option.length : slash) - LONGEST_NAME);
+  const last = Math.min(Math.max(letters, 5), option.length - 1);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => option.slice(first + at));
 };
 
 /** Folders that a command may be in, as far as the text says: `""` is where it started. */

@@ -11,7 +11,7 @@ const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never =
 
 /** Settings that hold passwords, tokens or commands that print them. A committer's name and key id are none. */
 const PRIVATE =
-  /^(credential|url|sendemail|imap|github|gitlab|hub)\.|^https?\.(?!sslverify$|postbuffer$|version$|lowspeed)|token|secret|passw|auth(?!or)|extraheader|cookie|proxy|api[-_.]?key/i;
+  /^(credential|url|sendemail|imap|github|gitlab|hub)\.|^https?\.(?!sslverify$|postbuffer$|version$|lowspeed)|token|secret|pass(?!ive|through)|pwd|private|(?<!signing)key$|auth(?!or)|extraheader|cookie|proxy|api[-_.]?key/i;
 
 /** The start of all names of one section, and no other. */
 const SECTION =
