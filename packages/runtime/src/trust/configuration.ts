@@ -1,13 +1,13 @@
 /** What in a folder could run something or change what we do, as hashes: the thing a person trusts.
- *  Invariant: bytes are hashed and never interpreted; links are noted and never followed; a part that cannot be read
+ *  Invariant: bytes are hashed and never interpreted, but for the files that git's settings include; links are noted and never followed; a part that cannot be read
  *  whole makes the whole unreadable.
  *  Elsewhere: who said yes to which hashes (store.ts), holding files (../files). */
 
 import { createHash } from "node:crypto";
-import { join } from "node:path";
+import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { Root } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
-import { withoutBranches } from "./git-config.ts";
+import { includedPaths, withoutBranches } from "./git-config.ts";
 
 export type Configuration = {
   /** Name inside the folder → what stands there, as a hash. */
@@ -30,6 +30,8 @@ const EXECUTABLE: readonly string[] = [
   ".git/hooks",
 ];
 
+const GIT_SETTINGS: readonly string[] = [".git/config", ".git/config.worktree"];
+
 const MAX_FILES = 2_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 const MAX_DEPTH = 12;
@@ -49,6 +51,7 @@ class Unreadable extends Error {}
 class Reading {
   readonly entries: Record<string, string> = {};
   readonly #root: Root;
+  readonly #included = new Set<string>();
   #files = 0;
   #bytes = 0;
 
@@ -80,6 +83,17 @@ class Reading {
     this.#bytes += read.bytes.length;
     const bytes = name === ".git/config" ? withoutBranches(read.bytes.toString("latin1")) : read.bytes;
     this.entries[name] = `${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`;
+    if (GIT_SETTINGS.includes(name) || this.#included.has(name)) await this.#addIncluded(name, read.bytes.toString());
+  }
+
+  /** Files of this folder that settings of git include. Others are not ours to read, and no agent may write them. */
+  async #addIncluded(name: string, text: string): Promise<void> {
+    for (const path of includedPaths(text)) {
+      const inside = relative(this.#root.path, resolve(this.#root.path, dirname(name), path));
+      if (inside === "" || inside.startsWith("..") || isAbsolute(inside) || this.#included.has(inside)) continue;
+      this.#included.add(inside);
+      await this.add(inside);
+    }
   }
 
   async #addFolder(name: string, depth: number): Promise<void> {

@@ -124,6 +124,25 @@ test("any change of executable configuration asks again and names it; other file
   assert.ok(swapped.kind === "changed" && swapped.changed.every((path) => path.startsWith(".prefork/")));
 });
 
+test("a file that git's settings include, by whatever way, is part of what is trusted", async () => {
+  using place = scratch();
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  place.put("repo/.git/config", "[core]\n\tbare = false\n[include]\n\tpath = ../team.cfg\n");
+  place.put("repo/team.cfg", '[includeIf "onbranch:main"]\npath = "more/hooks.cfg"\n');
+  for (const name of ["more/hooks.cfg", "plain.cfg"]) place.put(`repo/${name}`, "[core]\nhooksPath = h\n");
+  await agree(state, repo);
+  const evil = "[core]\nfsmonitor = ./evil.sh\n";
+  place.put("repo/plain.cfg", evil);
+  assert.equal((await trustOf(state, repo)).kind, "trusted");
+  place.put("repo/more/hooks.cfg", evil);
+  assert.deepEqual(await trustOf(state, repo), { kind: "changed", folder: repo, changed: ["more/hooks.cfg"] });
+  place.put("repo/team.cfg", evil);
+  assert.deepEqual(await trustOf(state, repo), {
+    ...{ kind: "changed", folder: repo },
+    changed: ["more/hooks.cfg", "team.cfg"],
+  });
+});
+
 test("what trusted settings tighten is kept until trust is renewed or revoked, and nothing else of them", async () => {
   using place = scratch();
   const [state, repo] = [place.at("state"), place.at("repo")];
