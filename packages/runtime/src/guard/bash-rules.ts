@@ -5,7 +5,15 @@
  *  Elsewhere: where a command could start (programs-with-programs.ts), rules of other tools (rules.ts). */
 
 import { programOf, type Start, type Starts } from "./programs-with-programs.ts";
-import { COMPUTED, couldBe, isLiteral, readShell, type ShellCommand, type ShellWord } from "./shell-words.ts";
+import {
+  COMPUTED,
+  couldBe,
+  isLiteral,
+  readShell,
+  type ShellCommand,
+  type ShellReading,
+  type ShellWord,
+} from "./shell-words.ts";
 
 export type BashPattern = {
   /** The words of the command; ANY_WORD stands for one word of any text. */
@@ -68,13 +76,26 @@ export const namesProgram = (pattern: BashPattern, starts: Starts): boolean =>
     return head !== undefined && isLiteral(head) && startsLike(pattern.words, start);
   });
 
+/** The same for a text that runs as a plan: every program in it is known by its name, so that none is only possible. */
+export const runsAsPlanned = (pattern: BashPattern, starts: Starts, reading: ShellReading): boolean => {
+  if (starts.kind === "starts") return namesProgram(pattern, starts);
+  if (reading.kind === "unread") return true;
+  const all = reading.commands.flatMap(({ words }) => words.map((_, at) => ({ words, at })));
+  return all.length > MOST_PLANNED || namesProgram(pattern, { kind: "starts", starts: all });
+};
+
+const MOST_PLANNED = 2_000;
+
 const startsLike = ([program = "", ...rest]: readonly string[], { words, at }: Start): boolean => {
   const head = words[at];
   if (!head || !couldBe(programOf(head), (program.split("/").at(-1) ?? "").toLowerCase())) return false;
   if (head.spreads && head.text.includes(COMPUTED)) return true;
   const after = words.slice(at + 1);
   const operands = rest.filter((text) => !isOption(text));
-  return rest.filter(isOption).every((option) => hasOption(option, after)) && hasOperands(operands, after);
+  const isGit = programOf(head) === "git";
+  const has = (option: string): boolean =>
+    hasOption(option, after) || hasShortForm(option, after, isGit) || (isGit && forcesByName(option, after));
+  return rest.filter(isOption).every(has) && hasOperands(operands, after);
 };
 
 const isOption = (text: string): boolean => /^-./.test(text);
@@ -93,13 +114,58 @@ const hasOperands = (wanted: readonly string[], words: readonly ShellWord[]): bo
   return next === wanted.length;
 };
 
+/** Letters that programs commonly give these options. */
+const SHORT: Readonly<Record<string, string>> = {
+  "--recursive": "rR",
+  "--force": "f",
+  "--no-verify": "n",
+  "--delete": "dD",
+  "--global": "g",
+  "--in-place": "i",
+  "--interactive": "i",
+  "--output": "o",
+  "--remote-name": "O",
+  "--data": "d",
+  "--request": "X",
+  "--upload-file": "T",
+  "--insecure": "k",
+  "--all": "aA",
+  "--yes": "y",
+  "--amend": "",
+};
+
 /** Long spellings of letters that rules like `rm -rf` name. */
-const LONG: Readonly<Record<string, string>> = { r: "--recursive", R: "--recursive", f: "--force" };
+const LONG: Readonly<Record<string, string>> = {
+  r: "--recursive",
+  R: "--recursive",
+  f: "--force",
+  n: "--no-verify",
+  g: "--global",
+  i: "--in-place",
+};
+
+/** `-f` for `--force`. Behind a letter of git that takes a value stands the value. */
+const hasShortForm = (option: string, words: readonly ShellWord[], isGit: boolean): boolean => {
+  const letters = SHORT[option] ?? "";
+  return words.some(({ text }) => {
+    const cluster = /^-([a-zA-Z]+)/.exec(text)?.[1] ?? "";
+    const own = isGit ? cluster.replace(/[mFCct].*$/s, "") : cluster;
+    return [...own].some((letter) => letters.includes(letter));
+  });
+};
+
+/** `git push origin +main` forces like `--force`. */
+const forcesByName = (option: string, words: readonly ShellWord[]): boolean =>
+  /^(?:--force|-f)$/.test(option) &&
+  words.some(({ text }) => text === "push") &&
+  words.some(({ text }) => /^\+/.test(text));
 
 /** Options count wherever they stand; letters count together or apart, in any order. */
 const hasOption = (option: string, words: readonly ShellWord[]): boolean => {
   if (words.some(({ text }) => couldBe(text, option) || text.slice(0, option.length + 1) === `${option}=`)) return true;
-  if (/^--./.test(option)) return false;
+  // Programs take long options cut short, as long as it is clear which one is meant.
+  if (/^--./.test(option))
+    return words.some(({ text }) => /^--\w/.test(text) && option.startsWith(text.split("=")[0] ?? text));
   const clusters = words.map(({ text }) => text).filter((text) => /^-[^-]/.test(text));
   return [...option.slice(1)].every((letter) => {
     const long = LONG[letter];

@@ -6,7 +6,7 @@
 import { isPseudoPath, isSecret, partsBelow, protectedName } from "../paths/index.ts";
 import { toolNamed } from "./arguments.ts";
 import type { ClassifyOptions, Verdict } from "./bash/index.ts";
-import { namesProgram } from "./bash-rules.ts";
+import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import type { Decision, ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
@@ -182,7 +182,7 @@ const byTightening = (question: Question, list: "deny" | "ask"): Decision | unde
   const { matters, context } = question;
   for (const rule of context.policy[list]) {
     const named = `${rule.text} (${rule.origin})`;
-    if (matters.some((matter) => matches(rule, matter))) {
+    if (matters.some((matter) => matches(rule, matter)) && !isOnlyPossible(question, rule)) {
       const why = unreadable(question, rule);
       return list === "deny" ? deny(`denied by ${named}${why}`) : ask(question, `${named} says to ask${why}`, false);
     }
@@ -193,6 +193,14 @@ const byTightening = (question: Question, list: "deny" | "ask"): Decision | unde
   }
   return undefined;
 };
+
+/** What runs as a plan runs no program that it does not name. */
+const isOnlyPossible = ({ verdict, reading, matters: [matter] }: Question, { form }: Rule): boolean =>
+  form.kind === "bash" &&
+  verdict?.verdict === "read-only" &&
+  reading !== undefined &&
+  matter?.starts !== undefined &&
+  !runsAsPlanned(form.pattern, matter.starts, reading);
 
 /** Where a denied file is only possible and not named, a person can tell. */
 const byDeniedPaths = (question: Question): Decision | undefined => {

@@ -133,22 +133,25 @@ const collectCommand = (command: ShellCommand, into: Collection): string | undef
   return collectTexts(command, words, into);
 };
 
-/** Variables whose value some program runs. */
+/** Variables whose value some program runs as a text, whoever starts it. */
 const RUN_BY_NAME =
-  /(?:EDITOR|PAGER|COMMAND|_CMD|ASKPASS|WRAPPER)$|^(?:BROWSER|VISUAL|FCEDIT|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_EXTERNAL_DIFF|PS[0-4])$/;
+  /(?:EDITOR|PAGER|COMMAND|_CMD|ASKPASS|WRAPPER|_RSH|_SSH)$|^(?:BROWSER|VISUAL|FCEDIT|LESSOPEN|LESSCLOSE|SHELL|GIT_EXTERNAL_DIFF|PS[0-4])$/;
 
-/** `GIT_EDITOR='git push' git commit`, `export PAGER=rm`: what a variable holds may be a command for whoever reads it. */
+/** `GIT_EDITOR='git push' git commit`, `CC=rm make`: what a variable holds may be a command for whoever reads it. */
 const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): void => {
   const given = words.flatMap((word) => {
     const [, name = "", text = ""] = /^(\w+)=(.*)$/s.exec(word.text) ?? [];
-    return RUN_BY_NAME.test(name) ? [{ name, value: { ...word, text } }] : [];
+    return name === "" ? [] : [{ name, value: { ...word, text } }];
   });
   for (const { name, value } of [...assigned, ...given]) {
-    const isText = /\s/.test(value.text);
-    const isRun = RUN_BY_NAME.test(name) || (isText && words.length > 0 && !isComputed(value));
-    if (!isRun) continue;
-    if (isText) collectInner(value.text, into);
-    else into.starts.push({ words: [value], at: 0 });
+    const isRun = RUN_BY_NAME.test(name);
+    // Set for nobody: what bash itself makes of it is seen where it is used.
+    if (!isRun && (words.length === 0 || isComputed(value))) continue;
+    into.starts.push({ words: [value], at: 0 });
+    const text = value.text.replace(/^[|-]+/, "");
+    const isText = /[^\w@%+=:,./-]/.test(text);
+    if (isText && collectInner(text, into) !== undefined && isRun) into.starts.push({ words: ANY_COMMAND, at: 0 });
+    if (isText || /[=:,-]/.test(text)) collectLoose(text, into);
   }
 };
 
@@ -170,9 +173,11 @@ const givesNames = ([head, ...rest]: readonly ShellWord[]): boolean => {
 const evaluatesAny = ([head, ...rest]: readonly ShellWord[]): boolean =>
   head !== undefined && isComputed(head) && couldBe(programOf(head), "eval") && rest.some(isComputed);
 
-/** A text behind its option, as in `env -S'git push'`: the letters are the option's. */
-const textsIn = (text: string): readonly string[] =>
-  /^-[a-zA-Z]/.test(text) ? [text, ...[2, 3, 4].map((letters) => text.slice(letters))] : [text];
+/** A text behind its option, as in `env -S'git push'`: the letters are the option's. To env, `\\_` is a blank. */
+const textsIn = (text: string): readonly string[] => {
+  const texts = /^-[a-zA-Z]/.test(text) ? [text, ...[2, 3, 4].map((letters) => text.slice(letters))] : [text];
+  return /\\[_cfnrtv]/.test(text) ? [...texts, ...texts.map((one) => one.replace(/\\[_cfnrtv]/g, " "))] : texts;
+};
 
 /** Words and standard input that are themselves a text with commands. */
 const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: Collection): string | undefined => {
@@ -211,11 +216,23 @@ const collectAt = (
 ): void => {
   const word = words[at];
   if (!word) return;
-  for (const value of valuesOf(word.text)) {
+  for (const value of new Set([...valuesOf(word.text), ...gluedTo(words, at)])) {
     starts.push({ words: [{ ...word, text: value }, ...words.slice(at + 1)], at: 0 });
   }
   // A computed argument of some program is data, unless it stands where a command is expected.
   if (!isComputed(word) || isPlace) starts.push({ words, at });
+};
+
+/** Letters of options that take a program, wherever they stand among others: `git grep -inOrm`, `man -Prm`. */
+const PROGRAM_LETTER = /^-[a-zA-Z]*?[OPH](.+)$/s;
+
+/** `-Xrm` → "rm": the program may be glued to the letter. */
+const gluedTo = (words: readonly ShellWord[], at: number): readonly string[] => {
+  const text = words[at]?.text ?? "";
+  if (!/^-[a-zA-Z]./.test(text)) return [];
+  const isKnown = words.slice(0, at).some((word) => /^(?:grep|man)$/.test(programOf(word)));
+  const later = isKnown ? PROGRAM_LETTER.exec(text)?.[1] : undefined;
+  return [text.slice(2), ...(later === undefined ? [] : [later])];
 };
 
 /** `--action=exec=rm` → "exec=rm" and "rm". */
@@ -263,12 +280,17 @@ export const commandsIn = (reading: ShellReading, depth = 0): readonly RunComman
 export const isShell = (program: string): boolean => SHELLS.has(program);
 export const isWrapper = (program: string): boolean => WRAPPERS.has(program);
 
+const operands = (words: readonly ShellWord[]): readonly ShellWord[] =>
+  words.filter((word, at) => !isOption(word) && !/^-[a-zA-Z]$/.test(words[at - 1]?.text ?? ""));
+
 /** A shell without a script runs whatever comes in; so do wrappers that take their command from there. */
 const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord[]): boolean =>
   words.some((word, at) => {
     const program = programOf(word);
     const rest = words.slice(at + 1);
     if (program === "parallel") return piped && !rest.some((next) => !isOption(next));
+    if (program === "at" || program === "batch" || program === "crontab") return piped;
+    if (program === "ssh") return piped && operands(rest).length < 2;
     if (!SHELLS.has(program) || RUNS_ARGUMENTS.has(program)) return false;
     if (rest.some(({ text }) => text === "--version" || text === "--help")) return false;
     if (input.length > 0 && !piped) return false; // the text is at hand and is read itself
@@ -293,11 +315,17 @@ const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => 
   return [...words.slice(0, at + 1), ...filled, ...(mark === -1 ? ANY_COMMAND : [])];
 };
 
-/** Text in another language than the shell's: each of its words could be the start of a command. */
+/** Text in another language than the shell's: each of its words could be the start of a command. A slash may part words
+ *  as well (`s/x/rm y/e`), and a letter before a word may be an option's. */
 const collectLoose = (text: string, into: Collection): void => {
-  const tokens = text.split(/[^\w.\-/\0]+/).filter((token) => token !== "");
-  const words = tokens.map((token): ShellWord => ({ text: token, spreads: false, home: false }));
-  words.forEach((word, at) => {
-    if (!isComputed(word)) into.starts.push({ words, at });
-  });
+  const whole = text.split(/[^\w.\-/\0]+/).filter((token) => token !== "");
+  const parted = text.split(/[^\w.\-\0]+/).filter((token) => token !== "");
+  const bare = whole.map((token) => token.replace(/^-[a-zA-Z](?=.)/, ""));
+  const readings = [whole, ...(parted.length > whole.length ? [parted] : []), ...(bare[0] === whole[0] ? [] : [bare])];
+  for (const tokens of readings) {
+    const words = tokens.map((token): ShellWord => ({ text: token, spreads: false, home: false }));
+    words.forEach((word, at) => {
+      if (!isComputed(word)) into.starts.push({ words, at });
+    });
+  }
 };

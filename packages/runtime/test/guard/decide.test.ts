@@ -4,6 +4,7 @@ import type { ToolCall } from "../../src/guard/call.ts";
 import { decide } from "../../src/guard/decide.ts";
 import { readOnly } from "../../src/guard/filters.ts";
 import { mergeLayers } from "../../src/guard/policy.ts";
+import { corpusLines } from "../corpus.ts";
 import { contextOf, decideBash, layerOf, ROOT } from "./policies.ts";
 
 const file = (tool: string, path: string): ToolCall => ({ tool, args: { file_path: path } });
@@ -325,4 +326,17 @@ test("git shows nothing of a denied file where it runs unasked", () => {
   );
   const without = decideBash("git log --oneline", context);
   assert.equal(without.kind === "allow" && without.plan?.withheld, undefined);
+});
+
+test("a provably read-only command is held only against the programs that it names", () => {
+  const context = contextOf({ deny: ["Bash(git push:*)", "Bash(rm:*)", "Bash(git log:*)"] });
+  for (const text of ["find . -type f -exec grep -l x {} \\;", "git ls-files | xargs -n1 wc -l", "dpkg -L bash"])
+    assert.equal(decideBash(text, context).kind, "allow", text);
+  for (const text of ["git log", "ls; timeout 5 git log -1", "git --no-pager log"])
+    assert.equal(decideBash(text, context).kind, "deny", text);
+  const everyday = corpusLines("allow-*.jsonl").filter(({ cmd }) => !/git.* log/s.test(cmd));
+  assert.deepEqual(
+    everyday.filter(({ cmd }) => decideBash(cmd, context).kind !== "allow"),
+    [],
+  );
 });

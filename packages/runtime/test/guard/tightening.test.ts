@@ -10,7 +10,7 @@ import { decide } from "../../src/guard/decide.ts";
 import { type Layer, type Mode, mergeLayers } from "../../src/guard/policy.ts";
 import { parseSettings } from "../../src/guard/settings.ts";
 import { anyCharacter } from "../any-character.ts";
-import { EVALUATING, SETTING, USING } from "./evaluated-texts.ts";
+import { EVALUATING, EVERYDAY_CHANGES, PUSHING_LATER, REMOVING_LATER, SETTING, USING } from "./evaluated-texts.ts";
 import { contextOf, decideBash, layerOf, place, ROOT } from "./policies.ts";
 
 const RANKS: Readonly<Record<Decision["kind"], number>> = { allow: 0, ask: 1, deny: 2 };
@@ -182,6 +182,24 @@ test("a denied command is found in texts that bash evaluates as numbers or names
   );
 });
 
+test("a denied command is found where it is glued, set, or written for another program", () => {
+  const passed = (rule: string, texts: readonly string[]): readonly string[] => {
+    const context = contextOf({ deny: [rule], allow: ["Bash"] }, { mode: "bypass" });
+    return texts.filter((text) => decideBash(text, context).kind !== "deny");
+  };
+  assert.deepEqual(passed("Bash(git push:*)", PUSHING_LATER), []);
+  assert.deepEqual(passed("Bash(rm:*)", REMOVING_LATER), []);
+});
+
+test("everyday changes run beside rules that deny other commands", () => {
+  const forms = ["git push --force:*", "rm -rf:*", "rm:*", "git commit --no-verify:*", "git reset --hard:*", "sudo:*"];
+  const context = contextOf({ deny: forms.map((form) => `Bash(${form})`), allow: ["Bash"] });
+  for (const text of EVERYDAY_CHANGES) {
+    const decision = decideBash(text, context);
+    assert.equal(decision.kind, "allow", `${text}: ${decision.reason}`);
+  }
+});
+
 test("no allow rule for a builtin lets it evaluate a text, and a denied file in that text is asked about", () => {
   const context = contextOf({ allow: ["Bash(printf:*)", "Bash(test:*)", "Bash(read:*)", "Bash(ls:*)"] });
   for (const text of ["printf -v 'a[$(rm x)]' x", "test -v 'a[$(rm x)]'", "ls && read 'a[$(rm x)]'"])
@@ -230,6 +248,31 @@ test("a denied option is found in every spelling, and others are not", () => {
   for (const words of denied) assert.equal(decideBash(`rm ${words}`, context).kind, "deny", words);
   for (const words of ["x", "-f x", "-R x", "--force x"])
     assert.equal(decideBash(`rm ${words}`, context).kind, "allow", words);
+});
+
+test("a long option that is denied is found cut short, as a letter, and in what has its effect", () => {
+  const rows: readonly (readonly [rule: string, denied: readonly string[], allowed: readonly string[]])[] = [
+    [
+      "git push --force:*",
+      ["git push -f", "git push -fq", "git push --forc", "git push -q --fo", "git push origin +main"],
+      ["git push", "git push --force-with-lease", "git push -u origin main", "git push --follow-tags"],
+    ],
+    [
+      "git commit --no-verify:*",
+      ["git commit -n", "git commit -nm x", "git commit -anm x", "git commit --no-veri -m x"],
+      ["git commit -m x", 'git commit -m"none"', "git commit --no-edit --amend", "git commit -am x"],
+    ],
+    ["git commit -n:*", ["git commit --no-verify", "git commit -anm x"], ["git commit -a"]],
+    ["rm --recursive:*", ["rm -r x", "rm -Rf x", "rm --recurs x"], ["rm x", "rm -f x"]],
+    ["git reset --hard:*", ["git reset --har", "git reset HEAD~1 --hard"], ["git reset --soft HEAD~1"]],
+    ["npm install --global:*", ["npm install -g x", "npm install x --glob"], ["npm install x"]],
+    ["docker run --privileged:*", ["docker run --privileged x"], ["docker run -p 80:80 x"]],
+  ];
+  for (const [rule, denied, allowed] of rows) {
+    const context = contextOf({ deny: [`Bash(${rule})`], allow: ["Bash"] }, { mode: "bypass" });
+    for (const text of denied) assert.equal(decideBash(text, context).kind, "deny", `${rule}: ${text}`);
+    for (const text of allowed) assert.equal(decideBash(text, context).kind, "allow", `${rule}: ${text}`);
+  }
 });
 
 test("limits fail to deny", () => {
