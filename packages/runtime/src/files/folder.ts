@@ -114,8 +114,13 @@ export class Folder implements AsyncDisposable {
         if (failure.code !== "EEXIST") throw failure;
       });
       const made = await this.enter(name);
-      if (mode !== undefined) await made.handle.chmod(mode); // what the umask took away, a private folder needs
-      return made;
+      try {
+        if (mode !== undefined) await made.handle.chmod(mode); // what the umask took away, a private folder needs
+        return made;
+      } catch (failure) {
+        await made.close();
+        throw failure;
+      }
     }
   }
 

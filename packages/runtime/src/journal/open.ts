@@ -84,7 +84,7 @@ const createIn = async (sessions: MadeSessions, store: SessionStore, creating: C
     journal.append({ kind: "opened", id, ...session });
     return journal;
   } catch (error) {
-    for (const step of undo) await Promise.resolve(step()).catch(() => undefined);
+    await undoAll(undo);
     throw journalErrorOf(error, place);
   }
 };
@@ -166,6 +166,17 @@ export const mustEnter = async (sessions: Folder, id: string): Promise<Folder> =
   throw noSession(id);
 };
 
+type Undo = readonly (() => void | Promise<void>)[];
+
+/** Every step, whatever becomes of the others: the first failure is the one to tell, and no descriptor stays open. */
+const undoAll = async (undo: Undo): Promise<void> => {
+  for (const step of undo) {
+    try {
+      await step();
+    } catch {}
+  }
+};
+
 type Writing = { readonly id: string; readonly folder: Folder; readonly sessions: MadeSessions };
 
 /** Takes over `folder`: it is closed with the writer, or here on failure. */
@@ -191,7 +202,7 @@ const write = async (store: SessionStore, writing: Writing): Promise<OpenedJourn
     });
     return { journal, replayed };
   } catch (error) {
-    for (const step of undo) await step();
+    await undoAll(undo);
     throw journalErrorOf(error, join(folder.path.toString(), JOURNAL_FILE));
   }
 };

@@ -79,11 +79,14 @@ export const enterSession = async (sessions: Folder, id: string): Promise<Folder
     if (isCode(error, "ENOENT")) return undefined;
     throw journalErrorOf(error, path);
   }
-  const stats = await folder.handle.stat();
-  const unsafe = unsafeReason(stats, path);
-  if (unsafe === undefined) return folder;
-  await folder.close();
-  throw new JournalError("insecure", unsafe);
+  try {
+    const unsafe = unsafeReason(await folder.handle.stat(), path);
+    if (unsafe !== undefined) throw new JournalError("insecure", unsafe);
+    return folder;
+  } catch (error) {
+    await folder.close();
+    throw journalErrorOf(error, path);
+  }
 };
 
 const unsafeReason = (stats: Stats, path: string): string | undefined => {

@@ -124,8 +124,8 @@ export class JournalWriter implements AsyncDisposable {
     try {
       await this.flush();
     } finally {
-      appender.close();
       try {
+        appender.close();
         await lock.release();
       } finally {
         await Promise.all([folder.close(), ownsSessions ? sessions.folder.close() : undefined]);
