@@ -29,6 +29,8 @@ export type FuzzOptions = {
 export type FuzzReport = { readonly findings: readonly string[]; readonly summary: readonly string[] };
 
 const MOST_MS = 50;
+/** With rules a command is classified and read in several other ways. */
+const MOST_RULED_MS = 200;
 const SAMPLES = 600;
 /** Allowed commands with names that turn up late, or of several modes. */
 const LATE_SAMPLES = 400;
@@ -140,13 +142,14 @@ const bestOf = (times: number, text: string, judge: Judge): number =>
 
 /** Ten times the text must not take much more than ten times as long; seen once, that is shown. */
 const growsFast = (few: string, many: string, judge: Judge): readonly [number, number] | undefined => {
+  const most = judge === JUDGES.rules ? MOST_RULED_MS : MOST_MS;
   const first = timed(many, judge);
   if (first < 10) return undefined;
   let [small, large] = [Number.POSITIVE_INFINITY, first];
   for (let tries = 0; tries < 8; tries += 1) {
     small = Math.min(small, bestOf(3, few, judge));
     large = Math.min(large, timed(many, judge));
-    if (large < 10 || (large < MOST_MS && large < Math.max(small, 1) * 30)) return undefined;
+    if (large < 10 || (large < most && large < Math.max(small, 1) * 30)) return undefined;
   }
   return [small, large];
 };
