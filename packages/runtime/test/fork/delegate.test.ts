@@ -162,7 +162,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
   "over-budget": {
     options: { limits: { tokens: 9_000 } },
     next: () => ({ ...callTools([bash("true")]), outputTokens: 1_500 }),
-    reason: /the next request could take \d+ tokens, and \d+ are left/,
+    reason: /the tokens are used up; the next request could take \d+$/m,
   },
 };
 
