@@ -2,6 +2,7 @@
  *  Invariant: bounded in count; exit code 0 when everything held, 1 with what did not, 2 for a wrong call.
  *  Elsewhere: the short forms (packages/<package>/test). */
 
+import { spawnSync } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 type Soak = () => Promise<{ readonly held: boolean; readonly summary: string }>;
@@ -52,6 +53,25 @@ const soaks: Readonly<Record<string, Soak>> = {
     const { repositoriesSoak } = await import(at("packages/cli/test/hostile/repositories.ts"));
     const result = await repositoriesSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
+  },
+  /** Every command of the everyday corpora, held against bash and against the bytes of the repository. */
+  plans: async () => {
+    const [cwd, file] = [
+      fileURLToPath(new URL("..", import.meta.url)),
+      "packages/runtime/test/workspace/run-plan.test.ts",
+    ];
+    const env = { ...process.env, PREFORK_ALL_PLANS: "yes" };
+    const { status, stdout } = spawnSync(process.execPath, [...process.execArgv, "scripts/test.ts", file], {
+      ...{ cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] },
+    });
+    return {
+      held: status === 0,
+      summary: stdout
+        .trim()
+        .split("\n")
+        .slice(status === 0 ? -1 : 0)
+        .join("\n"),
+    };
   },
   /** Every property with values that npm test does not draw. */
   properties: async () => {

@@ -6,7 +6,7 @@ import { openGround, photographFiles } from "./ground.ts";
 import { prepareLife } from "./life.ts";
 
 /** All of them are in the long form: npm run soak -- worktrees. */
-const STRIDE = 27;
+const STRIDE = 41;
 const MOMENTS = 2;
 
 /** The life that nothing interrupts. */
