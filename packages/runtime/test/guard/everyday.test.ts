@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { folded } from "../../src/guard/bash/secrets.ts";
-import { classify } from "../../src/guard/index.ts";
+import { belowProblem, classify } from "../../src/guard/index.ts";
 import { corpusLines } from "../corpus.ts";
 
 const everyday = corpusLines("allow-*.jsonl");
@@ -180,4 +180,47 @@ test("what only looks like more than reading is told from what is", () => {
     assert.equal(classify(harmless).verdict, "read-only", `${harmless}: ${classify(harmless).reason}`);
     assert.notEqual(classify(harmful).verdict, "read-only", harmful);
   }
+});
+
+const COPY = "/home/ann/.local/state/prefork/worktrees/0123456789abcdef/trees/task";
+
+test("a walk may begin in a project below a home folder, and not where programs keep what is the user's", () => {
+  const walks = (folder: string): readonly string[] => [
+    `grep -rn x ${folder}`,
+    `rg x ${folder}`,
+    `find ${folder} -name '*.ts' -exec grep -l x {} +`,
+    `cd ${folder} && grep -rn x .`,
+    `cd ${folder} && rg x`,
+  ];
+  const projects = [
+    "/home/ann/project",
+    "/home/ann/project/src",
+    "/Users/ann/code/.github",
+    "/root/project",
+    "~/project",
+    COPY,
+  ];
+  const kept = [
+    "/home/ann/.config",
+    "/Users/ann/.local/share/app",
+    "/Users/ann/Library/x",
+    "/root/.cache",
+    "/root/.local/state/prefork/worktrees/a/trees",
+    "~/.config/x",
+  ];
+  const broad = [
+    "/",
+    "/home",
+    "/home/ann",
+    "/root",
+    "/etc/sudoers.d",
+    "/etc/cron.d",
+    "/etc/crontabs",
+    "/etc/cron",
+    "~",
+  ];
+  const passed = [...projects, ...kept, ...broad].flatMap(walks).filter((cmd) => classify(cmd).verdict === "read-only");
+  assert.deepEqual(passed, projects.flatMap(walks));
+  const refused = [...projects, ...kept, ...broad].filter((folder) => belowProblem(folder) !== undefined);
+  assert.deepEqual(refused, [...kept, ...broad]);
 });

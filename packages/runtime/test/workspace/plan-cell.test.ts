@@ -10,6 +10,7 @@ import { fedNames } from "../../src/workspace/fed-names.ts";
 import { probeSandbox } from "../../src/workspace/sandbox.ts";
 import { withoutKeys } from "../../src/workspace/walk-limits.ts";
 import { needs, uses } from "../optional.ts";
+import { scratch } from "../scratch.ts";
 import { goneWithin } from "../tools/processes.ts";
 import { type Ground, ground } from "./ground.ts";
 
@@ -457,4 +458,20 @@ test("a cell that is required and not to be had refuses, and one that is switche
   assert.deepEqual(await openCell({ mode: "required", probe: missing }), { kind: "refused", reason: missing.reason });
   assert.deepEqual(await openCell({ mode: "auto", probe: missing }), { kind: "off", reason: missing.reason });
   assert.deepEqual(await openCell({ mode: "off" }), { kind: "off", reason: "switched off by the settings" });
+});
+
+test("everyday walks run in a project below a home folder, in hidden folders of it too", withRipgrep, async () => {
+  using place = scratch();
+  const home = place.at("home", "ann");
+  for (const work of ["home/ann/project", "home/ann/code/.tools"]) {
+    for (const name of ["src/a.ts", ".github/b.ts"]) place.put(`${work}/${name}`, "x\n");
+    for (const [text, shows] of [
+      ["grep -rn x src", "src/a.ts:1:x\n"],
+      ["grep -rn x .github", ".github/b.ts:1:x\n"],
+      ["rg x", "src/a.ts:x\n"],
+      ["find . -name 'a*.ts' -exec grep -l x {} +", "./src/a.ts\n"],
+      ["cd .github && grep -rh x", "x\n"],
+    ] as const)
+      assert.deepEqual(told(await runPlan(planOf(text), { cwd: place.at(work), home })), [shows, 0, undefined], text);
+  }
 });

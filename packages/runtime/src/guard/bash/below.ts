@@ -7,22 +7,22 @@ import type { CompiledRule } from "./options.ts";
 import type { PlanWord } from "./plan.ts";
 
 /** Folders that are no project: somewhere below them are keys, devices or the state of running programs. */
-const BROAD = new RegExp(
-  [
-    "^/$",
-    "^/(proc|dev|sys|run|etc|var|boot|root|home|Users|mnt|media|snap)$",
-    "^/etc/(ssh|ssl|letsencrypt|wireguard|openvpn|NetworkManager|sudoers.d|cronw*|docker)(/|$)",
-    "^/var/(lib|run|backups|spool|mail)$",
-    "^/(home|Users)/[^/]+$",
-    "^~[^/]*$",
-    // What programs keep for a user, keys among it.
-    "^(~[^/]*|/root|/(home|Users)/[^/]+)/(.[^/]+|Library)(/|$)",
-  ].join("|"),
-);
+const BROAD: readonly RegExp[] = [
+  /^\/$/,
+  /^\/(proc|dev|sys|run|etc|var|boot|root|home|Users|mnt|media|snap)$/,
+  /^\/etc\/(ssh|ssl|letsencrypt|wireguard|openvpn|NetworkManager|sudoers\.d|cron[\w.]*|docker)(\/|$)/,
+  /^\/var\/(lib|run|backups|spool|mail)$/,
+  /^\/(home|Users)\/[^/]+$/,
+  /^~[^/]*$/,
+  // What programs keep for a user, keys among it; but the copies that isolated forks work in are checkouts.
+  /^(~[^/]*|\/root|\/(home|Users)\/[^/]+)\/(?!\.local\/state\/prefork\/worktrees\/[^/]+\/trees\/[^/])(\.[^/]+|Library)(\/|$)/,
+];
 
 /** Why all below a folder may not be read; the folder without doubled slashes and dots. */
 export const belowProblem = (folder: string): string | undefined =>
-  BROAD.test(folder) ? `below ${folder} stand keys and no plain files; name a folder of the project` : undefined;
+  BROAD.some((form) => form.test(folder))
+    ? `below ${folder} stand keys and no plain files; name a folder of the project`
+    : undefined;
 
 const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 /** `-d recurse` is one more way to say `-r`, alone or behind other letters. */
