@@ -28,6 +28,10 @@ test("settings that git could act on are a reason to ask", () => {
   const settings: readonly (readonly [string, string])[] = [
     ["alias.whatchanged", "!./run"],
     ["alias.submodule", "reset --hard"],
+    ["attr.tree", "refs/heads/other"],
+    ["core.notyetinvented", "x"],
+    ["diff.orderfile", "/etc/passwd"],
+    ["diff.x.notyetinvented", "x"],
     ["filter.x.clean", "./run"],
     ["diff.x.textconv", "./run"],
   ];
