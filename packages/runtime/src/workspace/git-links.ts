@@ -1,7 +1,8 @@
-/** Is one of git's own files a link to keys? git prints from such files as they are, if only in a complaint.
+/** Is one of git's own files a link to keys, or a pipe? git prints from such files as they are, if only in a complaint, and
+ *  waits for a pipe.
  *  Invariant: every name below git's folder is looked at, and where it leads, in folders behind links and in alternate
- *  object folders too. Objects and packs, which have no names of anybody's choice, hooks, which do not run, and git's
- *  settings, which have a check of their own, are left out. A folder with too many names to look at is reported itself.
+ *  object folders too. Hooks, which do not run, and git's settings, which have a check of their own, are left out. A folder
+ *  with too many names to look at is reported itself, and so are alternates that are not plain lines.
  *  Elsewhere: its settings (git-probe.ts), attributes that have it show keys (git-attributes.ts). */
 
 import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -28,8 +29,11 @@ const gitFolders = (folder: string, within: readonly string[]): readonly string[
 const MOST_NAMES = 50_000;
 
 /** By the names below git's folder, those of modules and worktrees included. */
-const LEFT_OUT =
-  /^(?:(?:modules|worktrees)\/.+\/)?(?:objects\/(?:[0-9a-f]{2}|pack)|hooks|lfs|annex\/objects|config(?:\.worktree)?)$/;
+const LEFT_OUT = /^(?:(?:modules|worktrees)\/.+\/)?(?:hooks|lfs|annex\/objects|config(?:\.worktree)?)$/;
+
+/** Named by their content, and many before they are packed. */
+const OBJECT = /(?:^|\/)objects\/[0-9a-f]{2}\/[0-9a-f]+$/;
+const MOST_OBJECTS = 500_000;
 
 type Place = {
   /** Where it is. */
@@ -41,7 +45,7 @@ type Place = {
 const linkToKeys = (folders: readonly string[]): string | undefined => {
   const queue: Place[] = folders.map((path) => ({ path, name: "" }));
   const seen = new Set<string>();
-  let names = 0;
+  let [names, objects] = [0, 0];
   for (let at = 0; at < queue.length; at += 1) {
     const { path, name } = queue[at] as Place;
     // One folder by two names is looked at by both: what is left out depends on the name.
@@ -51,15 +55,20 @@ const linkToKeys = (folders: readonly string[]): string | undefined => {
     const entries = entriesOf(path);
     if (entries === undefined) return path;
     for (const entry of entries) {
-      names += 1;
-      if (names > MOST_NAMES) return folders[0];
       const below: Place = { path: join(path, entry.name), name: name === "" ? entry.name : `${name}/${entry.name}` };
+      if (OBJECT.test(below.name)) objects += 1;
+      else names += 1;
+      if (names > MOST_NAMES || objects > MOST_OBJECTS) return folders[0];
       if (LEFT_OUT.test(below.name)) continue;
+      if (entry.isFIFO() || entry.isCharacterDevice()) return below.path;
       if (entry.isSymbolicLink()) {
         if (pathProblem(canonical(below.path)) !== undefined) return below.path;
         if (isFolder(below.path)) queue.push(below);
       } else if (entry.isDirectory()) queue.push(below);
-      if (/(?:^|\/)objects\/info\/alternates$/.test(below.name)) queue.push(...alternatesIn(below.path));
+      if (!/(?:^|\/)objects\/info\/alternates$/.test(below.name)) continue;
+      const others = alternatesIn(below.path);
+      if (others === undefined) return below.path;
+      queue.push(...others);
     }
   }
   return undefined;
@@ -67,13 +76,14 @@ const linkToKeys = (folders: readonly string[]): string | undefined => {
 
 const MOST_BYTES = 1_000_000;
 
-/** Other folders of objects, from the one that names them. */
-const alternatesIn = (path: string): readonly Place[] =>
-  (textOf(path) ?? "")
-    .split("\n")
-    .filter((line) => line !== "" && !line.startsWith("#"))
-    .map((line) => line.replace(/^"(.*)"$/, "$1"))
-    .map((line) => ({ path: reached(join(path, "../.."), line), name: "objects" }));
+/** Other folders of objects, from the one that names them. Undefined for what cannot be read, or is quoted as git does. */
+const alternatesIn = (path: string): readonly Place[] | undefined => {
+  const lines = textOf(path)
+    ?.split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
+  if (lines === undefined || lines.some((line) => line.startsWith('"'))) return undefined;
+  return lines.map((line) => ({ path: reached(join(path, "../.."), line), name: "objects" }));
+};
 
 /** A device has no end and a pipe no writer: neither is read. */
 const textOf = (path: string): string | undefined => {

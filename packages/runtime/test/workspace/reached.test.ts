@@ -217,6 +217,7 @@ test("a file of git's own that is a link to keys is a reason to ask, however dee
   using place = withKeys();
   const links = [
     ...["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"],
+    ...["objects/pack/multi-pack-index.d/multi-pack-index-chain", `objects/ab/${"c".repeat(38)}`],
     ...["worktrees/w/gitdir", "worktrees/w/locked", "objects/info/commit-graphs/commit-graph-chain"],
     ...["logs/refs/heads/topic", "refs/heads/a/b", "refs/heads/hooks", "modules/sub/packed-refs", "modules/a/b/HEAD"],
   ];
@@ -237,8 +238,22 @@ test("a file of git's own that is a link to keys is a reason to ask, however dee
   // Objects of another folder, which names a third.
   mkdirSync(place.at("home", "work", "elsewhere", "objects", "info"), { recursive: true });
   symlinkSync("../../../.env", place.at("home", "work", "elsewhere", "objects", "info", "alternates"));
-  place.put("home/work/.git/objects/info/alternates", "../../elsewhere/objects\n");
-  await checkAll(place, [["git log -1"]]);
+  for (const line of ["../../elsewhere/objects", '"../../\\145lsewhere/objects"', `${"#\n".repeat(600_000)}../x`]) {
+    place.put("home/work/.git/objects/info/alternates", `${line}\n`);
+    await checkAll(place, [["git log -1"]]);
+  }
+});
+
+test("a pipe anywhere among git's own files is a reason to ask, and nobody waits for it", async () => {
+  using place = withKeys();
+  const git = place.at("home", "work", ".git");
+  for (const name of ["refs/heads/x/y", `objects/ab/${"c".repeat(38)}`, "logs/refs/heads/z"]) {
+    mkdirSync(dirname(join(git, name)), { recursive: true });
+    if (spawnSync("mkfifo", [join(git, name)]).status !== 0) return;
+    await checkAll(place, [["git show --stat"]]);
+    rmSync(join(git, name));
+  }
+  await checkAll(place, [["git show --stat", /Add all/]]);
 });
 
 test("worktrees, submodules, shared objects, linked hooks and a git folder elsewhere are no reason to ask", async () => {
