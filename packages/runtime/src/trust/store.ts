@@ -156,6 +156,13 @@ export const readTrust = (state: string): Promise<{ readonly ok: true; readonly 
 const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant): readonly string[] =>
   Object.keys(entries).filter((name) => !name.startsWith(".git") && entries[name] !== granted.entries[name]);
 
+/** Settings and hooks of git count in every work tree, and lie with the main one. */
+const sharedChanges = async (main: string, granted: Grant): Promise<readonly string[]> => {
+  const now = await withFolder(main, readConfiguration);
+  if (!now.ok) return [".git"];
+  return changedNames(granted.entries, now.configuration.entries).filter((name) => name.startsWith(".git"));
+};
+
 const judge = async (store: Root, root: Root): Promise<Trust> => {
   const folder = root.path;
   const own = await readGrant(store, keyOf(folder));
@@ -170,7 +177,10 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
   const kept = grant.kept === undefined ? {} : { kept: grant.kept };
   if (!now.ok) return { kind: "refused", folder, reason: now.reason, ...kept };
   const { entries } = now.configuration;
-  const changed = main === undefined ? changedNames(grant.entries, entries) : inheritedBy(entries, grant);
+  const changed =
+    main === undefined
+      ? changedNames(grant.entries, entries)
+      : [...(await sharedChanges(main, grant)), ...inheritedBy(entries, grant)];
   if (changed.length > 0) return { kind: "changed", folder, changed, ...kept };
   const trusted = { kind: "trusted", folder, through: grant.folder, entries } as const;
   return { ...trusted, ...(accepted === undefined ? {} : { accepted }) };

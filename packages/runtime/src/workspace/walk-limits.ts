@@ -107,6 +107,7 @@ const untrimmed = (glob: string): string => glob.replace(/\s+$/, (blanks) => "?"
 
 /** Case does not count, and these outrank `--glob`: so do ours, being the last of their kind. */
 const rgOptions = (left: LeftOut): readonly string[] => [
+  "--no-ignore-messages", // they repeat lines of what is to be ignored, which may be a link to keys
   ...namesOf(left).flatMap(({ kind, name }) => [
     `--iglob=!${untrimmed(literal(name))}`,
     // A folder that rg begins in is not left out by its own name.

@@ -265,6 +265,17 @@ test("a work tree inherits trust only when both ends agree and its configuration
   assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: [".prefork/settings.json"] });
   place.put("tree/.prefork/settings.json", "{}");
 
+  // What git keeps in one place for all of them.
+  const settings = readFileSync(place.at("main/.git/config"), "utf8");
+  place.put("main/.git/hooks/pre-commit", "#!/bin/sh");
+  git(main, "config", "core.fsmonitor", "./evil.sh");
+  assert.deepEqual(await trustOf(state, tree), {
+    ...{ kind: "changed", folder: tree },
+    changed: [".git/config", ".git/hooks/pre-commit"],
+  });
+  rmSync(place.at("main/.git/hooks/pre-commit"));
+  writeFileSync(place.at("main/.git/config"), settings);
+
   const pointer = readFileSync(place.at("tree/.git"), "utf8");
   place.put("impostor/.git", pointer);
   assert.equal((await trustOf(state, place.at("impostor"))).kind, "unknown", "a claim that nobody returns");

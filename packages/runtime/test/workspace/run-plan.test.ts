@@ -488,3 +488,17 @@ test("a link to keys or to another program's environment is not read through, no
     rmSync(folder, { recursive: true });
   }
 });
+
+test("rg repeats no line of an ignore file, which may be a link to keys", await needs("@vscode/ripgrep"), async () => {
+  using place = ground();
+  writeFileSync(join(place.work, ".env"), "the secret{\n[the secret\n");
+  for (const name of [".ignore", ".rgignore", "src/.ignore"]) {
+    symlinkSync(join(place.work, ".env"), join(place.work, name));
+    for (const text of ["rg foo", "rg --files", "find . -name '*.txt' -exec rg foo {} +"]) {
+      const { stdout, stderr } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
+      assert.notEqual(stdout, "", text);
+      assert.doesNotMatch(stdout + stderr, /the secret/, `${name}: ${text}`);
+    }
+    rmSync(join(place.work, name));
+  }
+});
