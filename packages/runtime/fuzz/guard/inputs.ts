@@ -285,6 +285,14 @@ const wordsAfterFolders = (length: number, word: string, program = "cat"): strin
   return folders + program + word.repeat((length - folders.length - program.length) / word.length);
 };
 
+const FOUR_FOLDERS = "cd a; cd b; cd c; cd d; ";
+
+/** An option of as many letters as a name may have, with names behind them. */
+const lettersBefore = (program: string, names: string, length: number): string => {
+  const option = `${program} -${program === "grep" ? "e" : "L"}${"a".repeat(Math.min(255, length / 4))}`;
+  return option + names.repeat((length - option.length) / names.length);
+};
+
 /** Texts of a given length that punish whoever reads a part again and again. */
 export const GROWING: Readonly<Record<string, (length: number) => string>> = {
   "many commands": (length) => "ls;".repeat(length / 3),
@@ -345,6 +353,14 @@ export const GROWING: Readonly<Record<string, (length: number) => string>> = {
   "words after long folders": (length) => wordsAfterFolders(length, " x"),
   "words of many names after long folders": (length) => wordsAfterFolders(length, " -f=a/b:c/d"),
   "searches after long folders": (length) => wordsAfterFolders(length, " x", "grep -r"),
+  "letters before a path": (length) => lettersBefore("grep", "/b.c", length),
+  "letters before a path after cd": (length) => FOUR_FOLDERS + lettersBefore("grep", "/b.c", length - 24),
+  "letters before parts after cd": (length) => FOUR_FOLDERS + lettersBefore("git log", ":b/b", length - 24),
+  "letters before many paths after cd": (length) =>
+    FOUR_FOLDERS + `${lettersBefore("grep", "/b", 800)} x;`.repeat((length - 24) / 806),
+  "many options of many letters": (length) => `grep${` -e${"a".repeat(77)}`.repeat(length / 80)} x`,
+  "many options of some letters after cd": (length) =>
+    `${FOUR_FOLDERS}${`grep -e${"a".repeat(20)} x;`.repeat(length / 30)}`,
   "escaped sets": (length) => `ls${" | ls[:\\]".repeat(length / 10)}`,
   "open arithmetic": (length) => `ls ${"$[:\\]".repeat(length / 5)}`,
   "tar letters": (length) => `tar -${"t".repeat(length)}!`,

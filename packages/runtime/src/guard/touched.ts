@@ -183,7 +183,7 @@ class Paths {
       if (!/^\.(?:\/|$)/.test(rest)) return this.#give(undefined);
       if (reach.start === "home") return this.#give(walk(walk([], this.#home ?? "") ?? [], rest));
       const starts = reach.start === "here" ? this.#folders : this.#folders.flatMap(ancestors);
-      return starts.flatMap((folder) => this.#give(walk(folder, rest)));
+      return starts.flatMap((folder) => this.#walked(folder, rest));
     });
   }
 
@@ -191,18 +191,22 @@ class Paths {
     if (isHome && /^~/.test(text)) {
       const [user = "", ...rest] = text.slice(1).split("/");
       const home = this.#home === undefined ? undefined : walk([], this.#home);
-      if (user === "+") return this.#folders.flatMap((folder) => this.#give(walk(folder, `./${rest.join("/")}`)));
+      if (user === "+") return this.#folders.flatMap((folder) => this.#walked(folder, `./${rest.join("/")}`));
       const isOwn = user === "" || user === home?.at(-1);
       return this.#give(isOwn && home ? walk(home, `./${rest.join("/")}`) : undefined);
     }
     if (text.startsWith("/")) return this.#give(walk([], text));
-    return this.#folders.flatMap((folder) => this.#give(walk(folder, text)));
+    return this.#folders.flatMap((folder) => this.#walked(folder, text));
+  }
+
+  /** Nothing more is made of a text that is lost. */
+  #walked(folder: Names, path: string): readonly Names[] {
+    return this.#isLost ? [] : this.#give(walk(folder, path));
   }
 
   #give(names: Names | undefined): readonly Names[] {
     if (!names) this.#isLost = true;
     this.#names += names?.length ?? 0;
-    // Nothing more is made of a text that is lost.
     if (this.#names > MOST_NAMES) this.#isLost = true;
     return names && !this.#isLost ? [names] : [];
   }

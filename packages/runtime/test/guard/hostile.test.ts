@@ -151,3 +151,15 @@ test("texts made to overwhelm a reader get a verdict at every length", () => {
     }
   }
 });
+
+test("letters before a path are looked at as often as there is time for, however the commands are cut", () => {
+  const reason = "has options that are too long to look for files in; write values as words of their own";
+  for (const name of Object.keys(GROWING).filter((one) => one.startsWith("letters before")))
+    assert.deepEqual(classify(GROWING[name]?.(9_600) ?? ""), { verdict: "unknown", reason }, name);
+  const everyday = [
+    `grep -e${"a".repeat(200)} notes.txt`,
+    `cd a; cd b; cd c; cd d; grep -e${"a".repeat(60)} -rnIHow --include=*.ts src`,
+    `git log -L1,9:packages/${"name/".repeat(100)}file.ts`,
+  ];
+  assert.deepEqual(allowed(everyday), everyday);
+});

@@ -9,7 +9,7 @@ import { readOptions } from "./options.ts";
 import type { GitFolder, Plan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
 import { gitFolders, type LateNames, type Program, programs, STANDS_FOR } from "./programs/index.ts";
 import { Refusal } from "./refusal.ts";
-import { checkSecrets, folded, joined, type Ways } from "./secrets.ts";
+import { checkSecrets, folded, gluedLetters, joined, type Ways } from "./secrets.ts";
 import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
 import { unwrapped, WRAPPER } from "./unwrap.ts";
 import { walkOf } from "./walking.ts";
@@ -26,7 +26,11 @@ export type ClassifyOptions = {
 
 export const classify = (text: string, options: ClassifyOptions = {}): Verdict => {
   try {
-    const { steps } = readAll(readSteps(text), { own: new Set(options.readOnlyPrograms ?? []), ways: [""] });
+    const { steps } = readAll(readSteps(text), {
+      own: new Set(options.readOnlyPrograms ?? []),
+      ways: [""],
+      glued: { letters: 0 },
+    });
     return { verdict: "read-only", reason: "every part only reads", plan: { steps, gitFolders: foldersOf(steps) } };
   } catch (error) {
     if (error instanceof Refusal) return { verdict: error.verdict, reason: error.message };
@@ -34,15 +38,16 @@ export const classify = (text: string, options: ClassifyOptions = {}): Verdict =
   }
 };
 
-/** What is known when a step is read: the user's own programs, and the folders that it may run in. */
-type Reading = { readonly own: ReadonlySet<string>; readonly ways: Ways };
+/** What is known when a step is read: the user's own programs, the folders that it may run in, and how much was to be
+ *  looked at in the options of the whole text so far. */
+type Reading = { readonly own: ReadonlySet<string>; readonly ways: Ways; readonly glued: { letters: number } };
 
 type ReadSteps = { readonly steps: readonly PlanStep[]; readonly ways: Ways };
 
-const readAll = (steps: readonly Step[], { own, ways: start }: Reading): ReadSteps => {
+const readAll = (steps: readonly Step[], { ways: start, ...reading }: Reading): ReadSteps => {
   let ways = start;
   const read = steps.map((step) => {
-    const [plan, after] = readStep(step, { own, ways });
+    const [plan, after] = readStep(step, { ...reading, ways });
     ways = after;
     return plan;
   });
@@ -51,7 +56,7 @@ const readAll = (steps: readonly Step[], { own, ways: start }: Reading): ReadSte
 
 const readStep = (step: Step, reading: Reading): readonly [PlanStep, Ways] => {
   const { after, negated, commands, group } = step;
-  const { own, ways } = reading;
+  const { ways } = reading;
   if (group) {
     const inside = readAll(group.steps, reading);
     const run = { kind: "group" as const, steps: inside.steps, scoped: group.scoped };
@@ -63,7 +68,7 @@ const readStep = (step: Step, reading: Reading): readonly [PlanStep, Ways] => {
     const run = readFolder(first, ways);
     return [{ after, negated, run }, waysAfter(ways, run.folder.text)];
   }
-  const read = commands.map((command) => readCommand(command, { own, ways }));
+  const read = commands.map((command) => readCommand(command, reading));
   checkFeeding(read, (start) => startProblem(start, ways));
   return [{ after, negated, run: { kind: "pipe", commands: read } }, ways];
 };
@@ -76,13 +81,17 @@ const waysAfter = (ways: Ways, folder: string): Ways => {
 };
 
 /** Every name is asked for from every folder it may count from. */
-const MOST_REACH = { names: 2_000, letters: 50_000 };
+const MOST_REACH = { names: 2_000, letters: 50_000, glued: 200_000 };
 
-const checkReach = (words: readonly PlanWord[], ways: Ways): void => {
+const checkReach = (words: readonly PlanWord[], { ways, glued }: Reading): void => {
   const lengths = ways.reduce((sum, way) => sum + way.length, 0);
   const many = ways.length > 1 && words.length * ways.length > MOST_REACH.names;
   if (many || words.length * lengths > MOST_REACH.letters)
     throw new Refusal("has too many words after cd; name the folders in the commands");
+  // Any number of an option's letters may stand before a file, so each path in it is looked at from each folder.
+  glued.letters += words.reduce((sum, { text }) => sum + gluedLetters(text) * ways.length, 0);
+  if (glued.letters > MOST_REACH.glued)
+    throw new Refusal("has options that are too long to look for files in; write values as words of their own");
 };
 
 /** Why a walk may not begin here. */
@@ -119,12 +128,13 @@ const LOOKS: Readonly<Record<string, RegExp>> = {
   GIT_OPTIONAL_LOCKS: /^0$/,
 };
 
-const readCommand = ({ words, redirects, assignments }: SimpleCommand, { own, ways }: Reading): PlanCommand => {
+const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: Reading): PlanCommand => {
+  const { own, ways } = reading;
   for (const { name, value } of assignments) {
     if (!Object.hasOwn(LOOKS, name) || !LOOKS[name]?.test(value))
       throw new Refusal(`sets ${name}; read-only commands set no variables`);
   }
-  checkReach(words, ways);
+  checkReach(words, reading);
   for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file], ways);
   const { words: run, limit } = unwrapped(words);
   const [name, ...args] = run as [PlanWord, ...PlanWord[]];

@@ -52,11 +52,23 @@ const LONGEST_NAME = 255;
 /** The paths that may be glued to the letters of an option: `-nf.netrc` may name `f.netrc` or `.netrc`. Any number of
  *  letters, digits and dots (a flag of rg) may stand before the value; after five characters whatever they are. */
 export const gluedValues = (option: string): readonly string[] => {
+  const { first, count } = gluedFrom(option);
+  return Array.from({ length: count }, (_, at) => option.slice(first + at));
+};
+
+/** How many letters all of these have together, and some for the work that each one makes. */
+export const gluedLetters = (word: string): number => {
+  if (!word.startsWith("-")) return 0;
+  const { first, count } = gluedFrom(word);
+  return count * (word.length - first + 16);
+};
+
+const gluedFrom = (option: string): { readonly first: number; readonly count: number } => {
   const letters = /^-[A-Za-z0-9.]*/.exec(option)?.[0].length ?? 0;
   const slash = option.indexOf("/");
   const first = Math.max(2, (slash < 0 ? option.length : slash) - LONGEST_NAME);
   const last = Math.min(Math.max(letters, 5), option.length - 1);
-  return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => option.slice(first + at));
+  return { first, count: Math.max(0, last - first + 1) };
 };
 
 /** Folders that a command may be in, as far as the text says: `""` is where it started. */
