@@ -58,6 +58,12 @@ const packer = (name: string): Program =>
     },
   });
 
+/** unzip and zipinfo look for an archive by a pattern of their own, also where the shell takes it for a name. */
+const checkArchive = (program: string, archive: PlanWord | undefined): void => {
+  if (archive && (archive.pattern || /^-|[*?[\\]/.test(archive.text)))
+    throw new Refusal(`${program} takes the plain name of one archive, without * ? [ and \\`);
+};
+
 export const filePrograms: ProgramTable = {
   ls: program({
     flags: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1",
@@ -130,7 +136,11 @@ export const filePrograms: ProgramTable = {
   }),
   fd,
   fdfind: fd,
-  zipinfo: program({ flags: "12smlvhtTz", least: 1 }),
+  zipinfo: program({
+    flags: "12smlvhtTz",
+    least: 1,
+    check: ({ operands }) => checkArchive("zipinfo", operands[0]),
+  }),
   tar: program({
     // Only listing, only of a plain local file: names with a colon are reached over the network.
     read: (words) => {
@@ -151,6 +161,7 @@ export const filePrograms: ProgramTable = {
         throw new Refusal("unzip may only list and print: unzip -l FILE, unzip -p FILE NAME");
       if (!archive || [archive, ...names].some(({ text, pattern }) => pattern || text.startsWith("-")))
         throw new Refusal("unzip -l takes plain names");
+      checkArchive("unzip", archive);
       return words;
     },
   }),
