@@ -58,7 +58,7 @@ const soaks: Readonly<Record<string, Soak>> = {
   plans: async () => {
     const [cwd, file] = [
       fileURLToPath(new URL("..", import.meta.url)),
-      "packages/runtime/test/workspace/run-plan.test.ts",
+      "packages/runtime/test/workspace/plan-as-bash.test.ts",
     ];
     const env = { ...process.env, PREFORK_ALL_PLANS: "yes" };
     const { status, stdout } = spawnSync(process.execPath, [...process.execArgv, "scripts/test.ts", file], {
