@@ -19,6 +19,13 @@ const GIT_OFF: Readonly<Record<string, string>> = {
   "core.attributesFile": "/dev/null",
   "core.excludesFile": "/dev/null",
   "blame.ignoreRevsFile": "",
+  "diff.orderFile": "/dev/null",
+  // Files and objects of a repository's choice whose lines come back as the names of authors.
+  "mailmap.file": "/dev/null",
+  "mailmap.blob": "",
+  // A folder of objects whose attributes would count over ours, and a kind of object that short numbers would stand for.
+  "attr.tree": "",
+  "core.disambiguate": "none",
   // Comparing would write what it has learned about the files back to the index.
   "diff.autoRefreshIndex": "false",
   "diff.ignoreSubmodules": "all",

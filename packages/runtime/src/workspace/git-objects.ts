@@ -1,12 +1,23 @@
 /** Does a command name an object of git in a way that hides which file it was?
- *  Invariant: what a file holds is shown only where its path is known, because the path says whether it may hold keys: a
- *  file by its number or a tag is not shown, nor is such a folder compared or searched.
+ *  Invariant: of the words that git takes for objects only three shapes pass: a commit, `COMMIT:PATH`, and `:PATH` of the
+ *  index, with a path that holds no keys. Whatever else stands for a file, or for a folder that is compared or searched,
+ *  is refused, and so is a question that git does not answer.
  *  Elsewhere: paths as they are written (../guard/bash), attributes by path (git-attributes.ts). */
 
+import { join, relative } from "node:path";
+import { pathProblem } from "../guard/index.ts";
 import { leadsToSecrets } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
+import { plainCheckout } from "./plain-checkout.ts";
+import { canonical } from "./reached.ts";
 
-const COMPARES: readonly string[] = ["diff", "diff-tree", "diff-index", "log", "whatchanged"];
+/** They show the files of the folders that they are given; the others list names. */
+const COMPARES: readonly string[] = [
+  ...["diff", "diff-tree", "diff-index", "diff-files", "range-diff", "log", "whatchanged", "reflog", "stash"],
+  ...["blame", "annotate"],
+];
+
+const PRINTS: readonly string[] = [...COMPARES, "show", "cat-file", "grep"];
 
 /** The folder without files, which people compare with to see all of a commit. */
 const EMPTY =
@@ -14,69 +25,168 @@ const EMPTY =
 
 type Asked = { readonly verb: string; readonly words: readonly string[] };
 
-/** The verb, and what stands behind it up to `--`. */
+/** The verb, and what stands behind it. */
 const readAsked = (words: readonly string[]): Asked => {
   let at = 0;
   while (words[at]?.startsWith("-")) at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1;
-  const rest = words.slice(at + 1);
-  const end = rest.indexOf("--");
-  return { verb: words[at] ?? "", words: end < 0 ? rest : rest.slice(0, end) };
+  return { verb: words[at] ?? "", words: words.slice(at + 1) };
 };
 
 export const verbOf = (words: readonly string[]): string => readAsked(words).verb;
 
-/** The words that may be objects. */
-const candidatesOf = ({ verb, words }: Asked): readonly string[] => {
-  const plain = words.filter((word) => !word.startsWith("-") && !word.includes("\n"));
+/** The words that may be objects. Behind `--` stand paths, but not for cat-file, and for grep only behind a pattern. */
+const objectWords = ({ verb, words }: Asked): readonly string[] => {
+  const end = verb === "cat-file" || verb === "grep" ? -1 : words.indexOf("--");
+  const plain = (end < 0 ? words : words.slice(0, end)).filter((word) => !word.startsWith("-"));
   if (verb === "grep") return words.some((word) => /^-[a-zA-Z]*[ef]/.test(word)) ? plain : plain.slice(1);
-  if (verb === "cat-file" && !words.includes("-p") && !words.includes("blob")) return [];
-  if (verb !== "show" && verb !== "cat-file" && !COMPARES.includes(verb)) return [];
-  return plain.flatMap((word) => word.split(/\.{2,3}/)).map((word) => word.replace(/^\^/, ""));
+  const tellsOnly = words.some((word) => /^-[tse]+$/.test(word)) && !words.some((word) => /^-[a-z]*p/.test(word));
+  if (verb === "cat-file" && tellsOnly) return [];
+  return verb === "show" ? ["HEAD", ...plain] : plain;
 };
 
-/** What is asked about: what a path counts from (`HEAD` of `HEAD:FILE`), or the word itself. What a tag stands for counts,
- *  and so does what stands before `^{tree}`: the top folder of a commit is known, that of a folder's number is not. */
-const questionOf = (verb: string, word: string): string => {
-  const colon = word.indexOf(":");
-  if (colon >= 0 && verb === "grep") return word;
-  const named = colon > 0 ? word.slice(0, colon) : word;
-  return `${verb === "grep" ? named : named.replace(/(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
+/** A word by itself, and as the two ends of a range. */
+const namesIn = (word: string): readonly string[] => {
+  const dots = word.indexOf("..");
+  const ends = dots < 0 ? [] : [word.slice(0, dots), word.slice(dots + 2), word.slice(dots + 3)];
+  return [word, ...ends].map((name) => name.replace(/^\^/, "").replace(/\^(?:[!@]|-\d*)$/, ""));
 };
 
-const problemOf = (verb: string, word: string, type: string): string | undefined => {
-  const folder = COMPARES.includes(verb) ? word.slice(word.indexOf(":") + 1 || word.length) : "";
-  if (folder !== "" && type === "commit" && leadsToSecrets(folder))
-    return `git ${verb} ${word}: some files below hold keys, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`;
-  if (type === "blob" && !(verb === "grep" && word.includes(":")))
-    return `git ${verb} ${word}: which file this was is not known; name it: git show HEAD:FILE`;
-  if (type !== "tree" || EMPTY.test(word)) return undefined;
-  if (verb === "grep") return `git grep ${word}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`;
-  return COMPARES.includes(verb) || word.includes(":")
-    ? `git ${verb} ${word}: where this folder was is not known; name commits: git diff HEAD~1 HEAD -- DIR`
+/** Where git parts a revision from its path: at the first colon outside of braces. */
+const colonIn = (name: string): number => {
+  let depth = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    if (name[at] === "{") depth += 1;
+    else if (name[at] === "}" && depth > 0) depth -= 1;
+    else if (name[at] === ":" && depth === 0) return at;
+  }
+  return -1;
+};
+
+/** What a tag stands for counts, and so does what stands before `^{tree}`: the top folder of a commit is known, that of a
+ *  folder's number is not. */
+const peeled = (revision: string): string => `${revision.replace(/(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
+
+type Named = {
+  readonly name: string;
+  /** What git says that it is, and what the revision in it stands for. */
+  readonly type: string;
+  readonly revision: string;
+  /** Behind the colon. */
+  readonly path: string | undefined;
+};
+
+const pathIn = (name: string): string | undefined => {
+  const colon = colonIn(name);
+  if (colon < 0) return undefined;
+  return colon === 0 ? name.replace(/^:(?:[0-3]:)?/, "") : name.slice(colon + 1);
+};
+
+const UNANSWERED = {
+  problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
+};
+
+/** No repository, or one that git does not use: then it shows nothing of it either. */
+const NO_REPOSITORY = /^fatal: (?:not a git repository|detected dubious ownership|cannot use bare repository)/m;
+
+const lookUp = (names: readonly string[], folder: string): readonly Named[] | typeof UNANSWERED => {
+  const questions = names.flatMap((name) => {
+    const colon = colonIn(name);
+    return [name, peeled(colon > 0 ? name.slice(0, colon) : name)];
+  });
+  const answer = askGit({
+    folder,
+    words: ["cat-file", "--batch-check=%(objecttype)"],
+    input: questions.map((question) => `${question}\n`).join(""),
+  });
+  if (answer === undefined || NO_REPOSITORY.test(answer.complaint)) return [];
+  const types = answer.text.split("\n");
+  if (answer.failed || types.length !== questions.length + 1) return UNANSWERED;
+  return names.map((name, at) => ({
+    name,
+    type: types[2 * at] ?? "",
+    revision: types[2 * at + 1] ?? "",
+    path: pathIn(name),
+  }));
+};
+
+/** `…-g1234abc`, as git describes commits: git takes the number at its end, whatever stands before it. */
+const DESCRIBED = /-g[0-9a-f]{4,}(?=$|[\^~])/i;
+
+const problemOf = (verb: string, { name, type, revision, path }: Named, folder: string): string | undefined => {
+  if (!/^(?:blob|tree|tag)$/.test(type)) return undefined; // a commit, or nothing
+  const isIndex = name.startsWith(":");
+  if (path === undefined && revision === "commit")
+    return verb === "grep" && type === "tree" ? folderProblem(verb, name) : undefined;
+  if (path === undefined || DESCRIBED.test(name) || (!isIndex && revision !== "commit")) {
+    const isFolder = type === "tree" || (type === "tag" && revision === "tree");
+    if (!isFolder || path !== undefined)
+      return `git ${verb} ${name}: which file this was is not known; name it: git show HEAD:FILE`;
+    return EMPTY.test(name) || verb === "show" || verb === "cat-file" ? undefined : folderProblem(verb, name);
+  }
+  const top = topOf(folder);
+  const place = join(baseOf(path, folder, top), path);
+  const keys = pathProblem(place);
+  if (keys !== undefined || type !== "tree") return keys;
+  if (verb === "grep") return folderProblem(verb, name);
+  return COMPARES.includes(verb) && leadsToSecrets(relative(top, place))
+    ? `git ${verb} ${name}: some files below hold keys, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;
 };
 
+const folderProblem = (verb: string, name: string): string =>
+  verb === "grep"
+    ? `git grep ${name}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`
+    : `git ${verb} ${name}: where this folder was is not known; name commits: git diff HEAD~1 HEAD -- DIR`;
+
+/** The folder that a path of a commit counts from: where git runs for `./` and `../`, otherwise the top. */
+const baseOf = (path: string, folder: string, top: string): string => (/^\.\.?\//.test(path) ? folder : top);
+
+const topOf = (folder: string): string => {
+  const top = plainCheckout(folder)?.top ?? askGit({ folder, words: ["rev-parse", "--show-toplevel"] })?.text.trimEnd();
+  return top === undefined || top === "" ? folder : canonical(top);
+};
+
+/** Files of a commit that a command names from the folder it runs in: those of blame, and `-L1,5:FILE`. They need not be
+ *  there now. */
+const namedFiles = ({ verb, words }: Asked): readonly string[] => {
+  if (verb === "blame" || verb === "annotate") return words.filter((word) => !word.startsWith("-"));
+  return words
+    .map((word, at) => (/^-[a-zA-Z]*L$/.test(words[at - 1] ?? "") ? `-L${word}` : word))
+    .filter((word) => /^-[a-zA-Z]*L/.test(word))
+    .flatMap((word) => word.split(":").flatMap((_, at, parts) => (at === 0 ? [] : [parts.slice(at).join(":")])));
+};
+
 /** Options that stand for many names at once. */
-const EVERYTHING = /^--(?:all|tags|branches|remotes|glob)(?:=|$)/;
+const EVERYTHING = /^--(?:all|tags|branches|remotes|glob|bisect|reflog)(?:=|$)/;
 
 /** Is something tagged that is no commit? */
 const hasLooseTags = (folder: string): boolean => {
   const format = "--format=%(if)%(*objecttype)%(then)%(*objecttype)%(else)%(objecttype)%(end)";
-  return /^(?:blob|tree)$/m.test(askGit({ folder, words: ["for-each-ref", format] })?.text ?? "");
+  const answer = askGit({ folder, words: ["for-each-ref", format] });
+  if (answer === undefined || NO_REPOSITORY.test(answer.complaint)) return false;
+  return answer.failed || /^(?:blob|tree)$/m.test(answer.text);
 };
 
 /** `folder`: where git runs. */
 export const objectProblem = (words: readonly string[], folder: string): { readonly problem: string } | undefined => {
   const asked = readAsked(words);
-  if (asked.verb === "show" && asked.words.some((word) => EVERYTHING.test(word)) && hasLooseTags(folder))
+  const { verb } = asked;
+  if (!PRINTS.includes(verb)) return undefined;
+  if (verb === "show" && asked.words.some((word) => EVERYTHING.test(word)) && hasLooseTags(folder))
     return { problem: "git show: among all that is tagged are files whose paths are not known; name a commit" };
-  const candidates = candidatesOf(asked).filter((word) => word !== "");
-  if (candidates.length === 0) return undefined;
-  const input = candidates.map((word) => `${questionOf(asked.verb, word)}\n`).join("");
-  const answer = askGit({ folder, words: ["cat-file", "--batch-check=%(objecttype)"], input });
-  const types = answer?.text.split("\n") ?? [];
-  const problem = candidates
-    .map((word, at) => problemOf(asked.verb, word, types[at] ?? ""))
-    .find((one) => one !== undefined);
+  const here = canonical(folder);
+  const file = namedFiles(asked)
+    .map((name) => pathProblem(join(here, name)))
+    .find((problem) => problem !== undefined);
+  if (file !== undefined) return { problem: file };
+  const objects = objectWords(asked);
+  const broken = objects.find((word) => word.includes("\n"));
+  if (broken !== undefined)
+    return { problem: `git ${verb}: ${JSON.stringify(broken)} holds a line break; leave it out` };
+  const names = [...new Set(objects.flatMap(namesIn))].filter((name) => name !== "");
+  if (names.length === 0) return undefined;
+  const found = lookUp(names, folder);
+  if ("problem" in found) return found;
+  const problem = found.map((one) => problemOf(verb, one, here)).find((one) => one !== undefined);
   return problem === undefined ? undefined : { problem };
 };

@@ -14,59 +14,8 @@ import { findProgram } from "../../src/workspace/programs.ts";
 import { withoutKeys } from "../../src/workspace/walk-limits.ts";
 import { uses } from "../optional.ts";
 import { secretPaths } from "../paths/secret-paths.ts";
-import { type Scratch, scratch } from "../scratch.ts";
-import { WITHOUT_UPKEEP } from "../without-upkeep.ts";
-
-type Place = Scratch & { readonly work: string; readonly home: string };
-
-const gitIn = (folder: string, ...words: readonly string[]): string => {
-  const who = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
-  const { status, stdout, stderr } = spawnSync("git", [...who, ...words], {
-    cwd: folder,
-    encoding: "utf8",
-    env: { ...process.env, ...WITHOUT_UPKEEP },
-  });
-  assert.equal(status, 0, `${words.join(" ")}: ${stderr}`);
-  return stdout.trim();
-};
-
-/** A small repository with keys in it, in a home folder with keys beside it. */
-const withKeys = (): Place => {
-  const place = scratch();
-  const [work, home] = [place.at("home", "work"), place.at("home")];
-  const keys = [".netrc", ".codex/auth.json", ".config/gh/hosts.yml"].map((name) => `home/${name}`);
-  const kept = [".env", ".codex/auth.json", "sub/.aws/config", "z.d/.env"].map((name) => `home/work/${name}`);
-  for (const name of [...keys, ...kept]) place.put(name, "the secret\n");
-  place.put("home/.config/app/x", "");
-  place.put("home/work/plain.txt", "plain\n");
-  place.put("home/work/(a.d", "plain\n");
-  symlinkSync(place.at("home", ".config", "app"), place.at("home", "work", "app"));
-  gitIn(work, "init", "-q", "-b", "main");
-  gitIn(work, "add", "-f", ".");
-  gitIn(work, "commit", "-q", "-m", "Add all");
-  return { ...place, work, home };
-};
-
-type Told = { readonly shown: string; readonly kept: boolean };
-
-/** What a command shows, and whether it was kept from running. */
-const tell = async (text: string, { work, home }: Place): Promise<Told> => {
-  const judged = classify(text);
-  if (judged.verdict !== "read-only" || planHazard(judged.plan, { cwd: work, home }) !== undefined)
-    return { shown: "", kept: true };
-  const { stdout, stderr, refused } = await runPlan(judged.plan, { cwd: work, home });
-  return { shown: stdout + stderr, kept: refused !== undefined };
-};
-
-/** Each with what it shows all the same, so that it is known to have run; none where it must not. */
-const checkAll = async (place: Place, commands: readonly (readonly [string, RegExp?])[]): Promise<void> => {
-  for (const [text, shows] of commands) {
-    const { shown, kept } = await tell(text, place);
-    assert.doesNotMatch(shown, /the secret/, text);
-    assert.equal(kept, shows === undefined, `${text}: ${shown}`);
-    if (shows) assert.match(shown, shows, text);
-  }
-};
+import { scratch } from "../scratch.ts";
+import { checkAll, gitIn, only, type Place, tell, withKeys } from "./with-keys.ts";
 
 test("a walk that another program begins leaves out keys too", uses("@vscode/ripgrep"), async () => {
   using place = withKeys();
@@ -112,53 +61,6 @@ test("what a packed file's name is completed to is looked at", async () => {
   place.put("home/work/.env.gz", "the secret\n");
   symlinkSync(".env.gz", place.at("home", "work", "bundle.gz"));
   await checkAll(place, [["zcat bundle"], ["gzip -dc bundle"]]);
-});
-
-const only = (text: string): readonly [string] => [text];
-
-test("git shows a file by its path, and not by a number or a tag that hides which file it was", async () => {
-  using place = withKeys();
-  const { work } = place;
-  const [file, folder] = [gitIn(work, "rev-parse", "HEAD:.env"), gitIn(work, "rev-parse", "HEAD:sub/.aws")];
-  const empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-  gitIn(work, "tag", "a-file", file);
-  gitIn(work, "tag", "-a", "-m", "x", "noted", file);
-  gitIn(work, "tag", "a-folder", folder);
-  await checkAll(place, [
-    ...[`git show ${file}`, `git cat-file -p ${file}`, `git cat-file blob ${file.slice(0, 9)}`].map(only),
-    ...[`git diff ${file} HEAD:plain.txt`, `git diff HEAD:plain.txt..${file}`, "git show a-file", "git show noted"].map(
-      only,
-    ),
-    ...[`git diff ${empty} ${folder}`, "git diff-tree -p a-folder HEAD", `git grep secret ${folder}`].map(only),
-    ...["git grep secret HEAD:", "git grep -e secret HEAD:sub", "git grep secret HEAD^{tree}"].map(only),
-    ...["git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch"].map(only),
-    ...[`git show ${folder}:config`, "git show a-folder:config", `git cat-file -p ${folder}:config`].map(only),
-    ...[
-      `git show ${folder}^{tree}:config`,
-      `git show ${folder}^{tree}^{}:config`,
-      "git show a-folder^{tree}:config",
-    ].map(only),
-    ...[`git cat-file -p ${folder}^{tree}:config`, `git cat-file -p '${folder}^{object}:config'`].map(only),
-    ...[`git diff ${empty} ${folder}^{tree}`, `git diff ${empty}..${folder}^{tree}`].map(only),
-    ...[`git diff-tree -p ^${folder} ${empty}`, `git diff ${folder}^{tree} ^${empty}`].map(only),
-    ...["git diff HEAD:sub HEAD:.codex", "git diff HEAD:sub HEAD:./.codex/"].map(only),
-    ["git show HEAD^{tree}:plain.txt", /plain/],
-    ["git diff HEAD^{tree} HEAD~0^{tree}", /^$/],
-    [`git diff ${empty} HEAD^{tree}`, /\+plain/],
-    ["git diff HEAD:sub HEAD:z.d", /rename to \.env/],
-    ...["git show --all", "git show --tags"].map(only),
-    ["git for-each-ref --format='%(raw)'"],
-    [`git cat-file -t ${file}`, /^blob$/m],
-    ["git show HEAD:plain.txt", /plain/],
-    ["git show main:./plain.txt :plain.txt", /plain/],
-    ["git diff HEAD:plain.txt 'HEAD:(a.d'", /^$/],
-    ["git log --all --oneline", /Add all/],
-    ["git show HEAD", /\+plain/],
-    [`git diff ${empty} HEAD`, /\+plain/],
-    ["git grep -h -e plain HEAD", /plain/],
-    ["git cat-file -p HEAD^{tree}", /plain\.txt/],
-    ["git rev-list --objects --all | git cat-file --batch-check", /commit/],
-  ]);
 });
 
 test("a password in the address of a remote is not shown", async () => {
@@ -276,18 +178,6 @@ test("worktrees, submodules, shared objects, linked hooks and a git folder elsew
   renameSync(at("shared", ".git"), at("store"));
   symlinkSync("../store", at("shared", ".git"));
   await shows(at("shared"));
-});
-
-test("git shows nothing from inside a folder of keys, whatever name led there", async () => {
-  using place = withKeys();
-  symlinkSync("sub/.aws", place.at("home", "work", "k"));
-  const shows = ["show HEAD:./config", "cat-file -p HEAD:./config", "show :./config", "log -L1,1:config", "diff"];
-  await checkAll(
-    place,
-    ["cd k && git ", "cd sub/.aws && git ", "git -C k "].flatMap((way) =>
-      shows.map((words) => [`${way}${words}`] as const),
-    ),
-  );
 });
 
 test("looking at repositories before a plan takes one question for each, and too many are a reason to ask", () => {

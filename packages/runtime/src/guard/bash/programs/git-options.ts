@@ -1,5 +1,6 @@
 /** Options that many git subcommands share: those that show changes, and those that show history.
- *  Invariant: none of them writes, starts a helper, checks a signature or looks into a submodule.
+ *  Invariant: none of them writes, starts a helper, checks a signature or looks into a submodule; each letter takes a
+ *  value here exactly where it takes one in git, or the letters behind it are not seen.
  *  Elsewhere: the subcommands (git.ts). */
 
 export const DIFF =
@@ -11,9 +12,9 @@ export const DIFF =
   "ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines= inter-hunk-context= " +
   "function-context exit-code quiet no-ext-diff no-textconv src-prefix= dst-prefix= no-prefix default-prefix line-prefix= " +
   "anchored= indent-heuristic no-indent-heuristic ita-invisible-in-index cc combined-all-paths skip-to= rotate-to= ws-error-highlight=";
-export const DIFF_FLAGS = "pusRratzWwb";
+export const DIFF_FLAGS = "pusRratzWwbD";
 export const DIFF_VALUED = "SGOlI";
-export const DIFF_GLUED = "UMCBDX";
+export const DIFF_GLUED = "UMCBX";
 /** They search for text, which may start with a dash. */
 export const DASHED = "S G grep";
 

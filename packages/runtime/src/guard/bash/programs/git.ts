@@ -3,7 +3,7 @@
  *  configuration is not ours to switch off); subcommands that both list and change may only list.
  *  Elsewhere: switching off what a repository's configuration could start (../../../workspace). */
 
-import type { Given, OptionRule } from "../options.ts";
+import type { CompiledRule, Given, OptionRule } from "../options.ts";
 import { compile, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
@@ -14,7 +14,7 @@ import { checkRepeats, checkWidth } from "./widths.ts";
 
 type Subcommand = OptionRule & {
   readonly most?: number;
-  readonly check?: (given: Given) => void;
+  readonly check?: (given: Given, words: readonly PlanWord[]) => void;
   /** Its verb comes first: after an option it may be taken for something else. */
   readonly verbFirst?: boolean;
   /** Prints what is in files. */
@@ -198,10 +198,14 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     flags: `${DIFF_FLAGS}${LOG_FLAGS}`,
     long: `${DIFF} ${LOG} include-untracked only-untracked`,
     verbFirst: true,
-    check: (given) => {
+    check: (given, words) => {
       knownFormat(given);
       if (given.operands.length === 0) refuse("stash puts changes away; use git stash list", "write");
       firstOperand("stash", ["list", "show"])(given);
+      // It sorts its words by their first character before it reads them: values lose their options.
+      const isPlain = (word: PlanWord): boolean => word.text.startsWith("-") || given.operands.includes(word);
+      if (given.operands[0]?.text === "show" && !words.every(isPlain))
+        refuse("stash show takes values in the same word as their options: -U5, --stat=80");
     },
     forced: [],
   },
@@ -407,36 +411,64 @@ const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (sub.verbFirst && given.operands.length > 0 && rest[0] !== given.operands[0]) {
     refuse(`${name.text} takes its verb before its options`);
   }
-  sub.check?.(given);
+  sub.check?.(given, rest);
   for (const { text } of rest) checkRepeats("git", text);
   const forced = (sub.forced ?? []).map((text): PlanWord => ({ text }));
-  return [{ text: "--no-pager" }, ...kept, name, ...forced, ...(sub.shows ? withoutBinary(rest, sub) : rest)];
+  return [
+    { text: "--no-pager" },
+    ...kept,
+    name,
+    ...forced,
+    ...(sub.shows ? withoutBinary(rest, sub.rule, name.text === "grep") : rest),
+  ];
 };
 
-/** Files that may hold keys are told as binary ones; these options would print binary files as well. */
-const withoutBinary = (words: readonly PlanWord[], { valued = "", glued = "" }: OptionRule): readonly PlanWord[] => {
-  const end = words.findIndex(({ text }) => text === "--");
-  return words.flatMap((word, at) => {
+/** git tells changes to files that may hold keys as changes to binary files. These options would print binary files too, so
+ *  they are dropped; where a letter `a` is left inside another option, `--no-text` behind it has the last word. */
+const withoutBinary = (words: readonly PlanWord[], rule: CompiledRule, isGrep: boolean): readonly PlanWord[] => {
+  const kept: PlanWord[] = [];
+  let end = 0;
+  for (let at = 0; at < words.length; at += 1) {
+    const word = words[at] as PlanWord;
     const { text } = word;
-    if (
-      (end >= 0 && at > end) ||
-      word.pattern ||
-      !/^-[^-]|^--(?:text|binary)$/.test(text) ||
-      isValue(words, at, valued)
-    )
-      return [word];
-    if (text.startsWith("--")) return [];
-    const value = [...text].findIndex((letter, index) => index > 0 && (valued + glued).includes(letter));
-    const flags = value < 0 ? text : text.slice(0, value);
-    const left = flags.replaceAll("a", "") + text.slice(flags.length);
-    return left === "-" ? [] : [{ ...word, text: left }];
-  });
+    if (text === "--" && !word.pattern) {
+      kept.push(...words.slice(at));
+      break;
+    }
+    if (word.pattern || word.home || text === "-" || !text.startsWith("-")) {
+      kept.push(word);
+      // grep takes no more options behind its first operand.
+      if (!isGrep) continue;
+      kept.push(...words.slice(at + 1).filter((one) => !BINARY.test(one.text)));
+      break;
+    }
+    const { left, takesNext } = dropBinary(text, rule);
+    if (left !== "") kept.push({ ...word, text: left });
+    const value = takesNext ? words[at + 1] : undefined;
+    if (value) {
+      kept.push(value);
+      at += 1;
+    }
+    end = kept.length;
+  }
+  const isLeft = kept.slice(0, end).some(({ text }) => /^-[^-]*a/.test(text));
+  return isLeft ? [...kept.slice(0, end), { text: "--no-text" }, ...kept.slice(end)] : kept;
 };
 
-/** Is this word what the option before it takes? */
-const isValue = (words: readonly PlanWord[], at: number, valued: string): boolean => {
-  const before = words[at - 1]?.text ?? "";
-  return /^-[^-]/.test(before) && [...before].findIndex((letter) => valued.includes(letter)) === before.length - 1;
+const BINARY = /^--(?:text|binary)$|^-a$/;
+
+/** One option without what would print binary files, and whether the next word is its value. */
+const dropBinary = (
+  text: string,
+  { valued = "", glued = "", names }: CompiledRule,
+): { readonly left: string; readonly takesNext: boolean } => {
+  if (BINARY.test(text)) return { left: "", takesNext: false };
+  if (text.startsWith("--")) return { left: text, takesNext: names.get(text.slice(2)) === "required" };
+  const value = [...text].findIndex((letter, at) => at > 0 && (valued + glued).includes(letter));
+  const flags = value < 0 ? text : text.slice(0, value);
+  const left = flags.replaceAll("a", "") + text.slice(flags.length);
+  const takesNext = value === text.length - 1 && valued.includes(text.at(-1) ?? "");
+  return { left: left === "-" ? "" : left, takesNext };
 };
 
 /** The folders that `-C` names, in order: git runs where they lead. */

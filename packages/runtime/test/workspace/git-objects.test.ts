@@ -1,0 +1,170 @@
+/** git shows files by their paths only, whatever its words, options and settings stand for. */
+
+import { rmSync, symlinkSync } from "node:fs";
+import { test } from "node:test";
+import { checkAll, gitIn, only, withKeys } from "./with-keys.ts";
+
+test("git shows a file by its path, and not by a number or a tag that hides which file it was", async () => {
+  using place = withKeys();
+  const { work } = place;
+  const [file, folder] = [gitIn(work, "rev-parse", "HEAD:.env"), gitIn(work, "rev-parse", "HEAD:sub/.aws")];
+  const empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+  gitIn(work, "tag", "a-file", file);
+  gitIn(work, "tag", "-a", "-m", "x", "noted", file);
+  gitIn(work, "tag", "a-folder", folder);
+  await checkAll(place, [
+    ...[`git show ${file}`, `git cat-file -p ${file}`, `git cat-file blob ${file.slice(0, 9)}`].map(only),
+    ...[`git diff ${file} HEAD:plain.txt`, `git diff HEAD:plain.txt..${file}`, "git show a-file", "git show noted"].map(
+      only,
+    ),
+    ...[`git diff ${empty} ${folder}`, "git diff-tree -p a-folder HEAD", `git grep secret ${folder}`].map(only),
+    ...["git grep secret HEAD:", "git grep -e secret HEAD:sub", "git grep secret HEAD^{tree}"].map(only),
+    ...["git rev-list --objects --all | cut -d' ' -f1 | git cat-file --batch"].map(only),
+    ...[`git show ${folder}:config`, "git show a-folder:config", `git cat-file -p ${folder}:config`].map(only),
+    ...[
+      `git show ${folder}^{tree}:config`,
+      `git show ${folder}^{tree}^{}:config`,
+      "git show a-folder^{tree}:config",
+    ].map(only),
+    ...[`git cat-file -p ${folder}^{tree}:config`, `git cat-file -p '${folder}^{object}:config'`].map(only),
+    ...[`git diff ${empty} ${folder}^{tree}`, `git diff ${empty}..${folder}^{tree}`].map(only),
+    ...[`git diff-tree -p ^${folder} ${empty}`, `git diff ${folder}^{tree} ^${empty}`].map(only),
+    ...["git diff HEAD:sub HEAD:.codex", "git diff HEAD:sub HEAD:./.codex/"].map(only),
+    ["git show HEAD^{tree}:plain.txt", /plain/],
+    ["git diff HEAD^{tree} HEAD~0^{tree}", /^$/],
+    [`git diff ${empty} HEAD^{tree}`, /\+plain/],
+    ["git diff HEAD:sub HEAD:z.d", /rename to \.env/],
+    ...["git show --all", "git show --tags"].map(only),
+    ["git for-each-ref --format='%(raw)'"],
+    [`git cat-file -t ${file}`, /^blob$/m],
+    ["git show HEAD:plain.txt", /plain/],
+    ["git show main:./plain.txt :plain.txt", /plain/],
+    ["git diff HEAD:plain.txt 'HEAD:(a.d'", /^$/],
+    ["git log --all --oneline", /Add all/],
+    ["git show HEAD", /\+plain/],
+    [`git diff ${empty} HEAD`, /\+plain/],
+    ["git grep -h -e plain HEAD", /plain/],
+    ["git cat-file -p HEAD^{tree}", /plain\.txt/],
+    ["git rev-list --objects --all | git cat-file --batch-check", /commit/],
+  ]);
+});
+
+test("an object of git passes only as a commit, or as a path of one, however it is written", async () => {
+  using place = withKeys();
+  const { work } = place;
+  const [file, folder] = [gitIn(work, "rev-parse", "HEAD:.env"), gitIn(work, "rev-parse", "HEAD:sub/.aws")];
+  gitIn(work, "tag", "v1.0");
+  place.put("home/work/plain.txt", "plain, changed\n");
+  gitIn(work, "stash", "-q");
+  await checkAll(place, [
+    ...["-p --", "blob --", "-pp", "-pe", "-p -p"].map((words) => only(`git cat-file ${words} ${file}`)),
+    ...[`git cat-file -p -- ${folder}:config`, `git cat-file -p x-g${file}`, `git show x:y-g${file}`].map(only),
+    ...[`git show HEAD:x-g${file}`, `git show 'x:y-g${file}^{}'`, `git show ':x-g${file}'`].map(only),
+    ...[`git grep -- secret ${file}`, `git grep -- secret ${folder}`, `git grep secret ${folder}:config`].map(only),
+    ...[`git grep -e secret -- ${folder}:config`, `git grep -h secret 'HEAD^{tree}:' ${folder}:config`].map(only),
+    ...[`git show $'${folder}:./x\\n/../config'`, `git cat-file -p $'${folder}:./x\\n/../config'`].map(only),
+    ...[`git diff ${folder}:config..HEAD:plain.txt`, `git show ${file}^!`].map(only),
+    ["git show HEAD:plain.txt", /plain/],
+    ["git diff v1.0...main -- plain.txt", /^$/],
+    ["git show HEAD~0", /Add all/],
+    ["git log -p -S plain", /\+plain/],
+    ["git show v1.0", /Add all/],
+    ["git diff HEAD^!", /^$/],
+    ["git show :/Add", /Add all/],
+    ["git show 'HEAD^{/Add: x|Add}'", /Add all/],
+    ["git show stash@{0}", /\+plain, changed/],
+    ["git stash show -p", /\+plain, changed/],
+    ["git blame -L 1,1 plain.txt", /plain/],
+    [`git show ${gitIn(work, "rev-parse", "HEAD")}`, /Add all/],
+    [`git show v1.0-0-g${gitIn(work, "rev-parse", "HEAD")}`, /Add all/],
+    ["git grep -h plain -- plain.txt", /plain/],
+    ["git grep -h plain HEAD:plain.txt", /plain/],
+    [`git cat-file -ts ${file} | head -1`, /./],
+  ]);
+});
+
+test("no way of writing options has git print a file that may hold keys", async () => {
+  using place = withKeys();
+  place.put("home/work/.env", "the secret, changed\n");
+  place.put("home/work/plain.txt", "plain, changed\n");
+  gitIn(place.work, "stash", "-q");
+  gitIn(place.work, "stash", "apply", "-q");
+  gitIn(place.work, "commit", "-qam", "Change -S");
+  const shows = [
+    "show",
+    "log -p",
+    "diff HEAD~1 HEAD",
+    "diff-tree -p HEAD~1 HEAD",
+    "diff-index -p HEAD~1",
+    "whatchanged -p",
+  ];
+  const letters = ["-aD", "-pa", "-DaU1", "-ubaD", "-zDa"];
+  await checkAll(place, [
+    ...shows.map((verb) => [`git ${verb} -Da`, /\+plain, changed/] as const),
+    ...letters.map((one) => [`git show ${one}`, /\+plain, changed/] as const),
+    ["git log -p --grep -a -S -a", /^$/],
+    ["git grep -ha -e secret -e plain", /plain/],
+    ["git stash show -p -a", /\+plain, changed/],
+    ["git stash show -p -I stash@{0} -S -a"],
+    ["git stash show -p --src-prefix stash@{0} -S -a"],
+    ["git stash list -n 1", /WIP/],
+  ]);
+});
+
+test("a file that is a key in its folder is not shown from inside that folder", async () => {
+  using place = withKeys();
+  for (const name of ["pip/pip.conf", ".m2/settings.xml", "gone/.codex/auth.json"])
+    place.put(`home/work/${name}`, "the secret\n");
+  place.put("home/work/.codex/notes.md", "plain\n");
+  symlinkSync(".codex", place.at("home", "work", "c"));
+  gitIn(place.work, "add", "-f", ".");
+  gitIn(place.work, "commit", "-q", "-m", "Add more");
+  rmSync(place.at("home", "work", ".codex/auth.json"));
+  const ways = ["cd .codex && git ", "git -C .codex ", "cd c && git ", "git -C c "];
+  const asked = [
+    ...["show HEAD:./auth.json", "cat-file -p HEAD:./auth.json", "show :./auth.json", "show :0:./auth.json"],
+    ...["log -L1,1:auth.json", "log -L 1,1:auth.json", "blame HEAD -- auth.json", "show HEAD:./x/../auth.json"],
+    ...["diff HEAD~1:./ HEAD:./", "grep secret HEAD:./auth.json", "show HEAD:../.codex/auth.json"],
+  ];
+  await checkAll(place, [
+    ...ways.flatMap((way) => asked.map((words) => only(way + words))),
+    ...[
+      "git -C pip show :./pip.conf",
+      "git -C .m2 show HEAD:./settings.xml",
+      "git -C sub show HEAD:../pip/pip.conf",
+    ].map(only),
+    ["git -C .codex show HEAD:./notes.md HEAD:plain.txt", /plain/],
+    ["git -C c log -L1,1:notes.md", /\+plain/],
+    ["git -C c blame notes.md", /plain/],
+  ]);
+});
+
+test("a repository's settings have git read no file or object as the names of authors", async () => {
+  using place = withKeys();
+  place.put("home/.netrc", "the secret <x@y> <a@b.c>\n");
+  place.put("home/work/.env", "the secret <x@y> <a@b.c>\n");
+  gitIn(place.work, "commit", "-qam", "Change it");
+  for (const [key, value] of [
+    ["mailmap.file", place.at("home", ".netrc")],
+    ["mailmap.blob", "HEAD:.env"],
+  ] as const) {
+    gitIn(place.work, "config", key, value);
+    await checkAll(place, [
+      ["git log --format=%aN", /^a$/m],
+      ["git shortlog -sne HEAD", /<a@b\.c>/],
+      ["git blame plain.txt", /\(a /],
+    ]);
+  }
+});
+
+test("git shows nothing from inside a folder of keys, whatever name led there", async () => {
+  using place = withKeys();
+  symlinkSync("sub/.aws", place.at("home", "work", "k"));
+  const shows = ["show HEAD:./config", "cat-file -p HEAD:./config", "show :./config", "log -L1,1:config", "diff"];
+  await checkAll(
+    place,
+    ["cd k && git ", "cd sub/.aws && git ", "git -C k "].flatMap((way) =>
+      shows.map((words) => [`${way}${words}`] as const),
+    ),
+  );
+});
