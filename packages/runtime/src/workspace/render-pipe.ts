@@ -22,7 +22,16 @@ import { findProgram } from "./programs.ts";
 import { canonical, reached } from "./reached.ts";
 import { waitingFile } from "./waiting-files.ts";
 import { withoutKeys } from "./walk-limits.ts";
-import { alsoOpened, gitFolder, gitProblem, gitWithout, lookThrough, reenter, walkAt } from "./walk-starts.ts";
+import {
+  alsoOpened,
+  gitFolder,
+  gitProblem,
+  gitWithout,
+  type Known,
+  lookThrough,
+  reenter,
+  walkAt,
+} from "./walk-starts.ts";
 
 export type Problem = { readonly problem: string };
 
@@ -45,10 +54,13 @@ export const atHome = ({ text, home: tilde }: PlanWord, home: string): string =>
  *  it. */
 const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
 
+/** More than the system starts a program with, and more than a call can be given. */
+const MOST_WORDS = 20_000;
+
 export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
   const parts: string[] = [];
   const all: string[] = [];
-  const lookedAt = { names: 0 };
+  const lookedAt = { names: 0, walks: new Map(), shown: new Map() };
   for (const [at, command] of commands.entries()) {
     const words = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
     if ("problem" in words) return words;
@@ -58,6 +70,7 @@ export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace)
     // After the names: what may not be read is said so, whether or not the program is there.
     const program = findProgram(command.program);
     if (program === undefined) return { problem: `${command.program}: not found in system folders` };
+    if (all.length + words.length > MOST_WORDS) return { problem: `${command.program}: too many names to leave out` };
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
     // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
@@ -85,7 +98,7 @@ const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
 const expandAll = (
   { program, args }: PlanCommand,
   place: RenderPlace,
-  lookedAt: LookedAt,
+  lookedAt: LookedAt & Known,
 ): readonly string[] | Problem => {
   const { cwd, home, exitCode, fed = [] } = place;
   const words: string[] = [];
@@ -119,7 +132,7 @@ const expandAll = (
     const inKeys = pathProblem(join(canonical(folder), "name"));
     if (inKeys !== undefined) return { problem: inKeys };
     return (
-      gitProblem(words, cwd, place.withheld) ??
+      gitProblem(words, { cwd, withheld: place.withheld, known: lookedAt }) ??
       objectProblem(words, folder) ??
       remoteProblem(words, folder) ??
       gitWithout(words, cwd)
@@ -127,7 +140,7 @@ const expandAll = (
   }
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
-  return withoutKeys(program, entered, lookThrough(walk));
+  return withoutKeys(program, entered, lookThrough(walk, lookedAt.walks));
 };
 
 /** ripgrep reads what is to be ignored in every folder that it comes to. */

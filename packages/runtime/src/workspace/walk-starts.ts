@@ -10,7 +10,7 @@ import { secretPatterns } from "../paths/index.ts";
 import { mayShow, shownByAttributes } from "./git-attributes.ts";
 import { isInRepository } from "./git-probe.ts";
 import { canonical, reached } from "./reached.ts";
-import { findSecrets } from "./secret-walk.ts";
+import { findSecrets, type SecretWalk } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
 
 /** More than that is left out by pattern. */
@@ -64,9 +64,24 @@ const innerWords = (words: readonly string[]): readonly string[] => {
   });
 };
 
+/** What one pipe has learned about folders: looking takes long, and twenty searches in a pipe ask the same. */
+export type Known = {
+  readonly walks: Map<string, SecretWalk>;
+  /** The file that attributes of a repository have shown, by the folder that git runs in. */
+  readonly shown: Map<string, string | undefined>;
+};
+
+const walked = (folders: readonly string[], walks: Known["walks"]): SecretWalk => {
+  const key = folders.join("\0");
+  const result = walks.get(key) ?? findSecrets(folders);
+  walks.set(key, result);
+  return result;
+};
+
 /** What stands there that may hold keys. */
-export const lookThrough = (walk: Walk): LeftOut => {
-  const { found, isWhole } = findSecrets([walk.here, ...walk.starts].map(({ path }) => path));
+export const lookThrough = (walk: Walk, walks: Known["walks"] = new Map()): LeftOut => {
+  const folders = new Set([walk.here, ...walk.starts].map(({ path }) => path));
+  const { found, isWhole } = walked([...folders].sort(), walks);
   return found.length > MOST_LEFT_OUT ? { ...walk, found: [], isWhole: false } : { ...walk, found, isWhole };
 };
 
@@ -125,16 +140,26 @@ const showsFiles = (words: readonly string[]): boolean =>
   words.some((word) => SHOWING.includes(word)) ||
   (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
 
+const shownIn = (folder: string, shown: Known["shown"]): string | undefined => {
+  if (!shown.has(folder)) shown.set(folder, shownByAttributes(folder));
+  return shown.get(folder);
+};
+
+type GitPlace = {
+  readonly cwd: string;
+  readonly withheld?: readonly string[] | undefined;
+  readonly known: Known;
+};
+
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = (
   words: readonly string[],
-  cwd: string,
-  withheld: readonly string[] = [],
+  { cwd, withheld = [], known }: GitPlace,
 ): { readonly problem: string } | undefined => {
   const folder = gitFolder(words, cwd);
   if (withheld.length > 0 && showsFiles(words) && mayShow(folder))
     return { problem: "the repository's attributes could have git show a file that a rule denies; name the files" };
-  const shown = showsFiles(words) ? shownByAttributes(folder) : undefined;
+  const shown = showsFiles(words) ? shownIn(folder, known.shown) : undefined;
   if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
   if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))
     return undefined;

@@ -249,3 +249,11 @@ test("rg repeats no line of an ignore file, which may be a link to keys", await 
     rmSync(join(place.work, name));
   }
 });
+
+test("a command whose tests would be repeated without end is refused, not started", async () => {
+  using place = ground();
+  const text = `find . ${Array.from({ length: 90 }, () => "-exec grep foo {} +").join(" ")}`;
+  for (let at = 0; at < 100; at += 1) writeFileSync(join(place.work, "src", `.env.${at}`), "");
+  const { refused } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
+  assert.match(refused ?? "", /find: too many names to leave out/);
+});
