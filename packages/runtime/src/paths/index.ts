@@ -12,3 +12,4 @@ export { secretPatterns, secretSamples } from "./secret-globs.ts";
 export { isSecret, leadsToSecrets } from "./secret-names.ts";
 export { couldBeSecret } from "./secret-patterns.ts";
 export { shownName } from "./shown-name.ts";
+export { SYSTEM_FOLDERS } from "./system-folders.ts";

@@ -1,13 +1,15 @@
 /** What in a folder could run something or change what we do, as hashes: the thing a person trusts.
- *  Invariant: bytes are hashed and never interpreted, but for the files that git's settings include; links are noted and never followed; a part that cannot be read
- *  whole makes the whole unreadable.
- *  Elsewhere: who said yes to which hashes (store.ts), holding files (../files). */
+ *  Invariant: bytes are hashed and never interpreted; links are noted and never followed, but for those that lead git to
+ *  its settings; a part that cannot be read whole makes the whole unreadable.
+ *  Elsewhere: who said yes to which hashes (store.ts), what settings of git include (included.ts), holding files (../files). */
 
 import { createHash } from "node:crypto";
-import { dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { readFile, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
 import type { Root } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
-import { includedPaths, withoutBranches } from "./git-config.ts";
+import { withoutBranches } from "./git-config.ts";
+import { includedPaths } from "./included.ts";
 
 export type Configuration = {
   /** Name inside the folder → what stands there, as a hash. */
@@ -35,6 +37,12 @@ const GIT_SETTINGS: readonly string[] = [".git/config", ".git/config.worktree"];
 const MAX_FILES = 2_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 const MAX_DEPTH = 12;
+/** git gives up after ten files that include each other. */
+const MAX_INCLUDED = { depth: 10, files: 200 };
+/** Begins the entry of a file that settings of git include, wherever it lies. */
+const INCLUDED = "included";
+
+export const isIncluded = (entry: string | undefined): boolean => entry?.startsWith(`${INCLUDED} `) === true;
 
 const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -51,6 +59,7 @@ class Unreadable extends Error {}
 class Reading {
   readonly entries: Record<string, string> = {};
   readonly #root: Root;
+  /** Paths as git opens them. */
   readonly #included = new Set<string>();
   #files = 0;
   #bytes = 0;
@@ -66,6 +75,7 @@ class Reading {
       // A link or a file where a folder was expected: what hangs below it cannot be reached through us either.
       if (depth > 0) throw new Unreadable(`${name}: ${looked.reason}`);
       this.entries[name] = "out of reach";
+      if (GIT_SETTINGS.includes(name)) await this.#addIncluded(path);
       return;
     }
     const { facts } = looked;
@@ -76,6 +86,7 @@ class Reading {
       const link = await this.#root.linkText(path);
       if (!link.ok) throw new Unreadable(`${name}: ${link.reason}`);
       this.entries[name] = `link ${sha256(link.text)}`;
+      if (GIT_SETTINGS.includes(name)) await this.#addIncluded(path);
       return;
     }
     const read = await this.#root.read(path, { maxBytes: MAX_BYTES - this.#bytes });
@@ -83,17 +94,34 @@ class Reading {
     this.#bytes += read.bytes.length;
     const bytes = name === ".git/config" ? withoutBranches(read.bytes.toString("latin1")) : read.bytes;
     this.entries[name] = `${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`;
-    if (GIT_SETTINGS.includes(name) || this.#included.has(name)) await this.#addIncluded(name, read.bytes.toString());
+    if (GIT_SETTINGS.includes(name)) await this.#addAllIncluded(path, read.bytes);
   }
 
-  /** Files of this folder that settings of git include. Others are not ours to read, and no agent may write them. */
-  async #addIncluded(name: string, text: string): Promise<void> {
-    for (const path of includedPaths(text)) {
-      const inside = relative(this.#root.path, resolve(this.#root.path, dirname(name), path));
-      if (inside === "" || inside.startsWith("..") || isAbsolute(inside) || this.#included.has(inside)) continue;
-      this.#included.add(inside);
-      await this.add(inside);
-    }
+  async #addAllIncluded(file: string, settings: Uint8Array, depth = 0): Promise<void> {
+    const paths = includedPaths(file, settings);
+    if (paths === undefined) throw new Unreadable(`${file}: what it includes cannot be told`);
+    for (const path of paths) await this.#addIncluded(path, depth + 1);
+  }
+
+  /** A file that git comes to by links, or by an include at depth 1 and more. Links are followed as git follows them; a
+   *  file that is not there yet is a change once it is. */
+  async #addIncluded(path: string, depth = 0): Promise<void> {
+    if (this.#included.has(path)) return;
+    this.#included.add(path);
+    if (depth > MAX_INCLUDED.depth || this.#included.size > MAX_INCLUDED.files)
+      throw new Unreadable(`${path}: too many settings of git that include each other`);
+    const real = await realpath(path).catch(() => undefined);
+    if (real === undefined || real === "/dev/null") return;
+    const inside = `${this.#root.path}/`;
+    const name = real.startsWith(inside) ? real.slice(inside.length) : real;
+    const facts = await stat(real).catch(() => undefined);
+    if (!facts?.isFile() || facts.size > MAX_BYTES - this.#bytes) throw new Unreadable(`${name}: is no plain file`);
+    const bytes = await readFile(real).catch(() => undefined);
+    if (bytes === undefined) throw new Unreadable(`${name}: cannot be read`);
+    this.#bytes += bytes.length;
+    const counted = depth === 0 ? withoutBranches(bytes.toString("latin1")) : bytes;
+    this.entries[name] ??= `${INCLUDED} ${sha256(counted)}`;
+    await this.#addAllIncluded(path, bytes, depth);
   }
 
   async #addFolder(name: string, depth: number): Promise<void> {

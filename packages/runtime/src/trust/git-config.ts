@@ -30,9 +30,3 @@ export const withoutBranches = (text: string): string => {
   }
   return kept.join("\n");
 };
-
-/** Every path that these settings may include. A line that only looks like one adds a file that counts too: no harm. */
-export const includedPaths = (text: string): readonly string[] =>
-  /include/i.test(text)
-    ? [...text.matchAll(/\bpath[ \t]*=[ \t]*"?([^"\r\n]+)/gi)].map(([, path = ""]) => path.trim())
-    : [];

@@ -9,7 +9,7 @@ import { isAbsolute, join } from "node:path";
 import * as z from "zod";
 import { inspectPrivateFolder, openPrivateFolder, openRoot, type Root, RootError } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
-import { type Configuration, changedNames, fingerprintOf, readConfiguration } from "./configuration.ts";
+import { type Configuration, changedNames, fingerprintOf, isIncluded, readConfiguration } from "./configuration.ts";
 import { type KeptSettings, keptSettings } from "./kept-settings.ts";
 import { mainRepositoryOf } from "./work-tree.ts";
 
@@ -160,7 +160,10 @@ const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant):
 const sharedChanges = async (main: string, granted: Grant): Promise<readonly string[]> => {
   const now = await withFolder(main, readConfiguration);
   if (!now.ok) return [".git"];
-  return changedNames(granted.entries, now.configuration.entries).filter((name) => name.startsWith(".git"));
+  const { entries } = now.configuration;
+  return changedNames(granted.entries, entries).filter(
+    (name) => name.startsWith(".git") || isIncluded(granted.entries[name]) || isIncluded(entries[name]),
+  );
 };
 
 const judge = async (store: Root, root: Root): Promise<Trust> => {

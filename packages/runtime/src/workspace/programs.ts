@@ -5,9 +5,10 @@
 
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { SYSTEM_FOLDERS } from "../paths/index.ts";
 import { pinnedRipgrep } from "./pinned-ripgrep.ts";
 
-export const SYSTEM_FOLDERS: readonly string[] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"];
+export { SYSTEM_FOLDERS };
 
 /** Programs named here are treated as not installed: `PREFORK_HIDE_PROGRAMS="bwrap rg"`. Tests show with it what happens
  *  on a machine that lacks one; it can only take a program away. Our own copy of ripgrep is named `@vscode/ripgrep`. */

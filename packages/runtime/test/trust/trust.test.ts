@@ -143,6 +143,70 @@ test("a file that git's settings include, by whatever way, is part of what is tr
   });
 });
 
+test("whatever way git's settings write a path that they include, a change of that file asks again", async () => {
+  using place = scratch();
+  const state = place.at("state");
+  const harmless = "[core]\n\tbare = false\n";
+  const evil = "[core]\n\tfsmonitor = ./evil.sh\n";
+  const rows: readonly (readonly [settings: string, file: string])[] = [
+    ["path = ../inc.cfg ; team settings", "inc.cfg"],
+    ["path = ../inc.cfg # x", "inc.cfg"],
+    ['path = "../inc".cfg', "inc.cfg"],
+    ['path = ../"inc".cfg', "inc.cfg"],
+    ["path = \\\n../inc.cfg", "inc.cfg"],
+    ["path = ../inc\\\r\n.cfg", "inc.cfg"],
+    ['path = "../in\\\\c.cfg"', "in\\c.cfg"],
+    ['path = "../in\\"c.cfg"', 'in"c.cfg'],
+    ["PATH=../..inc.cfg", "..inc.cfg"],
+    ["path = ../l.cfg", "inc.cfg"],
+    ["path = ../d/inc.cfg", "e/inc.cfg"],
+    ["path = ../d/../up.cfg", "deep/up.cfg"],
+    ["path = ../nested.cfg", "sub/inner.cfg"],
+    ["path = ../later.cfg", "later.cfg"],
+    ['path = /dev/null\n[includeIf "gitdir:/nowhere/"] path = ../inc.cfg', "inc.cfg"],
+    [`path = ${place.at("outside.cfg")}`, place.at("outside.cfg")],
+  ];
+  place.put("outside.cfg", harmless);
+  for (const [at, [settings, file]] of rows.entries()) {
+    const repo = `repo${at}`;
+    place.put(`${repo}/.git/config`, `[include] ${settings}\n`);
+    for (const name of ["inc.cfg", "in\\c.cfg", 'in"c.cfg', "..inc.cfg", "deep/up.cfg", "sub/inner.cfg", "e/inc.cfg"])
+      place.put(`${repo}/${name}`, harmless);
+    place.put(`${repo}/nested.cfg`, '[includeIf "onbranch:other"]\n\tpath = \\\n  "sub/inner".cfg ; x\n');
+    mkdirSync(place.at(repo, "deep/er"));
+    symlinkSync("inc.cfg", place.at(repo, "l.cfg"));
+    symlinkSync(file.startsWith("deep") ? "deep/er" : "e", place.at(repo, "d"));
+    await agree(state, place.at(repo));
+    place.put(`${repo}/README.md`, "text");
+    await trustedAt(state, place.at(repo));
+    place.put(file.startsWith("/") ? "outside.cfg" : `${repo}/${file}`, evil);
+    const changed = { kind: "changed", folder: place.at(repo), changed: [file] };
+    assert.deepEqual(await trustOf(state, place.at(repo)), changed, settings);
+  }
+});
+
+test("settings of git that are a link are followed, and such as nobody can follow are not trusted", async () => {
+  using place = scratch();
+  const [state, repo] = [place.at("state"), place.at("repo")];
+  place.put("repo/settings.cfg", "[core]\n\tbare = false\n");
+  mkdirSync(place.at("repo/.git"));
+  symlinkSync("../settings.cfg", place.at("repo/.git/config"));
+  await agree(state, repo);
+  place.put("repo/settings.cfg", "[core]\n\tfsmonitor = ./evil.sh\n");
+  assert.deepEqual(await trustOf(state, repo), { kind: "changed", folder: repo, changed: ["settings.cfg"] });
+  for (const settings of [
+    '[include] path = "open',
+    "[include] path = ~nobody-here/x",
+    "[include]\npath = ../.git/config",
+    "[include] path",
+    "[include] path = ../.git",
+  ]) {
+    rmSync(place.at("repo/.git/config"));
+    place.put("repo/.git/config", `${settings}\n`);
+    assert.equal((await configurationOf(repo)).ok, false, settings);
+  }
+});
+
 test("what trusted settings tighten is kept until trust is renewed or revoked, and nothing else of them", async () => {
   using place = scratch();
   const [state, repo] = [place.at("state"), place.at("repo")];
@@ -254,6 +318,8 @@ test("a work tree inherits trust only when both ends agree and its configuration
   git(main, "commit", "-q", "-m", "first");
   place.put("main/.prefork/settings.local.json", "{}");
   git(main, "worktree", "add", "-q", tree, "-b", "side");
+  git(main, "config", "include.path", "../team.cfg");
+  place.put("main/team.cfg", "");
   assert.equal((await trustOf(state, tree)).kind, "unknown", "its repository is not trusted");
   await agree(state, main);
   assert.equal((await trustedAt(state, tree)).through, main);
@@ -275,6 +341,9 @@ test("a work tree inherits trust only when both ends agree and its configuration
   });
   rmSync(place.at("main/.git/hooks/pre-commit"));
   writeFileSync(place.at("main/.git/config"), settings);
+  place.put("main/team.cfg", "[core]\n\tfsmonitor = ./evil.sh\n");
+  assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: ["team.cfg"] });
+  place.put("main/team.cfg", "");
 
   const pointer = readFileSync(place.at("tree/.git"), "utf8");
   place.put("impostor/.git", pointer);
