@@ -8,7 +8,7 @@ import { join, relative } from "node:path";
 import { pathProblem } from "../guard/index.ts";
 import { leadsToSecrets } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
-import { plainCheckout } from "./plain-checkout.ts";
+import { topOf } from "./git-top.ts";
 import { canonical } from "./reached.ts";
 
 /** They show the files of the folders that they are given; the others list names. */
@@ -140,11 +140,6 @@ const folderProblem = (verb: string, name: string): string =>
 
 /** The folder that a path of a commit counts from: where git runs for `./` and `../`, otherwise the top. */
 const baseOf = (path: string, folder: string, top: string): string => (/^\.\.?\//.test(path) ? folder : top);
-
-const topOf = (folder: string): string => {
-  const top = plainCheckout(folder)?.top ?? askGit({ folder, words: ["rev-parse", "--show-toplevel"] })?.text.trimEnd();
-  return top === undefined || top === "" ? folder : canonical(top);
-};
 
 /** Files of a commit that a command names from the folder it runs in: those of blame, and `-L1,5:FILE`. They need not be
  *  there now. */

@@ -9,6 +9,7 @@ import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
 import { secretPatterns } from "../paths/index.ts";
 import { mayShow, shownByAttributes } from "./git-attributes.ts";
 import { isInRepository } from "./git-probe.ts";
+import { keyBelowTop } from "./git-top.ts";
 import { canonical, reached } from "./reached.ts";
 import { findSecrets, type SecretWalk } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
@@ -161,6 +162,8 @@ export const gitProblem = (
     return { problem: "the repository's attributes could have git show a file that a rule denies; name the files" };
   const shown = showsFiles(words) ? shownIn(folder, known.shown) : undefined;
   if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
+  const below = showsFiles(words) ? keyBelowTop(folder) : undefined;
+  if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
   if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))
     return undefined;
   const asIs = words.includes("--no-index") || !isInRepository(folder);

@@ -168,3 +168,29 @@ test("git shows nothing from inside a folder of keys, whatever name led there", 
     ),
   );
 });
+
+test("a repository that is itself a folder of settings shows no changes to the keys in it", async () => {
+  using place = withKeys();
+  for (const [top, key] of [
+    [".config", "gh/hosts.yml"],
+    [".m2", "settings.xml"],
+  ] as const) {
+    const work = place.at("home", "other", top);
+    place.put(`home/other/${top}/plain.txt`, "plain\n");
+    gitIn(place.home, "init", "-q", "-b", "main", work);
+    gitIn(work, "add", "-f", ".");
+    gitIn(work, "commit", "-q", "-m", "Add plain");
+    const commands = ["git show", "git log -p", "git grep -h -e plain -e secret"];
+    await checkAll(
+      { ...place, work },
+      commands.map((text) => [text, /plain/] as const),
+    );
+    place.put(`home/other/${top}/${key}`, "the secret\n");
+    gitIn(work, "add", "-f", ".");
+    gitIn(work, "commit", "-q", "-m", "Add keys");
+    await checkAll({ ...place, work }, commands.map(only));
+    gitIn(work, "rm", "-q", key);
+    gitIn(work, "commit", "-q", "-m", "Remove keys");
+    await checkAll({ ...place, work }, [...commands.map(only), ["git status --short", /^$/]]);
+  }
+});

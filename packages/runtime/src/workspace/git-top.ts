@@ -1,0 +1,60 @@
+/** Does the name of a repository's own folder make keys of files in it?
+ *  Invariant: git's attributes count from the top and do not know what it is called, so in a repository that is `.config`
+ *  they do not hide `gh/hosts.yml`; such a file is found in what is kept now and in all that was kept before.
+ *  Elsewhere: files that attributes do hide (git-attributes.ts). */
+
+import { join } from "node:path";
+import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
+import { askGit } from "./ask-git.ts";
+import { plainCheckout } from "./plain-checkout.ts";
+import { canonical } from "./reached.ts";
+
+/** The top folder of the repository that git finds from `folder`; that folder itself where there is none. */
+export const topOf = (folder: string): string => {
+  const top = plainCheckout(folder)?.top ?? askGit({ folder, words: ["rev-parse", "--show-toplevel"] })?.text.trimEnd();
+  return top === undefined || top === "" ? canonical(folder) : canonical(top);
+};
+
+const PATHS: readonly (readonly string[])[] = [
+  ...[...secretPatterns.folders, ...secretPatterns.places, ...secretPatterns.placesUnlessSource],
+]
+  .map((path) => path.split("/"))
+  .filter((names) => names.length > 1);
+
+/** Settings of a person or of the machine. Elsewhere `pip` and `git` are names of projects. */
+const KEEPS_SETTINGS = /\/\.[^/]|^\/etc(?:\/|$)/;
+
+/** What is left of a path to keys below a folder of this name. */
+const restsBelow = (top: string): readonly string[] => {
+  const names = top.toLowerCase().split("/");
+  return PATHS.flatMap((path) =>
+    path.slice(1).flatMap((_, at) => {
+      const [before, rest] = [path.slice(0, at + 1), path.slice(at + 1)];
+      const last = names.slice(-before.length);
+      return before.every((pattern, index) => fitsPattern(last[index] ?? "", pattern)) ? [rest.join("/")] : [];
+    }),
+  );
+};
+
+const MOST_PATTERNS = 400;
+
+/** A file of the repository that holds keys only because of where the repository lies. */
+export const keyBelowTop = (folder: string): string | undefined => {
+  const top = topOf(folder);
+  const isHome = isSecret(join(top, ".mcp.json")); // some settings hold keys only in a home folder
+  const rests = [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
+  if (rests.length === 0) return undefined;
+  const paths = rests
+    .slice(0, MOST_PATTERNS)
+    .flatMap((rest) => [rest, `${rest}/**`].map((one) => `:(top,icase,glob)${one}`));
+  const kept = askGit({ folder, words: ["ls-files", "-z", "--full-name", "--", ...paths] });
+  const history = ["log", "--all", "--reflog", "-m", "--format=", "--name-only", "--no-renames", "-z", "--", ...paths];
+  const before = askGit({ folder, words: history });
+  if (kept === undefined || before === undefined || /^fatal: not a git repository/m.test(kept.complaint))
+    return undefined;
+  if (kept.failed || before.failed) return top;
+  return [...kept.text.split("\0"), ...before.text.split("\0")]
+    .map((name) => name.trim())
+    .filter((name) => name !== "")
+    .find((name) => isSecret(join(top, name)) && !isSecret(name));
+};
