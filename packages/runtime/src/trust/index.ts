@@ -1,4 +1,5 @@
 export { type Configuration, isEntryOf } from "./configuration.ts";
+export { includedPaths } from "./included.ts";
 export type { KeptSettings } from "./kept-settings.ts";
 export {
   type AcceptedRule,

@@ -14,7 +14,7 @@ import { PlanOutput } from "./plan-output.ts";
 import { canonical, reached } from "./reached.ts";
 import { atHome } from "./render-pipe.ts";
 import { type PipeAround, runPipe } from "./run-pipe.ts";
-import { waitingFile } from "./waiting-files.ts";
+import { waitingFile, waitingSettings } from "./waiting-files.ts";
 
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
@@ -57,7 +57,7 @@ export const planHazard = (
     looked.add(place);
     // Nothing else happens in this process while git is asked.
     if (looked.size > MOST_REPOSITORIES) return `git would run in more than ${MOST_REPOSITORIES} folders`;
-    const waiting = waitingFile(place);
+    const waiting = waitingFile(place) ?? waitingSettings(place);
     if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
     const hazard = gitHazard(folder, ways);
     if (hazard) return `the repository configures ${hazard.key}, which git could act on`;

@@ -4,8 +4,8 @@
  *  Elsewhere: files that a command names (render-pipe.ts), what is in git's own files (git-probe.ts, git-attributes.ts). */
 
 import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { includedPaths } from "../trust/index.ts";
 
 /** Read in every folder, and in those above. */
 const READ_UNASKED: readonly string[] = [".gitignore", ".gitattributes", ".mailmap", ".ignore", ".rgignore"];
@@ -47,39 +47,49 @@ const above = (folder: string): readonly string[] => {
   return up === folder ? [] : [up, ...above(up)];
 };
 
+const repositoryAround = (folder: string): string | undefined =>
+  [folder, ...above(folder)].find((place) => entriesOf(place).some(({ name }) => name === ".git"));
+
 /** The first such file that git or ripgrep would meet from a folder: what git keeps for itself in the repository around
  *  it, and what says above and below what is ignored, shown or renamed. */
 export const waitingFile = (folder: string): string | undefined => {
   const up = above(folder);
-  const top = [folder, ...up].find((place) => entriesOf(place).some(({ name }) => name === ".git"));
+  const top = repositoryAround(folder);
   const own = top === undefined ? folder : join(top, ".git");
   if (keepsWaiting(own)) return own;
   const records = recordsOf(own);
   const kept = records.flatMap((record) => OF_GIT.flatMap((name) => oddIn(join(record, name))));
-  const included = records
-    .flatMap((record) => includedBy([join(record, "config"), join(record, "config.worktree")]))
-    .filter(keepsWaiting);
   const over = up.flatMap((place) => READ_UNASKED.map((name) => join(place, name))).filter(keepsWaiting);
-  return (
-    kept[0] ?? included[0] ?? over[0] ?? below(folder) ?? (top === undefined || top === folder ? undefined : below(top))
-  );
+  return kept[0] ?? over[0] ?? below(folder) ?? (top === undefined || top === folder ? undefined : below(top));
 };
 
 const MOST_SETTINGS = 50;
 
-/** The files that these settings of git include, and those that they include in turn. What is no such line is harmless
- *  here: only the kind of the file is looked at. */
-const includedBy = (settings: readonly string[]): readonly string[] => {
-  const found = [...settings];
-  for (let at = 0; at < found.length && at < MOST_SETTINGS; at += 1) {
+/** The first such file among those that git's settings include, and those that they include in turn. git opens them one
+ *  by one while it reads, so settings of which nobody can tell what they include count too. */
+export const waitingSettings = (folder: string): string | undefined => {
+  const top = repositoryAround(folder);
+  if (top === undefined) return undefined;
+  const records = recordsOf(join(top, ".git"));
+  const found = records.flatMap((record) => [join(record, "config"), join(record, "config.worktree")]);
+  for (let at = 0; at < found.length; at += 1) {
     const file = found[at] ?? "";
-    const named = (plainText(file, LONGEST_SETTINGS) ?? "").matchAll(/\bpath\s*=\s*"?([^"\n]*)/gi);
-    for (const [, name = ""] of named) {
-      const path = resolve(dirname(file), name.trim().replace(/^~(?=\/)/, homedir()));
-      if (!found.includes(path)) found.push(path);
-    }
+    if (keepsWaiting(file) || at > MOST_SETTINGS) return file;
+    const text = plainText(file, LONGEST_SETTINGS);
+    if (text === undefined && isFile(file)) return file;
+    const paths = includedPaths(file, Buffer.from(text ?? ""));
+    if (paths === undefined) return file;
+    found.push(...paths.filter((path) => !found.includes(path)));
   }
-  return found.slice(settings.length);
+  return undefined;
+};
+
+const isFile = (path: string): boolean => {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 };
 
 const below = (folder: string): string | undefined => {

@@ -198,7 +198,9 @@ test("settings of git that include a pipe are a reason to ask, and nobody waits 
   if (spawnSync("mkfifo", ["pipe"], { cwd: place.work }).status !== 0) return;
   const plan = classify("git status");
   assert.ok(plan.verdict === "read-only");
-  for (const path of ["../pipe", place.at("home", "work", "pipe"), "../more"]) {
+  const spelled = ["../pipe ; x", '"../pi"pe # x', "\\\n../pipe", "../d/pipe"];
+  symlinkSync(".", place.at("home", "work", "d"));
+  for (const path of ["../pipe", place.at("home", "work", "pipe"), "../more", ...spelled]) {
     place.put("home/work/more", "[include]\npath = pipe\n");
     writeFileSync(place.at("home", "work", ".git", "config"), `[core]\nbare = false\n[include]\n\tpath = ${path}\n`);
     assert.match(
