@@ -68,6 +68,8 @@ export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): R
   GIT_OPTIONAL_LOCKS: "0",
   GIT_TERMINAL_PROMPT: "0",
   GIT_NO_LAZY_FETCH: "1",
+  // A repository may put one file in the place of another, and then a path no longer says what is shown.
+  GIT_NO_REPLACE_OBJECTS: "1",
   GIT_ALLOW_PROTOCOL: "none",
   GIT_ASKPASS: "false",
   // Tool chains that would fetch or start another version of themselves because a project asks for it.

@@ -194,3 +194,18 @@ test("a repository that is itself a folder of settings shows no changes to the k
     await checkAll({ ...place, work }, [...commands.map(only), ["git status --short", /^$/]]);
   }
 });
+
+test("a file that a repository puts in the place of another is not shown by the other's path", async () => {
+  using place = withKeys();
+  gitIn(
+    place.work,
+    "replace",
+    gitIn(place.work, "rev-parse", "HEAD:plain.txt"),
+    gitIn(place.work, "rev-parse", "HEAD:.env"),
+  );
+  const commands = ["git show HEAD:plain.txt", "git log -p -- plain.txt", "git grep -h -e secret -e plain HEAD"];
+  await checkAll(
+    place,
+    commands.map((text) => [text, /plain/] as const),
+  );
+});
