@@ -4,8 +4,9 @@
  *  Elsewhere: recording a tree (tree-record.ts), putting things back (revert.ts), denying calls (../guard). */
 
 import type { BigIntStats } from "node:fs";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { Folder, openRoot, RootError } from "../files/index.ts";
+import { Folder, isSame, openRoot, RootError } from "../files/index.ts";
 import { partsBelow, type Refused } from "../paths/index.ts";
 import { type Keep, keepCopy } from "./keep-copy.ts";
 import { type Breach, type Difference, type Reverted, revertBreaches } from "./revert.ts";
@@ -64,6 +65,16 @@ const differences = (before: TreeRecord, now: TreeRecord): readonly Omit<Differe
     before.has(key) ? [] : [{ change: "created", before: undefined, now: found }],
   ),
 ];
+
+/** The watched folder is held, so it is compared even where its name has come to mean another one, or none: that is a
+ *  change too, and one that only a person can undo. */
+const ownDifference = async ({ folder, stats }: RecordedTree): Promise<readonly Omit<Difference, "path">[]> => {
+  const before = { names: [], kind: "folder", stats, content: undefined } as const;
+  const now = await lstat(folder.path, { bigint: true }).catch(() => undefined);
+  if (now === undefined) return [{ change: "removed", before, now: undefined }];
+  if (isSame(now, stats)) return [];
+  return [{ change: "changed", before, now: { ...before, kind: now.isDirectory() ? "folder" : "other", stats: now } }];
+};
 
 /** A breach with the time of the change, as the file system tells it. */
 export type DatedBreach = Breach & { readonly atMs: number };
@@ -130,7 +141,7 @@ export class Watch implements AsyncDisposable {
           ...{ maxFiles: maxFiles * 2, maxBytes, except },
           ...leftOutIn(tree.folder, this.#options),
         });
-        for (const found of differences(tree.record, record)) {
+        for (const found of [...(await ownDifference(tree)), ...differences(tree.record, record)]) {
           const names = (found.before ?? found.now)?.names ?? [];
           const path = join(tree.folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
           const atMs = found.now ? changedMs(found.now.stats) : goneMs(names, record, top);

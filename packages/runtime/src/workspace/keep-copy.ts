@@ -3,6 +3,7 @@
  *  whatever the file is called.
  *  Elsewhere: finding differences (audit.ts), putting things back (revert.ts). */
 
+import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +21,9 @@ export type Kept = { readonly ok: true; readonly copy?: string } | { readonly ok
 
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 const MOST_CHARACTERS = 80;
-const MOST_TRIES = 1_000;
+/** Numbers are for people; where many files have one name, chance finds a free one at once. */
+const NUMBERED = 8;
+const MOST_TRIES = 20;
 
 const plain = (name: string): string => name.replace(/[^\w.-]/g, "_").slice(0, MOST_CHARACTERS);
 
@@ -49,7 +52,8 @@ export const keepCopy = async ({ folder }: RecordedTree, { now }: Difference, ke
 
 const newFile = async ({ folder, prefix }: Keep, name: string) => {
   for (let at = 0; ; at++) {
-    const path = join(folder, `${plain(prefix)}-${at}-${plain(name)}`);
+    const number = at < NUMBERED ? String(at) : randomBytes(6).toString("hex");
+    const path = join(folder, `${plain(prefix)}-${number}-${plain(name)}`);
     try {
       return { handle: await open(path, "wx", 0o600), path };
     } catch (error) {

@@ -7,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -17,6 +18,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { type Watch, type WatchOptions, watchTrees } from "../../src/workspace/audit.ts";
 import { scratch, treeOf } from "../scratch.ts";
+
+const onLinux = { skip: process.platform === "linux" ? false : "elsewhere a folder is held by its name" };
 
 const watching = async (options: WatchOptions): Promise<Watch> => {
   const started = await watchTrees(options);
@@ -232,4 +235,35 @@ test("a folder without entry bits becomes again what it was", async () => {
   assert.ok((await watch.revert()).every(({ reverted }) => reverted));
   assert.deepEqual(treeOf(place.path), { "closed/": "500", "closed/inside": "644 x" });
   chmodSync(place.at("closed"), 0o700);
+});
+
+test(
+  "a watched folder that was renamed and replaced is a breach, and the one that was watched is put back",
+  onLinux,
+  async () => {
+    using place = workspace();
+    const ws = place.at("ws");
+    await using watch = await watching({ folders: [ws], allowed: [place.at("ws/memory")] });
+    place.put("ws/src/main.ts", "evil");
+    renameSync(ws, place.at("moved"));
+    place.put("ws/src/main.ts", "evil");
+    const reverted = await watch.compare().then(() => watch.revert());
+    assert.deepEqual(reverted, [
+      { path: ws, change: "changed", reverted: false, reason: "the watched folder itself is gone" },
+      { path: join(ws, "src/main.ts"), change: "changed", reverted: true },
+    ]);
+    assert.equal(readFileSync(place.at("moved/src/main.ts"), "utf8"), "main");
+  },
+);
+
+test("a changed file is kept and put back however many copies of its name there are", async () => {
+  using place = workspace();
+  for (let at = 0; at <= 1_001; at += 1) place.put(`kept/run-${at}-main.ts`, "");
+  await using watch = await watching({ folders: [place.at("ws")], allowed: [] });
+  place.put("ws/src/main.ts", "theirs");
+  const compared = await watch.compare();
+  assert.ok(compared.ok);
+  const [put] = await watch.putBack(compared.breaches, { folder: place.at("kept"), prefix: "run" });
+  assert.deepEqual([put?.reverted, readFileSync(put?.copy ?? "", "utf8")], [true, "theirs"]);
+  assert.equal(readFileSync(place.at("ws/src/main.ts"), "utf8"), "main");
 });
