@@ -295,6 +295,7 @@ const lettersBefore = (program: string, names: string, length: number): string =
 
 /** Texts of a given length that punish whoever reads a part again and again. */
 export const GROWING: Readonly<Record<string, (length: number) => string>> = {
+  "dots inside a name": (length) => `which ${".".repeat(length)}x`,
   "many commands": (length) => "ls;".repeat(length / 3),
   "a long pipe": (length) => `ls${"|cat".repeat(length / 4)}`,
   "a long word": (length) => `ls ${"a".repeat(length)}`,

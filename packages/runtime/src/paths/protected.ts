@@ -106,14 +106,21 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** As the most forgiving file system would compare it: letters of one case, marks that some leave out removed, the
  *  endings that some cut off removed, and git's short name spelled out. */
-const folded = (name: string): string => {
-  const plain = name
+const folded = (written: string): string => {
+  const plain = written
     .normalize("NFKC")
     .replace(/\p{Cf}/gu, "")
     .toLowerCase()
-    .replace(/:.*$/s, "")
-    .replace(/[. ]+$/, "");
-  return /^git~\d+$/.test(plain) ? ".git" : plain;
+    .replace(/:.*$/s, "");
+  const name = withoutEnd(plain);
+  return /^git~\d+$/.test(name) ? ".git" : name;
+};
+
+/** By hand: a regular expression would look at a run of dots inside a name once for each of them. */
+const withoutEnd = (name: string): string => {
+  let end = name.length;
+  while (name[end - 1] === "." || name[end - 1] === " ") end -= 1;
+  return name.slice(0, end);
 };
 
 /** Why agents may not write this, or undefined. `below` are the names from the workspace's root down. */
