@@ -5,13 +5,14 @@
 
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, fstatSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isSecret, secretPatterns, secretSamples } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { type Checkout, indexMayKeep, plainCheckout } from "./plain-checkout.ts";
+import { type PlainFile, readPlainFile } from "./plain-file.ts";
 import { findProgram } from "./programs.ts";
 import { reached } from "./reached.ts";
 import { anyCase } from "./walk-limits.ts";
@@ -79,15 +80,14 @@ export const mayShow = (folder: string): boolean => {
   const plain = plainCheckout(folder);
   const { top, git } = plain ?? askForCheckout(folder);
   if (git === "") return false; // no repository: git says so itself
-  if (shows(readText(join(git, "info/attributes")) ?? "")) return true;
+  if (shows(textOf(readAttributes(join(git, "info/attributes"))))) return true;
   if (top === "") return false;
-  const own = readText(join(top, ".gitattributes"));
-  if (own !== undefined && shows(own)) return true;
+  if (shows(textOf(readAttributes(join(top, ".gitattributes"))))) return true;
   if (plain !== undefined && !indexMayKeep(plain, ".gitattributes")) return false;
   const kept = askGit({ folder: top, words: ["ls-files", "-z", "--", ":(glob)**/.gitattributes"] });
   const files = new Set(kept?.text.split("\0").filter((name) => name !== ""));
   if (kept?.failed !== false || files.size > MOST_FOLDERS) return true;
-  return [...files].some((name) => shows(readText(join(top, name)) ?? indexed(top, name)));
+  return [...files].some((name) => shows(keptText(top, name)));
 };
 
 /** Empty names where there is no repository; no `top` where there are no files. */
@@ -97,35 +97,26 @@ const askForCheckout = (folder: string): Checkout => {
   return { top, git: git === "" ? "" : reached(folder, git) };
 };
 
-const shows = (text: string | typeof UNREADABLE): boolean => text === UNREADABLE || SHOWS.test(text);
-
 /** More than anybody writes by hand: git is asked what it makes of it. */
-const UNREADABLE = Symbol("unreadable");
 const MOST_BYTES = 1_000_000;
 
-/** Undefined where no plain file is there. A device has no end and a pipe no writer: neither is read. */
-const readText = (path: string): string | typeof UNREADABLE | undefined => {
-  let descriptor: number;
-  try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" || code === "ENOTDIR" ? undefined : UNREADABLE;
-  }
-  try {
-    const stats = fstatSync(descriptor);
-    if (!stats.isFile()) return undefined;
-    return stats.size <= MOST_BYTES ? readFileSync(descriptor, "utf8") : UNREADABLE;
-  } catch {
-    return UNREADABLE;
-  } finally {
-    closeSync(descriptor);
-  }
+const shows = (text: string | undefined): boolean => text === undefined || SHOWS.test(text);
+
+/** Undefined for what cannot be read whole. */
+const textOf = (file: PlainFile): string | undefined => {
+  if (file === "unreadable") return undefined;
+  return file === "missing" ? "" : file.toString();
 };
 
-/** Where the file is not there, git takes it from the index. */
-const indexed = (top: string, name: string): string =>
-  askGit({ folder: top, words: ["cat-file", "blob", `:${name}`] })?.text ?? "";
+const readAttributes = (path: string): PlainFile => readPlainFile(path, MOST_BYTES);
+
+/** As git finds a file that it keeps: where it is not there, in the index. */
+const keptText = (top: string, name: string): string | undefined => {
+  const file = readAttributes(join(top, name));
+  if (file !== "missing") return textOf(file);
+  const asked = askGit({ folder: top, words: ["cat-file", "blob", `:${name}`] });
+  return asked?.failed === false ? asked.text : undefined;
+};
 
 /** A file that may hold keys and that a repository's own attributes, which count over ours, have git show. */
 export const shownByAttributes = (folder: string): string | undefined => {

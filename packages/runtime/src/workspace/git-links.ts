@@ -5,11 +5,12 @@
  *  with too many names to look at is reported itself, and so are alternates that are not plain lines.
  *  Elsewhere: its settings (git-probe.ts), attributes that have it show keys (git-attributes.ts). */
 
-import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathProblem } from "../guard/index.ts";
 import { askGit, through } from "./ask-git.ts";
 import { plainCheckout } from "./plain-checkout.ts";
+import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
 
 /** The first such link in the repository that git finds from `folder` and the `-C` it is given there. */
@@ -78,29 +79,14 @@ const MOST_BYTES = 1_000_000;
 
 /** Other folders of objects, from the one that names them. Undefined for what cannot be read, or is quoted as git does. */
 const alternatesIn = (path: string): readonly Place[] | undefined => {
-  const lines = textOf(path)
-    ?.split("\n")
+  const file = readPlainFile(path, MOST_BYTES);
+  if (file === "missing" || file === "unreadable") return undefined;
+  const lines = file
+    .toString()
+    .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"));
-  if (lines === undefined || lines.some((line) => line.startsWith('"'))) return undefined;
+  if (lines.some((line) => line.startsWith('"'))) return undefined;
   return lines.map((line) => ({ path: reached(join(path, "../.."), line), name: "objects" }));
-};
-
-/** A device has no end and a pipe no writer: neither is read. */
-const textOf = (path: string): string | undefined => {
-  let descriptor: number;
-  try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch {
-    return undefined;
-  }
-  try {
-    const facts = fstatSync(descriptor);
-    return facts.isFile() && facts.size <= MOST_BYTES ? readFileSync(descriptor, "utf8") : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    closeSync(descriptor);
-  }
 };
 
 /** Undefined for a folder that cannot be listed, but whose files may be opened by name all the same. */

@@ -4,8 +4,9 @@
  *  2 or 3). For every other form the answer is undefined, and git is asked.
  *  Elsewhere: asking git (ask-git.ts), what is done with the answer (git-attributes.ts). */
 
-import { closeSync, existsSync, fstatSync, lstatSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readPlainFile } from "./plain-file.ts";
 import { canonical } from "./reached.ts";
 
 export type Checkout = { readonly top: string; readonly git: string };
@@ -15,40 +16,49 @@ const MOST_BYTES = 64_000_000;
 /** The checkout that git finds from `folder`. */
 export const plainCheckout = (folder: string): Checkout | undefined => {
   let top = canonical(folder);
-  while (!exists(join(top, ".git"))) {
+  while (kindOf(join(top, ".git")) === "none") {
     if (isBare(top) || dirname(top) === top) return undefined;
     top = dirname(top);
   }
   const git = join(top, ".git");
-  const isPlain = lstatSync(git).isDirectory() && isBare(git) && !exists(join(git, "commondir"));
+  const isPlain = kindOf(git) === "folder" && isBare(git) && kindOf(join(git, "commondir")) === "none";
   const settings = isPlain ? contentOf(join(git, "config")) : undefined;
   return settings === undefined || /worktree|include/i.test(settings.toString("latin1")) ? undefined : { top, git };
 };
 
 /** May the index keep a file of this name, in whatever folder? Where it does not, no question is left. */
 export const indexMayKeep = ({ git }: Checkout, name: string): boolean => {
-  if (!exists(join(git, "index"))) return false;
+  if (kindOf(join(git, "index")) === "none") return false;
   const index = contentOf(join(git, "index"));
   if (index === undefined || index.length < 12 || index.toString("latin1", 0, 4) !== "DIRC") return true;
   const isWhole = index.readUInt32BE(4) <= 3 && !index.includes("sdir"); // later versions shorten names; a sparse one lacks some
   return !isWhole || isSplit(git) || index.includes(name);
 };
 
-const isSplit = (git: string): boolean => readdirSync(git).some((name) => name.startsWith("sharedindex."));
+const isSplit = (git: string): boolean => {
+  try {
+    return readdirSync(git).some((name) => name.startsWith("sharedindex."));
+  } catch {
+    return true;
+  }
+};
 
 const isBare = (folder: string): boolean =>
   existsSync(join(folder, "HEAD")) && existsSync(join(folder, "objects")) && existsSync(join(folder, "refs"));
 
-/** Also a link that leads nowhere. */
-const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-
-/** Undefined for what is no plain file, or too large. */
-const contentOf = (path: string): Buffer | undefined => {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
-  const descriptor = openSync(path, "r");
+/** `other` for whatever is neither, and for what cannot be looked at: then git is asked. */
+const kindOf = (path: string): "none" | "folder" | "file" | "other" => {
   try {
-    return fstatSync(descriptor).size <= MOST_BYTES ? readFileSync(descriptor) : undefined;
-  } finally {
-    closeSync(descriptor);
+    const facts = lstatSync(path, { throwIfNoEntry: false });
+    if (facts === undefined) return "none";
+    if (facts.isDirectory()) return "folder";
+    return facts.isFile() ? "file" : "other";
+  } catch {
+    return "other";
   }
+};
+
+const contentOf = (path: string): Buffer | undefined => {
+  const file = kindOf(path) === "file" ? readPlainFile(path, MOST_BYTES) : "missing";
+  return typeof file === "string" ? undefined : file;
 };

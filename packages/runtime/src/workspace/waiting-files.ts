@@ -1,11 +1,12 @@
 /** Files that git and ripgrep open unasked: one that is a pipe or a device would keep them waiting, or reading, for ever.
- *  Invariant: only kinds are looked at, nothing is opened; bounded, nearest first, so a pipe deep in a large tree may be
+ *  Invariant: only kinds are looked at, and nothing is opened but plain files of git's own; bounded, nearest first, so a pipe deep in a large tree may be
  *  missed: then the time limit of the run ends it.
  *  Elsewhere: files that a command names (render-pipe.ts), what is in git's own files (git-probe.ts, git-attributes.ts). */
 
-import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
+import { type Dirent, readdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { includedPaths } from "../trust/index.ts";
+import { readPlainFile } from "./plain-file.ts";
 
 /** Read in every folder, and in those above. */
 const READ_UNASKED: readonly string[] = [".gitignore", ".gitattributes", ".mailmap", ".ignore", ".rgignore"];
@@ -75,21 +76,13 @@ export const waitingSettings = (folder: string): string | undefined => {
   for (let at = 0; at < found.length; at += 1) {
     const file = found[at] ?? "";
     if (keepsWaiting(file) || at > MOST_SETTINGS) return file;
-    const text = plainText(file, LONGEST_SETTINGS);
-    if (text === undefined && isFile(file)) return file;
-    const paths = includedPaths(file, Buffer.from(text ?? ""));
+    const settings = readPlainFile(file, LONGEST_SETTINGS);
+    if (settings === "missing") continue;
+    const paths = settings === "unreadable" ? undefined : includedPaths(file, settings);
     if (paths === undefined) return file;
     found.push(...paths.filter((path) => !found.includes(path)));
   }
   return undefined;
-};
-
-const isFile = (path: string): boolean => {
-  try {
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 };
 
 const below = (folder: string): string | undefined => {
@@ -116,13 +109,7 @@ const recordsOf = (own: string): readonly string[] => {
   return common === undefined ? [record] : [record, resolve(record, common)];
 };
 
-const pointerIn = (path: string): string | undefined => plainText(path, LONGEST_POINTER)?.replace(/\n$/, "");
-
-const plainText = (path: string, mostBytes: number): string | undefined => {
-  try {
-    const stats = statSync(path);
-    return stats.isFile() && stats.size <= mostBytes ? readFileSync(path, "utf8") : undefined;
-  } catch {
-    return undefined;
-  }
+const pointerIn = (path: string): string | undefined => {
+  const file = readPlainFile(path, LONGEST_POINTER);
+  return typeof file === "string" ? undefined : file.toString().replace(/\n$/, "");
 };

@@ -77,7 +77,8 @@ const plainText = async (file: string): Promise<string | undefined> => {
   const facts = await lstat(file).catch(() => undefined);
   if (facts === undefined) return "";
   if (!facts.isFile()) return undefined;
-  return readFile(file, { encoding: "latin1", flag: constants.O_RDONLY | constants.O_NONBLOCK });
+  const flag = constants.O_RDONLY | constants.O_NONBLOCK;
+  return readFile(file, { encoding: "latin1", flag }).catch(() => undefined); // then git says what is wrong with it
 };
 
 /** Where git begins to look, whatever a repository says of itself. */

@@ -259,6 +259,15 @@ test("attributes that only the index keeps count in every form of a checkout", a
   }
 });
 
+test("attributes in the index that are too large to be read are a reason to ask", async () => {
+  using place = withKeys();
+  place.put("home/work/sub/.gitattributes", `${"# nothing\n".repeat(450_000)}.aws/config diff\n`);
+  gitIn(place.work, "add", "-f", "sub/.gitattributes");
+  rmSync(place.at("home", "work", "sub/.gitattributes"));
+  place.put("home/work/sub/.aws/config", "the secret, changed\n");
+  await checkAll(place, [["git diff"]]);
+});
+
 test("attributes that have no end, or that are mostly blank lines, are not read to their end", async () => {
   using place = withKeys();
   place.put("home/work/plain.txt", "another\n");

@@ -257,3 +257,15 @@ test("a command whose tests would be repeated without end is refused, not starte
   const { refused } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
   assert.match(refused ?? "", /find: too many names to leave out/);
 });
+
+test("git that is led to what is no folder says so itself", async () => {
+  using place = ground();
+  symlinkSync("loop", join(place.work, "loop"));
+  for (const name of ["a.txt", "a.txt/x", "loop", "missing", "x".repeat(300)]) {
+    const plan = planOf(`git -C ${name} diff`);
+    assert.equal(planHazard(plan, { cwd: place.work, home: place.home }), undefined, name);
+    const { exitCode, stderr } = await runPlan(plan, { cwd: place.work, home: place.home });
+    assert.equal(exitCode, 128, name);
+    assert.match(stderr, /^fatal: cannot change to /, name);
+  }
+});
