@@ -33,3 +33,9 @@ export const askGit = ({ folder, words, input }: GitQuestion): GitAnswer | undef
 
 /** `-C` for each folder on the way. */
 export const through = (ways: readonly string[]): readonly string[] => ways.flatMap((way) => ["-C", way]);
+
+/** No repository, or one that git does not use: then it shows nothing of it either. */
+const NO_REPOSITORY =
+  /^fatal: (?:not a git repository|detected dubious ownership|cannot use bare repository|cannot change to)/m;
+
+export const hasNoRepository = ({ complaint }: GitAnswer): boolean => NO_REPOSITORY.test(complaint);

@@ -8,22 +8,30 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathProblem } from "../guard/index.ts";
-import { askGit, through } from "./ask-git.ts";
+import { askGit, hasNoRepository, through } from "./ask-git.ts";
 import { plainCheckout } from "./plain-checkout.ts";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
 
 /** The first such link in the repository that git finds from `folder` and the `-C` it is given there. */
-export const linkHazard = (folder: string, within: readonly string[]): string | undefined =>
-  linkToKeys(gitFolders(folder, within));
+export const linkHazard = (folder: string, within: readonly string[]): string | undefined => {
+  const folders = gitFolders(folder, within);
+  return folders === undefined ? "what cannot be found" : linkToKeys(folders);
+};
 
-const gitFolders = (folder: string, within: readonly string[]): readonly string[] => {
+/** Undefined where git gives no answer. */
+const gitFolders = (folder: string, within: readonly string[]): readonly string[] | undefined => {
   const base = within.reduce(reached, folder);
   const plain = plainCheckout(base);
   if (plain !== undefined) return [plain.git];
   const words = [...through(within), "rev-parse", "--git-dir", "--git-common-dir"];
-  const asked = askGit({ folder, words })?.text.split("\n") ?? [];
-  return asked.filter((path) => path !== "").map((path) => canonical(reached(base, path)));
+  const asked = askGit({ folder, words });
+  if (asked === undefined || hasNoRepository(asked)) return [];
+  if (asked.failed) return undefined;
+  return asked.text
+    .split("\n")
+    .filter((path) => path !== "")
+    .map((path) => canonical(reached(base, path)));
 };
 
 /** More than any repository that is looked after has: references are packed. */

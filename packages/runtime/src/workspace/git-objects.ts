@@ -7,7 +7,7 @@
 import { join, relative } from "node:path";
 import { pathProblem } from "../guard/index.ts";
 import { leadsToSecrets } from "../paths/index.ts";
-import { askGit } from "./ask-git.ts";
+import { askGit, hasNoRepository } from "./ask-git.ts";
 import { topOf } from "./git-top.ts";
 import { canonical } from "./reached.ts";
 
@@ -85,9 +85,6 @@ const UNANSWERED = {
   problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
 };
 
-/** No repository, or one that git does not use: then it shows nothing of it either. */
-const NO_REPOSITORY = /^fatal: (?:not a git repository|detected dubious ownership|cannot use bare repository)/m;
-
 const lookUp = (names: readonly string[], folder: string): readonly Named[] | typeof UNANSWERED => {
   const questions = names.flatMap((name) => {
     const colon = colonIn(name);
@@ -98,7 +95,7 @@ const lookUp = (names: readonly string[], folder: string): readonly Named[] | ty
     words: ["cat-file", "--batch-check=%(objecttype)"],
     input: questions.map((question) => `${question}\n`).join(""),
   });
-  if (answer === undefined || NO_REPOSITORY.test(answer.complaint)) return [];
+  if (answer === undefined || hasNoRepository(answer)) return [];
   const types = answer.text.split("\n");
   if (answer.failed || types.length !== questions.length + 1) return UNANSWERED;
   return names.map((name, at) => ({
@@ -158,7 +155,7 @@ const EVERYTHING = /^--(?:all|tags|branches|remotes|glob|bisect|reflog)(?:=|$)/;
 const hasLooseTags = (folder: string): boolean => {
   const format = "--format=%(if)%(*objecttype)%(then)%(*objecttype)%(else)%(objecttype)%(end)";
   const answer = askGit({ folder, words: ["for-each-ref", format] });
-  if (answer === undefined || NO_REPOSITORY.test(answer.complaint)) return false;
+  if (answer === undefined || hasNoRepository(answer)) return false;
   return answer.failed || /^(?:blob|tree)$/m.test(answer.text);
 };
 

@@ -5,7 +5,7 @@
 
 import { join } from "node:path";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
-import { askGit } from "./ask-git.ts";
+import { askGit, hasNoRepository } from "./ask-git.ts";
 import { plainCheckout } from "./plain-checkout.ts";
 import { canonical } from "./reached.ts";
 
@@ -50,8 +50,7 @@ export const keyBelowTop = (folder: string): string | undefined => {
   const kept = askGit({ folder, words: ["ls-files", "-z", "--full-name", "--", ...paths] });
   const history = ["log", "--all", "--reflog", "-m", "--format=", "--name-only", "--no-renames", "-z", "--", ...paths];
   const before = askGit({ folder, words: history });
-  if (kept === undefined || before === undefined || /^fatal: not a git repository/m.test(kept.complaint))
-    return undefined;
+  if (kept === undefined || before === undefined || hasNoRepository(kept)) return undefined;
   if (kept.failed || before.failed) return top;
   return [...kept.text.split("\0"), ...before.text.split("\0")]
     .map((name) => name.trim())
