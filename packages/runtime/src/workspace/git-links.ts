@@ -13,10 +13,12 @@ import { plainCheckout } from "./plain-checkout.ts";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
 
-/** The first such link in the repository that git finds from `folder` and the `-C` it is given there. */
+/** Why git may not read its own files unasked, in the repository that it finds from `folder` and the `-C` it is given there. */
 export const linkHazard = (folder: string, within: readonly string[]): string | undefined => {
   const folders = gitFolders(folder, within);
-  return folders === undefined ? "what cannot be found" : linkToKeys(folders);
+  if (folders === undefined) return "git does not say where the repository keeps its files";
+  const path = linkToKeys(folders);
+  return path === undefined ? undefined : `git would read ${path}, which leads to keys or is no plain file`;
 };
 
 /** Undefined where git gives no answer. */

@@ -63,7 +63,13 @@ const isKnown = (key: string): boolean => {
 /** The built-in monitor is switched off by an override; a program of the repository's choice is a reason to ask. */
 const HARMLESS = /^(core\.fsmonitor=(false|true|0|1|on|off|yes|no|))$/is;
 
-export type Hazard = { readonly folder: string; readonly key: string };
+/** What is wrong with a repository, and the reason in words. */
+export type Hazard = { readonly key: string; readonly reason: string };
+
+const configured = (key: string): Hazard => ({
+  key,
+  reason: `the repository configures ${key}, which git could act on`,
+});
 
 /** The first hazard of the repository that git finds from `folder` and the `-C` it is given there; undefined where there
  *  is none, or no repository. */
@@ -71,18 +77,18 @@ export const gitHazard = (folder: string, within: readonly string[] = []): Hazar
   const asked = askGit({ folder, words: [...through(within), "config", "--list", "--show-scope", "-z"] });
   if (asked === undefined) return undefined;
   if (/^fatal: cannot change to/.test(asked.complaint)) return undefined; // nor can git when it is run
-  if (asked.failed) return { folder, key: "what cannot be read" };
+  if (asked.failed) return { key: "config", reason: "git cannot read the repository's settings" };
   const fields = asked.text.split("\0");
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const scope = fields[at] ?? "";
     const [key = "", value = ""] = (fields[at + 1] ?? "").split(/\n(.*)/s);
     if (scope === "command") continue;
-    if (HAZARD.test(key.toLowerCase()) && !HARMLESS.test(`${key}=${value}`)) return { folder, key };
-    if (!isKnown(key)) return { folder, key };
-    if (key === "core.worktree" && isElsewhere(folder, within)) return { folder, key };
+    if (HAZARD.test(key.toLowerCase()) && !HARMLESS.test(`${key}=${value}`)) return configured(key);
+    if (!isKnown(key)) return configured(key);
+    if (key === "core.worktree" && isElsewhere(folder, within)) return configured(key);
   }
-  const link = linkHazard(folder, within);
-  return link === undefined ? undefined : { folder, key: link };
+  const reason = linkHazard(folder, within);
+  return reason === undefined ? undefined : { key: "files", reason };
 };
 
 /** A repository may say that its files lie somewhere else, in a folder that is none of its business. */

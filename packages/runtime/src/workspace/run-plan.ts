@@ -60,7 +60,7 @@ export const planHazard = (
     const waiting = waitingFile(place) ?? waitingSettings(place);
     if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
     const hazard = gitHazard(folder, ways);
-    if (hazard) return `the repository configures ${hazard.key}, which git could act on`;
+    if (hazard) return hazard.reason;
   }
   return undefined;
 };
