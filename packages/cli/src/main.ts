@@ -12,17 +12,14 @@ import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
 import { visible } from "./visible.ts";
 
-const version = (): string => {
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
-    version: string;
-  };
-  return version;
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  readonly version: string;
 };
 
 const program = async (io: Io, asked: string | undefined): Promise<Command> => {
   const all = newCommand("prefork", io)
     .description("Forked sub-agents that share the parent's prompt cache.")
-    .version(version(), "-v, --version", "print the version")
+    .version(version, "-v, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
     .showSuggestionAfterError()

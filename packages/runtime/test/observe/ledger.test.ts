@@ -57,15 +57,12 @@ for (const count of [1, 2, 5])
     const { rows, unread, problems } = await ground.family(session.id);
     assertAsBilled(rows, ground);
     assert.deepEqual([unread, problems], [[], []]);
-    assert.deepEqual(
-      rows.map(({ agent, turn, family }) => [agent === "main", turn, family?.role]).slice(0, count + 2),
-      [
-        [true, 1, undefined],
-        [false, 1, "leader"],
-        ...PARTS.slice(1, count).map(() => [false, 1, "follower"]),
-        [true, 2, "follower"],
-      ],
-    );
+    const begun = rows
+      .filter(({ agent, turn }) => turn === 1 || (agent === "main" && turn === 2))
+      .map(({ agent, turn, family }) => `${agent === "main" ? "main" : "fork"} ${turn} ${family?.role ?? "alone"}`);
+    assert.deepEqual(begun.slice(0, 2), ["main 1 alone", "fork 1 leader"]);
+    // Those that follow are released together: which of them is answered first is nobody's to say.
+    assert.deepEqual(begun.slice(2).sort(), [...PARTS.slice(1, count).map(() => "fork 1 follower"), "main 2 follower"]);
     assert.deepEqual(
       [
         ...new Set(
