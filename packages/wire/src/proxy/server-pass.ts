@@ -108,10 +108,17 @@ export const pass = (passing: Passing): void => {
   // Who leaves is seen by the close that follows.
   request.on("error", () => undefined);
   response.on("error", () => undefined);
-  response.once("close", () => {
+  const left = (): void => {
     if (response.writableFinished) return;
     finish("aborted");
     outgoing.destroy();
+  };
+  // A response that waits behind another one on its connection never emits "close" itself.
+  const { socket } = request;
+  socket.once("close", left);
+  response.once("close", () => {
+    socket.off("close", left);
+    left();
   });
   sendBody(request, outgoing, tap);
 };

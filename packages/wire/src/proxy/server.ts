@@ -43,6 +43,7 @@ export class ProxyServer {
   readonly #accounts = new Map<string, number>();
   readonly #salt = randomBytes(32).toString("base64url");
   readonly #upgraded = new Set<Duplex>();
+  readonly #connections = new Set<Duplex>();
   readonly #passed = { requests: 0, others: 0, created: 0, upgraded: 0, unreachable: 0, refused: 0, unfinished: 0 };
   #ids = 0;
 
@@ -56,6 +57,10 @@ export class ProxyServer {
       shouldUpgradeCallback: isWebSocket,
     });
     this.http.maxHeadersCount = 0;
+    this.http.on("connection", (client) => {
+      this.#connections.add(client);
+      client.once("close", () => this.#connections.delete(client));
+    });
     const serve = (request: IncomingMessage, response: ServerResponse): void => this.#serve(request, response);
     this.http.on("request", serve).on("checkContinue", serve);
     // Where this Node cannot choose, no offer is taken: some clients make one with every request, and mean their body.
@@ -67,12 +72,14 @@ export class ProxyServer {
     return { ...this.#passed };
   }
 
-  close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.http.close(() => resolve());
-      this.http.closeAllConnections();
-      for (const client of this.#upgraded) client.destroy();
-    });
+  /** Resolves once every request that this cuts off is noted as ended. The server calls itself closed a little
+   *  earlier: it emits "close" before its sockets do. */
+  async close(): Promise<void> {
+    const ends = [...this.#connections].map((client) => new Promise((resolve) => client.once("close", resolve)));
+    const closed = new Promise<void>((resolve) => this.http.close(() => resolve()));
+    this.http.closeAllConnections();
+    for (const client of this.#upgraded) client.destroy();
+    await Promise.all([closed, ...ends]);
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {

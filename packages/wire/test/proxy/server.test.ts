@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { startProxy } from "@prefork/wire/proxy";
 import { dial, startProvider, startTcp } from "./ends.ts";
 
@@ -135,6 +136,17 @@ test("what the provider resets before it answers is reset for the client", async
   assert.equal(error.code, "ECONNRESET");
   const { unanswered, passed } = await proxy.close();
   assert.deepEqual([unanswered, passed.unreachable], [1, 0]);
+});
+
+test("closing the proxy ends every request under way, also those that wait behind another on their connection", async () => {
+  await using provider = await startTcp((socket) => socket.on("data", () => undefined));
+  const proxy = await startProxy({ upstream: provider.url });
+  const post = `POST /v1/messages HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\n{}`;
+  const lines = await Promise.all([dial(proxy.url), dial(proxy.url), dial(proxy.url)]);
+  for (const line of lines) line.send(post + post);
+  while ((await proxy.report()).open < 6) await delay(5);
+  const { open, aborted, passed } = await proxy.close();
+  assert.deepEqual([open, aborted, passed.requests], [0, 6, 6]);
 });
 
 test("a provider that cannot be reached is said in the form that the client understands", async () => {
