@@ -52,7 +52,7 @@ const LOOKING: readonly (readonly string[])[] = [
   ["tasks", "stop", "x"],
   ["explain"],
   ["explain", "--json"],
-  ["-p", "go on", "--continue"],
+  ["-p", "go on", "--continue", "--cwd", "/"], // the checkout itself may be in a folder that only its owner can enter
 ];
 
 test("a state folder that may not be entered fails every command that looks there", async () => {
@@ -67,6 +67,21 @@ test("a state folder that may not be entered fails every command that looks ther
   assert.deepEqual(
     ends,
     LOOKING.map((argv) => [argv, { code: 1, out: "", err }]),
+  );
+});
+
+test("a folder that may not be opened is not called missing", async () => {
+  using place = openPlace();
+  const commands = [["-p", "go on"], ["worktrees"], ["merge", "--preview", "x"]];
+  const ends = await withoutAccess(join(place.path, "prefork"), async () => {
+    const all: unknown[] = [];
+    for (const argv of commands) all.push(await place.prefork(...argv, "--cwd", place.sessions));
+    return all;
+  });
+  const err = `prefork: --cwd ${place.sessions}: this folder cannot be opened (EACCES)\n`;
+  assert.deepEqual(
+    ends,
+    commands.map(() => ({ code: 2, out: "", err })),
   );
 });
 

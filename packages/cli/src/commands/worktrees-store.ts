@@ -3,9 +3,7 @@
  *  Invariant: looking takes no lock; a task is named as in every other command; what the caller can change is exit code 2.
  *  Elsewhere: the worktrees themselves (@prefork/runtime). */
 
-import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
-import { resolve } from "node:path";
 import {
   type MergePoint,
   stateFolder,
@@ -15,6 +13,7 @@ import {
   Worktrees,
   type WorktreeTable,
 } from "@prefork/runtime";
+import { folderAt } from "../folder-flag.ts";
 import { type Io, UsageError } from "../io.ts";
 import { said } from "./tasks-store.ts";
 
@@ -23,9 +22,7 @@ export type PlaceFlags = { readonly cwd?: string };
 export const CWD = ["--cwd <dir>", "the checkout to work on; default: this folder"] as const;
 
 export const openWorktrees = async ({ cwd = "." }: PlaceFlags, { env }: Io): Promise<Worktrees> => {
-  const folder = await realpath(resolve(cwd)).catch((cause: unknown) => {
-    throw new UsageError(`--cwd ${cwd}: there is no such folder`, { cause });
-  });
+  const folder = await folderAt(cwd, "--cwd");
   return Worktrees.open({ cwd: folder, state: stateFolder(env, env.HOME || homedir()), environment: env });
 };
 

@@ -2,9 +2,9 @@
  *  Invariant: settings of a folder that is not trusted are not read; a broken file is an error with its place.
  *  Elsewhere: what they mean (@prefork/runtime), which engine (engine-choice.ts). */
 
-import { lstat, realpath, stat } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import {
   describeProblem,
   loadSettings,
@@ -20,6 +20,7 @@ import {
   toolEnvironment,
   trustOf,
 } from "@prefork/runtime";
+import { folderAt } from "../folder-flag.ts";
 import { type Io, UsageError } from "../io.ts";
 
 export type SessionFlags = {
@@ -91,18 +92,6 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     notices: [...(await trustNotice(trust)), ...notices, ...found.notices],
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
-};
-
-/** As the kernel names it: sessions are found again under that name, whichever link led here. */
-const folderAt = async (path: string, flag: string): Promise<string> => {
-  try {
-    const folder = await realpath(resolve(path));
-    if ((await stat(folder)).isDirectory()) return folder;
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).syscall === "uv_cwd") throw cause; // the working folder itself is gone
-    throw new UsageError(`${flag} ${path}: there is no such folder`, { cause });
-  }
-  throw new UsageError(`${flag} ${path} is no folder`);
 };
 
 /** The command line has no lines to point at. */
