@@ -4,13 +4,16 @@
  *  Elsewhere: which paths may be asked for (../paths), what is done in a folder (root.ts, replace.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readlink, realpath } from "node:fs/promises";
+import { chmod, type FileHandle, lstat, mkdir, open, readlink, realpath } from "node:fs/promises";
 
 /** Node has no `openat`. Linux gives the same through `/proc/self/fd`; elsewhere names are used, links are refused and
  *  each open folder is compared with its name again before and after every use. */
 export type Way = "descriptors" | "names";
 
 const ENTER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** Linux: holds what stands under a name without any right to it. Node does not name it. */
+const O_PATH = 0o10000000;
 
 export const isSame = (a: BigIntStats, b: BigIntStats): boolean => a.ino === b.ino && a.dev === b.dev;
 
@@ -82,6 +85,21 @@ export class Folder implements AsyncDisposable {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw error;
     }
+  }
+
+  /** Sets the rights of what stands under a name, even where they keep us from opening it. Never through a link, and
+   *  only while it is what the caller saw. */
+  async setRights(name: string | Buffer, seen: BigIntStats, mode: number): Promise<void> {
+    if (seen.isSymbolicLink()) throw new SwappedError("links have no rights of their own");
+    await this.#verifyName();
+    const swapped = "it was replaced meanwhile";
+    if (this.way === "names") {
+      if (!isSame(await lstat(this.at(name), { bigint: true }), seen)) throw new SwappedError(swapped);
+      return chmod(this.at(name), mode);
+    }
+    await using held = await open(this.at(name), O_PATH | constants.O_NOFOLLOW);
+    if (!isSame(await held.stat({ bigint: true }), seen)) throw new SwappedError(swapped);
+    await chmod(`/proc/self/fd/${held.fd}`, mode);
   }
 
   async enter(name: string | Buffer): Promise<Folder> {

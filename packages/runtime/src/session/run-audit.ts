@@ -1,8 +1,9 @@
 /** Did a run that may write in one folder leave the rest as it was?
  *  Invariant: judged after every such run, by what stands on the disk. A change counts against the run only if one of its
  *  calls could have made it: a file that it named itself, or a change while a call of it went on that is not wholly kept
- *  in a cell, and nobody else of the session was writing. Such a change is put back, and what stood there is kept in a copy, since a person may
- *  have made it after all; every other change is told and left.
+ *  in a cell, and nobody else of the session was writing. Such a change is put back, and what stood there is kept in a
+ *  copy, since a person may have made it after all; every other change is told and left. Where such a call left a tree
+ *  that cannot be compared as a whole any more, the run failed too, and what was seen is put back all the same.
  *  Elsewhere: recording and putting back (../workspace), refusing calls (../guard). */
 
 import { realpathSync } from "node:fs";
@@ -30,6 +31,7 @@ export type AuditOptions = {
   readonly hasCell: () => Promise<boolean>;
   readonly follow: (follower: (event: RuntimeEvent) => void) => Disposable;
   readonly now?: () => number; // default: the clock that files are dated by
+  readonly maxFiles?: number; // default: 50,000; what the run may at most add to them
 };
 
 export type Audited = {
@@ -44,6 +46,8 @@ const MOST_BYTES = 8 * 1024 * 1024;
 /** A file system dates by a clock that lags behind ours by up to a tick. */
 const TICK_MS = 20;
 const MOST_NAMED = 10;
+/** Of what was put back, in the text; the event names all. */
+const MOST_TOLD = 200;
 
 /** Large, and made by programs: left out where the tree is too large without. */
 const MADE = /\/(?:node_modules|\.venv|venv|target|dist|build|\.cache|\.next|__pycache__)$/;
@@ -76,40 +80,50 @@ export class RunAudit implements AsyncDisposable {
 
   /** A text is why nothing can be watched: then the run must not write. Throws where the folder is not there any more. */
   static async begin(options: AuditOptions): Promise<RunAudit | string> {
-    const { memory, roots } = options;
+    const { memory, roots, maxFiles } = options;
     const problem = memory.problem();
     if (problem !== undefined) throw new Error(problem);
     const tops = roots.map(realPath);
     const isUpkeep = (path: string): boolean =>
       isUpkeepOfGit(path, tops.find((top) => path.startsWith(`${top}/`)) ?? "");
-    const started = await watched(roots, memory.path, isUpkeep);
-    const again = started.ok ? started : await watched(roots, memory.path, (path) => isUpkeep(path) || MADE.test(path));
+    const watched = (leaveOut: (path: string) => boolean) =>
+      watchTrees({
+        ...{ folders: topmost(roots), allowed: [memory.path], maxBytes: MOST_BYTES, beyond: "report", leaveOut },
+        ...(maxFiles === undefined ? {} : { maxFiles }),
+      });
+    const started = await watched(isUpkeep);
+    const again = started.ok ? started : await watched((path) => isUpkeep(path) || MADE.test(path));
     return again.ok ? new RunAudit(options, again.watch) : again.reason;
   }
 
   async end(): Promise<Audited> {
     this.#following[Symbol.dispose]();
-    const { memory } = this.#options;
+    const { memory, keep: folder, agent } = this.#options;
     const compared = await this.#watch.compare();
-    if (!compared.ok)
-      return { notes: [`whether it changed anything outside ${memory.path} is not known: ${compared.reason}`] };
     const hasCell = await this.#options.hasCell();
-    const ownBreaches = compared.breaches.filter((breach) => this.#isOwn(breach, hasCell));
-    const meanwhile = compared.breaches.filter((breach) => !ownBreaches.includes(breach));
-    const notes =
-      meanwhile.length === 0
+    const isOwn = (breach: DatedBreach): boolean => this.#isOwn(breach, hasCell);
+    const ownBreaches = compared.breaches.filter(isOwn);
+    const meanwhile = compared.breaches.filter((breach) => !isOwn(breach));
+    const unknown = compared.ok
+      ? []
+      : [`whether it changed anything else outside ${memory.path} is not known: ${compared.reason}`];
+    const hidItself = !compared.ok && this.#couldHaveWritten(hasCell);
+    const notes = [
+      ...(meanwhile.length === 0
         ? []
         : [
             `while it ran, this was done outside ${memory.path} when no call of it could have done it, and is left as it is: ${listed(meanwhile)}`,
-          ];
-    if (ownBreaches.length === 0) return { notes };
-    const { keep: folder, agent } = this.#options;
+          ]),
+      ...(hidItself ? [] : unknown),
+    ];
+    if (ownBreaches.length === 0 && !hidItself) return { notes };
     const files = await this.#watch.putBack(ownBreaches, { folder, prefix: `outside-${agent}` });
     const told = files.map(({ path, change, reverted, copy }) => {
       const kept = copy === undefined ? "" : `; what stood there is in ${copy}`;
       return `${change} ${shownName(path)} (${reverted ? `put back${kept}` : "left as it is"})`;
     });
-    const breach = `it changed what its filter does not let it change, outside ${memory.path}: ${told.join(", ")}`;
+    const changed = `it changed what its filter does not let it change, outside ${memory.path}: ${first(told, MOST_TOLD)}`;
+    const breach = [...(files.length === 0 ? [] : [changed]), ...(hidItself ? unknown : [])].join("; ");
     return { breach, notes, event: { type: "fork_breached", folder: memory.path, files } };
   }
 
@@ -123,6 +137,14 @@ export class RunAudit implements AsyncDisposable {
     const at = (span: Span): boolean => span.from - TICK_MS <= atMs && atMs <= span.to + 1;
     const couldHave = (span: Span): boolean => at(span) && !(hasCell && span.isKeptIn);
     return !this.#options.othersRun && this.#commands.some(couldHave) && !this.#others.some(at);
+  }
+
+  /** A comparison that was possible before the run and is not after it: was a call of it the only one at work? */
+  #couldHaveWritten(hasCell: boolean): boolean {
+    const overlaps = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
+    const isFree = (span: Span): boolean => !(hasCell && span.isKeptIn);
+    const alone = (span: Span): boolean => !this.#others.some((other) => overlaps(span, other));
+    return !this.#options.othersRun && this.#commands.some((span) => isFree(span) && alone(span));
   }
 
   #noticed(event: RuntimeEvent): void {
@@ -170,17 +192,18 @@ const realPath = (path: string): string => {
   }
 };
 
-const watched = (roots: readonly string[], allowed: string, leaveOut: (path: string) => boolean) => {
-  // A folder inside another one is looked at with it.
-  const tops = roots.filter((root) => !roots.some((other) => other !== root && isBelow(root, other)));
-  return watchTrees({ folders: tops, allowed: [allowed], maxBytes: MOST_BYTES, beyond: "report", leaveOut });
-};
+/** A folder inside another one is looked at with it. */
+const topmost = (roots: readonly string[]): readonly string[] =>
+  roots.filter((root) => !roots.some((other) => other !== root && isBelow(root, other)));
 
 const isBelow = (path: string, folder: string): boolean =>
   partsBelow(folder.split("/").filter(Boolean), path.split("/").filter(Boolean)) !== undefined;
 
-const listed = (breaches: readonly DatedBreach[]): string => {
-  const named = breaches.slice(0, MOST_NAMED).map(({ path, change }) => `${change} ${shownName(path)}`);
-  const more = breaches.length - named.length;
-  return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
-};
+const listed = (breaches: readonly DatedBreach[]): string =>
+  first(
+    breaches.map(({ path, change }) => `${change} ${shownName(path)}`),
+    MOST_NAMED,
+  );
+
+const first = (texts: readonly string[], most: number): string =>
+  texts.slice(0, most).join(", ") + (texts.length > most ? ` and ${texts.length - most} more` : "");

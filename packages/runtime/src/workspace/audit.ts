@@ -9,13 +9,15 @@ import { join } from "node:path";
 import { Folder, isSame, openRoot, RootError } from "../files/index.ts";
 import { partsBelow, type Refused } from "../paths/index.ts";
 import { type Keep, keepCopy } from "./keep-copy.ts";
-import { type Breach, type Difference, type Reverted, revertBreaches } from "./revert.ts";
+import { type Breach, type Difference, openBreaches, type Reverted, restoreRights, revertBreaches } from "./revert.ts";
 import {
+  isClosedToUs,
   keyOf,
   type RecordBounds,
   type Recorded,
   type RecordedTree,
   recordTree,
+  rightsOf,
   TooManyFiles,
   type TreeRecord,
 } from "./tree-record.ts";
@@ -67,12 +69,12 @@ const differences = (before: TreeRecord, now: TreeRecord): readonly Omit<Differe
 ];
 
 /** The watched folder is held, so it is compared even where its name has come to mean another one, or none: that is a
- *  change too, and one that only a person can undo. */
+ *  change too, and one that only a person can undo. Its rights can be put back. */
 const ownDifference = async ({ folder, stats }: RecordedTree): Promise<readonly Omit<Difference, "path">[]> => {
   const before = { names: [], kind: "folder", stats, content: undefined } as const;
   const now = await lstat(folder.path, { bigint: true }).catch(() => undefined);
   if (now === undefined) return [{ change: "removed", before, now: undefined }];
-  if (isSame(now, stats)) return [];
+  if (isSame(now, stats) && now.mode === stats.mode && now.uid === stats.uid && now.gid === stats.gid) return [];
   return [{ change: "changed", before, now: { ...before, kind: now.isDirectory() ? "folder" : "other", stats: now } }];
 };
 
@@ -81,6 +83,10 @@ export type DatedBreach = Breach & { readonly atMs: number };
 
 /** A breach that was put back or not; `copy` holds what stood there. */
 export type PutBack = Breach & { readonly reverted: boolean; readonly copy?: string };
+
+export type Comparison =
+  | { readonly ok: true; readonly breaches: readonly DatedBreach[] }
+  | (Refused & { readonly breaches: readonly DatedBreach[] });
 
 type Seen = { readonly tree: RecordedTree; readonly difference: Difference; readonly breach: DatedBreach };
 
@@ -128,35 +134,48 @@ export class Watch implements AsyncDisposable {
     this.#others.add(path);
   }
 
-  /** What is different now, outside the allowed folders. Changes nothing. */
-  async compare(): Promise<{ readonly ok: true; readonly breaches: readonly DatedBreach[] } | Refused> {
+  /** What is different now, outside the allowed folders. Changes nothing. Where a tree cannot be compared as a whole,
+   *  the refusal says why, and the breaches are those that were found all the same. */
+  async compare(): Promise<Comparison> {
     this.#seen.clear();
-    const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES } = this.#options;
-    const except = this.#allowed.map(({ stats }) => stats);
-    try {
-      for (const [at, tree] of this.#trees.entries()) {
-        await tree.folder.verify();
-        const top = await tree.folder.handle.stat({ bigint: true });
-        const { record } = await recordTree(tree.folder, {
-          ...{ maxFiles: maxFiles * 2, maxBytes, except },
-          ...leftOutIn(tree.folder, this.#options),
-        });
-        for (const found of [...(await ownDifference(tree)), ...differences(tree.record, record)]) {
-          const names = (found.before ?? found.now)?.names ?? [];
-          const path = join(tree.folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
-          const atMs = found.now ? changedMs(found.now.stats) : goneMs(names, record, top);
-          if (!this.#isAccountedFor(path))
-            this.#seen.set(`${at}:${keyOf(names)}`, {
-              ...{ tree, difference: { ...found, path } },
-              breach: { path, change: found.change, atMs },
-            });
-        }
+    const reasons: string[] = [];
+    for (const [at, tree] of this.#trees.entries()) {
+      try {
+        const incomplete = await this.#compareTree(tree, at);
+        if (incomplete !== undefined) reasons.push(`${tree.folder.path} has ${incomplete} now`);
+      } catch (error) {
+        reasons.push(`${tree.folder.path}: ${(error as Error).message}`);
       }
-    } catch (error) {
-      return { ok: false, reason: `the tree could not be compared: ${(error as Error).message}` };
     }
-    const breaches = [...this.#seen.values()].map(({ breach }) => breach);
-    return { ok: true, breaches: breaches.sort((a, b) => (a.path < b.path ? -1 : 1)) };
+    const breaches = [...this.#seen.values()].map(({ breach }) => breach).sort((a, b) => (a.path < b.path ? -1 : 1));
+    if (reasons.length === 0) return { ok: true, breaches };
+    return { ok: false, reason: `the tree could not be compared: ${reasons.join(", ")}`, breaches };
+  }
+
+  async #compareTree(tree: RecordedTree, at: number): Promise<string | undefined> {
+    const { maxFiles = MAX_FILES, maxBytes = MAX_BYTES } = this.#options;
+    const { folder, record: before } = tree;
+    await folder.verify();
+    const top = await folder.handle.stat({ bigint: true });
+    const own = await ownDifference(tree);
+    const opens = isClosedToUs(top) && !isClosedToUs(tree.stats);
+    if (opens) await folder.handle.chmod(rightsOf(tree.stats));
+    const except = this.#allowed.map(({ stats }) => stats);
+    const bounds = { maxFiles: maxFiles * 2, maxBytes, except, before };
+    const { record, incomplete } = await recordTree(folder, { ...bounds, ...leftOutIn(folder, this.#options) }).finally(
+      () => (opens ? folder.handle.chmod(rightsOf(top)) : undefined),
+    );
+    for (const found of [...own, ...differences(before, record)]) {
+      const names = (found.before ?? found.now)?.names ?? [];
+      const path = join(folder.path.toString(), Buffer.from(keyOf(names), "latin1").toString());
+      const atMs = found.now ? changedMs(found.now.stats) : goneMs(names, record, top);
+      if (!this.#isAccountedFor(path))
+        this.#seen.set(`${at}:${keyOf(names)}`, {
+          ...{ tree, difference: { ...found, path } },
+          breach: { path, change: found.change, atMs },
+        });
+    }
+    return incomplete;
   }
 
   /** Puts back everything the last comparison found, exactly: bytes, bits, owners, times, links, folders. Only where
@@ -171,10 +190,17 @@ export class Watch implements AsyncDisposable {
   async putBack(breaches: readonly DatedBreach[], keep: Keep): Promise<readonly PutBack[]> {
     const seen = [...this.#seen.values()];
     const kept = new Map<DatedBreach, string | undefined>();
-    for (const { tree, difference, breach } of seen) {
-      if (!breaches.includes(breach)) continue;
+    const meant = new Set(breaches);
+    const own = seen.filter(({ breach }) => meant.has(breach));
+    for (const tree of this.#trees)
+      await openBreaches(
+        tree,
+        own.filter((each) => each.tree === tree).map(({ difference }) => difference),
+      );
+    for (const { tree, difference, breach } of own) {
       const copied = await keepCopy(tree, difference, keep);
       if (copied.ok) kept.set(breach, copied.copy);
+      else await restoreRights(tree.folder, difference);
     }
     const results = await this.#revert(seen.filter(({ breach }) => kept.has(breach)));
     return breaches.map((breach) => {

@@ -1,4 +1,4 @@
-export { type DatedBreach, Watch, type WatchOptions, watchTrees } from "./audit.ts";
+export { type Comparison, type DatedBreach, Watch, type WatchOptions, watchTrees } from "./audit.ts";
 export { editText, type TextEdit } from "./edit-text.ts";
 export { cleanEnvironment } from "./environment.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";

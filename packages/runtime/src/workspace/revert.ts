@@ -1,12 +1,12 @@
 /** How does a tree become again what it was?
  *  Invariant: everything is done from held folders without following links, what is new is taken away before what was
- *  there is put back, and times of folders come last; each difference ends as reverted or with the reason why not.
+ *  there is put back, rights that keep us out are opened first, and rights and times of folders come last; each difference ends as reverted or with the reason why not.
  *  Elsewhere: finding differences (audit.ts), what was recorded (tree-record.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rmdir, symlink, unlink } from "node:fs/promises";
 import { type Folder, isSame, newDraftName, refusalOf } from "../files/index.ts";
-import { keyOf, type Recorded, type RecordedTree, type TreeRecord } from "./tree-record.ts";
+import { isOurs, keyOf, type Recorded, type RecordedTree, rightsOf, type TreeRecord } from "./tree-record.ts";
 
 export type Breach = { readonly path: string; readonly change: "created" | "changed" | "removed" };
 
@@ -38,11 +38,15 @@ export const inFolderOf = async <T>(
 
 const seconds = (ns: bigint): number => Number(ns) / 1e9;
 
+/** Rights and times come back even where the owner cannot. */
 const restoreAttributes = async (handle: FileHandle, stats: BigIntStats): Promise<void> => {
   const now = await handle.stat({ bigint: true });
-  if (now.uid !== stats.uid || now.gid !== stats.gid) await handle.chown(Number(stats.uid), Number(stats.gid));
-  await handle.chmod(Number(stats.mode) & 0o7777);
-  await handle.utimes(seconds(stats.atimeNs), seconds(stats.mtimeNs));
+  try {
+    if (now.uid !== stats.uid || now.gid !== stats.gid) await handle.chown(Number(stats.uid), Number(stats.gid));
+  } finally {
+    await handle.chmod(rightsOf(stats));
+    await handle.utimes(seconds(stats.atimeNs), seconds(stats.mtimeNs));
+  }
 };
 
 const remove = async (folder: Folder, name: Buffer): Promise<void> => {
@@ -76,14 +80,20 @@ const create = async (folder: Folder, name: Buffer, recorded: Recorded): Promise
   if (kind === "folder") return mkdir(folder.at(name), { mode: 0o700 });
   if (content === undefined)
     throw new CannotRevert(kind === "other" ? "it was no plain file" : "its bytes were over the bound and not kept");
-  if (kind === "link") await symlink(content, folder.at(draft));
-  else {
-    await using handle = await open(folder.at(draft), CREATE, 0o600);
-    await handle.writeFile(content);
-    await restoreAttributes(handle, stats);
-    await handle.sync();
+  if (kind === "link") {
+    await symlink(content, folder.at(draft));
+    return rename(folder.at(draft), folder.at(name));
   }
-  await rename(folder.at(draft), folder.at(name));
+  await using handle = await open(folder.at(draft), CREATE, 0o600);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+    await rename(folder.at(draft), folder.at(name));
+  } catch (error) {
+    await unlink(folder.at(draft)).catch(() => undefined);
+    throw error;
+  }
+  await restoreAttributes(handle, stats); // the bytes stand there, whatever becomes of the owner
 };
 
 const restore = async (folder: Folder, name: Buffer, { before, now }: Difference): Promise<void> => {
@@ -92,6 +102,8 @@ const restore = async (folder: Folder, name: Buffer, { before, now }: Difference
   if (before.kind === "file" && (await overwrite(folder, name, before))) return;
   if (before.kind === "file" && before.content === undefined)
     throw new CannotRevert("its bytes were over the bound and not kept");
+  if (before.kind === "other" && now?.kind === "other" && isSame(now.stats, before.stats))
+    return folder.setRights(name, now.stats, rightsOf(before.stats));
   if (before.kind === "other") throw new CannotRevert("it was no plain file");
   if (now !== undefined && (now.kind === "folder") !== (before.kind === "folder")) await remove(folder, name);
   await create(folder, name, before);
@@ -115,6 +127,39 @@ const touchedFolders = (record: TreeRecord, found: readonly Difference[]): reado
   });
 };
 
+/** What the owner needs to read, replace or enter what stands there. */
+const NEEDED = { folder: 0o700, file: 0o600, other: 0, link: 0 } as const;
+
+/** Opens what is ours and was closed to us, from the top down: its files must be kept, its names put back. */
+export const openBreaches = async (
+  { folder: top, stats }: Pick<RecordedTree, "folder" | "stats">,
+  found: readonly Difference[],
+): Promise<void> => {
+  if (found.length === 0) return;
+  if (isOurs(stats)) await top.handle.chmod(rightsOf(stats) | NEEDED.folder).catch(() => undefined);
+  for (const { now } of [...found].sort((a, b) => depth(a) - depth(b)))
+    if (now !== undefined && now.names.length > 0) await openTo(top, now);
+};
+
+/** What cannot be opened is told with what follows from it. */
+const openTo = async (top: Folder, { names, kind, stats }: Recorded): Promise<void> => {
+  const wanted = rightsOf(stats) | NEEDED[kind];
+  if (!isOurs(stats) || wanted === rightsOf(stats)) return;
+  await inFolderOf(top, names, (folder, name) => folder.setRights(name, stats, wanted)).catch(() => undefined);
+};
+
+/** Rights are known even where the bytes are not, or could not be kept. */
+export const restoreRights = async (top: Folder, { before, now }: Difference): Promise<void> => {
+  if (before?.kind !== "file" || now?.kind !== "file" || !isSame(before.stats, now.stats)) return;
+  const restored = (folder: Folder, name: Buffer): Promise<void> =>
+    folder.setRights(name, now.stats, rightsOf(before.stats));
+  await inFolderOf(top, before.names, restored).catch(() => undefined); // told as left as it is
+};
+
+/** Only the rights of the watched folder itself can be put back: it is held, its name is not ours to move. */
+const isTopItself = ({ before, now }: Difference): boolean =>
+  before?.names.length === 0 && now !== undefined && isSame(before.stats, now.stats);
+
 const depth = ({ before, now }: Difference): number => ((before ?? now)?.names ?? []).length;
 
 export const revertBreaches = async (
@@ -132,17 +177,26 @@ export const revertBreaches = async (
       failed.set(difference, error instanceof CannotRevert ? error.message : refusalOf(error).reason);
     }
   };
+  await openBreaches({ folder: top, stats }, found);
+  const touched = touchedFolders(record, found);
+  for (const recorded of [...touched].sort((a, b) => a.names.length - b.names.length)) await openTo(top, recorded);
   const created = found.filter(({ before }) => before === undefined).sort((a, b) => depth(b) - depth(a));
   for (const difference of created) await attempt(difference, remove);
-  const lost = found.filter(({ before }) => before !== undefined).sort((a, b) => depth(a) - depth(b));
+  const lost = found
+    .filter((each) => each.before !== undefined && !isTopItself(each))
+    .sort((a, b) => depth(a) - depth(b));
   for (const difference of lost) await attempt(difference, (folder, name) => restore(folder, name, difference));
-  const folders = [...touchedFolders(record, found)].sort((a, b) => b.names.length - a.names.length);
+  for (const difference of failed.keys()) await restoreRights(top, difference);
+  const folders = [...touched].sort((a, b) => b.names.length - a.names.length);
   for (const folder of folders)
     await inFolderOf(top, folder.names, (above, name) => restoreFolder(above, name, folder)).catch((error) => {
       const difference = found.find(({ before }) => before === folder);
       if (difference !== undefined) failed.set(difference, refusalOf(error).reason);
     });
-  if (found.length > 0) await restoreAttributes(top.handle, stats).catch(() => undefined); // each difference was told
+  if (found.length > 0)
+    await restoreAttributes(top.handle, stats).catch((error) => {
+      for (const difference of found.filter(isTopItself)) failed.set(difference, refusalOf(error).reason);
+    });
   return found.map((difference): Reverted => {
     const { path, change } = difference;
     const reason = failed.get(difference);

@@ -1,6 +1,6 @@
 /** What stands in a tree, as data: every name with its kind, bits, owner, times and, within bounds, its bytes.
  *  Invariant: links are recorded and never followed; names are bytes; the walk holds folders, so a swap meanwhile cannot
- *  lead it elsewhere.
+ *  lead it elsewhere. A second record sees everything the first one saw, whatever was added or closed to us since.
  *  Elsewhere: comparing two records (audit.ts), putting things back (revert.ts). */
 
 import { type BigIntStats, constants } from "node:fs";
@@ -32,6 +32,9 @@ export type RecordBounds = {
   readonly except: readonly BigIntStats[];
   /** Names, joined as bytes, that are passed over. */
   readonly leaveOut?: (key: string) => boolean;
+  /** An earlier record of the same tree. Its names are recorded beyond the bound too, and a folder of ours whose rights
+   *  were taken away since is opened while we look into it. */
+  readonly before?: TreeRecord;
 };
 
 /** The bound of names is passed: what was not seen cannot be vouched for. */
@@ -44,6 +47,19 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | 
 /** Files of one folder that are read at the same time. */
 const AT_ONCE = 16;
 
+/** What the owner needs to list a folder and look at the names in it. */
+const LOOK_IN = 0o500;
+
+export const rightsOf = ({ mode }: Pick<BigIntStats, "mode">): number => Number(mode) & 0o7777;
+
+export const isOurs = ({ uid }: Pick<BigIntStats, "uid">): boolean => Number(uid) === process.geteuid?.();
+
+/** A folder that its owner, who is us, cannot look into any more. */
+export const isClosedToUs = (stats: BigIntStats): boolean => isOurs(stats) && (rightsOf(stats) & LOOK_IN) !== LOOK_IN;
+
+/** Names that programs look for come first, so that no number of others can hide them. */
+const isHidden = (name: Buffer): boolean => name[0] === 0x2e;
+
 export const keyOf = (names: readonly Buffer[]): string => names.map((name) => name.toString("latin1")).join("/");
 
 class Recording {
@@ -51,6 +67,8 @@ class Recording {
   readonly #bounds: RecordBounds;
   #bytesLeft: number;
   isWhole = true;
+  /** Why a second record does not hold everything that stands there now. */
+  incomplete: string | undefined;
 
   constructor(bounds: RecordBounds) {
     this.#bounds = bounds;
@@ -60,7 +78,8 @@ class Recording {
   async folder(folder: Folder, names: readonly Buffer[]): Promise<void> {
     const { leaveOut } = this.#bounds;
     const all = await readdir(folder.at("."), { encoding: "buffer" });
-    const listed = leaveOut ? all.filter((name) => !leaveOut(keyOf([...names, name]))) : all;
+    const within = leaveOut ? all.filter((name) => !leaveOut(keyOf([...names, name]))) : all;
+    const listed = [...within.filter(isHidden), ...within.filter((name) => !isHidden(name))];
     for (let at = 0; at < listed.length; at += AT_ONCE)
       await Promise.all(listed.slice(at, at + AT_ONCE).map((name) => this.#name(folder, [...names, name])));
     for (const path of listed.map((name) => [...names, name])) {
@@ -70,16 +89,23 @@ class Recording {
   }
 
   async #name(folder: Folder, names: readonly Buffer[]): Promise<void> {
-    const name = names.at(-1);
-    const stats = name === undefined ? undefined : await folder.look(name);
-    if (name === undefined || stats === undefined) return; // gone between listing and looking: then it is not there
-    if (this.found.size >= this.#bounds.maxFiles) throw new TooManyFiles(`over ${this.#bounds.maxFiles} files`);
+    const [name, key] = [names.at(-1), keyOf(names)];
+    if (name === undefined || this.#isBeyond(key)) return;
+    const stats = await folder.look(name);
+    if (stats === undefined) return; // gone between listing and looking: then it is not there
     const kind = kindOf(stats);
-    const key = keyOf(names);
     const isAllowed = this.#bounds.except.some((other) => isSame(other, stats));
     this.found.set(key, { names, kind, stats, content: undefined, ...(isAllowed ? { isAllowed } : {}) });
     const content = await this.#content(folder, name, stats);
     if (content !== undefined) this.found.set(key, { names, kind, stats, content });
+  }
+
+  #isBeyond(key: string): boolean {
+    const { maxFiles, before } = this.#bounds;
+    if (this.found.size < maxFiles || before?.has(key)) return false;
+    if (before === undefined) throw new TooManyFiles(`over ${maxFiles} files`);
+    this.incomplete = `over ${maxFiles} files`;
+    return true;
   }
 
   async #content(folder: Folder, name: Buffer, stats: BigIntStats): Promise<Buffer | undefined> {
@@ -107,23 +133,37 @@ class Recording {
 
   async #enter(folder: Folder, names: readonly Buffer[]): Promise<void> {
     const name = names.at(-1);
-    if (name === undefined) return;
+    const recorded = this.found.get(keyOf(names));
+    if (name === undefined || recorded === undefined) return;
+    const { stats } = recorded;
+    const opens = this.#wasClosed(keyOf(names), stats);
     try {
+      if (opens) await folder.setRights(name, stats, rightsOf(stats) | LOOK_IN);
       await using entered = await folder.enter(name);
       await this.folder(entered, names);
     } catch (error) {
       if (!["EACCES", "ENOENT", "ENOTDIR", "ELOOP"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
       this.isWhole = false; // nobody who is us can write into what we cannot enter, but we say what we did not see
+    } finally {
+      if (opens) await folder.setRights(name, stats, rightsOf(stats)).catch(() => undefined); // gone meanwhile
     }
+  }
+
+  #wasClosed(key: string, stats: BigIntStats): boolean {
+    const { before } = this.#bounds;
+    const earlier = before?.get(key);
+    return before !== undefined && isClosedToUs(stats) && (earlier === undefined || !isClosedToUs(earlier.stats));
   }
 }
 
-/** `isWhole` is false where some bytes were not kept. Throws TooManyFiles. */
+/** `isWhole` is false where some bytes were not kept. Throws TooManyFiles for a first record; a second one is told to be
+ *  `incomplete` instead. */
 export const recordTree = async (
   folder: Folder,
   bounds: RecordBounds,
-): Promise<{ readonly record: TreeRecord; readonly isWhole: boolean }> => {
+): Promise<{ readonly record: TreeRecord; readonly isWhole: boolean; readonly incomplete?: string }> => {
   const recording = new Recording(bounds);
   await recording.folder(folder, []);
-  return { record: recording.found, isWhole: recording.isWhole };
+  const { found: record, isWhole, incomplete } = recording;
+  return { record, isWhole, ...(incomplete === undefined ? {} : { incomplete }) };
 };

@@ -1,27 +1,44 @@
 /** What the audit of a memory run sees, puts back and says, for whatever names and by whichever call. */
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
 import type { EventBody, RuntimeEvent } from "../../src/events.ts";
 import { memoryOnly } from "../../src/guard/index.ts";
 import { RunAudit } from "../../src/session/run-audit.ts";
-import { type Scratch, scratch } from "../scratch.ts";
+import { type Scratch, scratch, treeOf } from "../scratch.ts";
 
 const onLinux = { skip: process.platform === "linux" ? false : "names are bytes on Linux alone" };
 
-type AuditedCall = { readonly tool: string; readonly args?: JsonObject; readonly hasCell?: boolean };
+type AuditedCall = {
+  readonly tool: string;
+  readonly args?: JsonObject;
+  readonly hasCell?: boolean;
+  readonly maxFiles?: number;
+};
 
 /** What the audit of a run says of changes that are made while a call of it goes on. */
-const auditOf = async (place: Scratch, { tool, args = {}, hasCell = false }: AuditedCall, change: () => void) => {
+const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) => {
+  const { tool, args = {}, hasCell = false, maxFiles = 10_000 } = call;
   const memory = memoryOnly(place.at("work/memory")).memory;
   assert.ok(memory);
   let follower: (event: RuntimeEvent) => void = () => {};
   const tell = (body: EventBody): void => follower({ ...body, seq: 0, level: "info", agent: "task-1" });
   const audit = await RunAudit.begin({
     ...{ memory, roots: [place.at("work")], cwd: place.at("work"), agent: "task-1", ours: [], othersRun: false },
-    keep: place.at("kept"),
+    ...{ keep: place.at("kept"), maxFiles },
     hasCell: async () => hasCell,
     follow: (one) => {
       follower = one;
@@ -104,4 +121,127 @@ test("where commands have a cell, calls that do not run in it are still held to 
     assert.deepEqual([breach !== undefined, notes.length === 0], [isHeld, isHeld], JSON.stringify(call));
     assert.equal(existsSync(place.at("work/made")), !isHeld);
   }
+});
+
+test("a run that makes more files than can be compared has failed, and what was recorded is put back", async () => {
+  const flood = (place: Scratch): void => {
+    for (let at = 0; at < 50; at += 1) place.put(`work/many/${at}`, "new");
+    for (let at = 0; at < 50; at += 1) place.put(`work/src/${at}`, "new");
+    writeFileSync(place.at("work/zz-last"), "evil");
+    rmSync(place.at("work/src/gone"));
+    place.put("work/.hidden", "looked for by name");
+  };
+  const ground = (): Scratch => {
+    const place = scratch();
+    mkdirSync(place.at("work/memory"), { recursive: true });
+    place.put("work/zz-last", "good");
+    place.put("work/src/gone", "good");
+    return place;
+  };
+  const atOnce = { ...command, maxFiles: 10 };
+  using place = ground();
+  const { breach = "", event, notes } = await auditOf(place, atOnce, () => flood(place));
+  assert.match(breach, /; whether it changed anything else outside \S+ is not known: .* has over 20 files now$/);
+  assert.deepEqual(notes, []);
+  assert.deepEqual(
+    ["zz-last", "src/gone"].map((name) => readFileSync(place.at("work", name), "utf8")),
+    ["good", "good"],
+  );
+  assert.equal(existsSync(place.at("work/.hidden")), false);
+  assert.deepEqual(
+    event?.files.filter(({ reverted, change }) => !reverted && change !== "created"),
+    [],
+  );
+  using kept = ground();
+  const inCell = await auditOf(kept, { ...atOnce, args: { command: "cat a" }, hasCell: true }, () => flood(kept));
+  assert.deepEqual([inCell.breach, inCell.notes.length], [undefined, 2], "where no call could have done it");
+});
+
+/** Without the rights of root, which no mode keeps out; the files become those of the same user. */
+const withoutRoot = async (place: Scratch, act: () => Promise<void>): Promise<void> => {
+  if (process.geteuid?.() !== 0) return act();
+  const nobody = 65_534;
+  for (const path of [".", ...readdirSync(place.path, { recursive: true, encoding: "utf8" })])
+    lchownSync(place.at(path), nobody, nobody);
+  process.setegid?.(nobody);
+  process.seteuid?.(nobody);
+  try {
+    await act();
+  } finally {
+    process.seteuid?.(0);
+    process.setegid?.(0);
+  }
+};
+
+test("rights that a run takes away from files and folders are put back with what stood there", onLinux, async () => {
+  const changes: Readonly<Record<string, (work: string) => void>> = {
+    "a file that nobody may read": (work) => {
+      writeFileSync(`${work}/plain`, "evil");
+      chmodSync(`${work}/plain`, 0o200);
+    },
+    "a file without any right": (work) => chmodSync(`${work}/plain`, 0),
+    "a file that is not written to": (work) => {
+      writeFileSync(`${work}/plain`, "evil");
+      chmodSync(`${work}/plain`, 0o444);
+    },
+    "a folder without any right": (work) => {
+      writeFileSync(`${work}/dir/x`, "evil");
+      writeFileSync(`${work}/dir/y`, "new");
+      chmodSync(`${work}/dir`, 0);
+    },
+    "a folder that is not written in": (work) => {
+      rmSync(`${work}/dir/x`);
+      writeFileSync(`${work}/dir/y`, "new");
+      chmodSync(`${work}/dir`, 0o555);
+    },
+    "a folder that is not entered": (work) => {
+      writeFileSync(`${work}/dir/deep/z`, "evil");
+      chmodSync(`${work}/dir/deep/z`, 0o100);
+      chmodSync(`${work}/dir/deep`, 0o600);
+      chmodSync(`${work}/dir`, 0o300);
+    },
+    "a new folder": (work) => {
+      mkdirSync(`${work}/made/inside`, { recursive: true });
+      writeFileSync(`${work}/made/inside/file`, "new", { mode: 0 });
+      chmodSync(`${work}/made/inside`, 0);
+      chmodSync(`${work}/made`, 0);
+    },
+    "a file that could be read by its owner alone": (work) => {
+      chmodSync(`${work}/closed`, 0o600);
+      writeFileSync(`${work}/closed`, "evil");
+      chmodSync(`${work}/closed`, 0);
+    },
+    "a pipe": (work) => chmodSync(`${work}/pipe`, 0),
+    "the folder of the project": (work) => {
+      writeFileSync(`${work}/plain`, "evil");
+      chmodSync(work, 0);
+    },
+    "the rights of the project alone": (work) => chmodSync(work, 0o777),
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    using place = scratch();
+    mkdirSync(place.at("work/memory"), { recursive: true });
+    for (const name of ["plain", "dir/x", "dir/deep/z", "closed"]) place.put(`work/${name}`, "old");
+    chmodSync(place.at("work/closed"), 0o400);
+    execFileSync("mkfifo", [place.at("work/pipe")]);
+    await withoutRoot(place, async () => {
+      const before = [lstatSync(place.at("work")).mode, treeOf(place.at("work"))];
+      const { breach, event } = await auditOf(place, command, () => change(place.at("work")));
+      assert.deepEqual([lstatSync(place.at("work")).mode, treeOf(place.at("work"))], before, what);
+      assert.deepEqual([breach !== undefined, event?.files.every(({ reverted }) => reverted)], [true, true], what);
+    });
+  }
+});
+
+test("rights that somebody else took away are told and left", onLinux, async () => {
+  using place = scratch();
+  mkdirSync(place.at("work/memory"), { recursive: true });
+  place.put("work/dir/x", "old");
+  await withoutRoot(place, async () => {
+    const inCell = { tool: "Bash", args: { command: "cat a" }, hasCell: true };
+    const { breach, notes } = await auditOf(place, inCell, () => chmodSync(place.at("work/dir"), 0));
+    assert.deepEqual([breach, notes.length, lstatSync(place.at("work/dir")).mode & 0o777], [undefined, 1, 0]);
+    assert.match(notes[0] ?? "", /: changed \S+\/work\/dir$/);
+    chmodSync(place.at("work/dir"), 0o755);
+  });
 });
