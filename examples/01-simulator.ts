@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
-import { say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
+import { say, startSimulator, textOfTokens } from "@prefork/simulator";
 
 await using simulator = await startSimulator({ script: () => say("Hello from the script.") });
 const client = new Anthropic({ baseURL: simulator.url, apiKey: "any" });

@@ -2,6 +2,7 @@
  *  end it forks. For a loop with another client, which has only bodies and answers, see 03-fork.ts. */
 
 import assert from "node:assert/strict";
+import { echo, startSimulator, textOfTokens } from "@prefork/simulator";
 import {
   anthropic,
   createClient,
@@ -16,7 +17,6 @@ import {
   text,
   userText,
 } from "@prefork/wire";
-import { echo, startSimulator, textOfTokens } from "@prefork/wire/simulator";
 
 await using simulator = await startSimulator({ script: echo });
 const client = createClient({ baseUrl: simulator.url, credential: { kind: "api-key", value: "any" } });

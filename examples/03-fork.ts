@@ -2,7 +2,7 @@
  *  differ in one block. */
 
 import assert from "node:assert/strict";
-import { callTools, lastUserText, say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
+import { callTools, lastUserText, say, startSimulator, textOfTokens } from "@prefork/simulator";
 
 // A provider stand-in: it calls three agents, and a fork answers with its directive.
 await using simulator = await startSimulator({

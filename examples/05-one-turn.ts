@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { say, startSimulator } from "@prefork/wire/simulator";
+import { say, startSimulator } from "@prefork/simulator";
 
 await using simulator = await startSimulator({ script: () => say("There are two kinds of caches.") });
 const folder = await mkdtemp(join(tmpdir(), "prefork-example-"));

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, say, startSimulator, toolResults } from "@prefork/simulator";
 
 const folder = await mkdtemp(join(tmpdir(), "prefork-example-"));
 const file = join(folder, "greeting.txt");

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession, type Question } from "@prefork/runtime";
-import { callTools, say, startSimulator } from "@prefork/wire/simulator";
+import { callTools, say, startSimulator } from "@prefork/simulator";
 
 const commands = ["git status", "touch made", "touch other", "rm -rf made"];
 await using simulator = await startSimulator({

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession, resumeSession } from "@prefork/runtime";
-import { lastUserText, say, startSimulator } from "@prefork/wire/simulator";
+import { lastUserText, say, startSimulator } from "@prefork/simulator";
 
 await using simulator = await startSimulator({ script: (request) => say(`You said: ${lastUserText(request)}`) });
 const folder = await mkdtemp(join(tmpdir(), "prefork-example-"));

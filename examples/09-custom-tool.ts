@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, builtInTools, createSession, defineTool, failed } from "@prefork/runtime";
-import { callTools, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, say, startSimulator, toolResults } from "@prefork/simulator";
 import * as z from "zod";
 
 // #region tool

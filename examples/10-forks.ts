@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, lastUserText, type SimRequest, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimRequest, say, startSimulator, toolResults } from "@prefork/simulator";
 
 const parts = ["schema", "service", "tests"];
 

@@ -5,8 +5,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession } from "@prefork/runtime";
+import { callTools, type SimRequest, say, startSimulator } from "@prefork/simulator";
 import { modelFacts } from "@prefork/wire";
-import { callTools, type SimRequest, say, startSimulator } from "@prefork/wire/simulator";
 
 // The scripted model: the main agent talks, and a fork goes on looking for ever.
 const isFork = ({ body }: SimRequest): boolean => JSON.stringify(body.messages).includes("fork-directive:");

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { anthropicEngine, createSession } from "@prefork/runtime";
-import { lastUserText, type SimRequest, say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
+import { anthropicEngine, createSession, explainFamily, readFamily } from "@prefork/runtime";
+import { lastUserText, type SimRequest, say, startSimulator, textOfTokens } from "@prefork/simulator";
 
 const script = (request: SimRequest) => say(`Scope: ${lastUserText(request).slice(-3)}\nResult: done`);
 await using simulator = await startSimulator({ script });
@@ -32,7 +32,6 @@ let id = "";
 }
 
 // #region explain
-import { explainFamily, readFamily } from "@prefork/runtime";
 
 const family = await readFamily({ state, now: Date.now, newId: () => "" }, id);
 for (const { agent, turn, expected, usage, usd, cause } of family.rows)

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, type SimRequest, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, type SimRequest, say, startSimulator, toolResults } from "@prefork/simulator";
 
 /** What was said last: the user's words, and what tasks have to tell. */
 const lastWords = ({ body }: SimRequest): string => {

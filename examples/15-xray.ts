@@ -1,7 +1,7 @@
 /** Why did this request not read what that one wrote? Any agent's recorded bodies, down to the letter. */
 
 import assert from "node:assert/strict";
-import { startSimulator, textOfTokens } from "@prefork/wire/simulator";
+import { startSimulator, textOfTokens } from "@prefork/simulator";
 
 // Two requests of an agent that writes the time into its system prompt, as they were sent.
 const marker = { cache_control: { type: "ephemeral" } };
@@ -19,7 +19,7 @@ const turn = [
 const [first, second] = [recorded("09:15"), recorded("09:17", ...turn)];
 
 // #region pair
-import { diffRequests } from "@prefork/wire";
+import { diffRequests } from "@prefork/xray";
 
 const { cause, divergence, lost, why, fix } = diffRequests(first, second);
 console.log(`${why}: ${lost.tokens} tokens, $${lost.usd?.toFixed(4)}`);
@@ -42,7 +42,7 @@ const [wrote, missed] = simulator.ledger();
 assert.deepEqual([missed?.read, lost.tokens], [0, wrote?.written["5m"]]);
 
 // #region chain
-import { xrayChain } from "@prefork/wire";
+import { xrayChain } from "@prefork/xray";
 
 const answer = { role: "assistant", content: "Not yet." };
 const prompt = { role: "user", content: [{ type: "text", text: "Then start anew.", ...marker }] };

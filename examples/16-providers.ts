@@ -10,7 +10,7 @@ import {
   say,
   startSimulator,
   textOfTokens,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
 import OpenAI from "openai";
 
 const start = (provider: ProviderName): Promise<Simulator> =>

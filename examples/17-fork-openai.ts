@@ -41,7 +41,8 @@ const headers = { authorization: "Bearer any", "content-type": "application/json
 const answer = await (await fetch(`${baseUrl}/responses`, { method: "POST", headers, body: request })).text();
 
 // #region fork
-import { createClient, diffRequests, forkRequests, sendFamily } from "@prefork/wire";
+import { createClient, forkRequests, sendFamily } from "@prefork/wire";
+import { diffRequests } from "@prefork/xray";
 
 const client = createClient({ baseUrl, credential: { kind: "api-key", value: "any" } });
 const family = forkRequests(request, ["schema", "service", "tests"], { answer });

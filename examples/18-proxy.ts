@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
-import { ManualClock, startSimulator, textOfTokens } from "@prefork/wire/simulator";
+import { ManualClock, startSimulator, textOfTokens } from "@prefork/simulator";
 
 const clock = new ManualClock();
 await using provider = await startSimulator({ clock });
 
 // #region proxy
-import { startProxy } from "@prefork/wire/proxy";
+import { startProxy } from "@prefork/xray/proxy";
 
 await using proxy = await startProxy({ upstream: provider.url, now: () => clock.now() });
 const client = new Anthropic({ baseURL: proxy.url, apiKey: "any" });

@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, type SimRequest, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, type SimRequest, say, startSimulator, toolResults } from "@prefork/simulator";
 
 const modules = ["cart", "order", "price", "stock", "user"];
 

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, say, startSimulator, toolResults } from "@prefork/simulator";
 
 // A whole server with one tool: a line of JSON in, a line of JSON out.
 const program = `

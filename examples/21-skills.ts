@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anthropicEngine, createSession, readSkills } from "@prefork/runtime";
-import { callTools, lastUserText, type SimRequest, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimRequest, say, startSimulator, toolResults } from "@prefork/simulator";
 
 const folder = await mkdtemp(join(tmpdir(), "prefork-example-"));
 const put = async (name: string, more: string, body: string): Promise<void> => {

@@ -58,7 +58,7 @@ export const bundle = async (root) => {
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
     // The proxy starts its thread from a file of its own, beside the code that starts it.
-    entryPoints: { main: "packages/cli/src/main.ts", thread: "packages/wire/src/proxy/thread.ts" },
+    entryPoints: { main: "packages/cli/src/main.ts", thread: "packages/xray/src/proxy/thread.ts" },
     outdir,
     bundle: true,
     splitting: true, // a command loads no other command's code

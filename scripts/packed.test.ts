@@ -62,21 +62,22 @@ const CONSUMER = {
 
 const EVERYTHING = `
 import * as runtime from "@prefork/runtime";
+import { type SimRequest, say } from "@prefork/simulator";
 import * as wire from "@prefork/wire";
-import * as proxy from "@prefork/wire/proxy";
-import { type SimRequest, say } from "@prefork/wire/simulator";
+import * as xray from "@prefork/xray";
+import * as proxy from "@prefork/xray/proxy";
 
 export const last = ({ body }: SimRequest): string => {
   const content = body.messages.at(-1)?.content ?? "";
   return typeof content === "string" ? content : content.map(({ text = "" }) => text).join(body.model);
 };
-export { proxy, runtime, say, wire };
+export { proxy, runtime, say, wire, xray };
 `;
 
 test("our declarations and the README's program compile with lib es2023 and without skipLibCheck", () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-consumer-"));
   const at = (path: string): string => join(folder.path, path);
-  for (const name of ["@prefork/wire", "@prefork/runtime", "@types/node"]) {
+  for (const name of ["@prefork/wire", "@prefork/simulator", "@prefork/xray", "@prefork/runtime", "@types/node"]) {
     mkdirSync(dirname(at(`node_modules/${name}`)), { recursive: true });
     symlinkSync(join(repository, "node_modules", name), at(`node_modules/${name}`));
   }

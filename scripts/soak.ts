@@ -37,7 +37,7 @@ const soaks: Readonly<Record<string, Soak>> = {
   },
   /** The proxy between a busy client and a provider that answers, resets and breaks off in every way. */
   proxy: async () => {
-    const { FULL_SOAK, passSoak } = await import(at("packages/wire/test/proxy/pass-soak.ts"));
+    const { FULL_SOAK, passSoak } = await import(at("packages/xray/test/proxy/pass-soak.ts"));
     const result = await passSoak(FULL_SOAK);
     const held = result.broken.length === 0 && result.hashes.sent === result.hashes.arrived;
     return { held, summary: JSON.stringify(result) };

@@ -135,7 +135,7 @@ function startedPrograms(root: string): readonly string[] {
       fileURLToPath(new URL(name, pathToFileURL(source))),
     ),
   );
-  return [...named, join(root, "packages/wire/src/proxy/thread.ts")].filter((path) => existsSync(path));
+  return [...named, join(root, "packages/xray/src/proxy/thread.ts")].filter((path) => existsSync(path));
 }
 
 /** Under another name first: a process of another run may look for it now. */

@@ -3,7 +3,7 @@
  *  been through all of that.
  *  Elsewhere: the conversation (conversation.ts), the provider for times (provider-process.ts). */
 
-import { callTools, lastUserText, type SimAnswer, say, startSimulator } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimAnswer, say, startSimulator } from "@prefork/simulator";
 import { LOOKED_AT, REPORT, WORD, wantedAt } from "./conversation.ts";
 import type { ProviderOrder, ProviderReport } from "./provider-process.ts";
 

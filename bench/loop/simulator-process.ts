@@ -2,7 +2,7 @@
  *  Invariant: every request is validated, priced and looked up in the cache as a provider would do it.
  *  Elsewhere: the conversation (conversation.ts), what is asked of the ledger (sessions.ts). */
 
-import { callTools, type SimRequest, say, startSimulator } from "@prefork/wire/simulator";
+import { callTools, type SimRequest, say, startSimulator } from "@prefork/simulator";
 import { ECHO, echoOf, LAST_WORDS, TURNS, wordsOf } from "./conversation.ts";
 
 export type SimulatorOrder = { readonly tell: true };

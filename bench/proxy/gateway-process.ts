@@ -4,7 +4,7 @@
 
 import { Agent, createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { startProxy } from "@prefork/wire/proxy";
+import { startProxy } from "@prefork/xray/proxy";
 import { cpuMicros, garbageCollector } from "../measure.ts";
 
 export type GatewayOrder = { readonly tell: "cost" | "memory" };

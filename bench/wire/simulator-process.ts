@@ -2,7 +2,7 @@
  *  Invariant: what is held has been parsed, priced and entered in the ledger, as a provider would have done it.
  *  Elsewhere: the server for figures in which a provider's work would only stand in the way (server-process.ts). */
 
-import { say, startSimulator } from "@prefork/wire/simulator";
+import { say, startSimulator } from "@prefork/simulator";
 import type { ServerMode, ServerOrder, ServerReport } from "./server-process.ts";
 
 const state = { mode: "answer" as ServerMode };

@@ -31,7 +31,7 @@ const brief = ({ problems }: Verdict): readonly string[] => problems.map(({ plac
 const wire = (files: Readonly<Record<string, string>>): Readonly<Record<string, string>> => ({
   "packages/wire/package.json": JSON.stringify({
     name: "@prefork/wire",
-    exports: { ".": { types: "./dist/index.d.ts" }, "./simulator": { types: "./dist/simulator/index.d.ts" } },
+    exports: { ".": { types: "./dist/index.d.ts" }, "./internal": { types: "./dist/internal.d.ts" } },
   }),
   ...Object.fromEntries(Object.entries(files).map(([path, text]) => [`packages/wire/${path}`, text])),
 });
@@ -47,7 +47,7 @@ test("layers: wire imports no other package, and a package is entered by its pub
     ...wire({ "src/request.ts": 'import { x } from "@prefork/runtime";\n' }),
     "packages/cli/src/main.ts":
       'import { y } from "@prefork/wire/src/prefix.ts";\nimport { z } from "@prefork/wire";\n',
-    "examples/01-a.ts": 'import { q } from "../packages/wire/src/prefix.ts";\nimport "@prefork/wire/simulator";\n',
+    "examples/01-a.ts": 'import { q } from "../packages/wire/src/prefix.ts";\nimport "@prefork/wire/internal";\n',
   };
   assert.deepEqual(brief(await inFolder(files, checkLayers)), [
     "examples/01-a.ts:1 ../packages/wire/src/prefix.ts leaves its package",
@@ -69,17 +69,28 @@ test("layers: inside a package the order of the table holds, and every file has 
   ]);
 });
 
-test("layers: a module is entered by its index, and the simulator stands apart", async () => {
+test("layers: a module is entered by its index", async () => {
   const files = wire({
-    "src/client.ts":
-      'import { a } from "./protocols/anthropic.ts";\nimport { b } from "./protocols/index.ts";\nconst s = import("./simulator/index.ts");\n',
-    "src/simulator/cache.ts": 'import type { R } from "../request.ts";\nimport { p } from "../prefix.ts";\n',
+    "src/client.ts": 'import { a } from "./protocols/anthropic.ts";\nimport { b } from "./protocols/index.ts";\n',
   });
   assert.deepEqual(brief(await inFolder(files, checkLayers)), [
     "packages/wire/src/client.ts:1 ./protocols/anthropic.ts enters a module past its index.ts",
-    "packages/wire/src/client.ts:3 client stands before simulator and may not import it",
-    "packages/wire/src/client.ts:3 nothing in wire imports simulator",
-    "packages/wire/src/simulator/cache.ts:2 simulator imports only request, usage, models",
+  ]);
+});
+
+test("layers: the simulator shares only words with what it judges, and tests alone lean on it", async () => {
+  const files = {
+    ...wire({
+      "src/client.ts": 'import { say } from "@prefork/simulator";\n',
+      "test/client.test.ts": 'import { say } from "@prefork/simulator";\n',
+    }),
+    "packages/simulator/package.json": JSON.stringify({ exports: { ".": {} } }),
+    "packages/simulator/src/cache.ts":
+      'import { type Json, knownModels } from "@prefork/wire";\nimport { FrozenPrefix, type Ttl } from "@prefork/wire";\n',
+  };
+  assert.deepEqual(brief(await inFolder(files, checkLayers)), [
+    "packages/wire/src/client.ts:1 wire may not import @prefork/simulator",
+    "packages/simulator/src/cache.ts:2 simulator may not share FrozenPrefix with what it judges",
   ]);
 });
 
@@ -118,10 +129,11 @@ test("purity: clock, timer, chance and environment are refused in pure code, not
   const files = wire({
     "src/economics/plans.ts": `${impure}// Date.now()\nconst c = "Math.random()";\nconst d = new Date(0);\n`,
     "src/transport.ts": impure,
-    "src/simulator/server.ts": impure,
     "test/a.test.ts": impure,
   });
-  assert.deepEqual(brief(await inFolder(files, checkPurity)), [
+  const simulator = { "packages/simulator/src/server.ts": impure, "packages/simulator/src/ledger.ts": "Date.now();\n" };
+  assert.deepEqual(brief(await inFolder({ ...files, ...simulator }, checkPurity)), [
+    "packages/simulator/src/ledger.ts:1 no clock in pure code (Date.now)",
     "packages/wire/src/economics/plans.ts:1 no clock in pure code (Date.now)",
     "packages/wire/src/economics/plans.ts:2 no clock in pure code (new Date)",
     "packages/wire/src/economics/plans.ts:3 no timer in pure code (setTimeout)",
@@ -142,20 +154,20 @@ test("purity: module-level let and var are refused in every package", async () =
 test("api: the list is compared by name and kind, and rewritten on request", async () => {
   const files = wire({
     "dist/index.d.ts": 'export { b, type A, c as d } from "./x.ts";\nexport type { E } from "./y.ts";\n',
-    "dist/simulator/index.d.ts": "export declare function start(): void;\nexport interface Rules {}\n",
+    "dist/internal.d.ts": "export declare function start(): void;\nexport interface Rules {}\n",
     "api.txt": "@prefork/wire\n  A value\n  b value\n",
   });
   await inFolder(files, (root) => {
     assert.deepEqual(brief(checkApi(root, { update: false })), [
       "packages/wire/api.txt exported names are those of the list (- @prefork/wire: A value, + @prefork/wire: A type, " +
-        "+ @prefork/wire: E type, + @prefork/wire: d value, + @prefork/wire/simulator: Rules type, " +
-        "+ @prefork/wire/simulator: start value)",
+        "+ @prefork/wire: E type, + @prefork/wire: d value, + @prefork/wire/internal: Rules type, " +
+        "+ @prefork/wire/internal: start value)",
     ]);
     assert.deepEqual(brief(checkApi(root, { update: true })), []);
     assert.deepEqual(brief(checkApi(root, { update: false })), []);
     assert.equal(
       readFileSync(join(root, "packages/wire/api.txt"), "utf8").split("\n").slice(1).join("\n"),
-      "\n@prefork/wire\n  A type\n  E type\n  b value\n  d value\n\n@prefork/wire/simulator\n  Rules type\n  start value\n",
+      "\n@prefork/wire\n  A type\n  E type\n  b value\n  d value\n\n@prefork/wire/internal\n  Rules type\n  start value\n",
     );
   });
 });
@@ -163,7 +175,7 @@ test("api: the list is compared by name and kind, and rewritten on request", asy
 test("api: an entry that exports everything, or a default, is refused", async () => {
   const files = wire({
     "dist/index.d.ts": 'export * from "./x.ts";\n// export * from "./y.ts";\nexport default x;\n',
-    "dist/simulator/index.d.ts": "export {};\n",
+    "dist/internal.d.ts": "export {};\n",
   });
   assert.deepEqual(brief(await inFolder(files, (root) => checkApi(root, { update: true }))), [
     "packages/wire/dist/index.d.ts:1 an entry exports by name only (export *)",

@@ -9,10 +9,15 @@ import { isFile, type Problem, placeOf, readSources, type SourceFile, type Verdi
 /** Package → the packages of ours that its sources may import. */
 const packageOrder: Readonly<Record<string, readonly string[]>> = {
   wire: [],
+  simulator: ["wire"],
+  xray: ["wire"],
   runtime: ["wire"],
   remote: ["runtime", "wire"],
-  cli: ["runtime", "wire"],
+  cli: ["runtime", "xray", "simulator", "wire"],
 };
+
+/** Tests of every package run against the simulator, and may ask x-ray what a cache would make of their requests. */
+const testsMayImport = ["simulator", "xray"];
 
 /** Rows from the bottom up: a file or folder of `src` imports from its own row and the rows above it in this list. */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -30,11 +35,9 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["fork-requests"],
     ["decode", "retry", "transport", "endpoint", "reception", "client", "cached-contents"],
     ["launch-gate", "family"],
-    ["xray"],
-    ["proxy"],
-    ["simulator"],
-    ["index"],
+    ["index", "internal"],
   ],
+  xray: [["compare"], ["proxy"], ["index"]],
   runtime: [
     ["events", "ports"],
     ["paths"],
@@ -60,8 +63,11 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 };
 
-/** The simulator judges the rest of the wire, so it shares only the words of a request with it, and nobody leans on it. */
-const judge = { package: "wire", room: "simulator", mayImport: ["request", "usage", "models"] };
+/** The simulator judges what the wire sends, so it shares only the vocabulary of a request and the table of models. */
+const judge = {
+  package: "simulator",
+  mayName: new Set("Json JsonObject Ttl Usage ModelFacts Prices DEFAULT_MODEL knownModels modelFacts".split(" ")),
+};
 
 type Import = { readonly from: SourceFile; readonly path: string; readonly place: string };
 
@@ -77,6 +83,7 @@ export function checkLayers(root: string): Verdict {
     problems: [
       ...files.flatMap((file) => checkPlace(file)),
       ...imports.flatMap((found) => (found.path.startsWith(".") ? checkRelative(found) : checkPackage(found, root))),
+      ...files.flatMap((file) => checkJudge(file)),
       ...checkCircles(inside),
     ],
   };
@@ -113,8 +120,11 @@ function checkPackage({ from, path, place }: Import, root: string): readonly Pro
   if (target === undefined) return [];
   const home = homeOf(from.path);
   if (home.part === "scripts") return [problem(place, "scripts import no package", "ask the tools, not the product")];
+  const ofTests = home.part === "src" ? [] : testsMayImport;
   const allowed =
-    home.package === undefined ? Object.keys(packageOrder) : [home.package, ...(packageOrder[home.package] ?? [])];
+    home.package === undefined
+      ? Object.keys(packageOrder)
+      : [home.package, ...(packageOrder[home.package] ?? []), ...ofTests];
   if (!allowed.includes(target) || (home.package === target && home.part === "src"))
     return [
       problem(place, `${home.package} may not import ${path}`, "turn the dependency round, or pass the value in"),
@@ -123,6 +133,26 @@ function checkPackage({ from, path, place }: Import, root: string): readonly Pro
   const entries = isFile(manifest) ? Object.keys(JSON.parse(readFileSync(manifest, "utf8")).exports ?? {}) : [];
   if (entries.includes(`.${entry}`)) return [];
   return [problem(place, `${path} is not a public entry of @prefork/${target}`, `use ${entries.join(", ") || "none"}`)];
+}
+
+function checkJudge(file: SourceFile): readonly Problem[] {
+  const { package: name, part } = homeOf(file.path);
+  if (name !== judge.package || part !== "src") return [];
+  return [...file.text.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;"]*?)\s+from\s+"@prefork\/[^"]+";/gm)].flatMap(
+    (found) =>
+      (found[1] ?? "")
+        .replace(/[{}]/g, "")
+        .split(",")
+        .map((word) => word.replace(/^\s*type\s/, "").trim())
+        .filter((word) => word !== "" && !judge.mayName.has(word))
+        .map((word) =>
+          problem(
+            placeOf(file, found.index),
+            `${name} may not share ${word} with what it judges`,
+            "write the rule there as data",
+          ),
+        ),
+  );
 }
 
 function checkRelative(found: Import): readonly Problem[] {
@@ -141,16 +171,6 @@ function checkRelative(found: Import): readonly Problem[] {
     );
   if (rowOf(home) !== -1 && rowOf(target) > rowOf(home))
     problems.push(problem(place, `${home.room} stands before ${target.room} and may not import it`, "turn it round"));
-  if (home.package === judge.package && home.room !== target.room) {
-    if (home.room === judge.room && !judge.mayImport.includes(target.room))
-      problems.push(
-        problem(place, `${judge.room} imports only ${judge.mayImport.join(", ")}`, "write the rule there as data"),
-      );
-    if (target.room === judge.room)
-      problems.push(
-        problem(place, `nothing in ${judge.package} imports ${judge.room}`, "use its public entry from outside"),
-      );
-  }
   return problems;
 }
 

@@ -7,10 +7,11 @@ import { type Problem, placeOf, readSources, type SourceFile, type Verdict } fro
 /** The edges, where time and the machine come in as defaults that a caller can replace. */
 const edges = [
   /^packages\/wire\/src\/(?:transport|client|retry|launch|family)(?:\.ts$|\/|-)/,
-  /^packages\/wire\/src\/simulator\/(?:serve|server|clock)(?:\.ts$|\/|-)/,
-  /^packages\/wire\/src\/proxy\/(?:server|proxy)(?:\.ts$|-)/,
+  /^packages\/simulator\/src\/(?:serve|server|clock)(?:\.ts$|\/|-)/,
+  /^packages\/xray\/src\/proxy\/(?:server|proxy)(?:\.ts$|-)/,
 ];
-const isPure = (path: string): boolean => /^packages\/wire\/src\//.test(path) && !edges.some((edge) => edge.test(path));
+const isPure = (path: string): boolean =>
+  /^packages\/(?:wire|simulator|xray)\/src\//.test(path) && !edges.some((edge) => edge.test(path));
 
 type Ban = { readonly what: string; readonly pattern: RegExp };
 

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { builtInTools } from "@prefork/runtime";
-import { startSimulator } from "@prefork/wire/simulator";
+import { startSimulator } from "@prefork/simulator";
 import { compiled } from "./compiled.ts";
 
 const repository = fileURLToPath(new URL("../../../", import.meta.url));

@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
-import { providers } from "@prefork/wire/simulator";
+import { providers } from "@prefork/simulator";
 import OpenAI from "openai";
 import { run } from "../src/main.ts";
 import { captured } from "./captured.ts";
@@ -18,7 +18,7 @@ import { captured } from "./captured.ts";
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
 /** A script outside the repository names what it imports by its address. */
-const simulatorUrl = import.meta.resolve("@prefork/wire/simulator");
+const simulatorUrl = import.meta.resolve("@prefork/simulator");
 
 /** `prefork sim` as a process of its own, until the test is over. */
 const serve = async (...argv: readonly string[]): Promise<AsyncDisposable & { url: string; child: ChildProcess }> => {
@@ -108,7 +108,7 @@ const ledgerOf = async (url: string): Promise<readonly Row[]> =>
   ((await (await fetch(`${url}/_sim/ledger`)).json()) as { rows: readonly Row[] }).rows;
 
 /** One script for every wire: it calls a tool, and then repeats what the tool said. */
-const weather = `import { callTools, say, think, toolResults } from "@prefork/wire/simulator";
+const weather = `import { callTools, say, think, toolResults } from "@prefork/simulator";
 export const script = (request) => {
   const [result] = toolResults(request);
   return result === undefined
@@ -118,7 +118,7 @@ export const script = (request) => {
 
 test("OpenAI's SDK works against it on both formats, streamed and whole, with the usage that the ledger has", async () => {
   await using files = await folder();
-  await writeFile(files.path("weather.mjs"), weather.replace("@prefork/wire/simulator", simulatorUrl));
+  await writeFile(files.path("weather.mjs"), weather.replace("@prefork/simulator", simulatorUrl));
   await using sim = await serve("--rules", "openai", "--script", files.path("weather.mjs"));
   const client = new OpenAI({ baseURL: `${sim.url}/v1`, apiKey: "any", maxRetries: 0 });
   const parameters = { type: "object", properties: { city: { type: "string" } } };
@@ -186,7 +186,7 @@ test("OpenAI's SDK works against it on both formats, streamed and whole, with th
 
 test("Google's SDK works against it, streamed and whole, with the usage that the ledger has", async () => {
   await using files = await folder();
-  await writeFile(files.path("weather.mjs"), weather.replace("@prefork/wire/simulator", simulatorUrl));
+  await writeFile(files.path("weather.mjs"), weather.replace("@prefork/simulator", simulatorUrl));
   await using sim = await serve("--rules", "gemini", "--script", files.path("weather.mjs"));
   const ai = new GoogleGenAI({ apiKey: "any", httpOptions: { baseUrl: sim.url } });
   const config = {

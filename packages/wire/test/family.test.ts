@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  ManualClock,
+  type SimAnswer,
+  type Simulator,
+  type SimulatorOptions,
+  say,
+  startSimulator,
+  textOfTokens,
+} from "@prefork/simulator";
+import {
   anthropic,
   type Client,
   createClient,
@@ -20,15 +29,6 @@ import {
   toolResult,
   userText,
 } from "../src/index.ts";
-import {
-  ManualClock,
-  type SimAnswer,
-  type Simulator,
-  type SimulatorOptions,
-  say,
-  startSimulator,
-  textOfTokens,
-} from "../src/simulator/index.ts";
 
 const model = "claude-sonnet-5";
 

@@ -4,6 +4,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  callTools,
+  type Fault,
+  type ProviderName,
+  type SimScript,
+  type Simulator,
+  say,
+  startSimulator,
+} from "@prefork/simulator";
+import {
   anthropic,
   createClient,
   FrozenPrefix,
@@ -20,15 +29,6 @@ import {
   text,
   userText,
 } from "@prefork/wire";
-import {
-  callTools,
-  type Fault,
-  type ProviderName,
-  type SimScript,
-  type Simulator,
-  say,
-  startSimulator,
-} from "@prefork/wire/simulator";
 import { type Handler, request as localRequest, startServer, steppingEdge } from "./local-server.ts";
 
 type Subject = {

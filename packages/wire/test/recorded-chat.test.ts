@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { diffRequests } from "@prefork/xray";
 import {
   anthropic,
   bytesOf,
-  diffRequests,
   FORK_PLACEHOLDER_RESULT,
   type ForkOptions,
   forkRequests,

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { diffRequests } from "@prefork/xray";
 import {
   bytesOf,
-  diffRequests,
   FORK_PLACEHOLDER_RESULT,
   type ForkOptions,
   forkRequests,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ManualClock, say, startSimulator, textOfTokens } from "@prefork/simulator";
 import {
   anthropic,
   createClient,
@@ -14,7 +15,6 @@ import {
   text,
   userText,
 } from "../src/index.ts";
-import { ManualClock, say, startSimulator, textOfTokens } from "../src/simulator/index.ts";
 
 type Figures = { readonly prefix: number; readonly tail: number; readonly directive: number; readonly forks: number };
 type Way = { readonly cold?: boolean; readonly singleTurn?: boolean; readonly launch: "leader-first" | "at-once" };

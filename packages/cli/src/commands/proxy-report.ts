@@ -1,10 +1,10 @@
 /** How the proxy's report is laid out: what was read, by whom, what was lost and why, what nobody looked at.
  *  Invariant: the same figures as in JSON; what comes from a request is shown as letters; money appears only where a
  *  model has prices.
- *  Elsewhere: the figures (@prefork/wire/proxy), when it is shown (proxy.ts). */
+ *  Elsewhere: the figures (@prefork/xray/proxy), when it is shown (proxy.ts). */
 
 import { promptTokens } from "@prefork/wire";
-import type { Counted, FamilyReport, Loss, MissReport, ProxyReport, Spent } from "@prefork/wire/proxy";
+import type { Counted, FamilyReport, Loss, MissReport, ProxyReport, Spent } from "@prefork/xray/proxy";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import { inLine } from "./xray-place.ts";

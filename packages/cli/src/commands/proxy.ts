@@ -1,9 +1,9 @@
 /** `prefork proxy`: a gateway on loopback in front of any agent, until it is interrupted.
  *  Invariant: loopback only; nothing is written unless a folder is named for it; text and JSON state the same figures.
- *  Elsewhere: passing and looking (@prefork/wire/proxy), the layout of the summary (proxy-report.ts). */
+ *  Elsewhere: passing and looking (@prefork/xray/proxy), the layout of the summary (proxy-report.ts). */
 
 import { once } from "node:events";
-import type { LoopbackHost, ProxyEvent } from "@prefork/wire/proxy";
+import type { LoopbackHost, ProxyEvent } from "@prefork/xray/proxy";
 import { type Command, InvalidArgumentError } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { jsonLine } from "../lines.ts";
@@ -58,7 +58,7 @@ More: docs/proxy.md in the repository.`,
     )
     .action(async (options: ProxyCommandOptions) => {
       const models = await priceTable(options.prices);
-      const { startProxy } = await import("@prefork/wire/proxy");
+      const { startProxy } = await import("@prefork/xray/proxy");
       const live = options.json ? asJson(io) : asText(io);
       await using proxy = await startProxy({
         port: options.port,

@@ -1,10 +1,10 @@
 /** `prefork sim`: serves the simulator until it is interrupted, so that any agent can be pointed at it.
  *  Invariant: loopback only; nothing is written; the simulator is loaded only when it is served.
- *  Elsewhere: the rules and the server (@prefork/wire/simulator). */
+ *  Elsewhere: the rules and the server (@prefork/simulator). */
 
 import { once } from "node:events";
+import type { ProviderSummary, WireName } from "@prefork/simulator";
 import { DEFAULT_MODEL, type ModelFacts } from "@prefork/wire";
-import type { ProviderSummary, WireName } from "@prefork/wire/simulator";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { parseCount } from "../numbers.ts";
@@ -75,7 +75,7 @@ More: docs/simulator.md in the repository.`,
     )
     .action(async (options: SimOptions) => {
       const models = await priceTable(options.prices);
-      const { loadScript, providerRules, providers, startSimulator } = await import("@prefork/wire/simulator");
+      const { loadScript, providerRules, providers, startSimulator } = await import("@prefork/simulator");
       const provider = providers.find(({ name }) => name === options.rules);
       if (provider === undefined) {
         const known = providers.map(({ name }) => name).join(", ");

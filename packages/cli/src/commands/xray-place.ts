@@ -3,7 +3,7 @@
  *  the terminal; the marks alone say what colour says.
  *  Elsewhere: finding the places (@prefork/wire), what is said around them (xray-report.ts). */
 
-import type { XrayDivergence, XrayPlace } from "@prefork/wire";
+import type { XrayDivergence, XrayPlace } from "@prefork/xray";
 import { formatTokens } from "../numbers.ts";
 import { painter } from "../table.ts";
 import { visible } from "../visible.ts";

@@ -11,7 +11,7 @@ import {
   type XrayStep,
   xrayCauseSentence,
   xrayCauseWords,
-} from "@prefork/wire";
+} from "@prefork/xray";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import { inLine, placesAsText } from "./xray-place.ts";

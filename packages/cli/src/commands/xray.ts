@@ -4,9 +4,9 @@
  *  Elsewhere: finding it (@prefork/wire), its layout (xray-report.ts, xray-place.ts). */
 
 import { readFile } from "node:fs/promises";
+import { InputError } from "@prefork/wire";
 import {
   diffRequests,
-  InputError,
   isNegligibleLoss,
   type RecordedBody,
   readRequests,
@@ -15,7 +15,7 @@ import {
   type Xray,
   type XrayOptions,
   xrayChain,
-} from "@prefork/wire";
+} from "@prefork/xray";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";

@@ -3,6 +3,7 @@
  *  sees nothing but the request.
  *  Elsewhere: the forks (run.ts), the table (report.ts). */
 
+import { callTools, lastUserText, type SimScript, say, textOfTokens } from "@prefork/simulator";
 import {
   anthropic,
   type Client,
@@ -18,7 +19,6 @@ import {
   toolResult,
   userText,
 } from "@prefork/wire";
-import { callTools, lastUserText, type SimScript, say, textOfTokens } from "@prefork/wire/simulator";
 
 const FILES_A_TURN = 3;
 const READING_TURNS = 4;

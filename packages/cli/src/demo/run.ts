@@ -2,6 +2,7 @@
  *  Invariant: every figure but the comparisons is the simulator's ledger, read over HTTP after the fact.
  *  Elsewhere: what is shown of it (report.ts). */
 
+import { contentTokens, type LedgerRow, ManualClock, startSimulator } from "@prefork/simulator";
 import {
   createClient,
   type FamilyOutcome,
@@ -16,7 +17,6 @@ import {
   type Outcome,
   sendFamily,
 } from "@prefork/wire";
-import { contentTokens, type LedgerRow, ManualClock, startSimulator } from "@prefork/wire/simulator";
 import { demoScript, runParent } from "./parent.ts";
 
 export type DemoOptions = {

@@ -1,9 +1,9 @@
 /** The engine that needs no key: the simulator on loopback, answering by the rehearsal.
  *  Invariant: nothing of it is loaded before it is started, it listens on loopback only, and closing leaves no socket.
- *  Elsewhere: what it answers (script.ts), what it bills (@prefork/wire/simulator). */
+ *  Elsewhere: what it answers (script.ts), what it bills (@prefork/simulator). */
 
+import type { LedgerRow, SimClock, SimScript } from "@prefork/simulator";
 import type { Credential, ModelFacts } from "@prefork/wire";
-import type { LedgerRow, SimClock, SimScript } from "@prefork/wire/simulator";
 
 export type EmbeddedOptions = {
   /** Whose rules and prices serve models that nobody published figures for. Default: the default model of the table. */
@@ -35,7 +35,7 @@ export const REHEARSAL_NOTICE =
 
 export const startEmbedded = async (options: EmbeddedOptions = {}): Promise<Embedded> => {
   const [{ startSimulator }, { DEFAULT_MODEL }, { rehearsal }] = await Promise.all([
-    import("@prefork/wire/simulator"),
+    import("@prefork/simulator"),
     import("@prefork/wire"),
     import("./script.ts"),
   ]);

@@ -2,7 +2,7 @@
  *  Invariant: a function of the request alone; the same request gives the same answer.
  *  Elsewhere: each part in the file that is named after it; serving it (embedded.ts). */
 
-import { callTools, type SimAnswer, type SimScript, say } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
 import { type Conversation, readConversation } from "./conversation.ts";
 import { type Declared, declaredTools } from "./declared.ts";
 import { nextOf, openTodos } from "./replay.ts";

@@ -9,7 +9,7 @@ import {
   say,
   textOfTokens,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
 import { type Ground, openGround, resultIn } from "../print/ground.ts";
 
 export const directiveIn = ({ body }: SimRequest): string | undefined =>

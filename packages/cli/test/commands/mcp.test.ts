@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
+import { callTools, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, say, toolResults } from "@prefork/wire/simulator";
 import { type Ground, openGround, type Ran } from "../print/ground.ts";
 
 /** A server of its own, as small as one can be: it has one tool, which says what it was given and what it knows. */

@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
-import { type LedgerRow, textOfTokens } from "@prefork/wire/simulator";
+import { type LedgerRow, textOfTokens } from "@prefork/simulator";
 import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 

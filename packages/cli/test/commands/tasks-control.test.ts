@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { callTools, type SimRequest, type SimScript, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, type SimRequest, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import { type Ground, parsedLines, resultIn } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
 

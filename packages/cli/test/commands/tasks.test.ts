@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { toolResults } from "@prefork/wire/simulator";
 import { parsedLines, resultIn, type Started } from "../print/ground.ts";
 import { directiveIn, forking, LOOK, looked, openForking, PARTS } from "./family.ts";
 

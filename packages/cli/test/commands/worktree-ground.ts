@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { callTools, lastUserText, type SimRequest, type SimScript, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, lastUserText, type SimRequest, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import { type Ground, openGround, parsedLines, type Ran } from "../print/ground.ts";
 import { directiveIn } from "./family.ts";
 

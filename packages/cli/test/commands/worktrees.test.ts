@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, toolResults } from "@prefork/wire/simulator";
+import { callTools, toolResults } from "@prefork/simulator";
 import { run as runCommand } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 import { parsedLines } from "../print/ground.ts";

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { textOfTokens } from "@prefork/wire/simulator";
+import { textOfTokens } from "@prefork/simulator";
 import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 

@@ -3,7 +3,7 @@
  *  Invariant: it goes by what its calls returned; what it does after something went wrong, it does because of what the
  *  result says. */
 
-import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { bash, call, linesShown, type Seen, type SeenCall, TESTS } from "./model.ts";
 import { evaluate, type Formula, spelled } from "./repository.ts";
 

@@ -5,7 +5,7 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import { callTools, type SimAnswer, type SimScript, type Simulator, say } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, type SimScript, type Simulator, say } from "@prefork/simulator";
 import { type Ground, openGround, parsedLines, processesWith, resultIn } from "../print/ground.ts";
 import { fixingModel } from "./fixing-model.ts";
 import { bash, call, filesShown, linesShown, modelOf, type Seen, seenIn, TESTS } from "./model.ts";

@@ -2,8 +2,8 @@
  *  Invariant: a model is a function of what it was told and of the results of its calls; the same request gets the same
  *  answer. */
 
+import { callTools, type SimAnswer, type SimScript, type ToolCall } from "@prefork/simulator";
 import type { Json, JsonObject } from "@prefork/wire";
-import { callTools, type SimAnswer, type SimScript, type ToolCall } from "@prefork/wire/simulator";
 import { folderIn, objectsIn } from "../print/ground.ts";
 
 export type SeenCall = {

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { say, startSimulator, textOfTokens } from "@prefork/simulator";
 import { profiles } from "@prefork/wire";
-import { say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
 import { chooseEngine, type EngineFlags } from "../../src/print/index.ts";
 import { openGround, parsedLines, resultIn } from "./ground.ts";
 

@@ -4,7 +4,6 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type JsonObject, profiles } from "@prefork/wire";
 import {
   callTools,
   type LedgerRow,
@@ -15,7 +14,8 @@ import {
   startSimulator,
   think,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import { type JsonObject, profiles } from "@prefork/wire";
 import { type Ground, openGround, resultIn } from "./ground.ts";
 
 type Tried = {

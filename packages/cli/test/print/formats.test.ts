@@ -6,8 +6,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { callTools, lastUserText, type SimScript, type Simulator, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, lastUserText, type SimScript, type Simulator, say, toolResults } from "@prefork/wire/simulator";
 import { lastTexts, openGround, parsedLines, resultIn } from "./ground.ts";
 
 /** Reads a file, then says what stands in it. */

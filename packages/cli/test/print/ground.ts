@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type SimScript, type Simulator, say, startSimulator } from "@prefork/simulator";
 import type { Json, JsonObject } from "@prefork/wire";
-import { type SimScript, type Simulator, say, startSimulator } from "@prefork/wire/simulator";
 import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 import { compiled } from "../compiled.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { callTools, type SimScript, say, toolResults } from "@prefork/simulator";
 import { openGround, processesWith, resultIn } from "./ground.ts";
 
 /** Longer than anybody waits, and like no other on this machine. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { callTools, type SimScript, say, type ToolCall, toolResults } from "@prefork/wire/simulator";
+import { callTools, type SimScript, say, type ToolCall, toolResults } from "@prefork/simulator";
 import { folderIn, type Ground, openGround } from "./ground.ts";
 
 /** Makes these calls in one turn, in the folder that it is told of, then says what came of each. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/simulator";
 import { compiled } from "../compiled.ts";
 import { hasBwrap, uses, withBwrap } from "../optional.ts";
 import { openGround, parsedLines, processesWith, resultIn, type Started } from "./ground.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lastUserText, say } from "@prefork/wire/simulator";
+import { lastUserText, say } from "@prefork/simulator";
 import { lastTexts, objectsIn, openGround } from "./ground.ts";
 
 test("words are one prompt, also as a list that begins with dashes", async () => {

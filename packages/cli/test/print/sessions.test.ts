@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync }
 import { join } from "node:path";
 import { test } from "node:test";
 import { anthropicEngine, createSession } from "@prefork/runtime";
-import { callTools, lastUserText, type SimScript, say, startSimulator, toolResults } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimScript, say, startSimulator, toolResults } from "@prefork/simulator";
 import { type Ground, openGround, parsedLines, resultIn } from "./ground.ts";
 
 const hearing: SimScript = (request) => say(`heard ${lastUserText(request)}`);

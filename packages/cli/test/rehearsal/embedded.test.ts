@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ManualClock } from "@prefork/simulator";
 import { createClient, DEFAULT_MODEL } from "@prefork/wire";
-import { ManualClock } from "@prefork/wire/simulator";
 import { startEmbedded } from "../../src/rehearsal/index.ts";
 import { ask, user } from "./driver.ts";
 

@@ -4,8 +4,8 @@
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
+import { callTools, ManualClock, type SimScript, type Simulator, say, startSimulator } from "@prefork/simulator";
 import type { Block } from "@prefork/wire";
-import { callTools, ManualClock, type SimScript, type Simulator, say, startSimulator } from "@prefork/wire/simulator";
 import {
   anthropicEngine,
   builtInTools,

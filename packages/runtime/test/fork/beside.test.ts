@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { callTools, type SimAnswer, type SimRequest, type SimScript, say } from "@prefork/simulator";
 import { FORK_PLACEHOLDER_RESULT, InputError } from "@prefork/wire";
-import { callTools, type SimAnswer, type SimRequest, type SimScript, say } from "@prefork/wire/simulator";
 import { createSession, mergeLayers, type RuntimeEvent } from "../../src/index.ts";
 import { type Seen, seenIn } from "../tasks/seen.ts";
 import { type Gate, gate, openStage, type Stage, startedIn, unasked, until } from "../tasks/stage.ts";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { callTools, type Fault, type LedgerRow, say } from "@prefork/simulator";
 import { type JsonObject, promptTokens } from "@prefork/wire";
-import { callTools, type Fault, type LedgerRow, say } from "@prefork/wire/simulator";
 import { hastyEdge } from "../tasks/stage.ts";
 import { ended, type FamilyGround, familyScript, openFamily, prompted } from "./family-ground.ts";
 

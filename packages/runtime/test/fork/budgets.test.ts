@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import { type JsonObject, knownModels, noUsage, promptTokens } from "@prefork/wire";
 import {
   callTools,
   type LedgerRow,
@@ -14,7 +13,8 @@ import {
   type Simulator,
   say,
   textOfTokens,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import { type JsonObject, knownModels, noUsage, promptTokens } from "@prefork/wire";
 import fc from "fast-check";
 import type { SpendLimits } from "../../src/index.ts";
 import { countedIds, endsOf, openFamily, part, prompted, type Seen, seenIn } from "./family-ground.ts";

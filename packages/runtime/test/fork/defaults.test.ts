@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { userText } from "@prefork/wire";
-import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
 import * as z from "zod";
 import { type ForkOptions, planFor } from "../../src/fork/request.ts";
 import { builtInTools, defineTool } from "../../src/index.ts";

@@ -5,8 +5,8 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "n
 import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
+import { callTools, say } from "@prefork/simulator";
 import { type JsonObject, type Message, userText } from "@prefork/wire";
-import { callTools, say } from "@prefork/wire/simulator";
 import * as z from "zod";
 
 import type { EventBody } from "../../src/events.ts";

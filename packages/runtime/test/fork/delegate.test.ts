@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { promptTokens } from "@prefork/wire";
-import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
 import { Running } from "../../src/fork/running.ts";
 import type { ForkHandle, ForkOptions, ForkOutcome } from "../../src/index.ts";
 import {

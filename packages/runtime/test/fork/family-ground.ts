@@ -4,7 +4,6 @@
 
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after, setImmediate as immediate } from "node:timers/promises";
-import type { Json, JsonObject } from "@prefork/wire";
 import {
   type SeenToolResult,
   type SimAnswer,
@@ -17,7 +16,8 @@ import {
   type ToolCall,
   textOfTokens,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import type { Json, JsonObject } from "@prefork/wire";
 import type { ForkPlan } from "../../src/fork/plan.ts";
 import { mergeLayers } from "../../src/guard/index.ts";
 import {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { callTools, say, startSimulator } from "@prefork/wire/simulator";
+import { callTools, say, startSimulator } from "@prefork/simulator";
 import { scratch } from "../scratch.ts";
 import { seenIn } from "./family-ground.ts";
 import type { Held } from "./forks-process.ts";

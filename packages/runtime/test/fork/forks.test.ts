@@ -5,8 +5,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/simulator";
 import { directiveText, FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
-import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/wire/simulator";
 import {
   type Answer,
   anthropicEngine,

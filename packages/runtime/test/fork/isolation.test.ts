@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import { callTools, type SimAnswer, type Simulator, say, type ToolCall } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, type Simulator, say, type ToolCall } from "@prefork/simulator";
 import type { Answer, Question } from "../../src/index.ts";
 import {
   endsOf,

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/wire/simulator";
+import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/simulator";
 import { anthropicEngine, createSession, type RuntimeEvent, type SessionOptions } from "../../src/index.ts";
 import { hideBwrap } from "../optional.ts";
 

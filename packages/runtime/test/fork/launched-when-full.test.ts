@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callTools, type SimAnswer, type SimScript, say, textOfTokens } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, type SimScript, say, textOfTokens } from "@prefork/simulator";
 import type { SessionOptions } from "../../src/index.ts";
 import {
   asksForSummary,

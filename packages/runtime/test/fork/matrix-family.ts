@@ -4,7 +4,6 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type JsonObject, text } from "@prefork/wire";
 import {
   type KeptRequest,
   type LedgerRow,
@@ -12,7 +11,8 @@ import {
   type SimulatorOptions,
   startSimulator,
   textOfTokens,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import { type JsonObject, text } from "@prefork/wire";
 import {
   anthropicEngine,
   createSession,

@@ -4,8 +4,8 @@
  *  simulator counts them so.
  *  Elsewhere: what was sent (matrix-family.ts), which cells there are (matrix-cells.ts). */
 
+import { contentTokens } from "@prefork/simulator";
 import { forkPlans, type JsonObject, type LaunchPlan, modelFacts } from "@prefork/wire";
-import { contentTokens } from "@prefork/wire/simulator";
 import type { Cell, Kind } from "./matrix-cells.ts";
 import type { SeenFamily, Sent } from "./matrix-family.ts";
 import { BEGIN, SUMMARY } from "./matrix-model.ts";

@@ -2,7 +2,6 @@
  *  Invariant: it decides by the request alone.
  *  Elsewhere: the session that it drives (matrix-family.ts), which cells there are (matrix-cells.ts). */
 
-import type { JsonObject } from "@prefork/wire";
 import {
   callTools,
   type SimAnswer,
@@ -11,7 +10,8 @@ import {
   type ToolCall,
   textOfTokens,
   think,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import type { JsonObject } from "@prefork/wire";
 import type { SessionOptions } from "../../src/index.ts";
 import type { Cell, Kind } from "./matrix-cells.ts";
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type LedgerRow, say, textOfTokens } from "@prefork/wire/simulator";
+import { type LedgerRow, say, textOfTokens } from "@prefork/simulator";
 import type { ForkHandle, Session } from "../../src/index.ts";
 import { ended, type FamilyGround, familyScript, gate, openFamily, prompted } from "./family-ground.ts";
 

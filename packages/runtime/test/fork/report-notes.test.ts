@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { begun, ended, openListening } from "./family-ground.ts";
 
 /** What a fork with these words to say in the end, one after the other, is told to have reported. */

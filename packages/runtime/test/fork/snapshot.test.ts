@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { callTools, say } from "@prefork/simulator";
 import {
   anthropic,
   FORK_PLACEHOLDER_RESULT,
@@ -12,7 +13,6 @@ import {
   type ToolSpec,
   userText,
 } from "@prefork/wire";
-import { callTools, say } from "@prefork/wire/simulator";
 import * as z from "zod";
 import { type CacheSafeParams, cacheKeyHash, missOf, SnapshotSlot } from "../../src/fork/index.ts";
 import { defineTool, type SessionOptions } from "../../src/index.ts";

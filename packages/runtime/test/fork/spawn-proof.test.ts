@@ -6,8 +6,8 @@ import { chmodSync } from "node:fs";
 import { dirname } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { callTools, lastUserText, type SimAnswer, say, type ToolCall } from "@prefork/simulator";
 import { directiveText, type JsonObject } from "@prefork/wire";
-import { callTools, lastUserText, type SimAnswer, say, type ToolCall } from "@prefork/wire/simulator";
 import type { Session } from "../../src/index.ts";
 import {
   asksForSummary,

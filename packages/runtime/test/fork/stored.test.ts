@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync } from "node:fs";
 import { test } from "node:test";
-import type { Json, JsonObject } from "@prefork/wire";
 import {
   callTools,
   ManualClock,
@@ -14,7 +13,8 @@ import {
   say,
   startSimulator,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import type { Json, JsonObject } from "@prefork/wire";
 import type { EventBody } from "../../src/events.ts";
 import { StoredPrefixes } from "../../src/fork/stored-prefixes.ts";
 import {

@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { directiveText, FORK_DIRECTIVE_PREFIX } from "@prefork/wire";
 import {
   callTools,
   type LedgerRow,
@@ -16,7 +15,8 @@ import {
   say,
   startSimulator,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import { directiveText, FORK_DIRECTIVE_PREFIX } from "@prefork/wire";
 import { createSession, engineFor, mergeLayers, type RuntimeEvent } from "../../src/index.ts";
 import { scratch } from "../scratch.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimScript, say, toolResults } from "@prefork/simulator";
 import type { RuntimeEvent } from "../../src/index.ts";
 import { assertGoesOn, endOf, followed, openGround, reopened, SUMMARY } from "../session/fault-ground.ts";
 import { refuses } from "../session/twisting-proxy.ts";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { test } from "node:test";
+import { callTools, type Fault, lastUserText, type SimScript, say, toolResults } from "@prefork/simulator";
 import type { Usage } from "@prefork/wire";
-import { callTools, type Fault, lastUserText, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import { anthropicEngine, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { explainFamily, type LedgerRow, listTasks, readFamily } from "../../src/observe/index.ts";
 import { hastyEdge } from "../tasks/stage.ts";

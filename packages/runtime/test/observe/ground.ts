@@ -2,7 +2,6 @@
  *  Invariant: journals and simulator have one clock, which a test can move; nothing of the user's own home is touched. */
 
 import { writeFileSync } from "node:fs";
-import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
 import {
   callTools,
   lastUserText,
@@ -14,7 +13,8 @@ import {
   startSimulator,
   textOfTokens,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
 import {
   anthropicEngine,
   createSession,

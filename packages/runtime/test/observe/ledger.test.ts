@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { type LedgerRow as Billed, callTools, say, textOfTokens, think, toolResults } from "@prefork/simulator";
 import { promptTokens } from "@prefork/wire";
-import { type LedgerRow as Billed, callTools, say, textOfTokens, think, toolResults } from "@prefork/wire/simulator";
 import { type ForkOptions, readSession, resumeSession } from "../../src/index.ts";
 import { explainFamily, type LedgerRow } from "../../src/observe/index.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";

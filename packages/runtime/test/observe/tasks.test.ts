@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, say, toolResults } from "@prefork/wire/simulator";
+import { callTools, say, toolResults } from "@prefork/simulator";
 import { type Answer, readSession } from "../../src/index.ts";
 import { listTasks, namedSession, showTask, type TaskRow } from "../../src/observe/index.ts";
 import { directiveIn, forking, openForking, openGround, prompted } from "./ground.ts";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSession, type ExchangeResult, type RuntimeEvent, type Session } from "@prefork/runtime";
+import { callTools, type SimScript, startSimulator, type ToolCall, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, type SimScript, startSimulator, type ToolCall, toolResults } from "@prefork/wire/simulator";
 import { hideBwrap } from "../optional.ts";
 import { scratch } from "../scratch.ts";
 import { extendsMessages, headTokens, readable, rewriteFactor, type Sent, sentTo } from "../session/as-sent.ts";

@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "@prefork/wire";
 import {
   callTools,
   lastUserText,
@@ -11,7 +10,8 @@ import {
   say,
   type ToolCall,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import type { JsonObject } from "@prefork/wire";
 import { builtInTools, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { assertOnlyGrown, type Ground, openGround } from "../session/fault-ground.ts";
 import { isRunning } from "../tools/processes.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, truncateSync } from "node:fs";
 import { test } from "node:test";
+import { callTools, type SimScript, say, toolResults } from "@prefork/simulator";
 import { anthropic } from "@prefork/wire";
-import { callTools, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import * as z from "zod";
 import { builtInTools, defineTool, type Question, type RuntimeEvent } from "../../src/index.ts";
 import {

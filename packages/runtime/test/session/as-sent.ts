@@ -3,8 +3,8 @@
  *  cache key. */
 
 import { createHash } from "node:crypto";
+import type { KeptRequest, LedgerRow, Simulator } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import type { KeptRequest, LedgerRow, Simulator } from "@prefork/wire/simulator";
 
 /** A request beside what it was billed. */
 export type Sent = {

@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import type { RetryEdge } from "@prefork/wire";
 import {
   lastUserText,
   type SimAnswer,
@@ -13,7 +12,8 @@ import {
   say,
   startSimulator,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
+import type { RetryEdge } from "@prefork/wire";
 import { mergeLayers } from "../../src/guard/index.ts";
 import {
   anthropicEngine,

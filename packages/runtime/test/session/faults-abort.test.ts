@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { callTools } from "@prefork/wire/simulator";
+import { callTools } from "@prefork/simulator";
 import { anthropicEngine, type RuntimeEvent, type Session } from "../../src/index.ts";
 import { assertGoesOn, endOf, followed, gate, KEY, openGround, reopened, SUMMARY, unasked } from "./fault-ground.ts";
 import { stallsBefore } from "./twisting-proxy.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, type SimAnswer, say } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { type Answers, assertGoesOn, endOf, followed, openGround } from "./fault-ground.ts";
 
 const touch = (name: string): { readonly name: string; readonly input: { readonly command: string } } => ({

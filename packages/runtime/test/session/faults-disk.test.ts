@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { callTools, lastUserText, type SimScript, say } from "@prefork/wire/simulator";
+import { callTools, lastUserText, type SimScript, say } from "@prefork/simulator";
 import { createSession, type RuntimeEvent, resumeSession } from "../../src/index.ts";
 import { treeOf } from "../scratch.ts";
 import { assertGoesOn, assertOnlyGrown, endOf, followed, openGround, reopened } from "./fault-ground.ts";

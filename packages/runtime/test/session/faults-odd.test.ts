@@ -14,7 +14,7 @@ import {
   startSimulator,
   think,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
 import { createSession, type ExchangeResult, engineFor, resumeSession, type SessionOptions } from "../../src/index.ts";
 import { scratch } from "../scratch.ts";
 import { assertGoesOn, endOf, followed, jumpingEdge, openGround, unasked } from "./fault-ground.ts";

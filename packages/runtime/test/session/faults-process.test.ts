@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { callTools } from "@prefork/wire/simulator";
+import { callTools } from "@prefork/simulator";
 import { type RuntimeEvent, resumeSession } from "../../src/index.ts";
 import { assertGoesOn, endOf, followed, type Ground, openGround, reopened } from "./fault-ground.ts";
 

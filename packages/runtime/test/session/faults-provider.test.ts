@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Fault } from "@prefork/wire/simulator";
+import type { Fault } from "@prefork/simulator";
 import type { RuntimeEvent } from "../../src/index.ts";
 import { assertGoesOn, endOf, followed, type Ground, jumpingEdge, KEY, openGround } from "./fault-ground.ts";
 import { endsBefore, refuses, resets, stallsBefore, staysSilent, type Twist } from "./twisting-proxy.ts";

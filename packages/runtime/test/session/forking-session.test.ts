@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type Mode, type RuntimeEvent, readSession } from "@prefork/runtime";
-import { type KeptRequest, ManualClock, type Simulator, say, startSimulator } from "@prefork/wire/simulator";
+import { type KeptRequest, ManualClock, type Simulator, say, startSimulator } from "@prefork/simulator";
 import { notificationsIn, tasksIn } from "../../src/tasks/index.ts";
 import { scratch } from "../scratch.ts";
 import { sentTo } from "./as-sent.ts";

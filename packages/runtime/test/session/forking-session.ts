@@ -3,7 +3,7 @@
  *  Elsewhere: the session without them (long-session.ts), its process (forking-session-process.ts). */
 
 import type { SessionOptions } from "@prefork/runtime";
-import { callTools, type SimAnswer, type SimScript, say } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
 import { type Seen, seenIn } from "../tasks/seen.ts";
 import { moduleName, type Project } from "./generated-repository.ts";
 import { type Calendar, optionsFor, type Place } from "./long-session.ts";

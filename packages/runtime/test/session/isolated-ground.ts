@@ -1,7 +1,7 @@
 /** A repository with sessions on it whose forks work in worktrees, and what their scripts are made of. */
 
 import { execFileSync } from "node:child_process";
-import { callTools, type SimAnswer, say, type ToolCall } from "@prefork/wire/simulator";
+import { callTools, type SimAnswer, say, type ToolCall } from "@prefork/simulator";
 import { mergeLayers, type Policy } from "../../src/index.ts";
 import {
   type FamilyGround,

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { callTools } from "@prefork/wire/simulator";
+import { callTools } from "@prefork/simulator";
 import { type Answer, mergeLayers, type Question } from "../../src/index.ts";
 import { bash, endsOf, type FamilyScript, gate, part, prompted, starts } from "../fork/family-ground.ts";
 import {

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Mode, type RuntimeEvent, readSession, type SessionReading } from "@prefork/runtime";
-import { ManualClock, type Simulator, startSimulator } from "@prefork/wire/simulator";
+import { ManualClock, type Simulator, startSimulator } from "@prefork/simulator";
 import { headTokens, type Sent, sentTo } from "./as-sent.ts";
 import { effectsIn, makePlace, type Place, SESSION_ID, type Standing, storeOf } from "./long-session.ts";
 import { scriptedModel } from "./scripted-model.ts";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { say } from "@prefork/simulator";
 import { InputError } from "@prefork/wire";
-import { say } from "@prefork/wire/simulator";
 import type { ForkOptions, PromptOptions, SessionOptions } from "../../src/index.ts";
 import { begun, openListening } from "../fork/family-ground.ts";
 

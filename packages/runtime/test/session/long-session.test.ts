@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSession, type ExchangeResult, type RuntimeEvent } from "@prefork/runtime";
-import { type CacheRules, ManualClock, type SimScript, startSimulator } from "@prefork/wire/simulator";
+import { type CacheRules, ManualClock, type SimScript, startSimulator } from "@prefork/simulator";
 import { scratch } from "../scratch.ts";
 import { extendsBlocks, extendsMessages, headTokens, readable, rewriteFactor, type Sent, sentTo } from "./as-sent.ts";
 import { Calendar, converse, effectsIn, makePlace, optionsFor, watch } from "./long-session.ts";

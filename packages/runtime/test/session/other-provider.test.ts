@@ -12,7 +12,7 @@ import {
   startSimulator,
   think,
   toolResults,
-} from "@prefork/wire/simulator";
+} from "@prefork/simulator";
 import { createSession, engineFor, mergeLayers, resumeSession, type SessionOptions } from "../../src/index.ts";
 import { scratch } from "../scratch.ts";
 

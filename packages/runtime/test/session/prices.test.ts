@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { test } from "node:test";
+import { ManualClock, type ProviderName, say, startSimulator, textOfTokens } from "@prefork/simulator";
 import type { KeySettings } from "@prefork/wire";
-import { ManualClock, type ProviderName, say, startSimulator, textOfTokens } from "@prefork/wire/simulator";
 import {
   createSession,
   engineFor,

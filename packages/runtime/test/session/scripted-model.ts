@@ -3,8 +3,8 @@
  *  was killed and a run that was not agree for as long as their requests do.
  *  Elsewhere: what it is asked to do (tasks.ts). */
 
+import { callTools, type SimRequest, type SimScript, say, toolResults } from "@prefork/simulator";
 import type { Json, JsonObject } from "@prefork/wire";
-import { callTools, type SimRequest, type SimScript, say, toolResults } from "@prefork/wire/simulator";
 import type { Project } from "./generated-repository.ts";
 import { tasks } from "./tasks.ts";
 

@@ -3,8 +3,8 @@
  *  that agrees up to there, block by block, whoever sent it.
  *  Elsewhere: a session that only goes on (as-sent.ts). */
 
+import type { Simulator } from "@prefork/simulator";
 import type { Json, JsonObject } from "@prefork/wire";
-import type { Simulator } from "@prefork/wire/simulator";
 import { headTokens, type Sent, wasTaken } from "./as-sent.ts";
 
 /** The blocks of all messages, each with its role, without markers. */

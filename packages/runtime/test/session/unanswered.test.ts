@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callTools, say } from "@prefork/wire/simulator";
+import { callTools, say } from "@prefork/simulator";
 import { bash, familyScript, openFamily, prompted } from "../fork/family-ground.ts";
 
 // A turn with nine calls and their results is just within reach of the tail before it; with the next prompt it is not.

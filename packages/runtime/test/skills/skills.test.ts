@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
+import { callTools, lastUserText, type SimAnswer, type SimRequest, say, toolResults } from "@prefork/simulator";
 import { FORK_PLACEHOLDER_RESULT, type JsonObject } from "@prefork/wire";
-import { callTools, lastUserText, type SimAnswer, type SimRequest, say, toolResults } from "@prefork/wire/simulator";
 import fc from "fast-check";
 import { readSkills, type Skill } from "../../src/index.ts";
 import { readFrontMatter } from "../../src/skills/front-matter.ts";

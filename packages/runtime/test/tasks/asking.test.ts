@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callTools, type SimScript, say } from "@prefork/wire/simulator";
+import { callTools, type SimScript, say } from "@prefork/simulator";
 import {
   type Answer,
   createSession,

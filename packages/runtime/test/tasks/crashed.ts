@@ -5,7 +5,7 @@
 
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { callTools, ManualClock, type SimScript, type Simulator, say, startSimulator } from "@prefork/wire/simulator";
+import { callTools, ManualClock, type SimScript, type Simulator, say, startSimulator } from "@prefork/simulator";
 import {
   anthropicEngine,
   builtInTools,

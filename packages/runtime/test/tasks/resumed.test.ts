@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { callTools, say } from "@prefork/wire/simulator";
+import { callTools, say } from "@prefork/simulator";
 import { createSession, readOnly, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
 import { familyScript, openFamily, part, prompted, starts } from "../fork/family-ground.ts";
 import { seenIn } from "./seen.ts";

@@ -2,8 +2,8 @@
  *  Invariant: everything follows from the request alone; of a fork only what came after its directive is its own.
  *  Elsewhere: the answers (each test's script). */
 
+import type { SimRequest } from "@prefork/simulator";
 import { FORK_DIRECTIVE_PREFIX, type Json, type JsonObject } from "@prefork/wire";
-import type { SimRequest } from "@prefork/wire/simulator";
 import { agentPrompt } from "../../src/context/index.ts";
 import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
 

@@ -2,8 +2,8 @@
  *  Invariant: nothing of the user's own home or state is touched; whoever leaves finds everything closed. */
 
 import { mkdirSync } from "node:fs";
+import { type LedgerRow, type SimScript, type Simulator, startSimulator } from "@prefork/simulator";
 import type { RetryEdge } from "@prefork/wire";
-import { type LedgerRow, type SimScript, type Simulator, startSimulator } from "@prefork/wire/simulator";
 import * as z from "zod";
 import {
   anthropicEngine,

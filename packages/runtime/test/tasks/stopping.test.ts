@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callTools, say } from "@prefork/wire/simulator";
+import { callTools, say } from "@prefork/simulator";
 import { createSession, type Task } from "../../src/index.ts";
 import { leftWith, processesWith } from "../fork/family-ground.ts";
 import { seenIn } from "./seen.ts";

@@ -5,8 +5,8 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { LedgerRow } from "@prefork/simulator";
 import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
-import type { LedgerRow } from "@prefork/wire/simulator";
 import { readSession, type Task, type TaskEnd } from "../../src/index.ts";
 import type { Seen } from "./seen.ts";
 import type { Asked } from "./stage.ts";

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ManualClock, type Simulator, startSimulator } from "@prefork/wire/simulator";
+import { ManualClock, type Simulator, startSimulator } from "@prefork/simulator";
 import { type Chance, chanceOf } from "../../fuzz/guard/chance.ts";
 import { readSession, type SessionStore, type Task } from "../../src/index.ts";
 import { tasksIn } from "../../src/tasks/index.ts";

@@ -5,8 +5,8 @@
  *  (wild-laws.ts). */
 
 import { join } from "node:path";
+import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
-import { callTools, type SimAnswer, type SimScript, say } from "@prefork/wire/simulator";
 import { type Chance, chanceOf } from "../../fuzz/guard/chance.ts";
 import { type Seen, seenIn } from "./seen.ts";
 import { startedIn } from "./stage.ts";

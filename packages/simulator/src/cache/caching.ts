@@ -1,0 +1,195 @@
+/** What does a request read, why not more, and what does it leave for the next one?
+ *  Invariant: the cache is read once, when the request is taken in; what it leaves appears at the moment the rules name,
+ *  or not at all. Nothing here outlives a request but hashes, and in slots the prompts themselves.
+ *  Elsewhere: where to look (plan-*.ts), entries (entries.ts), money (../bill.ts). */
+
+import type { ReadBlock } from "../body.ts";
+import { type Place, type Rendered, renderAfter } from "../prompt/index.ts";
+import type { CacheRules } from "../rules/index.ts";
+import type { TokenRule } from "../tokens.ts";
+import type { Entries, Lookup, PendingWrites } from "./entries.ts";
+import { Machines } from "./machines.ts";
+import type { CachingAsked, Miss, Plan, Planned, Write } from "./plan.ts";
+import { type AutomaticCache, keptOf, lifetimeOf, placesIn, planAutomatic } from "./plan-automatic.ts";
+import { planEndings } from "./plan-endings.ts";
+import { planMarkers } from "./plan-markers.ts";
+import { Slots } from "./slots.ts";
+
+export type CacheRequest = {
+  readonly rendered: Rendered;
+  readonly asked: CachingAsked;
+  readonly rules: CacheRules;
+  readonly startedAt: number;
+  readonly sequence: number;
+  readonly tokenRule: TokenRule;
+};
+
+export type Taken = {
+  readonly ok: true;
+  readonly read: number;
+  readonly expected: number;
+  readonly miss: Miss | undefined;
+  /** What is written behind the read. */
+  readonly writes: readonly Write[];
+  /** What the same prompt would read, sent again while all this lives. */
+  readonly nextRead: number;
+  /** The first event is about to be sent. */
+  readonly begin: (now: number) => void;
+  /** Nothing more is sent; `said` is what a complete answer said. */
+  readonly end: (now: number, said?: readonly ReadBlock[]) => void;
+};
+
+export type NotTaken = { readonly ok: false; readonly message: string };
+
+export class Caching {
+  readonly #machines = new Machines();
+  readonly #slots = new Map<number, Slots>();
+  /** Places of all prompts seen, where what two of them have in common is kept. */
+  readonly #seen = new Set<string>();
+
+  /** Resolves when a request under these rules may be taken in; undefined if it may be now. */
+  room({ slots }: CacheRules): Promise<void> | undefined {
+    return slots === "none" ? undefined : this.#slotsOf(slots.count).room();
+  }
+
+  take(request: CacheRequest): Taken | NotTaken {
+    const { rules } = request;
+    if (rules.slots !== "none") return this.#takeSlot(request, rules.slots);
+    const planned = planFor(request);
+    return planned.ok ? this.#takeEntries(request, planned.plan) : planned;
+  }
+
+  #slotsOf(count: number): Slots {
+    const known = this.#slots.get(count) ?? new Slots(count);
+    this.#slots.set(count, known);
+    return known;
+  }
+
+  #takeSlot({ rendered, asked, tokenRule }: CacheRequest, rules: Exclude<CacheRules["slots"], "none">): Taken {
+    const { blocks, tokens } = rendered;
+    const seated = this.#slotsOf(rules.count).take(asked.off ? [] : blocks, rules, asked.slot);
+    const last = blocks.at(-1);
+    return {
+      ok: true,
+      read: seated.read,
+      expected: seated.expected,
+      miss: seated.miss,
+      writes: [],
+      nextRead: Math.max(0, tokens - 1),
+      begin: () => undefined,
+      end: (_now, said = []) =>
+        seated.leave(last === undefined ? blocks : [...blocks, ...renderAfter(said, last, tokenRule)]),
+    };
+  }
+
+  #takeEntries(request: CacheRequest, plan: Plan): Taken {
+    const { rules, startedAt, sequence, asked, rendered } = request;
+    const { found, entries } = this.#look(request, plan);
+    const by = { startedAt, sequence };
+    const writes = [...plan.writes, ...this.#sharedWrites(request, plan)].filter(({ at }) => at > found.at);
+    const pending = entries.beginWrites(plan.places, writes, by);
+    const held = asked.held ?? 0;
+    const readable = Math.max(found.read, held);
+    const last = rendered.blocks.at(-1);
+    const after = last === undefined ? undefined : { hash: last.hash, end: last.end, path: last.path };
+    return {
+      ok: true,
+      read: readable,
+      expected: Math.max(found.expected, held),
+      miss: found.miss,
+      writes,
+      nextRead: writes.reduce((most, { end }) => (end <= plan.reach ? Math.max(most, end) : most), readable),
+      ...publisher({ entries, pending, rules }, this.#answerWrites(request, entries, after)),
+    };
+  }
+
+  /** Looks on the machine of this request; one that others of its kind have filled up is not its own. */
+  #look(request: CacheRequest, plan: Plan): { readonly found: Lookup; readonly entries: Entries } {
+    const { rules, startedAt, rendered } = request;
+    const key = rendered.blocks.find(({ tokens }) => tokens > 0)?.hash ?? rendered.root;
+    const machine = rules.routing === "none" ? 0 : this.#machines.route(key, startedAt, rules.routing);
+    const entries = this.#machines.at(machine);
+    const found = entries.lookup(plan, { ...rules, startedAt });
+    const atHome = machine === 0 ? 0 : this.#machines.at(0).expected(plan);
+    if (rules.routing === "none" || atHome <= found.expected) return { found, entries };
+    const words = `more than ${rules.routing.perMinute} requests a minute of one prefix and key: this one went to machine ${machine + 1}, and ${atHome} tokens are on the first`;
+    return { found: { ...found, expected: atHome, miss: { cause: "overflowed", words } }, entries };
+  }
+
+  /** What this prompt and an earlier one have in common becomes an entry of its own, where the rules say so. */
+  #sharedWrites({ rules, asked }: CacheRequest, { places }: Plan): readonly Write[] {
+    const { automatic } = rules;
+    if (automatic === "none" || automatic.keeps !== "units" || asked.off) return [];
+    const at = places.findLastIndex(({ hash }) => this.#seen.has(hash));
+    for (const { hash } of places) this.#seen.add(hash);
+    const end = places[at]?.end ?? 0;
+    const isLast = at === places.length - 1;
+    return end < rules.minimumPrefix || at < 0 || isLast ? [] : [{ at, end, lifetimeMs: lifetimeOf(automatic, asked) }];
+  }
+
+  /** Keeps the answer behind its prompt, where the rules say so. It must not hold on to the prompt meanwhile. */
+  #answerWrites(
+    { rules, asked, tokenRule, ...request }: CacheRequest,
+    entries: Entries,
+    last: Place | undefined,
+  ): Keep {
+    const { automatic, minimumPrefix } = rules;
+    if (automatic === "none" || !automatic.keepsOutput || asked.off || last === undefined) return () => undefined;
+    const by = { startedAt: request.startedAt, sequence: request.sequence };
+    const lifetimeMs = lifetimeOf(automatic, asked);
+    const seen = this.#seen;
+    return (said, readableFrom) => {
+      const places = placesIn(renderAfter(said, last, tokenRule), last, automatic);
+      for (const { hash } of automatic.keeps === "units" ? places : []) seen.add(hash);
+      const writes = keptOf(places, { automatic, lifetimeMs }).filter(({ end }) => end >= minimumPrefix);
+      entries.commit(entries.beginWrites(places, writes, by), readableFrom);
+    };
+  }
+}
+
+type Keep = (said: readonly ReadBlock[], readableFrom: number) => void;
+
+const nothing: Plan = {
+  places: [],
+  looks: [],
+  writes: [],
+  reach: 0,
+  unseen: () => ({ cause: "no marker there", words: "was not looked for" }),
+};
+
+const planFor = ({ rendered, asked, rules }: CacheRequest): Planned => {
+  const { endings, automatic } = rules;
+  if (asked.off) return { ok: true, plan: nothing };
+  if (endings !== "none") return { ok: true, plan: planEndings(rendered, asked, { ...rules, endings }) };
+  const marks = rules.markers !== "ignored" && (asked.markers > 0 || asked.last !== undefined);
+  if (marks || automatic === "none") return planMarkers(rendered, asked, rules);
+  const cached: AutomaticCache = { ...rules, automatic };
+  return { ok: true, plan: planAutomatic(rendered, asked, cached) };
+};
+
+type Published = { readonly entries: Entries; readonly pending: PendingWrites; readonly rules: CacheRules };
+
+/** Brings entries to be read at the moment the rules name. */
+const publisher = ({ entries, pending, rules }: Published, keep: Keep): Pick<Taken, "begin" | "end"> => {
+  const { readable, settleMs } = rules;
+  let published = false;
+  const from = (now: number): number => (settleMs > 0 ? now + settleMs : Number.NEGATIVE_INFINITY);
+  const publish = (now: number): void => {
+    if (!published) entries.commit(pending, from(now));
+    published = true;
+  };
+  if (readable === "at-once") publish(pending.startedAt);
+  return {
+    begin: (now) => {
+      if (readable === "first-event") publish(now);
+    },
+    end: (now, said) => {
+      if (said === undefined) {
+        if (!published) entries.abandon(pending);
+        return;
+      }
+      publish(now);
+      keep(said, from(now));
+    },
+  };
+};

@@ -1,0 +1,175 @@
+/** Which request is to fail, and how?
+ *  Invariant: a fault is used up by the requests it hits; a request meets at most one; the oldest that fits wins.
+ *  Elsewhere: carrying them out (serve-answer.ts). */
+
+import type { Json, JsonObject } from "@prefork/wire";
+import { isObject, own } from "./body.ts";
+
+export type FaultKind =
+  /** An error status instead of an answer; nothing is read, written or billed. */
+  | {
+      readonly kind: "status";
+      readonly status: number;
+      readonly retryAfterMs?: number;
+      readonly retryAfterForm?: RetryAfterForm;
+      /** What the error says. Default: what the provider says with this status. */
+      readonly message?: string;
+    }
+  /** Status 200 and something else than an answer; nothing is read, written or billed. */
+  | { readonly kind: "not-an-answer"; readonly form: NoAnswerForm }
+  /** The answer in an encoding that nobody asked for. `damaged`: labelled as gzip, and none. */
+  | { readonly kind: "encoded"; readonly encoding: AnswerEncoding }
+  /** Everything but the last event. `reset`: and the connection is lost there. */
+  | { readonly kind: "no-last-event"; readonly end?: "closed" | "reset" } // default: closed
+  /** The whole answer, and the bill in a form that nobody documents. The ledger has the right one. */
+  | { readonly kind: "usage"; readonly form: UsageForm }
+  /** An answer that never ends: more and more content, one line without an end, comments alone. */
+  | { readonly kind: "endless"; readonly of: "content" | "line" | "comments" }
+  /** The connection is reset before any byte. */
+  | { readonly kind: "reset" }
+  | { readonly kind: "reset-mid-stream"; readonly afterEvents: number }
+  /** An `error` event inside the stream. */
+  | { readonly kind: "error-mid-stream"; readonly moment: "before-content" | "after-content" }
+  /** JSON that stops in the middle, then a proper end of the response. */
+  | { readonly kind: "truncated-json" }
+  | { readonly kind: "slow-drip"; readonly delayMs: number }
+  /** Ids that the conversation has used before. */
+  | { readonly kind: "wrong-ids" }
+  /** Nothing but the delay of `latencyMs`. */
+  | { readonly kind: "latency" }
+  /** None of the next `times` requests is answered before all of them have looked into the cache. */
+  | { readonly kind: "together" };
+
+export type RetryAfterForm = "both" | "seconds" | "milliseconds" | "date";
+
+const NO_ANSWER_FORMS = ["html", "json", "text"] as const;
+export type NoAnswerForm = (typeof NO_ANSWER_FORMS)[number];
+
+const ENCODINGS = ["gzip", "deflate", "br", "zstd", "damaged", "unknown"] as const;
+export type AnswerEncoding = (typeof ENCODINGS)[number];
+
+const USAGE_FORMS = ["missing", "null", "text", "negative", "zero", "prompt-only", "output-only"] as const;
+export type UsageForm = (typeof USAGE_FORMS)[number];
+
+export type Fault = FaultKind & {
+  readonly model?: string; // default: any
+  readonly nth?: number; // default: 1, the next one that fits
+  readonly times?: number; // default: 1
+  /** Real time before the first event. */
+  readonly latencyMs?: number;
+};
+
+type Queued = { readonly fault: Fault; skip: number; left: number };
+
+export class FaultQueue {
+  readonly #queue: Queued[] = [];
+
+  add(fault: Fault): void {
+    this.#queue.push({ fault, skip: (fault.nth ?? 1) - 1, left: fault.times ?? 1 });
+  }
+
+  /** The fault that hits this request; `kinds` are those that it can meet at all. */
+  take(model: string, kinds?: readonly Fault["kind"][]): Fault | undefined {
+    let taken: Fault | undefined;
+    for (const queued of this.#queue) {
+      if (queued.fault.model !== undefined && queued.fault.model !== model) continue;
+      if (kinds !== undefined && !kinds.includes(queued.fault.kind)) continue;
+      if (queued.skip > 0) queued.skip -= 1;
+      else if (taken === undefined) {
+        queued.left -= 1;
+        taken = queued.fault;
+      }
+    }
+    for (let index = this.#queue.length - 1; index >= 0; index -= 1)
+      if (this.#queue[index]?.left === 0) this.#queue.splice(index, 1);
+    return taken;
+  }
+
+  clear(): void {
+    this.#queue.length = 0;
+  }
+}
+
+type FieldRule = "count" | "milliseconds" | "wait" | "status" | "text" | readonly string[];
+
+const common: Readonly<Record<string, FieldRule>> = {
+  model: "text",
+  nth: "count",
+  times: "count",
+  latencyMs: "milliseconds",
+};
+
+/** Fields of each kind; those listed first in `required` must be there. */
+const kinds: Readonly<
+  Record<string, { readonly required: readonly string[]; readonly fields: Record<string, FieldRule> }>
+> = {
+  status: {
+    required: ["status"],
+    fields: {
+      status: "status",
+      retryAfterMs: "wait",
+      retryAfterForm: ["both", "seconds", "milliseconds", "date"],
+      message: "text",
+    },
+  },
+  reset: { required: [], fields: {} },
+  "reset-mid-stream": { required: ["afterEvents"], fields: { afterEvents: "count" } },
+  "error-mid-stream": { required: ["moment"], fields: { moment: ["before-content", "after-content"] } },
+  "truncated-json": { required: [], fields: {} },
+  "slow-drip": { required: ["delayMs"], fields: { delayMs: "milliseconds" } },
+  "wrong-ids": { required: [], fields: {} },
+  latency: { required: ["latencyMs"], fields: {} },
+  together: { required: ["times"], fields: {} },
+  "not-an-answer": { required: ["form"], fields: { form: NO_ANSWER_FORMS } },
+  encoded: { required: ["encoding"], fields: { encoding: ENCODINGS } },
+  "no-last-event": { required: [], fields: { end: ["closed", "reset"] } },
+  usage: { required: ["form"], fields: { form: USAGE_FORMS } },
+  endless: { required: ["of"], fields: { of: ["content", "line", "comments"] } },
+};
+
+/** A fault from JSON, or one line saying what is wrong with it. */
+export const parseFault = (value: Json | undefined): Fault | string => {
+  if (!isObject(value)) return "fault: expected an object";
+  const kind = value.kind;
+  const known = typeof kind === "string" ? own(kinds, kind) : undefined;
+  if (known === undefined) return `fault.kind: expected one of ${Object.keys(kinds).join(", ")}`;
+  const rules: Record<string, FieldRule> = { ...common, ...known.fields };
+  for (const name of known.required)
+    if (value[name] === undefined) return `fault.${name}: required for ${String(kind)}`;
+  for (const [name, given] of Object.entries(value)) {
+    if (name === "kind") continue;
+    const rule = own(rules, name);
+    if (rule === undefined) return `fault.${name}: unknown field for ${String(kind)}`;
+    const wrong = wrongValue(given, rule);
+    if (wrong !== undefined) return `fault.${name}: expected ${wrong}`;
+  }
+  return value as JsonObject as unknown as Fault;
+};
+
+const wrongValue = (given: Json, rule: FieldRule): string | undefined => {
+  if (rule === "text") return typeof given === "string" ? undefined : "text";
+  if (rule === "count") return Number.isInteger(given) && (given as number) >= 1 ? undefined : "a whole number from 1";
+  if (rule === "milliseconds")
+    return typeof given === "number" && given >= 0 && given <= 3_600_000 ? undefined : "milliseconds up to an hour";
+  if (rule === "wait")
+    return typeof given === "number" && given >= 0 && given <= 2_678_400_000 ? undefined : "milliseconds up to a month";
+  if (rule === "status")
+    return Number.isInteger(given) && (given as number) >= 400 && (given as number) <= 599
+      ? undefined
+      : "a status from 400 to 599";
+  return typeof given === "string" && rule.includes(given) ? undefined : `one of ${rule.join(", ")}`;
+};
+
+/** `nowMs`: real time, which a date counts from. */
+export const retryHeaders = (
+  fault: Fault & { readonly kind: "status" },
+  nowMs: number,
+): Readonly<Record<string, string>> => {
+  if (fault.retryAfterMs === undefined) return {};
+  const form = fault.retryAfterForm ?? "both";
+  if (form === "date") return { "retry-after": new Date(nowMs + fault.retryAfterMs).toUTCString() };
+  return {
+    ...(form === "milliseconds" ? {} : { "retry-after": String(Math.ceil(fault.retryAfterMs / 1_000)) }),
+    ...(form === "seconds" ? {} : { "retry-after-ms": String(fault.retryAfterMs) }),
+  };
+};

@@ -1,0 +1,37 @@
+/** Which cache rules does MiniMax apply to this model?
+ *  Invariant: data only. Prompts are kept by themselves without a fee; models of the second generation take markers.
+ *  Not documented, and read as the dearer: in which steps and from when on an entry can be read (at ends of blocks, once
+ *  the answer is complete), how long one lives that was kept by itself ("varies with load": five minutes here).
+ *  Elsewhere: what the fields mean (rules.ts). */
+
+import { anthropicAccepts, anthropicCache } from "./anthropic.ts";
+import { groupDefaults, MINUTE, type ProviderRules } from "./rules.ts";
+
+export const minimax: ProviderRules = {
+  cache: {
+    ...anthropicCache,
+    defaults: {},
+    markers: "ignored",
+    lookback: "singly",
+    automatic: groupDefaults.automatic,
+    ttls: { "5m": 5 * MINUTE },
+    readable: "complete",
+    serverResultMarker: "none",
+  },
+  accepts: {
+    ...anthropicAccepts,
+    thinkingTypes: ["enabled", "disabled", "adaptive"],
+    prefill: true,
+    samplingParameters: true,
+  },
+  reports: {
+    reasoning: "reasoning_content",
+    usage: [["prompt_tokens_details.cached_tokens", "read"]],
+    timings: false,
+    errorCode: "typed",
+    errorTypes: {},
+  },
+  rowOf: (id) => (/^minimax-m2/i.test(id) ? { cache: { markers: "strict" } } : {}),
+  models: /^minimax-/i,
+  defaultModel: "MiniMax-M3",
+};

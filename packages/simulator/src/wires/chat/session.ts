@@ -1,0 +1,69 @@
+/** How is a request on Chat Completions read?
+ *  Invariant: what it hands on for the time of an answer does not refer to the body.
+ *  Elsewhere: which bodies are refused (validate*.ts), what prompt they are (prompt.ts), the answer (spelling.ts). */
+
+import type { JsonObject } from "@prefork/wire";
+import { listOf, objectOf, type ReadBlock, stringOf } from "../../body.ts";
+import { neutralBody } from "../../neutral.ts";
+import type { ReadPrompt } from "../../prompt/index.ts";
+import type { ModelRules } from "../../rules/index.ts";
+import { type Reading, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
+import { cachingOf, markersIn } from "../openai/index.ts";
+import { promptOf, turnsOf } from "./prompt.ts";
+import { messageBody, spellingOf } from "./spelling.ts";
+import { checkRequest } from "./validate.ts";
+
+const says = new Set(["text", "thinking", "tool_use"]);
+
+export class ChatSession implements WireSession {
+  read(received: Received, rules: ModelRules): Reading | Refused {
+    const read = this.readPrompt(received, rules);
+    if (!read.ok) return read;
+    const { body, ordered } = received.parsed;
+    const { prompt } = read;
+    const caching = cachingOf(body, rules.cache, markersIn(prompt));
+    const { reports } = rules;
+    const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? body.n_predict;
+    return {
+      ok: true,
+      prompt,
+      body: neutralBody({
+        model: received.model,
+        stream: received.stream,
+        maxTokens,
+        tools: listOf(ordered.tools).map((tool) => toolWords(objectOf(objectOf(tool).function))),
+        system: prompt.system,
+        messages: prompt.messages,
+      }),
+      prewarm: maxTokens === 0,
+      caching,
+      ids: { message: "chatcmpl", call: "call" },
+      sign: () => "",
+      says,
+      spelling: spellingOf({
+        reports,
+        marked: caching.markers > 0 && rules.cache.markers !== "ignored",
+        includeUsage: objectOf(body.stream_options).include_usage === true,
+      }),
+      heard: heardIn(reports),
+      diagnose: () => null,
+      begun: () => undefined,
+    };
+  }
+
+  readPrompt({ parsed }: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused {
+    const complaint = checkRequest(parsed.body, rules);
+    return complaint === undefined ? { ok: true, prompt: promptOf(parsed.ordered, rules) } : refused(complaint);
+  }
+}
+
+const heardIn =
+  (reports: ModelRules["reports"]): Reading["heard"] =>
+  (message): readonly ReadBlock[] =>
+    turnsOf(messageBody(message, { reports }), reports.reasoning);
+
+const toolWords = ({ name, description, parameters }: JsonObject): JsonObject => ({
+  name: stringOf(name),
+  description: stringOf(description),
+  input_schema: objectOf(parameters),
+});

@@ -1,0 +1,142 @@
+/** What prompt does a body of Gemini's API ask for?
+ *  Invariant: blocks are in the words of the Messages API, paths in the client's; a prompt that is held by name comes
+ *  before what the request itself says.
+ *  Elsewhere: which bodies get this far (validate*.ts), hashes and counts (../../prompt). */
+
+import type { Json, JsonObject } from "@prefork/wire";
+import { isObject, listOf, objectOf, type ReadBlock, type ReadMessage, stringOf } from "../../body.ts";
+import { given, mergeTurns } from "../../neutral.ts";
+import type { ReadPrompt, ReadTool } from "../../prompt/index.ts";
+import type { CacheRules } from "../../rules/index.ts";
+import { field } from "./words.ts";
+
+export type PromptTerms = {
+  readonly model: string;
+  readonly rules: CacheRules;
+  /** What is held by the name that the request gives: tools, instructions and the turns before its own. */
+  readonly held?: JsonObject;
+};
+
+export const promptOf = (body: JsonObject, { model, rules, held }: PromptTerms): ReadPrompt => {
+  const config = objectOf(field(body, "generationConfig"));
+  const head = held ?? body;
+  return {
+    tools: toolsIn(head),
+    system: systemIn(head),
+    messages: mergeTurns(turnsOf(listOf(body.contents), listOf(held?.contents))),
+    parameters: given({
+      model,
+      tool_choice: field(head, "toolConfig"),
+      thinking: field(config, "thinkingConfig"),
+      output_format: field(config, "responseSchema") ?? field(config, "responseJsonSchema"),
+      service_tier: field(body, "serviceTier"),
+    }),
+    earlierThinking: rules.earlierThinking,
+  };
+};
+
+/** The declarations of functions each by itself; other tools as they are. */
+const toolsIn = (body: JsonObject): readonly ReadTool[] =>
+  listOf(body.tools).flatMap((entry, at): readonly ReadTool[] => {
+    const tool = objectOf(entry);
+    const declared = listOf(field(tool, "functionDeclarations")).map((declaration, index) => ({
+      tool: objectOf(declaration),
+      path: `tools[${at}].functionDeclarations[${index}]`,
+      level: "tools" as const,
+    }));
+    const others = Object.keys(tool).filter((name) => !/^function_?declarations$/i.test(name));
+    return others.length === 0
+      ? declared
+      : [...declared, { tool: { type: others.join(" ") }, path: `tools[${at}]`, level: "tools" }];
+  });
+
+/** What a script reads of them. */
+export const toolWords = ({ tool }: ReadTool): JsonObject => ({
+  name: stringOf(tool.name) || stringOf(tool.type),
+  description: stringOf(tool.description),
+  input_schema: objectOf(field(tool, "parametersJsonSchema") ?? tool.parameters),
+});
+
+const systemIn = (body: JsonObject): readonly ReadBlock[] =>
+  listOf(objectOf(field(body, "systemInstruction")).parts).map((part, index) => ({
+    block: { type: "text", text: stringOf(objectOf(part).text) },
+    path: `systemInstruction.parts[${index}]`,
+  }));
+
+const turnsOf = (contents: readonly Json[], held: readonly Json[]): readonly ReadMessage[] => {
+  let calls: readonly ReadBlock[] = [];
+  return [...held, ...contents].map((entry, at) => {
+    const { role, parts } = objectOf(entry);
+    const path = at < held.length ? `cachedContent.contents[${at}]` : `contents[${at - held.length}]`;
+    const blocks = listOf(parts).map((part, index) =>
+      blockOf(objectOf(part), `${path}.parts[${index}]`, `call_${at}_${index}`),
+    );
+    const answered = calls;
+    calls = blocks.filter(({ block }) => block.type === "tool_use");
+    return { role: role === "model" ? "assistant" : "user", path, blocks: answersInOrder(blocks, answered) };
+  });
+};
+
+/** `place` is what a call is known by that has no id of its own. */
+const blockOf = (part: JsonObject, path: string, place: string): ReadBlock => {
+  const call = field(part, "functionCall");
+  const response = field(part, "functionResponse");
+  if (isObject(call)) return callBlock(call, path, place);
+  if (isObject(response)) return resultBlock(response, path);
+  if (typeof part.text === "string") {
+    if (part.thought !== true) return { block: { type: "text", text: part.text }, path };
+    return { block: { type: "thinking", thinking: part.text }, path, shown: { thinking: ".text" } };
+  }
+  const inline = objectOf(field(part, "inlineData") ?? field(part, "fileData"));
+  const isImage = stringOf(field(inline, "mimeType")).startsWith("image/");
+  if (Object.keys(inline).length > 0) return { block: { type: isImage ? "image" : "document", source: inline }, path };
+  return { block: { ...part, type: "part" }, path };
+};
+
+const callBlock = (call: JsonObject, path: string, place: string): ReadBlock => ({
+  block: {
+    type: "tool_use",
+    id: stringOf(call.id) || place,
+    name: stringOf(call.name),
+    input: objectOf(call.args),
+  },
+  path,
+  shown: { id: ".functionCall.id", name: ".functionCall.name", input: ".functionCall.args" },
+});
+
+/** What stands under `output` or `error` is the result, or else the whole response. */
+const resultBlock = (response: JsonObject, path: string): ReadBlock => {
+  const said = objectOf(response.response);
+  const isError = said.error !== undefined;
+  const value: Json = said.error ?? said.output ?? said;
+  return {
+    block: {
+      type: "tool_result",
+      tool_use_id: stringOf(response.id),
+      name: stringOf(response.name),
+      content: typeof value === "string" ? value : JSON.stringify(value),
+      ...(isError ? { is_error: true } : {}),
+    },
+    path,
+    shown: {
+      content: ".functionResponse.response",
+      tool_use_id: ".functionResponse.id",
+      name: ".functionResponse.name",
+      is_error: ".functionResponse.response",
+    },
+  };
+};
+
+/** Responses without an id answer the calls of their name, in order. */
+const answersInOrder = (blocks: readonly ReadBlock[], calls: readonly ReadBlock[]): readonly ReadBlock[] => {
+  const open = calls.map(({ block }) => block);
+  return blocks.map((read) => {
+    const { block } = read;
+    if (block.type !== "tool_result") return read;
+    const at = open.findIndex(({ id, name }) =>
+      block.tool_use_id === "" ? name === block.name : id === block.tool_use_id,
+    );
+    const [call] = at < 0 ? [] : open.splice(at, 1);
+    return block.tool_use_id === "" ? { ...read, block: { ...block, tool_use_id: stringOf(call?.id) } } : read;
+  });
+};

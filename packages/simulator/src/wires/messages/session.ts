@@ -1,0 +1,94 @@
+/** How is a request on the Messages API read, and what is remembered of it?
+ *  Invariant: what it hands on for the time of an answer does not refer to the body.
+ *  Elsewhere: which bodies are refused (validate*.ts), what prompt they are (prompt.ts), the answer (spelling.ts). */
+
+import type { Json, JsonObject } from "@prefork/wire";
+import { dotted, objectOf, type ReadBlock } from "../../body.ts";
+import { invalid } from "../../errors.ts";
+import type { ReadPrompt } from "../../prompt/index.ts";
+import type { ModelRules } from "../../rules/index.ts";
+import { type Reading, type Received, type Refused, refused, type WireSession } from "../../wire.ts";
+import { BINDING_BETA, type DroppedThinking, IssuedThinking, judgeThinking, signerFor } from "./bound-thinking.ts";
+import { Diagnoses } from "./diagnose.ts";
+import { cachingOf, checkLifetimes, promptOf } from "./prompt.ts";
+import { spellingOf } from "./spelling.ts";
+import { checkRequest } from "./validate.ts";
+
+const says = new Set(["text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "*_tool_result"]);
+
+export class MessagesSession implements WireSession {
+  readonly #diagnoses = new Diagnoses();
+  readonly #issued = new IssuedThinking();
+
+  read(received: Received, rules: ModelRules): Reading | Refused {
+    const { body, ordered } = received.parsed;
+    const judged = judge(received, rules, "message");
+    if (!judged.ok) return judged;
+    const robbed = this.#issued.check(body, rules.cache.earlierThinking);
+    if (robbed !== undefined) return refused(invalid(robbed));
+    const caching = cachingOf(ordered, rules.cache);
+    const lifetime = checkLifetimes(judged.prompt, caching, rules.cache);
+    if (lifetime !== undefined) return refused(invalid(lifetime));
+    const baseline = objectOf(body.diagnostics).previous_message_id;
+    const [diagnoses, issued] = [this.#diagnoses, this.#issued];
+    return {
+      ok: true,
+      prompt: judged.prompt,
+      body,
+      prewarm: body.max_tokens === 0,
+      caching,
+      fast: body.speed === "fast",
+      inUs: body.inference_geo === "us",
+      ids: { message: "msg", call: "toolu" },
+      sign: lateSigner(ordered, rules.accepts.boundThinking),
+      says,
+      spelling: spellingOf({
+        transformations: betasOf(received).includes(BINDING_BETA) ? judged.dropped.map(reported) : undefined,
+        speed: body.speed ?? "standard",
+      }),
+      heard: ({ content }) => content.map((block): ReadBlock => ({ block, path: "" })),
+      diagnose: (looked) => diagnoses.diagnose(baseline, looked),
+      begun: (begun) => {
+        issued.remember(begun.message.content);
+        diagnoses.remember(begun);
+      },
+    };
+  }
+
+  readPrompt(received: Received, rules: ModelRules): { readonly ok: true; readonly prompt: ReadPrompt } | Refused {
+    return judge(received, rules, "count");
+  }
+}
+
+/** Signing needs the conversation; it is only done for answers that think, and before their first event. */
+const lateSigner = (body: JsonObject, bound: boolean) => (thinking: string) => signerFor(body, bound)(thinking);
+
+const betasOf = ({ headers }: Received): readonly string[] =>
+  (headers["anthropic-beta"] ?? "")
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter((beta) => beta !== "");
+
+type Judged = {
+  readonly ok: true;
+  readonly prompt: ReadPrompt;
+  readonly dropped: readonly DroppedThinking[];
+};
+
+/** The prompt the model would see, or one line saying why it never will. */
+const judge = (received: Received, rules: ModelRules, target: "message" | "count"): Judged | Refused => {
+  const { body, ordered } = received.parsed;
+  const betas = betasOf(received);
+  const complaint = checkRequest(body, { accepts: rules.accepts, betas, target });
+  if (complaint !== undefined) return refused(invalid(complaint));
+  const dropped = judgeThinking(ordered, rules.accepts.boundThinking);
+  if (typeof dropped === "string") return refused(invalid(dropped));
+  const paths = new Set(dropped.map(({ path }) => path));
+  return { ok: true, prompt: promptOf(ordered, { betas, rules: rules.cache, dropped: paths }), dropped };
+};
+
+const reported = ({ path, reason }: DroppedThinking): Json => ({
+  type: "thinking_dropped",
+  path: dotted(path),
+  reason,
+});

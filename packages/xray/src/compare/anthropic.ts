@@ -1,0 +1,233 @@
+/** An Anthropic Messages body as a prompt: tools, then system, then messages.
+ *  Invariant: pieces follow the published render order and its exceptions (deferred tools stand outside, web tools open
+ *  the system level, some models leave out earlier thinking); blocks of unknown types are pieces like any other.
+ *  Elsewhere: which parameters lose what (rules.ts), where entries end (entries.ts). */
+
+import type { Ttl } from "@prefork/wire";
+import { anthropicSettings, imagesIn } from "./anthropic-settings.ts";
+import { type Block, blocksOf, partsOf, anthropicText as rule, type Turn, turnsOf } from "./anthropic-turns.ts";
+import type { Body } from "./body.ts";
+import { type Counted, documentOf, lettersOf, objectBytes, sumOf, tokensOf } from "./count.ts";
+import { chained, type Field, type Piece, type Prompt, settingsPiece } from "./piece.ts";
+import {
+  type At,
+  isNullHere,
+  isObjectHere,
+  isStringHere,
+  itemsAt,
+  type MemberAt,
+  memberAt,
+  membersAt,
+  orderedText,
+  rawText,
+  stringAt,
+} from "./places.ts";
+import type { Level, Rules } from "./rules.ts";
+
+/** What a tool or a block says first; other members follow by name. */
+const SAID_FIRST = ["name", "id", "tool_use_id", "description", "input_schema", "input", "text", "thinking"];
+
+export const anthropicPrompt = (body: Body, rules: Rules, betas: readonly string[] | undefined): Prompt => {
+  const { members } = body;
+  const turns = turnsOf(members);
+  const settings = anthropicSettings(members, turns, betas);
+  const byLevel = piecesByLevel({ members, turns, rules });
+  const pieces = chained(
+    rules.levels.flatMap((level) => [settingsPiece(level, settings, rules), ...byLevel[level]]),
+    rule,
+  );
+  const automatic = markerIn(memberAt(members, "cache_control"), rules);
+  return {
+    body,
+    rules,
+    text: rule,
+    pieces,
+    tokens: pieces.at(-1)?.end ?? 0,
+    images: turns.flatMap(({ blocks }) => blocks.flatMap(imagesIn)),
+    ...(automatic === undefined ? {} : { automatic }),
+    fast: stringAt(memberAt(members, "speed")) === "fast",
+    inUs: stringAt(memberAt(members, "inference_geo")) === "us",
+    notes: memberAt(members, "context_management")
+      ? ["context_management: the provider may leave out earlier content by itself, which no body shows"]
+      : [],
+  };
+};
+
+// --- blocks ----------------------------------------------------------------------------------------------------------
+
+/** A member whose value says no more than its absence. */
+const saysNothing = (key: string, at: At): boolean =>
+  key === "type" ||
+  rule.unseen.has(key) ||
+  (key === "is_error" && rawText(at) === "false") ||
+  (key === "caller" && stringAt(memberAt(membersAt(at), "type")) === "direct");
+
+const rank = (name: string): number => (SAID_FIRST.indexOf(name) + SAID_FIRST.length + 1) % (SAID_FIRST.length + 1);
+
+const byRank = (one: Field, other: Field): number =>
+  rank(one.name) - rank(other.name) || (one.name < other.name ? -1 : 1);
+
+const plainFields = (members: readonly MemberAt[], skipped?: string): readonly Field[] =>
+  members
+    .filter(({ key, at }) => !isNullHere(at) && key !== skipped && !saysNothing(key, at))
+    .map(({ key, at }): Field => ({ name: key, at, form: rule.ordered.has(key) ? "ordered" : "unordered" }))
+    .sort(byRank);
+
+const isPlainText = ({ type, members, at }: Block): boolean =>
+  type === "text" && (isStringHere(at) || memberAt(members, "citations") === undefined);
+
+const fieldsOf = (block: Block): readonly Field[] => {
+  const { at, type, members } = block;
+  if (!isObjectHere(at)) return [{ name: "text", at, form: "unordered" }];
+  if (isPlainText(block)) {
+    const text = memberAt(members, "text");
+    return text ? [{ name: "text", at: text, form: "unordered" }] : [];
+  }
+  if (type !== "tool_result") return plainFields(members);
+  return [...plainFields(members, "content"), ...resultFields(memberAt(members, "content"))];
+};
+
+const resultFields = (content: At | undefined): readonly Field[] =>
+  blocksOf(content).flatMap((part, index): readonly Field[] => {
+    if (!isPlainText(part)) return [{ name: `content[${index}]`, at: part.at, form: "unordered" }];
+    const text = isStringHere(part.at) ? part.at : memberAt(part.members, "text");
+    return text ? [{ name: `content[${index}].text`, at: text, form: "unordered" }] : [];
+  });
+
+const countedBlock = ({ at, type, members }: Block): Counted => {
+  if (!isObjectHere(at)) return lettersOf(at);
+  switch (type) {
+    case "text":
+      return lettersOf(memberAt(members, "text"));
+    case "thinking":
+      return lettersOf(memberAt(members, "thinking"));
+    case "redacted_thinking":
+      return lettersOf(memberAt(members, "data"));
+    case "tool_use": {
+      const input = memberAt(members, "input");
+      return { bytes: input ? Buffer.byteLength(orderedText(input)) : 2 };
+    }
+    case "tool_result":
+      return sumOf(blocksOf(memberAt(members, "content")).map(countedBlock));
+    case "image":
+      return { bytes: 0, images: 1 };
+    case "document":
+      return documentOf(at);
+    default:
+      return objectBytes(at, rule.unseen);
+  }
+};
+
+const isThinking = ({ type }: Block): boolean => type === "thinking" || type === "redacted_thinking";
+
+// --- markers ---------------------------------------------------------------------------------------------------------
+
+const markerIn = (control: At | undefined, { defaultTtl }: Rules): Ttl | undefined => {
+  if (!control || !isObjectHere(control)) return undefined;
+  return stringAt(memberAt(membersAt(control), "ttl")) === "1h" ? "1h" : (defaultTtl ?? "5m");
+};
+
+/** A marker inside a tool result takes effect at the end of that result. */
+const markerOf = (block: Block, rules: Rules): { readonly marker?: Ttl } => {
+  const inner = partsOf(block);
+  const controls = [...inner.map((part) => part.members), block.members].map((list) => memberAt(list, "cache_control"));
+  const marker = controls.map((control) => markerIn(control, rules)).findLast((ttl) => ttl !== undefined);
+  return marker === undefined ? {} : { marker };
+};
+
+// --- levels ----------------------------------------------------------------------------------------------------------
+
+type Parts = {
+  readonly members: readonly MemberAt[];
+  readonly turns: readonly Turn[];
+  readonly rules: Rules;
+};
+
+const listed = (members: readonly MemberAt[], key: string): readonly At[] => {
+  const list = memberAt(members, key);
+  return list ? itemsAt(list) : [];
+};
+
+const piecesByLevel = (parts: Parts): Readonly<Record<Level, readonly Piece[]>> => {
+  const { members, rules } = parts;
+  const tools = listed(members, "tools").flatMap((at) => toolPiece(at, rules));
+  const system = blocksOf(memberAt(members, "system")).map(
+    (block): Piece => ({ ...blockPiece(block, rules), level: "system", role: "" }),
+  );
+  return {
+    tools: tools.filter(({ level }) => level === "tools"),
+    system: [...tools.filter(({ level }) => level === "system"), ...system],
+    messages: messagePieces(parts),
+  };
+};
+
+const isWebTool = (type: string): boolean => /^web_(?:search|fetch)_/.test(type);
+
+/** A deferred tool stands outside the prompt until a search finds it. */
+const toolPiece = (at: At, rules: Rules): readonly Piece[] => {
+  const members = membersAt(at);
+  const deferred = memberAt(members, "defer_loading");
+  if (deferred && rawText(deferred) === "true") return [];
+  const type = memberAt(members, "type");
+  const fields = isObjectHere(at) ? plainFields(members) : [{ name: "tool", at, form: "unordered" } as const];
+  return [
+    {
+      level: isWebTool(stringAt(type) ?? "") ? "system" : "tools",
+      kind: "tool",
+      role: "",
+      at,
+      fields: type ? [...fields, { name: "tool_type", at: type, form: "unordered" }] : fields,
+      settings: [],
+      tokens: tokensOf(objectBytes(at, rule.unseen)),
+      markable: true,
+      ...markerOf({ at, type: "tool", members }, rules),
+    },
+  ];
+};
+
+const blockPiece = (block: Block, rules: Rules): Piece => {
+  const tokens = tokensOf(countedBlock(block));
+  return {
+    level: "messages",
+    kind: block.type,
+    role: "",
+    at: block.at,
+    fields: fieldsOf(block),
+    settings: [],
+    tokens,
+    markable: !isThinking(block) && !(block.type === "text" && tokens === 0),
+    ...markerOf(block, rules),
+  };
+};
+
+const messagePieces = ({ turns, rules }: Parts): readonly Piece[] => {
+  const keptFrom = rules.stripsThinking
+    ? turns.findLastIndex(({ role, blocks }) => role === "user" && blocks.some(({ type }) => type !== "tool_result"))
+    : 0;
+  const pieces: Piece[] = [];
+  let stripped: At | undefined;
+  for (const [message, { role, members, blocks }] of turns.entries()) {
+    const own = memberAt(members, "output_config");
+    if (own)
+      pieces.push({
+        level: "messages",
+        kind: "settings",
+        role,
+        at: own,
+        fields: [{ name: "output_config", at: own, form: "unordered" }],
+        settings: [],
+        tokens: 0,
+        message,
+        markable: false,
+      });
+    for (const block of blocks) {
+      if (message < keptFrom && isThinking(block)) {
+        stripped ??= block.at;
+        continue;
+      }
+      pieces.push({ ...blockPiece(block, rules), role, message, ...(stripped ? { stripped } : {}) });
+      stripped = undefined;
+    }
+  }
+  return pieces;
+};

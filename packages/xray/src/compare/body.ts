@@ -1,0 +1,88 @@
+/** What is this body: whose format, and which members?
+ *  Invariant: whatever is given, the answer is a body or an InputError of one line; the bytes are never changed, so that
+ *  every offset is one of the bytes that were given.
+ *  Elsewhere: what speaks for which format (../recorded/), the prompt that it says (anthropic.ts, openai.ts, gemini.ts). */
+
+import { isUtf8 } from "node:buffer";
+import { InputError, type JsonObject, type Recording } from "@prefork/wire";
+import { endOfValue, isArray, isObject, parseJson, signsIn, skipSpace } from "@prefork/wire/internal";
+import { type At, doubledKeys, itemsAt, type MemberAt, memberAt, membersAt, stringAt } from "./places.ts";
+
+export type XrayProtocol = "anthropic-messages" | "openai-responses" | "openai-chat" | "gemini";
+
+export type Body = {
+  readonly protocol: XrayProtocol;
+  readonly root: At;
+  readonly members: readonly MemberAt[];
+  readonly model: string;
+  readonly notes: readonly string[];
+};
+
+/** `name` is what errors and notes call it; `sentTo` is the model it was sent to where it names none itself. */
+export const readBody = (given: Recording, name: string, sentTo = ""): Body => {
+  const bytes = bytesOf(given, name);
+  if (!isUtf8(bytes)) throw new InputError(`${name} is not valid UTF-8`);
+  if (skipSpace(bytes, 0) === bytes.length) throw new InputError(`${name} is empty`);
+  const value = parseJson(bytes.toString("utf8"), name);
+  if (!isObject(value)) throw new InputError(`${name} must be a JSON object, the body of a request`);
+  const start = skipSpace(bytes, 0);
+  const root: At = { bytes, start, end: endOfValue(bytes, start), path: "" };
+  const members = membersAt(root);
+  const protocol = protocolOf(value, name);
+  const held = protocol === "openai-responses" ? heldIn(value) : undefined;
+  if (held !== undefined)
+    throw new InputError(
+      `${name} goes on with a conversation that the provider holds (${held}): no body shows it, so it is not compared`,
+    );
+  const doubled = [root, ...turnsIn(members)].flatMap((object) =>
+    doubledKeys(object).map((key) => `${name}: ${object.path || "the body"} has "${key}" twice; the last one counts`),
+  );
+  return { protocol, root, members, model: stringAt(memberAt(members, "model")) ?? sentTo, notes: doubled };
+};
+
+const bytesOf = (given: Recording, name: string): Buffer => {
+  if (given instanceof Uint8Array)
+    return withoutMark(Buffer.from(given.buffer, given.byteOffset, given.byteLength), "copy");
+  if (typeof given === "string") return withoutMark(Buffer.from(given), "own");
+  try {
+    return Buffer.from(JSON.stringify(given) ?? "");
+  } catch (cause) {
+    throw new InputError(`${name} cannot be written as JSON: ${(cause as Error).message}`, { cause });
+  }
+};
+
+/** A byte order mark is blanked, so that offsets stay those of the file. */
+const withoutMark = (bytes: Buffer, whose: "own" | "copy"): Buffer => {
+  if (bytes[0] !== 0xef || bytes[1] !== 0xbb || bytes[2] !== 0xbf) return bytes;
+  const blanked = whose === "own" ? bytes : Buffer.from(bytes);
+  return blanked.fill(0x20, 0, 3);
+};
+
+const turnsIn = (members: readonly MemberAt[]): readonly At[] =>
+  ["messages", "input", "contents"].flatMap((key) => {
+    const list = memberAt(members, key);
+    return list ? itemsAt(list) : [];
+  });
+
+/** The member that names a conversation which the provider holds; undefined where the body says all of it. */
+export const heldIn = (body: JsonObject): string | undefined =>
+  ["previous_response_id", "conversation"].find((key) => (body[key] ?? null) !== null);
+
+// --- whose format ----------------------------------------------------------------------------------------------------
+
+const EXPECTED =
+  "expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)";
+
+/** A guess will do: what is compared is only looked at. */
+const protocolOf = (body: JsonObject, name: string): XrayProtocol => {
+  const { messages, input, previous_response_id, instructions, contents } = body;
+  if (messages !== undefined && messages !== null) {
+    if (!isArray(messages)) throw new InputError(`${name}: messages must be an array`);
+    const { anthropic, chat } = signsIn(body);
+    return anthropic > chat ? "anthropic-messages" : "openai-chat";
+  }
+  if (isArray(input) || typeof input === "string") return "openai-responses";
+  if ((previous_response_id ?? null) !== null || (instructions ?? null) !== null) return "openai-responses";
+  if (isArray(contents)) return "gemini";
+  throw new InputError(`${name} is no request that x-ray knows: ${EXPECTED}`);
+};

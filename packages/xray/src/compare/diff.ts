@@ -1,0 +1,181 @@
+/** Two requests: where the second parts from the first, why it read less, what that cost, and how to mend it. Pure.
+ *  Invariant: whatever is given, the answer is an x-ray or an InputError of one line.
+ *  Elsewhere: each step (body, anthropic and openai, footing, differences, verdict, money), more than two (chain.ts). */
+
+import { InputError, type ModelFacts, promptTokens, type Recording } from "@prefork/wire";
+import { anthropicPrompt } from "./anthropic.ts";
+import { type Body, readBody, type XrayProtocol } from "./body.ts";
+import { type XrayCause, xrayAdvice, xrayCauseSentence } from "./cause.ts";
+import { type Difference, differencesOf } from "./differences.ts";
+import type { Reading } from "./entries.ts";
+import { entriesOf, type Footing, type FootingTerms, footingOf } from "./footing.ts";
+import { geminiPrompt } from "./gemini.ts";
+import { isNegligibleLoss, lossOf, type XrayLoss } from "./money.ts";
+import { notesOf } from "./notes.ts";
+import { openaiPrompt } from "./openai.ts";
+import type { Prompt } from "./piece.ts";
+import type { Level } from "./rules.ts";
+import { type SentFacts, statedFacts } from "./sent.ts";
+import type { XrayPlace } from "./spot.ts";
+import { rulesFor } from "./vendors.ts";
+import { keptBy, realOnes, type Terms, verdictOf } from "./verdict.ts";
+
+export type XrayOptions = {
+  /** Whose rules and prices, where a body's own model is in no table. */
+  readonly model?: string;
+  readonly models?: ReadonlyMap<string, ModelFacts>; // default: the published table
+  /** How look-back positions are counted. Default: runs of calls and of results as one. */
+  readonly reading?: Reading;
+};
+
+export type XrayFacts = XrayOptions & { readonly a?: SentFacts; readonly b?: SentFacts };
+
+export type XrayDivergence = {
+  readonly level: Level;
+  /** JSON path of the first difference in the order of the rendered prompt. */
+  readonly path: string;
+  readonly a: XrayPlace;
+  readonly b: XrayPlace;
+};
+
+/** Tokens of one level: in each prompt, in the prefix that both share, and read. */
+export type XraySegment = {
+  readonly level: Level;
+  readonly a: number;
+  readonly b: number;
+  readonly shared: number;
+  readonly read: number;
+};
+
+export type Xray = {
+  readonly protocol: XrayProtocol;
+  readonly model: string;
+  readonly cause: XrayCause;
+  /** What else would have to be mended. */
+  readonly also: readonly XrayCause[];
+  /** Absent where one prompt is the beginning of the other. */
+  readonly divergence?: XrayDivergence;
+  readonly segments: readonly XraySegment[];
+  readonly tokens: {
+    readonly a: number;
+    readonly b: number;
+    /** What both begin with; what the first request left in the cache; what the second read of it. */
+    readonly shared: number;
+    readonly kept: number;
+    readonly read: number;
+    /** No provider has counted them. */
+    readonly estimated: boolean;
+  };
+  readonly lost: XrayLoss;
+  /** In a sentence each, without full stops; `fix` is absent where nothing is worth mending. */
+  readonly why: string;
+  readonly fix?: string;
+  readonly notes: readonly string[];
+};
+
+export const diffRequests = (a: Recording, b: Recording, facts: XrayFacts = {}): Xray => {
+  const sent = {
+    a: statedFacts(facts.a ?? {}, "the first request"),
+    b: statedFacts(facts.b ?? {}, "the second request"),
+  };
+  const hasBetas = sent.a.betas !== undefined && sent.b.betas !== undefined;
+  const first = promptOf(readBody(a, "the first request", sent.a.model), facts, hasBetas ? sent.a.betas : undefined);
+  const second = promptOf(readBody(b, "the second request", sent.b.model), facts, hasBetas ? sent.b.betas : undefined);
+  return compare({ a: first, b: second, known: entriesOf(first, sent.a), sent, reading: facts.reading ?? "runs" }).xray;
+};
+
+/** The prompt of a body under the rules of its model. */
+export const promptOf = (body: Body, options: XrayOptions, betas?: readonly string[]): Prompt => {
+  const rules = rulesFor(body, { ...options, marked: body.root.bytes.includes('"cache_control"') });
+  if (body.protocol === "anthropic-messages") return anthropicPrompt(body, rules, betas);
+  return body.protocol === "gemini" ? geminiPrompt(body, rules) : openaiPrompt(body, rules);
+};
+
+export type Compared = {
+  readonly xray: Xray;
+  readonly footing: Footing;
+  /** The second goes on from the first with something changed, and not merely in words of its own. */
+  readonly isEdited: boolean;
+  /** Something of it would have been read, had nothing been changed. */
+  readonly isRelated: boolean;
+};
+
+/** `known` is everything that was kept when the second was sent. */
+export const compare = (comparison: FootingTerms): Compared => {
+  const { a, b, sent } = comparison;
+  if (a.body.protocol !== b.body.protocol)
+    throw new InputError(
+      `the first request is ${NAMES[a.body.protocol]}, the second request ${NAMES[b.body.protocol]}`,
+    );
+  const footing = footingOf(comparison);
+  const differences = differencesOf({ a, b });
+  const real = realOnes(footing, differences);
+  const terms: Terms = { footing, differences: real, sent };
+  const { cause, lost, read, also } = verdictOf(terms);
+  const divergence = differences[0];
+  const loss = lossOf(footing, lost, { read, sent: sent.b });
+  const fix = isNegligibleLoss(loss) ? undefined : xrayAdvice(cause);
+  const xray: Xray = {
+    protocol: b.body.protocol,
+    model: b.body.model,
+    cause,
+    also,
+    ...(divergence ? { divergence: divergenceOf(divergence) } : {}),
+    segments: segmentsOf(footing, read),
+    tokens: {
+      a: statedOr(sent.a, footing.measure.a(a.tokens)),
+      b: statedOr(sent.b, footing.measure.b(b.tokens)),
+      shared: Math.round(footing.measure.b(endShared(footing) + footing.partly)),
+      kept: keptBy(terms),
+      read,
+      estimated: sent.a.usage === undefined && sent.b.usage === undefined,
+    },
+    lost: loss,
+    why: xrayCauseSentence(cause),
+    ...(fix === undefined ? {} : { fix }),
+    notes: notesOf(footing, comparison),
+  };
+  const isOther = differences.some((each) => each.level === "messages" && !each.isSetting && !real.includes(each));
+  return { xray, footing, isEdited: real.length > 0 && !isOther, isRelated: real.length > 0 };
+};
+
+const NAMES: Readonly<Record<XrayProtocol, string>> = {
+  "anthropic-messages": "an Anthropic Messages body",
+  "openai-responses": "an OpenAI Responses body",
+  "openai-chat": "an OpenAI Chat body",
+  gemini: "a Gemini body",
+};
+
+const divergenceOf = ({ level, path, a, b }: Difference): XrayDivergence => ({ level, path, a, b });
+
+const statedOr = ({ usage }: SentFacts, tokens: number): number => (usage && promptTokens(usage)) || Math.round(tokens);
+
+const endShared = ({ b, shared }: Footing): number => b.pieces[shared - 1]?.end ?? 0;
+
+/** By level; never more is read in all than was stated, and what is missing is missing at the end. */
+const segmentsOf = (footing: Footing, stated: number): readonly XraySegment[] => {
+  let left = stated;
+  return footing.b.rules.levels.map((level) => {
+    const segment = segmentOf(footing, level);
+    const read = Math.min(segment.read, left);
+    left -= read;
+    return { ...segment, read };
+  });
+};
+
+const segmentOf = (footing: Footing, level: Level): XraySegment => {
+  const { a, b, shared, live, measure } = footing;
+  const sum = ({ pieces }: Prompt, until: number, of: (tokens: number) => number): number =>
+    Math.round(
+      pieces.slice(0, until).reduce((tokens, piece) => {
+        return piece.level === level ? tokens + of(piece.end) - of(piece.end - piece.tokens) : tokens;
+      }, 0),
+    );
+  return {
+    level,
+    a: sum(a, a.pieces.length, measure.a),
+    b: sum(b, b.pieces.length, measure.b),
+    shared: sum(b, shared, measure.b),
+    read: sum(b, live + 1, measure.b),
+  };
+};

@@ -1,0 +1,304 @@
+/** An OpenAI Responses or Chat body as a prompt: tools, then opening instructions, then the conversation.
+ *  Invariant: a message of several parts is several pieces; each call, result and reasoning item is one; items of unknown
+ *  types are pieces like any other. Item ids and states are no part of the prompt.
+ *  Elsewhere: which parameters are in the key (openai-settings.ts), what of it is kept (rules.ts, entries.ts). */
+
+import type { Ttl } from "@prefork/wire";
+import type { Body } from "./body.ts";
+import { type Counted, lettersOf, objectBytes, sumOf, tokensOf } from "./count.ts";
+import { openaiSettings } from "./openai-settings.ts";
+import { chained, type Field, type Piece, type Prompt, settingsPiece } from "./piece.ts";
+import {
+  type At,
+  isArrayHere,
+  isNullHere,
+  isObjectHere,
+  isStringHere,
+  itemsAt,
+  type MemberAt,
+  memberAt,
+  membersAt,
+  stringAt,
+  type TextRule,
+} from "./places.ts";
+import type { Level, Rules } from "./rules.ts";
+
+const rule: TextRule = {
+  ordered: new Set(["parameters", "schema"]),
+  unseen: new Set(["cache_control", "prompt_cache_breakpoint"]),
+};
+
+export const openaiPrompt = (body: Body, rules: Rules): Prompt => {
+  const { members, protocol } = body;
+  const turns = protocol === "openai-chat" ? chatTurns(members, rules) : responseTurns(members, rules);
+  const opening = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const opened = opening === -1 ? turns.length : opening;
+  const byLevel: Readonly<Record<Level, readonly Piece[]>> = {
+    tools: ["functions", "tools"].flatMap((key) => listed(members, key)).map((at) => toolPiece(at, rules)),
+    system: [...instructions(members), ...flattened(turns.slice(0, opened), "system")],
+    messages: flattened(turns.slice(opened), "messages"),
+  };
+  const images = Object.values(byLevel).flatMap((list) =>
+    list.flatMap(({ kind, at }) => (kind === "image" && at ? at : [])),
+  );
+  const settings = openaiSettings(members, rule, images.length);
+  const pieces = chained(
+    rules.levels.flatMap((level) => [settingsPiece(level, settings, rules), ...byLevel[level]]),
+    rule,
+  );
+  const options = membersAt(memberAt(members, "prompt_cache_options") ?? NOTHING);
+  const automatic = controlIn(memberAt(members, "cache_control"), rules);
+  return {
+    body,
+    rules: { ...rules, defaultTtl: ttlNamed(memberAt(options, "ttl")) ?? rules.defaultTtl },
+    text: rule,
+    pieces,
+    tokens: pieces.at(-1)?.end ?? 0,
+    images,
+    ...(automatic === undefined ? {} : { automatic }),
+    explicitOnly: stringAt(memberAt(options, "mode")) === "explicit",
+    fast: false,
+    inUs: false,
+    notes: heldElsewhere(members),
+  };
+};
+
+const NOTHING: At = { bytes: Buffer.from("{}"), start: 0, end: 2, path: "" };
+
+const listed = (members: readonly MemberAt[], key: string): readonly At[] => {
+  const list = memberAt(members, key);
+  return list ? itemsAt(list) : [];
+};
+
+/** What the provider puts before this body's own words is in no body. */
+const heldElsewhere = (members: readonly MemberAt[]): readonly string[] =>
+  memberAt(members, "prompt") === undefined
+    ? []
+    : ["prompt: a part of the prompt is kept by the provider, and no body shows it"];
+
+// --- turns -----------------------------------------------------------------------------------------------------------
+
+/** One message or item of a list. */
+type Turn = { readonly role: string; readonly pieces: readonly Piece[] };
+
+/** Automatic entries end where a message of the user does, a group of results, or the opening instructions. */
+const flattened = (turns: readonly Turn[], level: Level): readonly Piece[] =>
+  turns.flatMap(({ role, pieces }, index) => {
+    const next = turns[index + 1];
+    const isEnd =
+      level === "system" ? next === undefined : role === "user" || (role === "tool" && next?.role !== "tool");
+    return pieces.map((piece, at) => ({
+      ...piece,
+      level,
+      ...(isEnd && at === pieces.length - 1 ? { ending: true } : {}),
+    }));
+  });
+
+const instructions = (members: readonly MemberAt[]): readonly Piece[] => {
+  const at = memberAt(members, "instructions");
+  if (!at) return [];
+  // No marker can stand on top-level instructions.
+  return [{ ...pieceOf({ at, kind: "text", role: "system" }), level: "system", markable: false, ending: true }];
+};
+
+type Saying = {
+  readonly at: At;
+  readonly kind: string;
+  readonly role: string;
+  readonly message?: number;
+  readonly fields?: readonly Field[]; // default: the value as a whole
+  readonly counted?: Counted; // default: its letters
+  readonly marker?: Ttl | undefined;
+};
+
+/** Pieces that can carry a marker, or could as a block of their own. */
+const MARKABLE = new Set(["text", "image", "input_file", "file", "input_audio", "function_call_output", "tool_result"]);
+
+const pieceOf = ({ at, kind, role, message, fields, counted, marker }: Saying): Piece => ({
+  level: "messages",
+  kind,
+  role,
+  at,
+  fields: fields ?? [{ name: kind, at, form: "unordered" }],
+  settings: [],
+  tokens: tokensOf(counted ?? lettersOf(at)),
+  ...(message === undefined ? {} : { message }),
+  ...(marker === undefined ? {} : { marker }),
+  markable: MARKABLE.has(kind),
+});
+
+const fieldsOf = (members: readonly MemberAt[], skipped: ReadonlySet<string>): readonly Field[] =>
+  members
+    .filter(({ key, at }) => !isNullHere(at) && !skipped.has(key) && !rule.unseen.has(key))
+    .map(({ key, at }): Field => ({ name: key, at, form: rule.ordered.has(key) ? "ordered" : "unordered" }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+
+/** Its name first, as it is rendered. */
+const toolFields = (at: At): readonly Field[] => {
+  const members = membersAt(at);
+  const called = memberAt(members, "function");
+  const outer = fieldsOf(members, new Set(called ? ["function"] : []));
+  const rank = ({ name }: Field): number =>
+    (TOLD_FIRST.indexOf(name) + TOLD_FIRST.length + 1) % (TOLD_FIRST.length + 1);
+  const inner = called ? fieldsOf(membersAt(called), new Set()) : [];
+  return [...inner, ...outer].sort((one, other) => rank(one) - rank(other));
+};
+
+const TOLD_FIRST = ["name", "description", "parameters"];
+
+/** `cache_control` can stand on a tool, a breakpoint cannot. */
+const toolPiece = (at: At, rules: Rules): Piece => ({
+  ...pieceOf({
+    at,
+    kind: "tool",
+    role: "",
+    ...(isObjectHere(at) ? { fields: toolFields(at) } : {}),
+    counted: objectBytes(at, rule.unseen),
+    marker: controlOf(membersAt(at), rules),
+  }),
+  level: "tools",
+  markable: rules.keeping.kind !== "endings",
+});
+
+/** Text parts are named by role elsewhere; one word for all of them makes a string and one part the same. */
+const TEXTS = new Set(["text", "input_text", "output_text"]);
+const PICTURES = new Set(["image_url", "input_image", "image"]);
+const PAPERS = new Set(["input_file", "file"]);
+
+type Said = { readonly role: string; readonly message: number; readonly rules: Rules };
+
+/** The parts of a message's content, each a piece. No breakpoint can stand on what the model said. */
+const partPieces = (content: At | undefined, said: Said): readonly Piece[] => {
+  const pieces = content ? contentPieces(content, said) : [];
+  const isClosed = said.role === "assistant" && said.rules.keeping.kind === "endings";
+  return isClosed ? pieces.map((piece) => ({ ...piece, markable: false })) : pieces;
+};
+
+const contentPieces = (content: At, { role, message, rules }: Said): readonly Piece[] => {
+  if (!isArrayHere(content)) return [pieceOf({ at: content, kind: "text", role, message })];
+  return itemsAt(content).map((at) => {
+    const members = membersAt(at);
+    const type = stringAt(memberAt(members, "type")) ?? "";
+    const marker = controlOf(members, rules);
+    const text = TEXTS.has(type) ? memberAt(members, "text") : undefined;
+    if (text) {
+      const fields: readonly Field[] = [{ name: "text", at: text, form: "unordered" }];
+      return pieceOf({ at, kind: "text", role, message, marker, fields, counted: lettersOf(text) });
+    }
+    const counted = PICTURES.has(type)
+      ? { bytes: 0, images: 1 }
+      : PAPERS.has(type)
+        ? { bytes: 0, documents: 1 }
+        : objectBytes(at, rule.unseen);
+    const kind = PICTURES.has(type) ? "image" : type;
+    const fields = isObjectHere(at) ? fieldsOf(members, new Set(["type", "annotations", "logprobs"])) : undefined;
+    return pieceOf({ at, kind, role, message, marker, counted, ...(fields ? { fields } : {}) });
+  });
+};
+
+// --- Responses -------------------------------------------------------------------------------------------------------
+
+/** What an item carries for its provider's own books. */
+const UNSEEN_OF_ITEM = new Set(["id", "status", "type", "role"]);
+
+const responseTurns = (members: readonly MemberAt[], rules: Rules): readonly Turn[] => {
+  const input = memberAt(members, "input");
+  if (!input) return [];
+  if (isStringHere(input))
+    return [{ role: "user", pieces: [pieceOf({ at: input, kind: "text", role: "user", message: 0 })] }];
+  return itemsAt(input).map((at, message) => {
+    const inside = membersAt(at);
+    const type = stringAt(memberAt(inside, "type")) ?? "message";
+    const role = stringAt(memberAt(inside, "role"));
+    if (type === "message" && role !== undefined)
+      return { role, pieces: partPieces(memberAt(inside, "content"), { role, message, rules }) };
+    // Tools that are declared inside the conversation; no breakpoint can stand there.
+    if (type === "additional_tools")
+      return {
+        role: role ?? "developer",
+        pieces: listed(inside, "tools").map((tool) => ({ ...toolPiece(tool, rules), message, markable: false })),
+      };
+    const isResult = type.endsWith("_output");
+    const output = isResult ? memberAt(inside, "output") : undefined;
+    const inner = output ? itemsAt(output).map((part) => controlOf(membersAt(part), rules)) : [];
+    const fields = fieldsOf(inside, UNSEEN_OF_ITEM);
+    const counted = sumOf(fields.filter(({ name }) => name !== "call_id").map((field) => lettersOf(field.at)));
+    const marker = inner.findLast((ttl) => ttl !== undefined);
+    const said = isObjectHere(at) ? { fields, counted } : {};
+    return {
+      role: isResult ? "tool" : "assistant",
+      pieces: [pieceOf({ at, kind: type, role: "", message, marker, ...said })],
+    };
+  });
+};
+
+// --- Chat ------------------------------------------------------------------------------------------------------------
+
+const CHAT_CONTENT = new Set(["role", "content", "tool_calls", "reasoning_content", "id"]);
+
+const chatTurns = (members: readonly MemberAt[], rules: Rules): readonly Turn[] =>
+  listed(members, "messages").map((at, message) => {
+    const inside = membersAt(at);
+    const role = stringAt(memberAt(inside, "role")) ?? "";
+    const said = { role, message, rules };
+    if (role === "tool") return { role, pieces: [resultPiece(at, inside, said)] };
+    const reasoning = memberAt(inside, "reasoning_content");
+    const others = fieldsOf(inside, CHAT_CONTENT);
+    const extra =
+      others.length === 0
+        ? []
+        : [pieceOf({ at, kind: "message", role, message, fields: others, counted: { bytes: 0 } })];
+    const content = memberAt(inside, "content");
+    // An answer of calls alone says nothing, whether as "" or not at all.
+    const isSilent = content !== undefined && stringAt(content) === "" && role === "assistant";
+    return {
+      role,
+      pieces: withMarker(
+        [
+          // Whatever a message carries beside its content.
+          ...extra,
+          ...(reasoning ? [pieceOf({ at: reasoning, kind: "reasoning", role, message })] : []),
+          ...partPieces(isSilent ? undefined : content, said),
+          ...listed(inside, "tool_calls").map((call) => callPiece(call, said)),
+        ],
+        controlOf(inside, rules),
+      ),
+    };
+  });
+
+/** Some gateways take a marker on a message: it stands on its last piece. */
+const withMarker = (pieces: readonly Piece[], marker: Ttl | undefined): readonly Piece[] =>
+  marker === undefined
+    ? pieces
+    : pieces.map((piece, at) => (at === pieces.length - 1 ? { ...piece, marker: piece.marker ?? marker } : piece));
+
+/** A result is one piece with the call that it answers. */
+const resultPiece = (at: At, members: readonly MemberAt[], { role, message, rules }: Said): Piece => {
+  const parts = partPieces(memberAt(members, "content"), { role, message, rules });
+  const tokens = parts.reduce((sum, part) => sum + part.tokens, 0);
+  const marker = parts.findLast((part) => part.marker !== undefined)?.marker ?? controlOf(members, rules);
+  const fields = fieldsOf(members, new Set(["role", "id"]));
+  return { ...pieceOf({ at, kind: "tool_result", role, message, fields, marker }), tokens };
+};
+
+const callPiece = (at: At, { role, message }: Said): Piece => {
+  const call = membersAt(at);
+  const called = memberAt(call, "function");
+  const counted = called ? lettersOf(memberAt(membersAt(called), "arguments")) : lettersOf(at);
+  const fields = fieldsOf(call, new Set(["type", "index"]));
+  return pieceOf({ at, kind: "tool_call", role, message, fields, counted });
+};
+
+// --- markers ---------------------------------------------------------------------------------------------------------
+
+const TTLS: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
+
+const ttlNamed = (at: At | undefined): Ttl | undefined => TTLS.find((ttl) => ttl === stringAt(at));
+
+const controlIn = (control: At | undefined, { defaultTtl }: Rules): Ttl | undefined => {
+  if (!control || !isObjectHere(control)) return undefined;
+  return ttlNamed(memberAt(membersAt(control), "ttl")) ?? defaultTtl ?? "5m";
+};
+
+const controlOf = (members: readonly MemberAt[], rules: Rules): Ttl | undefined =>
+  controlIn(memberAt(members, "prompt_cache_breakpoint") ?? memberAt(members, "cache_control"), rules);

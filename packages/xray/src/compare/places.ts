@@ -1,0 +1,167 @@
+/** What stands where in a body: values by their place in the bytes, and their text free of spelling.
+ *  Invariant: two values have the same text exactly when a reader of JSON sees the same value (in the same key order,
+ *  where order counts); nothing here recurses deeper than a fixed number of levels, whatever it is given.
+ *  Elsewhere: finding ends of values (../json.ts), which order counts where (anthropic.ts, openai.ts). */
+
+import { endOfValue, isArrayAt, isObjectAt, isStringAt, itemsOf, membersOf } from "@prefork/wire/internal";
+
+/** One value of a body. */
+export type At = {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /** JSON path from the body's root; "" for the root. */
+  readonly path: string;
+};
+
+export type MemberAt = { readonly key: string; readonly keyStart: number; readonly at: At };
+
+const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
+
+export const keyPath = (path: string, key: string): string => {
+  if (!PLAIN_KEY.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  return path === "" ? key : `${path}.${key}`;
+};
+
+export const isObjectHere = ({ bytes, start }: At): boolean => isObjectAt(bytes, start);
+export const isArrayHere = ({ bytes, start }: At): boolean => isArrayAt(bytes, start);
+export const isStringHere = ({ bytes, start }: At): boolean => isStringAt(bytes, start);
+export const isNullHere = ({ bytes, start, end }: At): boolean => end - start === 4 && bytes[start] === 0x6e;
+
+/** The members of an object in their order; of two with one key the last counts, as it does for readers of JSON. */
+export const membersAt = (object: At): readonly MemberAt[] => {
+  if (!isObjectHere(object)) return [];
+  const { bytes, start, path } = object;
+  const found = membersOf(bytes, start).map(({ key, keyStart, start: from, end }) => ({
+    key,
+    keyStart,
+    at: { bytes, start: from, end, path: keyPath(path, key) },
+  }));
+  if (new Set(found.map(({ key }) => key)).size === found.length) return found;
+  const last = new Map(found.map((member) => [member.key, member]));
+  return found.filter((member) => last.get(member.key) === member);
+};
+
+/** The keys that an object has more than once. */
+export const doubledKeys = ({ bytes, start }: At): readonly string[] => {
+  if (!isObjectAt(bytes, start)) return [];
+  const seen = new Set<string>();
+  const keys = membersOf(bytes, start).map(({ key }) => key);
+  return [...new Set(keys.filter((key) => seen.size === seen.add(key).size))];
+};
+
+export const itemsAt = (array: At): readonly At[] => {
+  if (!isArrayHere(array)) return [];
+  const { bytes, start, path } = array;
+  return itemsOf(bytes, start).map((item, index) => ({ bytes, ...item, path: `${path}[${index}]` }));
+};
+
+/** A member that says something: null is as good as none. */
+export const memberAt = (members: readonly MemberAt[], key: string): At | undefined => {
+  const found = members.find((member) => member.key === key)?.at;
+  return found && !isNullHere(found) ? found : undefined;
+};
+
+/** The value as it is written. */
+export const rawText = ({ bytes, start, end }: At): string => bytes.toString("utf8", start, end);
+
+/** A string's own text, without quotes and escapes; undefined for any other value. */
+export const stringAt = (at: At | undefined): string | undefined => {
+  if (!at || !isStringHere(at)) return undefined;
+  const written = at.bytes.toString("utf8", at.start + 1, at.end - 1);
+  return written.includes("\\") ? unescaped(written) : written;
+};
+
+/** Half of a pair of surrogates is no letter: no provider can tell two of them apart. */
+const unescaped = (written: string): string => (JSON.parse(`"${written}"`) as string).toWellFormed();
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+export const isSpace = (byte: number | undefined): boolean =>
+  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+export const isStructure = (byte: number): boolean =>
+  byte === 0x7b || byte === 0x7d || byte === 0x5b || byte === 0x5d || byte === 0x2c || byte === 0x3a;
+
+/** The value without white space and with one spelling for each string and number; keys stay in their order. What is
+ *  spelled so already, as nearly all is, is taken in one piece. */
+export const orderedText = ({ bytes, start, end }: At): string => {
+  const parts: string[] = [];
+  let from = start;
+  for (let at = start; at < end; ) {
+    const byte = bytes[at] as number;
+    const after = isSpace(byte) || isStructure(byte) ? at + 1 : endOfValue(bytes, at);
+    const isPlain = byte === QUOTE ? !hasEscape(bytes, at, after) : !isSpace(byte) && !isOddNumber(bytes, at, after);
+    if (!isPlain) {
+      parts.push(bytes.toString("utf8", from, at));
+      if (!isSpace(byte)) parts.push(scalarText(bytes.toString("utf8", at, after), byte === QUOTE));
+      from = after;
+    }
+    at = after;
+  }
+  parts.push(bytes.toString("utf8", from, end));
+  return parts.join("");
+};
+
+const hasEscape = (bytes: Buffer, from: number, to: number): boolean => {
+  if (to - from > 64) return bytes.subarray(from, to).includes(BACKSLASH);
+  for (let at = from; at < to; at += 1) if (bytes[at] === BACKSLASH) return true;
+  return false;
+};
+
+/** 1.0, 1e3 and -0 can be spelled otherwise; whole numbers and words cannot. */
+const isOddNumber = (bytes: Buffer, from: number, to: number): boolean => {
+  for (let at = from; at < to; at += 1) {
+    const byte = bytes[at];
+    if (byte === 0x2e || byte === 0x2d || byte === 0x45 || (byte === 0x65 && (bytes[from] as number) < 0x61))
+      return true;
+  }
+  return false;
+};
+
+/** One spelling of a string, a number or a word. */
+export const scalarText = (written: string, isString = written.startsWith('"')): string => {
+  if (isString) return written.includes("\\") ? JSON.stringify(unescaped(written.slice(1, -1))) : written;
+  return /[.eE-]/.test(written) ? JSON.stringify(JSON.parse(written)) : written;
+};
+
+/** Below this many levels keys are taken in the order they have: no format nests its own objects so deep. */
+export const DEEPEST = 10;
+
+export type TextRule = {
+  /** Members whose order of keys the model sees. */
+  readonly ordered: ReadonlySet<string>;
+  /** Members that are no part of the prompt wherever they stand. */
+  readonly unseen: ReadonlySet<string>;
+};
+
+/** The members that count, in the order of their keys. */
+export const sortedMembers = (object: At, { unseen }: TextRule): readonly MemberAt[] =>
+  membersAt(object)
+    .filter(({ key, at }) => !unseen.has(key) && !isNullHere(at))
+    .sort((one, other) => (one.key < other.key ? -1 : 1));
+
+/** The value's text where the order of keys says nothing, but for the members that `rule` names. */
+export const unorderedText = (at: At, rule: TextRule, depth = 0): string => {
+  if (depth > DEEPEST) return orderedText(at);
+  if (isArrayHere(at))
+    return `[${itemsAt(at)
+      .map((item) => unorderedText(item, rule, depth + 1))
+      .join(",")}]`;
+  if (!isObjectHere(at)) return orderedText(at);
+  const members = sortedMembers(at, rule).map(({ key, at: value }) => {
+    const text = rule.ordered.has(key) ? orderedText(value) : unorderedText(value, rule, depth + 1);
+    return `${JSON.stringify(key)}:${text}`;
+  });
+  return `{${members.join(",")}}`;
+};
+
+/** The byte where the given letter (counted in UTF-16 units) of a string stands. */
+export const offsetInString = ({ bytes, start, end }: At, unit: number): number => {
+  const written = bytes.toString("utf8", start + 1, end - 1);
+  if (!written.includes("\\")) return start + 1 + Buffer.byteLength(written.slice(0, unit));
+  let at = 0;
+  for (let passed = 0; passed < unit && at < written.length; passed += 1) {
+    at += written[at] !== "\\" ? 1 : written[at + 1] === "u" ? 6 : 2;
+  }
+  return start + 1 + Buffer.byteLength(written.slice(0, at));
+};

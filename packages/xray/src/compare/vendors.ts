@@ -1,0 +1,262 @@
+/** Which cache rules hold for a body, by its format and its model?
+ *  Invariant: everything here is data from what vendors publish; where they are silent the dearer reading stands, so that
+ *  nothing is called readable that may not be. A gateway passes a model's own rules on: its name decides, not the format.
+ *  Elsewhere: what the fields mean (rules.ts), what they do to a prompt (entries.ts), prices (../models.ts). */
+
+import { type ModelFacts, modelFacts } from "@prefork/wire";
+import type { XrayProtocol } from "./body.ts";
+import type { Keeping, Level, Rules } from "./rules.ts";
+
+export type RuleOptions = {
+  /** Whose rules and prices, where the body's own model is in no table. */
+  readonly model?: string;
+  readonly models?: ReadonlyMap<string, ModelFacts>;
+  /** The body carries `cache_control`, whatever its format. */
+  readonly marked: boolean;
+};
+
+type Vendor = "anthropic" | "openai" | "gemini" | "deepseek" | "minimax" | "dashscope" | "silent" | "other";
+
+type VendorTerms = {
+  readonly protocol: XrayProtocol;
+  readonly model: string;
+  readonly marked: boolean;
+  readonly facts: ModelFacts | undefined;
+};
+
+const LEVELS: readonly Level[] = ["tools", "system", "messages"];
+/** One vendor renders its tools after the system content. */
+const SYSTEM_FIRST: readonly Level[] = ["system", "tools", "messages"];
+
+const MARKERS: Keeping = { kind: "markers", lookBack: 20, most: 4 };
+const MARKERS_SINGLY: Keeping = { ...MARKERS, singly: true };
+const BY_PIECE: Keeping = { kind: "everything", step: "piece" };
+
+/** What most models have. */
+const UNKNOWN_MINIMUM = 1_024;
+
+// --- Anthropic -------------------------------------------------------------------------------------------------------
+
+/** The last ones are gateways': which of several servers is asked. */
+const anthropicLoses: Rules["loses"] = {
+  model: "tools",
+  speed: "tools",
+  thinking: "tools",
+  effort: "tools",
+  verbosity: "tools",
+  output_format: "tools",
+  context_management: "tools",
+  mcp_servers: "tools",
+  betas: "tools",
+  cache_key: "tools",
+  session_id: "tools",
+  citations: "system",
+  tool_choice: "messages",
+  parallel_tool_calls: "messages",
+  images: "messages",
+};
+
+const ADAPTIVE = '{"type":"adaptive"}';
+const DISABLED = '{"type":"disabled"}';
+
+/** What a model does without a `thinking` of its own; absent where that is not published. */
+const thinkingDefault = (id: string): string | undefined => {
+  if (/^claude-(?:fable|mythos)-5|^claude-opus-5-5$/.test(id)) return ADAPTIVE;
+  return /^claude-(?:opus-5|sonnet-5|haiku-5)/.test(id) || id === "" ? undefined : DISABLED;
+};
+
+const anthropicRules = ({ facts }: VendorTerms): Omit<Rules, "protocol"> => {
+  const id = facts?.id ?? "";
+  const thinking = thinkingDefault(id);
+  return {
+    levels: LEVELS,
+    loses: anthropicLoses,
+    defaults: {
+      effort: id === "claude-opus-5-5" ? "medium" : "high",
+      speed: "standard",
+      tool_choice: "auto",
+      parallel_tool_calls: "true",
+      output_format: '{"type":"text"}',
+      ...(thinking === undefined ? {} : { thinking }),
+    },
+    keeping: MARKERS,
+    defaultTtl: "5m",
+    longerTtl: "1h",
+    readable: "first-event",
+    settleMs: 0,
+    statesWrites: true,
+    minimum: facts?.minimumPrefix ?? UNKNOWN_MINIMUM,
+    isMinimumKnown: facts !== undefined,
+    stripsThinking: facts?.earlierThinking === "last-turn",
+    facts,
+  };
+};
+
+// --- OpenAI ----------------------------------------------------------------------------------------------------------
+
+const openaiLoses: Rules["loses"] = {
+  model: "tools",
+  service_tier: "tools",
+  cache_key: "tools",
+  session_id: "tools",
+  cache_salt: "tools",
+  thinking: "tools",
+  effort: "tools",
+  verbosity: "tools",
+  parallel_tool_calls: "tools",
+  output_format: "tools",
+  context_management: "tools",
+};
+
+const openaiDefaults: Rules["defaults"] = {
+  service_tier: "auto",
+  verbosity: "medium",
+  parallel_tool_calls: "true",
+  output_format: '{"type":"text"}',
+  tool_choice: "auto",
+};
+
+/** 5.6 → 5.06; undefined for models of others. */
+const generation = (model: string): number | undefined => {
+  const [, major, minor = "0"] = /(?:^|\/)gpt-(\d+)(?:\.(\d+))?/.exec(model) ?? [];
+  return major === undefined ? undefined : Number(major) + Number(minor) / 100;
+};
+
+const openaiRules = ({ model, facts }: VendorTerms): Omit<Rules, "protocol"> => {
+  const number = generation(model) ?? 0;
+  const hasBreakpoints = number >= 5.06;
+  return {
+    levels: LEVELS,
+    loses: openaiLoses,
+    defaults: openaiDefaults,
+    keeping: hasBreakpoints
+      ? { kind: "endings", lookBack: 20 }
+      : { kind: "everything", step: number === 5.05 ? 2_048 : 128 },
+    defaultTtl: hasBreakpoints ? "30m" : undefined,
+    readable: "first-event",
+    settleMs: 0,
+    statesWrites: true,
+    minimum: facts?.minimumPrefix ?? UNKNOWN_MINIMUM,
+    isMinimumKnown: facts !== undefined || number > 0,
+    stripsThinking: false,
+    facts,
+  };
+};
+
+// --- those who cache by themselves -----------------------------------------------------------------------------------
+
+/** Who takes markers uses either those or what it keeps by itself. */
+const automaticRules = (
+  { marked, facts }: VendorTerms,
+  own: Partial<Omit<Rules, "protocol">>,
+): Omit<Rules, "protocol"> => ({
+  levels: LEVELS,
+  loses: openaiLoses,
+  defaults: openaiDefaults,
+  keeping: marked ? MARKERS : { kind: "everything", step: 1 },
+  defaultTtl: marked ? "5m" : undefined,
+  readable: "complete",
+  settleMs: 0,
+  statesWrites: true,
+  stripsThinking: false,
+  facts,
+  ...own,
+  minimum: facts?.minimumPrefix ?? own.minimum ?? UNKNOWN_MINIMUM,
+  isMinimumKnown: (facts?.minimumPrefix ?? own.minimum) !== undefined,
+});
+
+const UNIT = 64;
+
+/** Which settings are in the key nobody has published: here all of them. Building a unit takes "seconds". */
+const deepseekRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
+  automaticRules(terms, {
+    levels: SYSTEM_FIRST,
+    loses: {
+      model: "system",
+      user_id: "system",
+      thinking: "system",
+      effort: "system",
+      tool_choice: "system",
+      output_format: "system",
+    },
+    keeping: { kind: "units", step: UNIT },
+    defaultTtl: undefined,
+    settleMs: 2_000,
+    minimum: UNIT,
+  });
+
+const minimaxRules = (terms: VendorTerms): Omit<Rules, "protocol"> => {
+  const takesMarkers = terms.marked && /minimax-m2/i.test(terms.model);
+  return automaticRules(terms, {
+    loses: anthropicLoses,
+    defaults: { tool_choice: "auto" },
+    keeping: takesMarkers ? MARKERS_SINGLY : BY_PIECE,
+    defaultTtl: takesMarkers ? "5m" : undefined,
+    // Users report that it says 0 of what it writes.
+    statesWrites: false,
+    minimum: 512,
+  });
+};
+
+const dashscopeRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
+  automaticRules(terms, {
+    loses: { ...openaiLoses, tool_choice: "messages" },
+    keeping: terms.marked ? MARKERS_SINGLY : BY_PIECE,
+    minimum: 1_024,
+  });
+
+/** In which steps and from when on it keeps by itself is not published. */
+const geminiRules = (terms: VendorTerms): Omit<Rules, "protocol"> =>
+  automaticRules(terms, {
+    loses: { ...openaiLoses, cached_content: "tools", tool_choice: "tools" },
+    keeping: terms.marked ? MARKERS : BY_PIECE,
+    minimum: /gemini-2/i.test(terms.model) ? 2_048 : 4_096,
+  });
+
+// --- who is asked ----------------------------------------------------------------------------------------------------
+
+const NAMES: readonly (readonly [RegExp, Vendor])[] = [
+  [/claude/i, "anthropic"],
+  [/deepseek/i, "deepseek"],
+  [/minimax/i, "minimax"],
+  [/qwen|qwq/i, "dashscope"],
+  [/gemini/i, "gemini"],
+  [/(?:^|\/)(?:gpt-\d|chatgpt|codex-|o\d)/i, "openai"],
+  [/glm|kimi|moonshot/i, "silent"],
+];
+
+const FORMATS: Readonly<Record<XrayProtocol, Vendor>> = {
+  "anthropic-messages": "anthropic",
+  "openai-responses": "other",
+  "openai-chat": "other",
+  gemini: "gemini",
+};
+
+/** By the name of the model, also where a gateway serves it; by the format where that says nothing. */
+const vendorOf = (protocol: XrayProtocol, model: string): Vendor =>
+  NAMES.find(([pattern]) => pattern.test(model))?.[1] ?? FORMATS[protocol];
+
+const RULES: Readonly<Record<Vendor, (terms: VendorTerms) => Omit<Rules, "protocol">>> = {
+  anthropic: anthropicRules,
+  openai: openaiRules,
+  gemini: geminiRules,
+  deepseek: deepseekRules,
+  minimax: minimaxRules,
+  dashscope: dashscopeRules,
+  // They say that they cache, and no more.
+  silent: (terms) => automaticRules(terms, {}),
+  // Mostly engines that people run themselves: what is computed is there.
+  other: (terms) => automaticRules(terms, { readable: "first-event" }),
+};
+
+export const rulesFor = (
+  body: { readonly protocol: XrayProtocol; readonly model: string },
+  options: RuleOptions,
+): Rules => {
+  const { protocol } = body;
+  const { model: instead, models, marked } = options;
+  const facts = modelFacts(body.model, models) ?? (instead ? modelFacts(instead, models) : undefined);
+  const known = NAMES.some(([pattern]) => pattern.test(body.model));
+  const model = !known && instead !== undefined ? instead : body.model;
+  return { protocol, ...RULES[vendorOf(protocol, model)]({ protocol, model, marked, facts }) };
+};

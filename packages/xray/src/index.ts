@@ -1,0 +1,32 @@
+/** @prefork/xray: why a request did not read what an earlier one had written to the cache, from recorded bodies of any
+ *  agent. The proxy that answers this for a running agent is the entry `@prefork/xray/proxy`. */
+
+export {
+  type ChainRequest,
+  diffRequests,
+  isNegligibleLoss,
+  type RecordedBody,
+  readRequests,
+  readStated,
+  readUsage,
+  type SentFacts,
+  type Xray,
+  type XrayCause,
+  type XrayChain,
+  type XrayDivergence,
+  type XrayFacts,
+  XrayHistory,
+  type XrayHistoryOptions,
+  type XrayLineage,
+  type XrayLoss,
+  type XrayOptions,
+  type XrayPlace,
+  type XrayProtocol,
+  type XrayRelation,
+  type XraySegment,
+  type XrayStep,
+  xrayAdvice,
+  xrayCauseSentence,
+  xrayCauseWords,
+  xrayChain,
+} from "./compare/index.ts";

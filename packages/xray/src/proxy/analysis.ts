@@ -1,0 +1,391 @@
+/** What do the requests that pass say of the cache: who goes on from whom, what was read, what was lost and why?
+ *  Invariant: requests enter in the order in which they were sent, each when it is known what its provider counted, and
+ *  only one that takes very long is overtaken; one that cannot be understood is counted by what was wrong with it, and
+ *  stops nobody; no clock, no thread, no socket.
+ *  Elsewhere: comparing (../xray/), sums (tally.ts), where this runs (thread.ts). */
+
+import { InputError, type Json, type ModelFacts, modelFacts, type Usage, writtenTokens } from "@prefork/wire";
+import { decodeWhole, isObject } from "@prefork/wire/internal";
+import {
+  heldIn,
+  isNegligibleLoss,
+  modelAt,
+  Trail,
+  type TrailOptions,
+  type XrayStep,
+  xrayCauseWords,
+} from "../compare/index.ts";
+import { AnswerReader } from "./answer-reader.ts";
+import type { AnalysisReport, Answered, Asked, Ended, TapMessage } from "./messages.ts";
+import type { Loss, MissReport, Outcome, ProxyEvent } from "./report.ts";
+import { protocolOf } from "./route.ts";
+import { Counts, Tally } from "./tally.ts";
+
+/** A request and its answer, as they are recorded. */
+export type Exchange = {
+  readonly request: number;
+  readonly lineage?: number;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly startedAt: number;
+  readonly firstEventAt?: number;
+  readonly endedAt?: number;
+  readonly usage?: Usage;
+  readonly outcome: Outcome;
+  readonly body: Uint8Array;
+  readonly response: { readonly status: number; readonly body: string };
+  readonly secrets: readonly string[];
+};
+
+export type AnalysisOptions = TrailOptions & {
+  /** Longer bodies, and longer events of an answer, are not looked at. */
+  readonly bodyLimit: number;
+  readonly told: (event: ProxyEvent) => void;
+  /** So many bytes are not needed any more. */
+  readonly released: (bytes: number) => void;
+  readonly recorded?: (exchange: Exchange) => void;
+};
+
+type Flight = {
+  readonly asked: Omit<Asked, "body">;
+  readonly number: number;
+  /** Requests of one account at one place, in one format: only these share a cache. */
+  readonly trail: string;
+  body: Uint8Array | undefined;
+  /** Bytes that were handed over for it. */
+  readonly held: number;
+  answered?: Answered;
+  reader?: AnswerReader;
+  usage?: Usage;
+  step?: XrayStep;
+  state: "waiting" | "settled" | "entered";
+  outcome?: Outcome;
+  endedAt?: number;
+  miss?: MissReport;
+  isRead: boolean;
+};
+
+const NO_LOSS: Loss = { tokens: 0, units: 0 };
+/** How long those sent later wait for one that is not answered, or does not say what it read: in that time it would have
+ *  begun to write what they race for. */
+const PATIENCE_MS = 30_000;
+/** The one that was quiet longest is forgotten. */
+const MOST_TRAILS = 8;
+
+export class Analysis {
+  readonly #options: AnalysisOptions;
+  readonly #flights = new Map<number, Flight>();
+  /** Those of each trail that have not entered, in the order in which they were sent. */
+  readonly #waiting = new Map<string, Flight[]>();
+  readonly #trails = new Map<string, Trail>();
+  readonly #tally = new Tally();
+  readonly #failed = new Counts();
+  readonly #notLookedAt = new Counts();
+  readonly #errors = new Counts();
+  readonly #idle: (() => void)[] = [];
+  #numbers = 0;
+  #lineages = 0;
+  #ends = { answered: 0, aborted: 0, cut: 0, unanswered: 0, unstated: 0 };
+
+  constructor(options: AnalysisOptions) {
+    this.#options = options;
+  }
+
+  take(message: TapMessage): void {
+    try {
+      if (message.type === "asked") this.#ask(message);
+      const flight = this.#flights.get(message.id);
+      if (!flight) return;
+      if (message.type === "answered") this.#answer(flight, message);
+      if (message.type !== "asked" && message.bytes) this.#hear(flight, message.bytes);
+      if (message.type === "ended") this.#end(flight, message);
+    } catch (error) {
+      this.#errors.add(nameOf(error));
+    }
+  }
+
+  report(): AnalysisReport {
+    const { answered, aborted, cut, unanswered, unstated } = this.#ends;
+    return {
+      answered,
+      open: this.#flights.size,
+      failed: this.#failed.list(),
+      aborted,
+      cut,
+      unanswered,
+      unstated,
+      ...this.#tally.report(),
+      notLookedAt: this.#notLookedAt.list(),
+      errors: this.#errors.list(),
+    };
+  }
+
+  /** Calls back once everything that ended has been read. */
+  whenRead(done: () => void): void {
+    this.#idle.push(done);
+    this.#rest();
+  }
+
+  #rest(): void {
+    if ([...this.#flights.values()].some(({ outcome, isRead }) => outcome !== undefined && !isRead)) return;
+    for (const done of this.#idle.splice(0)) done();
+  }
+
+  /** Something else went wrong that a reader of the report should know. */
+  failed(name: string): void {
+    this.#errors.add(name);
+  }
+
+  // --- a request and its answer ----------------------------------------------------------------------------------------
+
+  #ask({ body, ...asked }: Asked): void {
+    const { id, wire, account, upstream } = asked;
+    this.#numbers += 1;
+    const trail = `${wire} ${account} ${upstream}`;
+    const common = { asked, trail, number: this.#numbers, isRead: true };
+    if (typeof body === "string") {
+      this.#notLookedAt.add(body);
+      this.#flights.set(id, { ...common, body: undefined, held: 0, state: "entered" });
+      return;
+    }
+    const flight: Flight = { ...common, body, held: body.length, state: "waiting" };
+    this.#flights.set(id, flight);
+    const waiting = this.#waiting.get(trail);
+    if (waiting) waiting.push(flight);
+    else this.#waiting.set(trail, [flight]);
+  }
+
+  #answer(flight: Flight, { bytes: _first, ...answered }: Answered): void {
+    flight.answered = answered;
+    const { asked } = flight;
+    if (!isGood(answered.status)) return;
+    flight.isRead = false;
+    const protocol = protocolOf(asked.wire, asked.upstream);
+    // Only here usage comes first; and when others can read it, is known by then.
+    const isKnownEarly = asked.wire === "anthropic-messages" && protocol.readable !== "complete";
+    flight.reader = new AnswerReader({
+      protocol,
+      contentType: answered.contentType,
+      encoding: answered.encoding,
+      limit: this.#options.bodyLimit,
+      keepsText: this.#options.recorded !== undefined,
+      counted: (usage) => {
+        flight.usage = usage;
+        // With what was read and written the first report is complete; what was said is counted later.
+        if (isKnownEarly) this.#settle(flight);
+      },
+      ended: (failure) => {
+        flight.isRead = true;
+        if (failure !== undefined && flight.outcome === "complete") this.#errors.add(failure);
+        this.#close(flight);
+      },
+    });
+  }
+
+  #hear({ reader }: Flight, bytes: Uint8Array): void {
+    reader?.write(bytes);
+    this.#options.released(bytes.length);
+  }
+
+  #end(flight: Flight, { outcome, endedAt }: Pick<Ended, "outcome" | "endedAt">): void {
+    flight.outcome = outcome;
+    // What broke off never became complete.
+    flight.endedAt = outcome === "complete" ? endedAt : Number.POSITIVE_INFINITY;
+    if (flight.reader) flight.reader.end();
+    else this.#close(flight);
+  }
+
+  /** Nothing more will be known of it. */
+  #close(flight: Flight): void {
+    if (flight.outcome === undefined) return;
+    this.#settle(flight);
+    if (flight.state === "entered") this.#count(flight);
+  }
+
+  #settle(flight: Flight): void {
+    if (flight.state !== "waiting") return;
+    flight.state = "settled";
+    const { trail, asked, answered } = flight;
+    const now = answered?.firstByteAt ?? asked.startedAt;
+    const left: Flight[] = [];
+    let isHeld = false;
+    for (const next of this.#waiting.get(trail) ?? []) {
+      isHeld ||= next.state === "waiting" && now - next.asked.startedAt <= PATIENCE_MS;
+      if (isHeld || next.state === "waiting") left.push(next);
+      else this.#enter(next);
+    }
+    if (left.length > 0) this.#waiting.set(trail, left);
+    else this.#waiting.delete(trail);
+  }
+
+  // --- its place among the others --------------------------------------------------------------------------------------
+
+  #enter(flight: Flight): void {
+    const { body, answered, held } = flight;
+    flight.state = "entered";
+    try {
+      // What was refused, or never answered, left nothing behind.
+      if (body && answered && isGood(answered.status)) this.#place(flight, body);
+    } catch (error) {
+      this.#errors.add(nameOf(error));
+    } finally {
+      if (this.#options.recorded === undefined) flight.body = undefined;
+      this.#options.released(held);
+    }
+    if (flight.outcome !== undefined && flight.isRead) this.#count(flight);
+  }
+
+  #place(flight: Flight, given: Uint8Array): void {
+    const { asked, trail, usage, answered, endedAt, number } = flight;
+    const sentTo = modelAt(asked.path);
+    const decoded = decodeWhole(given, asked.encoding, this.#options.bodyLimit);
+    if ("failure" in decoded) {
+      this.#errors.add(decoded.failure);
+      return;
+    }
+    const { bytes } = decoded;
+    flight.body = bytes;
+    if (holdsElsewhere(bytes)) {
+      this.#notLookedAt.add("a conversation that the provider holds");
+      return;
+    }
+    const { wire, account, betas, startedAt, client } = asked;
+    const step = this.#trail(trail).add(bytes, {
+      index: number,
+      startedAt,
+      ...(wire === "anthropic-messages" ? { betas } : {}),
+      ...(usage ? { usage } : {}),
+      ...(answered ? { firstEventAt: answered.firstByteAt } : {}),
+      ...(endedAt === undefined ? {} : { endedAt }),
+      ...(sentTo === undefined ? {} : { model: sentTo }),
+    });
+    flight.step = step;
+    const { lineage: id, model, relation, grewFrom, against } = step;
+    const from = relation === "starts" ? undefined : (grewFrom ?? against);
+    this.#tally.enter({ id, wire, model, client, account, ...(from === undefined ? {} : { forkedFrom: from }) }, step);
+    const family = this.#tally.join(step);
+    if (family) this.#options.told({ type: "family_grew", ...family });
+    const miss = missOf(step);
+    if (!miss) return;
+    flight.miss = miss;
+    if (isNegligibleLoss(miss.lost)) return;
+    this.#options.told({ type: "request_missed", ...miss });
+  }
+
+  #trail(name: string): Trail {
+    const known = this.#trails.get(name) ?? new Trail(this.#options, () => ++this.#lineages);
+    this.#trails.delete(name);
+    this.#trails.set(name, known);
+    const [oldest] = this.#trails.keys();
+    if (oldest !== undefined && this.#trails.size > MOST_TRAILS) this.#trails.delete(oldest);
+    return known;
+  }
+
+  // --- counting --------------------------------------------------------------------------------------------------------
+
+  #count(flight: Flight): void {
+    const { asked, answered, usage, step, outcome = "complete", number } = flight;
+    if (!this.#flights.delete(asked.id)) return;
+    const status = answered?.status ?? 0;
+    if (outcome === "complete" && isGood(status)) this.#ends.answered += 1;
+    else if (outcome !== "complete") this.#ends[outcome] += 1;
+    else this.#failed.add(String(status));
+    const isWhole = outcome === "complete" && isGood(status);
+    if (isWhole && flight.miss) this.#tally.miss(flight.miss);
+    if (usage) this.#bill(flight, usage, isWhole);
+    else if (isWhole) this.#ends.unstated += 1;
+    this.#options.told({
+      type: "request_ended",
+      request: number,
+      ...(step ? { lineage: step.lineage, relation: step.relation } : {}),
+      status,
+      outcome,
+      ...(usage ? { usage } : {}),
+      all: this.#tally.spent,
+      lineages: this.#tally.lineages,
+    });
+    this.#record(flight);
+    this.#rest();
+  }
+
+  #bill({ step }: Flight, usage: Usage, isWhole: boolean): void {
+    const facts = this.#facts(step?.model ?? "");
+    const lost = step?.xray?.lost ?? NO_LOSS;
+    const bill = { usage, facts, service: step?.service ?? {}, lost, rewritten: rewrittenBy(usage, step) };
+    if (isWhole) this.#tally.bill(bill, step);
+    else this.#tally.breakOff(bill);
+  }
+
+  #facts(model: string): ModelFacts | undefined {
+    const { models, model: instead } = this.#options;
+    return modelFacts(model, models) ?? (instead === undefined ? undefined : modelFacts(instead, models));
+  }
+
+  #record({ asked, answered, usage, step, outcome = "complete", endedAt, number, body, reader }: Flight): void {
+    const { recorded } = this.#options;
+    if (!recorded || !body) return;
+    const { path, headers, startedAt, secrets } = asked;
+    recorded({
+      request: number,
+      ...(step ? { lineage: step.lineage } : {}),
+      path,
+      headers,
+      startedAt,
+      ...(answered ? { firstEventAt: answered.firstByteAt } : {}),
+      ...(endedAt === undefined || outcome !== "complete" ? {} : { endedAt }),
+      ...(usage ? { usage } : {}),
+      outcome,
+      body,
+      response: { status: answered?.status ?? 0, body: reader?.text ?? "" },
+      secrets,
+    });
+  }
+}
+
+const isGood = (status: number): boolean => status >= 200 && status < 300;
+
+/** Of what was lost, what it wrote. What nobody had kept before is written for the first time; what is lost without
+ *  being marked is paid as plain input, and written by nobody. */
+const rewrittenBy = (usage: Usage, step: XrayStep | undefined): number => {
+  const { cause, lost } = step?.xray ?? {};
+  if (!cause || !lost) return 0;
+  const wasKept = cause.kind !== "below-minimum" && !(cause.kind === "marker-missing" && cause.in === "a");
+  return wasKept ? Math.min(lost.tokens, writtenTokens(usage)) : 0;
+};
+
+/** A miss, if something was paid for again. */
+const missOf = ({ index, lineage, model, against, xray }: XrayStep): MissReport | undefined => {
+  if (!xray || xray.lost.tokens === 0 || against === undefined) return undefined;
+  const { cause, why, fix, divergence, lost, tokens } = xray;
+  return {
+    request: index,
+    lineage,
+    against,
+    model,
+    cause,
+    words: xrayCauseWords(cause),
+    why,
+    ...(fix === undefined ? {} : { fix }),
+    ...(divergence ? { path: divergence.path, offset: divergence.b.offset } : {}),
+    read: tokens.read,
+    lost,
+  };
+};
+
+const HELD = [Buffer.from('"previous_response_id"'), Buffer.from('"conversation"')];
+
+const holdsElsewhere = (bytes: Uint8Array): boolean => {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (!HELD.some((name) => text.includes(name))) return false;
+  const body = JSON.parse(text.toString("utf8")) as Json;
+  return isObject(body) && heldIn(body) !== undefined;
+};
+
+/** What went wrong, without a letter of what it went wrong with: messages of errors quote their input. */
+const nameOf = (error: unknown): string => {
+  if (error instanceof SyntaxError) return "a body that is not valid JSON";
+  if (error instanceof InputError)
+    return error.cause instanceof SyntaxError ? "a body that is not valid JSON" : "a body that is no request";
+  const [, place = ""] = /\/([\w.-]+\.[jt]s:\d+):\d+/.exec((error as Error).stack ?? "") ?? [];
+  return `${error instanceof Error ? error.name : "an error"} in the analysis${place ? ` (${place})` : ""}`;
+};

@@ -1,0 +1,17 @@
+/** A gateway on loopback in front of any agent: it passes everything on as it is and tells what the cache made of it.
+ *  This is the public entry `@prefork/xray/proxy`; docs/proxy.md shows how to use it. */
+
+export { type ProxyOptions, type RunningProxy, startProxy } from "./proxy.ts";
+export type { LoopbackHost } from "./reach.ts";
+export type {
+  CauseReport,
+  Counted,
+  FamilyReport,
+  LineageReport,
+  Loss,
+  MissReport,
+  Passed,
+  ProxyEvent,
+  ProxyReport,
+  Spent,
+} from "./report.ts";

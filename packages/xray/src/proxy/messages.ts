@@ -1,0 +1,69 @@
+/** What the server tells the analysis, and what it hears back.
+ *  Invariant: plain data that crosses to another thread; bytes are handed over, never shared; nothing in it proves who
+ *  sent a request, except while recording, to be blanked out.
+ *  Elsewhere: who makes them (tap.ts), who takes them (analysis.ts), the crossing (server-thread.ts, thread.ts). */
+
+import type { XrayProtocol } from "../compare/index.ts";
+import type { Outcome, ProxyEvent, ProxyReport } from "./report.ts";
+
+/** Why a body is passed on and not looked at. */
+export type Skipped = "too long" | "the analysis was behind" | "not sent to its end";
+
+/** A request has been sent whole. */
+export type Asked = {
+  readonly type: "asked";
+  readonly id: number;
+  readonly wire: XrayProtocol;
+  readonly path: string;
+  readonly upstream: string;
+  /** A number for each account that is seen. */
+  readonly account: number;
+  readonly client: string;
+  readonly betas: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly encoding: string;
+  readonly startedAt: number;
+  readonly body: Uint8Array | Skipped;
+  readonly secrets: readonly string[];
+};
+
+/** Its answer has begun, with these bytes. */
+export type Answered = {
+  readonly type: "answered";
+  readonly id: number;
+  readonly status: number;
+  readonly contentType: string;
+  readonly encoding: string;
+  readonly firstByteAt: number;
+  readonly bytes?: Uint8Array;
+};
+
+export type Ended = {
+  readonly type: "ended";
+  readonly id: number;
+  readonly outcome: Outcome;
+  readonly endedAt: number;
+  readonly bytes?: Uint8Array;
+};
+
+export type TapMessage =
+  | Asked
+  | Answered
+  | { readonly type: "bytes"; readonly id: number; readonly bytes: Uint8Array }
+  | Ended;
+
+/** `finish` waits for what is still being read. */
+export type ToAnalysis =
+  | TapMessage
+  | { readonly type: "report"; readonly id: number }
+  | { readonly type: "finish"; readonly id: number };
+
+export type FromAnalysis =
+  | { readonly type: "released"; readonly bytes: number }
+  | { readonly type: "event"; readonly event: ProxyEvent }
+  | { readonly type: "report"; readonly id: number; readonly report: ThreadReport };
+
+export type ThreadReport = AnalysisReport & { readonly heapUsed: number };
+
+/** The part of a report that the analysis knows. */
+export type AnalysisReport = Omit<ProxyReport, "startedAt" | "at" | "passed" | "analysis" | "heap">;

@@ -1,0 +1,144 @@
+/** Where does a request go, what does it speak, and in which words is it refused?
+ *  Invariant: a credential is never sent to a provider that its request does not name: where neither the path nor a
+ *  header says whose a request is, nobody gets it.
+ *  Elsewhere: sending it (server-pass.ts), who may ask at all (reach.ts). */
+
+import {
+  anthropic,
+  gemini,
+  InputError,
+  type JsonObject,
+  openaiResponses,
+  type Protocol,
+  profileAt,
+} from "@prefork/wire";
+import { plainChat } from "@prefork/wire/internal";
+import type { XrayProtocol } from "../compare/index.ts";
+import { hasHeader, type RawHeaders } from "./headers.ts";
+
+export type Upstream = {
+  readonly isSecure: boolean;
+  readonly hostname: string;
+  readonly port: number;
+  /** As the `Host` header says it. */
+  readonly host: string;
+  /** What stands before the path of every request; "" or "/api". */
+  readonly base: string;
+};
+
+export const upstreamOf = (text: string): Upstream => {
+  const url = URL.parse(text);
+  const wrong = (why: string): InputError => new InputError(`upstream ${shown(text)}: ${why}`);
+  if (!url || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw wrong("expected an address such as https://api.anthropic.com");
+  if (url.username !== "" || url.password !== "") throw wrong("may not hold a user or a password");
+  if (url.search !== "" || url.hash !== "") throw wrong("may not have a query or a fragment");
+  const isSecure = url.protocol === "https:";
+  const port = url.port === "" ? (isSecure ? 443 : 80) : Number(url.port);
+  return {
+    isSecure,
+    hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port,
+    host: url.host,
+    base: url.pathname.replace(/\/+$/, ""),
+  };
+};
+
+/** An address in an error: without what may be a password in it. */
+const shown = (text: string): string => text.replace(/\/\/[^/]*@/, "//…@").replace(/[?#].*$/s, "?…");
+
+export const upstreamUrl = ({ isSecure, host, base }: Upstream): string =>
+  `${isSecure ? "https" : "http"}://${host}${base}`;
+
+const ANTHROPIC = upstreamOf("https://api.anthropic.com");
+const OPENAI = upstreamOf("https://api.openai.com");
+const GEMINI = upstreamOf("https://generativelanguage.googleapis.com");
+
+// --- what a request speaks -------------------------------------------------------------------------------------------
+
+/** The path without its query, which may hold a key. */
+export const pathOf = (url: string): string => url.split(/[?#]/, 1)[0] ?? "";
+
+const WIRES: readonly (readonly [XrayProtocol, RegExp])[] = [
+  // Messages of a thread are something else.
+  ["anthropic-messages", /^(?!.*\/threads\/).*\/messages$/],
+  ["openai-responses", /\/responses$/],
+  ["openai-chat", /\/chat\/completions$/],
+  ["gemini", /\/models\/[^/]+:(?:generateContent|streamGenerateContent)$/],
+];
+
+/** What is looked at; everything else is only passed on. */
+export const wireOf = (method: string, path: string): XrayProtocol | undefined =>
+  method === "POST" ? WIRES.find(([, pattern]) => pattern.test(path))?.[0] : undefined;
+
+/** An entry that is to be held by name. */
+export const isCreation = (method: string, path: string): boolean =>
+  method === "POST" && /\/cachedContents$/.test(path);
+
+/** Who reads the usage in its answers. */
+export const protocolOf = (wire: XrayProtocol, upstream: string): Protocol => {
+  const known = profileAt(upstream)?.protocol;
+  if (wire === "anthropic-messages") return known?.path === anthropic.path ? known : anthropic;
+  if (wire === "openai-responses") return openaiResponses;
+  if (wire === "gemini") return gemini;
+  return known?.path === plainChat.path ? known : plainChat;
+};
+
+// --- where it goes ---------------------------------------------------------------------------------------------------
+
+const isAnthropic = (path: string, raw: RawHeaders): boolean =>
+  /^\/v1\/messages(?:\/|$)/.test(path) || hasHeader(raw, "anthropic-version") || hasHeader(raw, "x-api-key");
+
+const isGemini = (path: string, raw: RawHeaders): boolean =>
+  /^\/v1(?:alpha|beta)?\/models\/[^/]+:\w+$/.test(path) || hasHeader(raw, "x-goog-api-key");
+
+/** By `given`, or by whose request it is; undefined where nobody can tell. */
+export const upstreamFor = (path: string, raw: RawHeaders, given: Upstream | undefined): Upstream | undefined => {
+  if (given) return given;
+  if (isAnthropic(path, raw)) return ANTHROPIC;
+  if (isGemini(path, raw)) return GEMINI;
+  return /^\/v1\//.test(path) ? OPENAI : undefined;
+};
+
+// --- refusals --------------------------------------------------------------------------------------------------------
+
+export type Refusal = { readonly status: number; readonly message: string };
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  403: "permission_error",
+  404: "not_found_error",
+  405: "invalid_request_error",
+};
+
+/** In the form that the client of this request understands. */
+export const refusalBody = ({ status, message }: Refusal, path: string, raw: RawHeaders): JsonObject => {
+  const text = `prefork proxy: ${message}`;
+  if (isAnthropic(path, raw) || wireOf("POST", path) === "anthropic-messages")
+    return { type: "error", error: { type: ANTHROPIC_TYPES[status] ?? "api_error", message: text } };
+  if (isGemini(path, raw))
+    return { error: { code: status, message: text, status: status < 500 ? "INVALID_ARGUMENT" : "UNAVAILABLE" } };
+  const type = status < 500 ? "invalid_request_error" : "server_error";
+  return { error: { message: text, type, param: null, code: null } };
+};
+
+const CONNECT_FAILURES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nobody listens there",
+  ENOTFOUND: "no such host",
+  EAI_AGAIN: "its name cannot be looked up now",
+  ETIMEDOUT: "no answer to the connection",
+  EHOSTUNREACH: "no way to that host",
+  ENETUNREACH: "no way to that network",
+  ECONNRESET: "the connection was reset while it was made",
+};
+
+/** Why there is no connection: several addresses may have been tried. */
+export const unreachable = (upstream: Upstream, error: NodeJS.ErrnoException): Refusal => {
+  const code = error.code ?? "no connection";
+  const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_/.test(code);
+  const words =
+    CONNECT_FAILURES[code] ??
+    (isCertificate ? "its certificate is not trusted here; NODE_EXTRA_CA_CERTS adds to those that are" : undefined);
+  const why = words === undefined ? code : `${words} (${code})`;
+  return { status: 502, message: `cannot reach ${upstreamUrl(upstream)}: ${why}` };
+};

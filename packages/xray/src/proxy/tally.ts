@@ -1,0 +1,224 @@
+/** Sums: of all requests, of each lineage, of each family, of each cause.
+ *  Invariant: a request is counted once, when its answer has ended; lists are bounded and drop their oldest, into a sum
+ *  where one is promised.
+ *  Elsewhere: what is counted (analysis.ts), the words of a report (report.ts). */
+
+import {
+  addUsage,
+  costOf,
+  inputUnits,
+  type ModelFacts,
+  noUsage,
+  promptTokens,
+  type Service,
+  type Usage,
+  writtenTokens,
+} from "@prefork/wire";
+import { withoutNoise } from "@prefork/wire/internal";
+import { isNegligibleLoss, type XrayStep } from "../compare/index.ts";
+import type {
+  CauseReport,
+  Counted,
+  FamilyReport,
+  LineageReport,
+  Loss,
+  MissReport,
+  ProxyReport,
+  Spent,
+} from "./report.ts";
+
+const NO_LOSS: Loss = { tokens: 0, units: 0 };
+
+const addLoss = (one: Loss, other: Loss): Loss => {
+  const usd = one.usd === undefined && other.usd === undefined ? undefined : (one.usd ?? 0) + (other.usd ?? 0);
+  return {
+    tokens: one.tokens + other.tokens,
+    units: withoutNoise(one.units + other.units),
+    ...(usd === undefined ? {} : { usd }),
+  };
+};
+
+export type Bill = {
+  readonly usage: Usage;
+  readonly facts: ModelFacts | undefined;
+  readonly service: Service;
+  readonly lost: Loss;
+  /** How many of the tokens it wrote had been written before. */
+  readonly rewritten: number;
+};
+
+/** What some requests used, growing. */
+class Sum {
+  #requests = 0;
+  #usage = noUsage;
+  #units = 0;
+  #usd: number | undefined;
+  #unpriced = 0;
+  #lost = NO_LOSS;
+  #rewritten = 0;
+
+  add({ usage, facts, service, lost, rewritten }: Bill): void {
+    const cost = costOf(usage, facts, service);
+    this.#requests += 1;
+    this.#usage = addUsage(this.#usage, usage);
+    this.#units = withoutNoise(this.#units + inputUnits(usage, facts));
+    if (cost) this.#usd = (this.#usd ?? 0) + cost.total;
+    else this.#unpriced += 1;
+    this.#lost = addLoss(this.#lost, lost);
+    this.#rewritten += rewritten;
+  }
+
+  merge(other: Sum): void {
+    this.#requests += other.#requests;
+    this.#usage = addUsage(this.#usage, other.#usage);
+    this.#units = withoutNoise(this.#units + other.#units);
+    if (other.#usd !== undefined) this.#usd = (this.#usd ?? 0) + other.#usd;
+    this.#unpriced += other.#unpriced;
+    this.#lost = addLoss(this.#lost, other.#lost);
+    this.#rewritten += other.#rewritten;
+  }
+
+  spent(): Spent {
+    const [prompt, written] = [promptTokens(this.#usage), writtenTokens(this.#usage)];
+    const needed = written - this.#rewritten;
+    return {
+      requests: this.#requests,
+      usage: this.#usage,
+      readShare: prompt === 0 ? null : this.#usage.read / prompt,
+      rewriteFactor: needed > 0 ? written / needed : null,
+      units: this.#units,
+      ...(this.#usd === undefined ? {} : { usd: this.#usd }),
+      unpriced: this.#unpriced,
+      lost: this.#lost,
+    };
+  }
+}
+
+export type LineageFacts = Pick<LineageReport, "id" | "wire" | "model" | "client" | "account"> & {
+  readonly forkedFrom?: number;
+};
+
+type Lineage = LineageFacts & { sum: Sum; first: number; last: number; prompt: number; misses: number };
+
+type Family = {
+  readonly from: number;
+  readonly prefix: number;
+  readonly members: number[];
+  readonly lineages: Set<number>;
+  readonly sum: Sum;
+};
+
+const MOST_LINEAGES = 500;
+const MOST_FAMILIES = 1_000;
+const MOST_MISSES = 200;
+const MOST_MEMBERS = 1_000;
+const MOST_NAMES = 50;
+
+/** How often what happened. Names come from us, so there are few; but none is trusted to be. */
+export class Counts {
+  readonly #times = new Map<string, number>();
+
+  add(name: string): void {
+    const known = this.#times.has(name) || this.#times.size < MOST_NAMES ? name : "others";
+    this.#times.set(known, (this.#times.get(known) ?? 0) + 1);
+  }
+
+  list(): readonly Counted[] {
+    return [...this.#times].map(([name, times]) => ({ name, times }));
+  }
+}
+
+export class Tally {
+  readonly #all = new Sum();
+  readonly #older = new Sum();
+  readonly #brokenOff = new Sum();
+  readonly #lineages = new Map<number, Lineage>();
+  readonly #families = new Map<number, Family>();
+  readonly #causes = new Map<string, CauseReport>();
+  readonly #misses: MissReport[] = [];
+  #lineagesSeen = 0;
+  #lineagesOlder = 0;
+
+  /** A request has found its place; what it used comes later. `step` has the numbers of requests and lineages. */
+  enter(facts: LineageFacts, step: XrayStep): void {
+    const known = this.#lineages.get(facts.id);
+    const { index, prompt } = step;
+    const lineage: Lineage = known ?? { ...facts, sum: new Sum(), first: index, last: index, prompt, misses: 0 };
+    // The one that was busy last stands last.
+    this.#lineages.delete(facts.id);
+    this.#lineages.set(facts.id, { ...lineage, model: facts.model, last: index, prompt });
+    if (!known) this.#lineagesSeen += 1;
+    for (const [id, { sum }] of this.#lineages) {
+      if (this.#lineages.size <= MOST_LINEAGES) break;
+      this.#lineages.delete(id);
+      this.#older.merge(sum);
+      this.#lineagesOlder += 1;
+    }
+  }
+
+  /** The family that this request now makes one of, once there are two. */
+  join(step: XrayStep): Omit<FamilyReport, keyof Spent> | undefined {
+    const { grewFrom: from, inherited: prefix = 0, relation, lineage, index } = step;
+    if (from === undefined || relation === "repeats") return undefined;
+    const family = this.#families.get(from) ?? { from, prefix, members: [], lineages: new Set(), sum: new Sum() };
+    if (family.members.length < MOST_MEMBERS) family.members.push(index);
+    family.lineages.add(lineage);
+    this.#families.delete(from);
+    this.#families.set(from, family);
+    const [oldest] = this.#families.keys();
+    if (oldest !== undefined && this.#families.size > MOST_FAMILIES) this.#families.delete(oldest);
+    return family.lineages.size > 1 ? this.#named(family) : undefined;
+  }
+
+  miss(miss: MissReport): void {
+    const isListed = !isNegligibleLoss(miss.lost);
+    if (isListed) this.#misses.push(miss);
+    if (this.#misses.length > MOST_MISSES) this.#misses.shift();
+    const { kind } = miss.cause;
+    const known = this.#causes.get(kind);
+    const sum = addLoss(known ?? NO_LOSS, miss.lost);
+    this.#causes.set(kind, { kind, words: known?.words ?? miss.words, times: (known?.times ?? 0) + 1, ...sum });
+    const lineage = this.#lineages.get(miss.lineage);
+    if (lineage && isListed) lineage.misses += 1;
+  }
+
+  /** An answer has ended whose usage is known. */
+  bill(bill: Bill, step?: XrayStep): void {
+    this.#all.add(bill);
+    if (!step) return;
+    (this.#lineages.get(step.lineage)?.sum ?? this.#older).add(bill);
+    if (step.relation !== "repeats") this.#families.get(step.grewFrom ?? -1)?.sum.add(bill);
+  }
+
+  /** It was paid for, and came to no end. */
+  breakOff(bill: Bill): void {
+    this.#brokenOff.add(bill);
+  }
+
+  get spent(): Spent {
+    return this.#all.spent();
+  }
+
+  get lineages(): number {
+    return this.#lineagesSeen;
+  }
+
+  report(): Pick<ProxyReport, "all" | "brokenOff" | "lineages" | "older" | "families" | "causes" | "misses"> {
+    const families = [...this.#families.values()].filter(({ lineages }) => lineages.size > 1);
+    return {
+      all: this.#all.spent(),
+      brokenOff: this.#brokenOff.spent(),
+      lineages: [...this.#lineages.values()]
+        .map(({ sum, ...lineage }) => ({ ...lineage, ...sum.spent() }))
+        .sort((one, other) => one.id - other.id),
+      older: { ...this.#older.spent(), lineages: this.#lineagesOlder },
+      families: families.map((family) => ({ ...this.#named(family), ...family.sum.spent() })),
+      causes: [...this.#causes.values()].sort((one, other) => other.tokens - one.tokens),
+      misses: [...this.#misses],
+    };
+  }
+
+  #named({ from, prefix, members, lineages }: Family): Omit<FamilyReport, keyof Spent> {
+    return { from, prefix, members: [...members], lineages: [...lineages] };
+  }
+}
