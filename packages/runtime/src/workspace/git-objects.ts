@@ -148,24 +148,22 @@ const namedFiles = ({ verb, words }: Asked): readonly string[] => {
     .flatMap((word) => word.split(":").flatMap((_, at, parts) => (at === 0 ? [] : [parts.slice(at).join(":")])));
 };
 
-/** Options that stand for many names at once. */
-const EVERYTHING = /^--(?:all|tags|branches|remotes|glob|bisect|reflog)(?:=|$)/;
+/** Options that stand for many names at once: references, also those of other worktrees, and whatever a reflog holds. */
+const EVERYTHING = /^--(?:all|tags|branches|remotes|glob|bisect|reflog|stdin)(?:=|$)/;
 
-/** Is something tagged that is no commit? */
-const hasLooseTags = (folder: string): boolean => {
-  const format = "--format=%(if)%(*objecttype)%(then)%(*objecttype)%(else)%(objecttype)%(end)";
-  const answer = askGit({ folder, words: ["for-each-ref", format] });
-  if (answer === undefined || hasNoRepository(answer)) return false;
-  return answer.failed || /^(?:blob|tree)$/m.test(answer.text);
-};
+/** These walk through commits and pass over everything else that they are given; the others print it. */
+const walksCommits = ({ verb, words }: Asked): boolean =>
+  ["log", "whatchanged", "reflog", "grep", "blame", "annotate", "cat-file"].includes(verb) ||
+  (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
 
 /** `folder`: where git runs. */
 export const objectProblem = (words: readonly string[], folder: string): { readonly problem: string } | undefined => {
   const asked = readAsked(words);
   const { verb } = asked;
   if (!PRINTS.includes(verb)) return undefined;
-  if (verb === "show" && asked.words.some((word) => EVERYTHING.test(word)) && hasLooseTags(folder))
-    return { problem: "git show: among all that is tagged are files whose paths are not known; name a commit" };
+  const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));
+  if (everything !== undefined)
+    return { problem: `git ${verb} ${everything} may print files whose paths are not known; use git log -p` };
   const here = canonical(folder);
   const file = namedFiles(asked)
     .map((name) => pathProblem(join(here, name)))

@@ -169,15 +169,17 @@ export const withoutKeys = (program: string, words: readonly string[], left: Lef
   return end < 0 ? [...words, ...options] : [...words.slice(0, end), ...options, ...words.slice(end)];
 };
 
+/** In brackets with the action: a `!` that stands before it must not turn round the first test instead. */
 const findWithout = (words: readonly string[], left: LeftOut): readonly string[] => {
   const first = words.indexOf("-exec");
   if (first < 0) return words;
   const end = words.findIndex((word, at) => at > first && (word === ";" || word === "+"));
-  const [program = "", ...inner] = words.slice(first + 1, end < 0 ? words.length : end - 1);
+  const last = end < 0 ? words.length : end;
+  const [program = "", ...inner] = words.slice(first + 1, last - 1); // the names that are found stand last
   return [
     ...words.slice(0, first),
-    ...findTests(left),
-    ...["-exec", program, ...withoutKeys(program, inner, left)],
-    ...findWithout(words.slice(end < 0 ? words.length : end - 1), left),
+    ...["(", ...findTests(left), "-exec", program, ...withoutKeys(program, inner, left)],
+    ...[...words.slice(last - 1, last + 1), ")"],
+    ...findWithout(words.slice(last + 1), left),
   ];
 };

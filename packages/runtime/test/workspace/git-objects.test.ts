@@ -1,6 +1,6 @@
 /** git shows files by their paths only, whatever its words, options and settings stand for. */
 
-import { rmSync, symlinkSync } from "node:fs";
+import { appendFileSync, rmSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { checkAll, gitIn, only, withKeys } from "./with-keys.ts";
 
@@ -34,7 +34,7 @@ test("git shows a file by its path, and not by a number or a tag that hides whic
     ["git diff HEAD^{tree} HEAD~0^{tree}", /^$/],
     [`git diff ${empty} HEAD^{tree}`, /\+plain/],
     ["git diff HEAD:sub HEAD:z.d", /rename to \.env/],
-    ...["git show --all", "git show --tags"].map(only),
+    ...["git show --all", "git show --tags", "git diff --all"].map(only),
     ["git for-each-ref --format='%(raw)'"],
     [`git cat-file -t ${file}`, /^blob$/m],
     ["git show HEAD:plain.txt", /plain/],
@@ -208,4 +208,22 @@ test("a file that a repository puts in the place of another is not shown by the 
     place,
     commands.map((text) => [text, /plain/] as const),
   );
+});
+
+test("git shows no file that only a reflog, another worktree or a branch names by its number", async () => {
+  using place = withKeys();
+  const { work } = place;
+  const [commit, file] = [gitIn(work, "rev-parse", "HEAD"), gitIn(work, "rev-parse", "HEAD:.env")];
+  appendFileSync(place.at("home/work/.git/logs/HEAD"), `${commit} ${file} a <a@b.c> 1700000000 +0000\tx\n`);
+  place.put("home/work/.git/worktrees/w/HEAD", `${file}\n`);
+  place.put("home/work/.git/worktrees/w/commondir", "../..\n");
+  place.put("home/work/.git/worktrees/w/gitdir", "/nowhere/.git\n");
+  await checkAll(place, [
+    ...["--reflog", "--all", "--branches", "--branches=m*", "--glob=refs/*", "--remotes"].map((option) =>
+      only(`git show ${option}`),
+    ),
+    ["git log -p --reflog", /\+plain/],
+    ["git log --all --oneline", /Add all/],
+    ["git show -Sreflog --stat HEAD", /^$/],
+  ]);
 });

@@ -41,6 +41,21 @@ test("a walk that another program begins leaves out keys too", uses("@vscode/rip
   ]);
 });
 
+test("find hands over no link and no key, whatever sign stands before its action", async () => {
+  using place = withKeys();
+  symlinkSync("..", place.at("home/work/up"));
+  symlinkSync("../.netrc", place.at("home/work/lines"));
+  const actions = ["grep -r secret {} +", "cat {} +", "grep -h secret {} ';'"].map((action) => `-exec ${action}`);
+  const signs = ["!", "-not", "! !", "! -not", "-name up !", "-type l !", "-false -o !", "-true , !", "! -true -o !"];
+  await checkAll(place, [
+    ...signs.flatMap((sign) => actions.map((action) => [`find . ${sign} ${action}`, /^|$/] as const)),
+    ...actions.map((action) => [`find . '(' ! ${action} ')' -o ! ${action}`, /^|$/] as const),
+    ["find . -name 'p*' ! -exec grep -h plain {} +", /^plain$/m],
+    ["find . -name 'p*' -exec grep -q plain {} ';' -print", /^\.\/plain\.txt$/m],
+    ["find . -name 'p*' ! -exec grep -q other {} ';' -print", /^\.\/plain\.txt$/m],
+  ]);
+});
+
 test("keys in folders whose names are in another encoding are left out of walks too", async () => {
   using place = withKeys();
   const folder = Buffer.concat([Buffer.from(`${place.work}/caf`), Buffer.from([0xe9])]);

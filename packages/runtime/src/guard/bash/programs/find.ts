@@ -110,14 +110,26 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
 };
 
 /** No link is handed to a program that reads contents, nor a pipe that would keep it waiting: the tests stand right before
- *  each -exec. */
+ *  each -exec, in brackets with it, so that a `!` before it turns round the whole and not the first test. */
 const withoutLinks = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const runs = words.flatMap(({ text }, at) => (text === "-exec" ? [words[at + 1]?.text ?? ""] : []));
   if (runs.every((name) => LISTS_NAMES.includes(name))) return words;
   if (words.some(({ text }) => text === "-L" || text === "-follow"))
     throw new Refusal("find -L -exec reads where links lead; leave out -L");
   const tests = ["l", "p", "s"].flatMap((kind) => [{ text: "!" }, { text: "-type" }, { text: kind }]);
-  return words.flatMap((word) => (word.text === "-exec" ? [...tests, word] : [word]));
+  return bracketed(words, tests);
+};
+
+const bracketed = (words: readonly PlanWord[], tests: readonly PlanWord[]): readonly PlanWord[] => {
+  const read: PlanWord[] = [];
+  let isInside = false;
+  for (const word of words) {
+    const isEnd: boolean = isInside && (word.text === ";" || word.text === "+");
+    const isBegin: boolean = !isInside && word.text === "-exec";
+    read.push(...(isBegin ? [{ text: "(" }, ...tests] : []), word, ...(isEnd ? [{ text: ")" }] : []));
+    isInside = isBegin || (isInside && !isEnd);
+  }
+  return read;
 };
 
 export const findPrograms: ProgramTable = {
