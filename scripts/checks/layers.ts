@@ -51,7 +51,6 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["tools"],
     ["servers"],
     ["skills"],
-    ["loop"],
     ["agent"],
     ["tasks"],
     ["fork"],

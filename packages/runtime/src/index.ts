@@ -1,6 +1,17 @@
 /** @prefork/runtime: who may do what, and how what was allowed is run. */
 
-export { type Compacted, toolEnvironment } from "./agent/index.ts";
+export {
+  ANTHROPIC_URL,
+  anthropicEngine,
+  type Compacted,
+  type Engine,
+  type EngineOptions,
+  type ExchangeResult,
+  engineFor,
+  type SpendLimits,
+  type Spent,
+  toolEnvironment,
+} from "./agent/index.ts";
 export {
   type EventBody,
   type ExchangeEnd,
@@ -105,7 +116,6 @@ export {
   type SessionStore,
   type UnreadableSession,
 } from "./journal/index.ts";
-export type { ExchangeResult, SpendLimits, Spent } from "./loop/index.ts";
 export {
   type BilledSum,
   type ComparedSum,
@@ -146,15 +156,10 @@ export {
   type WrittenServer,
 } from "./servers/index.ts";
 export {
-  ANTHROPIC_URL,
   addressIn,
-  anthropicEngine,
   createSession,
-  type Engine,
-  type EngineOptions,
   type EventReader,
   type Exchange,
-  engineFor,
   type ForkingOptions,
   familyOf,
   type MergeBackOptions,

@@ -2,28 +2,22 @@
  *  is another.
  *  Invariant: an agent owns all that changes while it runs; it knows no other agent, and what it needs of one comes in
  *  through ports.
- *  Elsewhere: turns (../loop), exchanges of a session (../session), making a child (../fork). */
+ *  Elsewhere: turns (run.ts), exchanges of a session (../session), making a child (../fork). */
 
 import { type Block, type Client, type ModelFacts, type ToolResultBlock, type Ttl, text } from "@prefork/wire";
 import { firstContent, type OpenTask, type Prompt } from "../context/index.ts";
 import type { EventBody, NoteKind } from "../events.ts";
 import { type Journal, JournalError, type PlainEntry } from "../journal/index.ts";
-import {
-  type Account,
-  type Dispatch,
-  estimatePrompt,
-  type Lineage,
-  type Run,
-  runBatch,
-  type StartedFamily,
-  type Tail,
-  type TurnLimits,
-} from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import type { Registry } from "../tools/index.ts";
+import { type Account, estimatePrompt } from "./account.ts";
 import { type Compacted, type CompactionCause, compact, reasonToLeave } from "./compacting.ts";
+import { type Dispatch, runBatch } from "./dispatch.ts";
 import type { Guarding } from "./guarding.ts";
+import type { Lineage } from "./lineage.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import type { Run, StartedFamily, Tail } from "./run.ts";
+import type { TurnLimits } from "./stop.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
 

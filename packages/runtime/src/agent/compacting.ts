@@ -31,17 +31,10 @@ import {
 import type { EventBody } from "../events.ts";
 import type { Mode } from "../guard/index.ts";
 import type { Journal } from "../journal/index.ts";
-import {
-  type Account,
-  type Beginning,
-  estimatePrompt,
-  estimateTokens,
-  fit,
-  Heard,
-  type Lineage,
-  type Spent,
-  textOf,
-} from "../loop/index.ts";
+import { type Account, estimatePrompt, estimateTokens, fit, type Spent } from "./account.ts";
+import { textOf } from "./answer.ts";
+import { Heard } from "./heard.ts";
+import type { Beginning, Lineage } from "./lineage.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
 

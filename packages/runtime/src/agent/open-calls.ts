@@ -2,13 +2,13 @@
  *  Invariant: a call that had ended keeps its result, whether the process died or only the journal could not be written;
  *  of all others only those that change nothing are run again, the rest is answered. What is known holds for the prefix
  *  that it was learned under and for no other: a provider may give the same id again.
- *  Elsewhere: running a batch (../loop), what a journal says of calls (../journal). */
+ *  Elsewhere: running a batch (dispatch.ts), what a journal says of calls (../journal). */
 
 import { type ToolResultBlock, type ToolUseBlock, text } from "@prefork/wire";
 import type { ProblemKind, Replayed } from "../journal/index.ts";
-import type { Lineage } from "../loop/index.ts";
 import type { Registry } from "../tools/index.ts";
 import type { Guarding } from "./guarding.ts";
+import type { Lineage } from "./lineage.ts";
 
 type Known = ReadonlyMap<string, ToolResultBlock>;
 

@@ -1,13 +1,12 @@
 /** What the tools of one agent work with: files, shells, what was read, the list of things to do.
  *  Invariant: every agent has its own; what must survive is journalled after each batch, and nothing of it twice.
- *  Elsewhere: the tools (../tools), when they run (../loop). */
+ *  Elsewhere: the tools (../tools), when they run (dispatch.ts). */
 
 import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
 import { type Budget, type Entering, ReplacementState } from "../context/index.ts";
 import type { EventBody, Todo } from "../events.ts";
 import type { SandboxMode } from "../guard/index.ts";
 import type { Journal, PlainEntry } from "../journal/index.ts";
-import type { ApprovedCall, Content } from "../loop/index.ts";
 import type { Clock, Delegation, Ids } from "../ports.ts";
 import {
   type Keeping,
@@ -29,6 +28,8 @@ import {
   openSandbox,
   probeSandbox,
 } from "../workspace/index.ts";
+import type { ApprovedCall } from "./dispatch.ts";
+import type { Content } from "./output.ts";
 
 export type ToolWorldOptions = {
   readonly agent: string;

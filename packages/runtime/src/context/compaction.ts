@@ -1,7 +1,7 @@
 /** When does a conversation have to be summed up, what is asked for, and what of the answer is the summary?
  *  Invariant: pure. The question goes on top of the old prefix (so it is read, not paid for again); nothing of the old
  *  epoch is edited.
- *  Elsewhere: what the new epoch begins with (next-epoch.ts), whether it pays (rewrite-economics.ts), asking (../loop). */
+ *  Elsewhere: what the new epoch begins with (next-epoch.ts), whether it pays (rewrite-economics.ts), asking (../agent). */
 
 import { DEFAULT_WINDOW } from "./replacement.ts";
 

@@ -1,7 +1,7 @@
 /** What is the model told when something around the conversation changed after it began?
  *  Invariant: what was said once is never edited: a change is a note at the tail, and what did not change is not said
  *  again. The same two states give the same notes, byte for byte.
- *  Elsewhere: where in a request a note goes (../loop), what it was at first (first-content.ts). */
+ *  Elsewhere: where in a request a note goes (../agent), what it was at first (first-content.ts). */
 
 import type { NoteKind } from "../events.ts";
 import type { Mode } from "../guard/index.ts";

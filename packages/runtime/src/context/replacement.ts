@@ -1,7 +1,7 @@
 /** Which results of tools are too long to enter the conversation whole, and what enters in their place?
  *  Invariant: pure, and decided when a result enters: the same batch and budget give the same decisions, byte for byte.
  *  Nothing that has entered is ever replaced later, since that would edit what is cached.
- *  Elsewhere: remembering decisions (replacement-state.ts), keeping the whole in a file and sending (../loop). */
+ *  Elsewhere: remembering decisions (replacement-state.ts), keeping the whole in a file and sending (../agent). */
 
 import { type ImageBlock, type TextBlock, text } from "@prefork/wire";
 import { bytesOfText, figure, headOf, mostBytesOfText, tailOf, tokensOfBytes } from "./measure.ts";

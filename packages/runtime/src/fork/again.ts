@@ -16,7 +16,7 @@ import {
   type Pacing,
   type Ttl,
 } from "@prefork/wire";
-import type { Lineage, NextRequest } from "../loop/index.ts";
+import type { Lineage, NextRequest } from "../agent/index.ts";
 import { ON_THE_WAY_MS } from "./family.ts";
 
 /** What an earlier life left to go on from. */

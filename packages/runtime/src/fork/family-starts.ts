@@ -5,9 +5,9 @@
 
 import { addAbortListener } from "node:events";
 import { type FrozenPrefix, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
+import { Account, type Lineage, type LineageState, type NextRequest } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { growBlocks, growMessage } from "../journal/index.ts";
-import { Account, type Lineage, type LineageState, type NextRequest } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
 import { FamilyAlarm } from "./family-alarm.ts";

@@ -26,9 +26,9 @@ import {
   type Ttl,
   text,
 } from "@prefork/wire";
+import type { LineageState, NextRequest } from "../agent/index.ts";
 import { noteText } from "../context/index.ts";
 import { type Growth, growMessage } from "../journal/index.ts";
-import type { LineageState, NextRequest } from "../loop/index.ts";
 import type { ForkPlan, TailChoice } from "./plan.ts";
 import type { Expectation } from "./verify.ts";
 

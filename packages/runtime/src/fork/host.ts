@@ -11,8 +11,8 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
 } from "@prefork/wire";
+import { Account, type Beside, type Lineage, type NextRequest, type StartedFamily } from "../agent/index.ts";
 import type { RuntimeEvent } from "../events.ts";
-import { Account, type Beside, type Lineage, type NextRequest, type StartedFamily } from "../loop/index.ts";
 import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
 import { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";

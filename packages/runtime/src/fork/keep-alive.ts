@@ -17,9 +17,9 @@ import {
   serviceOf,
   type Ttl,
 } from "@prefork/wire";
+import { type Account, fit, type Spent } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Journal, JournalError } from "../journal/index.ts";
-import { type Account, fit, type Spent } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import type { CacheSafeParams } from "./snapshot.ts";
 

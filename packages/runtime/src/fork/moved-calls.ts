@@ -1,11 +1,11 @@
 /** Calls of a turn that starts agents, and that take too long: they go on as tasks of their own.
  *  Invariant: such a call is answered by the constant that all siblings share, and its result is told as a task's is.
- *  Elsewhere: when a call is moved (../loop), tasks that are agents (host.ts). */
+ *  Elsewhere: when a call is moved (../agent), tasks that are agents (host.ts). */
 
 import { FORK_PLACEHOLDER_RESULT, text } from "@prefork/wire";
+import type { Moved } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import type { Moved } from "../loop/index.ts";
 import type { Clock, Ids } from "../ports.ts";
 import type { TaskTable } from "../tasks/index.ts";
 import { notRun, type Runs, reasonOf } from "./runs.ts";

@@ -3,8 +3,8 @@
  *  Elsewhere: what runs it (runs.ts), its bytes (family.ts), who may start one (gate.ts). */
 
 import { type ChildProtocol, InputError, type Json, type Message } from "@prefork/wire";
+import type { SpendLimits } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
-import type { SpendLimits } from "../loop/index.ts";
 
 /** `main` and `sdk` write snapshots; all others only read them. */
 export const FORK_SOURCE = "agent:builtin:fork";

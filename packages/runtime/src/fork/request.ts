@@ -4,8 +4,8 @@
  *  Elsewhere: what a plan holds (plan.ts), whether anything may start (gate.ts). */
 
 import { type ChildProtocol, InputError, type JsonObject, type Message } from "@prefork/wire";
+import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits } from "../agent/index.ts";
 import type { ToolFilter } from "../guard/index.ts";
-import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits } from "../loop/index.ts";
 import type { ForkGate } from "./gate.ts";
 import {
   type DelegateMode,

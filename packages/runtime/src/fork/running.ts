@@ -1,11 +1,11 @@
 /** One task that runs, and all that belongs to it alone.
  *  Invariant: its signal comes from above and never goes there; time that it waits for a person is not counted; whoever
  *  looks on may leave, and it goes on.
- *  Elsewhere: all of them together (runs.ts), what it does (../loop). */
+ *  Elsewhere: all of them together (runs.ts), what it does (../agent). */
 
 import type { Message } from "@prefork/wire";
+import type { Lineage, Run, TurnLimits } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
-import type { Lineage, Run, TurnLimits } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { Denials, type Mail, type TaskEnd, type TaskResult } from "../tasks/index.ts";
 import type { FamilyAlarm } from "./family-alarm.ts";

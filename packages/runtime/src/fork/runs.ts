@@ -4,9 +4,9 @@
  *  Elsewhere: one of them (running.ts), who asks for them (host.ts), states and notices (../tasks). */
 
 import { addUsage, noUsage } from "@prefork/wire";
+import { CUT_AGAIN, type ExchangeResult, type Run, runExchange } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
 import type { EventBody, ExchangeEnd } from "../events.ts";
-import { CUT_AGAIN, type ExchangeResult, type Run, runExchange } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { summaryOf, type TaskEnd, type TaskResult, type TaskTable } from "../tasks/index.ts";
 import { MOST_TURNS } from "./plan.ts";

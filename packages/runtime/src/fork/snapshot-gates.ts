@@ -4,7 +4,7 @@
  *  Elsewhere: the gate (@prefork/wire), families of one turn (family.ts). */
 
 import type { LaunchGate } from "@prefork/wire";
-import type { LineageState } from "../loop/index.ts";
+import type { LineageState } from "../agent/index.ts";
 import type { TailChoice } from "./plan.ts";
 
 type Kept = { readonly key: string; readonly gate: LaunchGate; readonly at: number };

@@ -1,10 +1,10 @@
 /** What a fork inherits: the parent's prefix and everything that can change how it is rendered, after a main turn.
  *  Invariant: all of it by reference, so taking one costs nothing; only the main line and library callers write the slot,
  *  everybody else reads.
- *  Elsewhere: growing from one (family.ts), the line itself (../loop). */
+ *  Elsewhere: growing from one (family.ts), the line itself (../agent). */
 
 import { FrozenPrefix, type JsonObject, type Segment } from "@prefork/wire";
-import type { LineageState } from "../loop/index.ts";
+import type { LineageState } from "../agent/index.ts";
 
 /** Named as the literature does: the parameters that a child must share with its parent to read its cache. */
 export type CacheSafeParams = LineageState & {

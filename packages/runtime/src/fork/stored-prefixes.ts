@@ -22,9 +22,9 @@ import {
   storedBills,
   withCachedContent,
 } from "@prefork/wire";
+import type { Account, Hold } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Journal, JournalError } from "../journal/index.ts";
-import type { Account, Hold } from "../loop/index.ts";
 import type { Clock } from "../ports.ts";
 import { pause } from "./keep-alive.ts";
 

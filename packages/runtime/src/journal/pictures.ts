@@ -1,6 +1,6 @@
 /** Pictures that no provider has counted yet. Pure.
  *  Invariant: their bytes say nothing of their tokens, so both are kept apart from all other bytes.
- *  Elsewhere: what they are taken to cost (../loop), what a journal adds up to (replay.ts). */
+ *  Elsewhere: what they are taken to cost (../agent), what a journal adds up to (replay.ts). */
 
 import type { Block } from "@prefork/wire";
 

@@ -5,7 +5,7 @@
 
 import { dirname } from "node:path";
 import { type Client, lessUsage, modelFacts, noUsage } from "@prefork/wire";
-import type { Agent, AgentSettings } from "../agent/index.ts";
+import { type Account, type Agent, type AgentSettings, estimatePrompt, type Lineage } from "../agent/index.ts";
 import {
   type CacheSafeParams,
   type ForkGate,
@@ -19,7 +19,6 @@ import {
   TaskTools,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
-import { type Account, estimatePrompt, type Lineage } from "../loop/index.ts";
 import { startsFork } from "../skills/index.ts";
 import { Inbox, type Notification, type Questions, type Task, TaskTable, toldEnd } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";

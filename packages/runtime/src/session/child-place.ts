@@ -4,10 +4,9 @@
 
 import { join } from "node:path";
 import type { JsonObject } from "@prefork/wire";
-import type { Agent } from "../agent/index.ts";
+import type { Agent, Bounds } from "../agent/index.ts";
 import type { ForkPlan } from "../fork/index.ts";
 import { movedPath, movedPolicy, type Policy } from "../guard/index.ts";
-import type { Bounds } from "../loop/index.ts";
 import type { Question } from "../ports.ts";
 import type { TaskEnd } from "../tasks/index.ts";
 import { heldText, relocated, type WriteClaims } from "./bounds.ts";

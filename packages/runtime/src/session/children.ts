@@ -14,7 +14,17 @@ import {
   type Protocol,
   text,
 } from "@prefork/wire";
-import { type Agent, type AgentSettings, type Guarding, toolEnvironment } from "../agent/index.ts";
+import {
+  type Agent,
+  type AgentSettings,
+  beginLineage,
+  findEngine,
+  type Guarding,
+  Lineage,
+  missingEngine,
+  resumeLineage,
+  toolEnvironment,
+} from "../agent/index.ts";
 import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import {
@@ -42,13 +52,11 @@ import {
   type SessionStore,
   unkeptJournal,
 } from "../journal/index.ts";
-import { beginLineage, Lineage, resumeLineage } from "../loop/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
 import { Inbox, type Mail, type Questions, type TaskResult } from "../tasks/index.ts";
 import { ReadState, type Registry } from "../tools/index.ts";
 import { WriteClaims } from "./bounds.ts";
 import { ChildPlace } from "./child-place.ts";
-import { findEngine, missingEngine } from "./engine.ts";
 import type { Extensions } from "./extensions.ts";
 import type { IsolatedWork, Placed } from "./isolation.ts";
 import { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";

@@ -1,11 +1,11 @@
 /** An exchange under way: from a prompt to the stop, as events and as a result.
  *  Invariant: it runs whether or not anybody reads; reading is possible once, from the first event on; the result can be
  *  asked for any number of times and is the same.
- *  Elsewhere: what runs (../loop), every event of a session (event-hub.ts). */
+ *  Elsewhere: what runs (../agent), every event of a session (event-hub.ts). */
 
 import { InputError } from "@prefork/wire";
+import type { ExchangeResult } from "../agent/index.ts";
 import type { RuntimeEvent } from "../events.ts";
-import type { ExchangeResult } from "../loop/index.ts";
 import type { EndingReader } from "./event-hub.ts";
 
 export class Exchange implements AsyncIterable<RuntimeEvent> {

@@ -1,11 +1,10 @@
 /** A session: everything composed. */
 
-export { ANTHROPIC_URL, anthropicEngine, type Engine, type EngineOptions, engineFor } from "./engine.ts";
 export type { EventReader } from "./event-hub.ts";
-export type { Exchange } from "./exchange.ts";
+export { Exchange } from "./exchange.ts";
 export type { ForkingOptions } from "./forking.ts";
 export { familyOf, type MergeBackOptions } from "./merge-back.ts";
 export { addressIn, createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export { requestStop } from "./requests.ts";
-export type { PromptOptions, Session } from "./session.ts";
+export { type PromptOptions, Session } from "./session.ts";

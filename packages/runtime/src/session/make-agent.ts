@@ -5,10 +5,12 @@
 
 import { type Client, type Json, type KeySettings, modelFacts, type Protocol } from "@prefork/wire";
 import {
+  type Account,
   Agent,
   type AgentParts,
   type AgentSettings,
   Guarding,
+  type Lineage,
   leftOpenOf,
   nothingLeftOpen,
   OpenCalls,
@@ -18,7 +20,6 @@ import {
 import { budgetFor, type ReplacementState } from "../context/index.ts";
 import type { GuardContext, Mode, Move, Policy, ToolFilter } from "../guard/index.ts";
 import type { Journal, Replayed } from "../journal/index.ts";
-import type { Account, Lineage } from "../loop/index.ts";
 import type { Delegation } from "../ports.ts";
 import type { ReadState, Registry, ShellsOptions, ToolFiles } from "../tools/index.ts";
 import { draftsIn } from "../trust/index.ts";

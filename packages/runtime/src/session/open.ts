@@ -17,7 +17,16 @@ import {
   type ToolResultBlock,
   text,
 } from "@prefork/wire";
-import { type Agent, type AgentSettings, toolEnvironment } from "../agent/index.ts";
+import {
+  Account,
+  type Agent,
+  type AgentSettings,
+  beginLineage,
+  type Lineage,
+  resumeLineage,
+  type Spent,
+  toolEnvironment,
+} from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { removeAbandonedDrafts } from "../files/index.ts";
@@ -30,7 +39,6 @@ import {
   openJournal,
   type Replayed,
 } from "../journal/index.ts";
-import { Account, beginLineage, type Lineage, resumeLineage, type Spent } from "../loop/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
 import { draftsIn } from "../trust/index.ts";

@@ -6,14 +6,20 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { childTtl, InputError, type KeySettings, modelFacts, type Ttl } from "@prefork/wire";
+import {
+  type Engine,
+  mustBeAmounts,
+  mustBeCounts,
+  mustBeTimes,
+  type SpendLimits,
+  type TurnLimits,
+} from "../agent/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
-import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits, type TurnLimits } from "../loop/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import type { ServerEntry, ServersOptions } from "../servers/index.ts";
 import type { Skill } from "../skills/index.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
 import { stateFolder } from "../trust/index.ts";
-import type { Engine } from "./engine.ts";
 import { type ForkingOptions, forkingOf } from "./forking.ts";
 import { steadyNow } from "./steady-clock.ts";
 import { readSwitches } from "./switches.ts";

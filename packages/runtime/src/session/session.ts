@@ -1,16 +1,24 @@
 /** A conversation with an agent that works: prompts in, events and results out, everything kept.
  *  Invariant: one exchange at a time; nothing of a session is shared with another; whatever ends an exchange, the journal
  *  says so and the next prompt can follow.
- *  Elsewhere: making one (open.ts), the agent that works (../agent), turns (../loop). */
+ *  Elsewhere: making one (open.ts), the agent that works (../agent), turns (../agent). */
 
 import { type Client, InputError, noUsage } from "@prefork/wire";
-import type { Agent, Compacted } from "../agent/index.ts";
+import {
+  type Agent,
+  type Compacted,
+  type ExchangeResult,
+  type Run,
+  runExchange,
+  type Spent,
+  spentSince,
+  type TurnLimits,
+} from "../agent/index.ts";
 import type { Prompt } from "../context/index.ts";
 import type { Todo } from "../events.ts";
 import type { CacheSafeParams, ForkHandle, ForkOptions, StoredPrefixes } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
-import { type ExchangeResult, type Run, runExchange, type Spent, spentSince, type TurnLimits } from "../loop/index.ts";
 import type { Task } from "../tasks/index.ts";
 import type { MergeOutcome, Undone, Worktrees } from "../worktrees/index.ts";
 import type { Beside } from "./beside.ts";

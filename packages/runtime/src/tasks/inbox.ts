@@ -3,8 +3,8 @@
  *  write that puts it into the context.
  *  Elsewhere: what tasks have to tell (table.ts), where it enters (../agent). */
 
+import type { Tail } from "../agent/index.ts";
 import type { Journal, NoticeEntry, PlainEntry } from "../journal/index.ts";
-import type { Tail } from "../loop/index.ts";
 
 export type PendingNotice = { readonly id: string; readonly task: string; readonly text: string };
 

@@ -15,6 +15,7 @@ import {
   toolResults,
 } from "@prefork/simulator";
 import type { Json, JsonObject } from "@prefork/wire";
+import { Account } from "../../src/agent/index.ts";
 import type { EventBody } from "../../src/events.ts";
 import { StoredPrefixes } from "../../src/fork/stored-prefixes.ts";
 import {
@@ -28,7 +29,6 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import { unkeptJournal } from "../../src/journal/index.ts";
-import { Account } from "../../src/loop/index.ts";
 import { type Scratch, scratch } from "../scratch.ts";
 
 const PARTS = ["part1", "part2", "part3", "part4", "part5"];

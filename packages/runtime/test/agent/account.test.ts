@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { modelFacts, noUsage, type Usage } from "@prefork/wire";
 import fc from "fast-check";
-import { Account, estimateTokens, fit, fitInTime, type Hold, worstCase } from "../../src/loop/index.ts";
+import { Account, estimateTokens, fit, fitInTime, type Hold, worstCase } from "../../src/agent/index.ts";
 
 /** 2 dollars a million in, 10 out; a write of five minutes costs a quarter more. */
 const sonnet = modelFacts("claude-sonnet-5");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Block, StopReason, ToolUseBlock } from "@prefork/wire";
 import fc from "fast-check";
-import { readAnswer } from "../../src/loop/index.ts";
+import { readAnswer } from "../../src/agent/index.ts";
 
 const call = (id: string, input = "{}"): ToolUseBlock => ({ type: "tool_use", id, name: "Read", input });
 const words = (text: string): Block => ({ type: "text", text });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stopBefore } from "../../src/loop/index.ts";
+import { stopBefore } from "../../src/agent/index.ts";
 
 const state = { turns: 3, now: 1_000, aborted: false };
 

@@ -2,7 +2,7 @@
  *  Invariant: a provider says what it read when it begins to answer and what it wrote only at the end, so an answer that
  *  broke off took the one and, at the least, all that was seen of the other. Where it says both only at the end, what it
  *  read is estimated. Each attempt has a price of its own.
- *  Elsewhere: who listens (turn.ts, ../agent), what is held back for it (account.ts). */
+ *  Elsewhere: who listens (turn.ts, compacting.ts), what is held back for it (account.ts). */
 
 import {
   addUsage,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ModelFacts, modelFacts, type Usage } from "@prefork/wire";
-import { Heard } from "../../src/loop/index.ts";
+import { Heard } from "../../src/agent/index.ts";
 
 const begun = (usage: Usage) => ({ type: "response_started", id: "msg", model: "any", usage }) as const;
 
