@@ -11,7 +11,7 @@ import { reached } from "./reached.ts";
 
 /** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing. An alias stands in for a subcommand that this git does not have or no longer keeps. */
 const HAZARD =
-  /^(filter\..*\.(clean|smudge|process)|diff\..*\.(command|textconv)|diff\.external|merge\..*\.driver|extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|vcs)|core\.(fsmonitor|alternaterefscommand)|trailer\..*\.(command|cmd)|gpg\.ssh\.defaultkeycommand|alias\.(whatchanged|range-diff|sparse-checkout|bisect|submodule))$/;
+  /^(filter\..*\.(clean|smudge|process)|diff\..*\.(command|textconv)|diff\.external|merge\..*\.driver|extensions\.partialclone|remote\..*\.(promisor|partialclonefilter|vcs)|core\.(fsmonitor|alternaterefscommand)|trailer\..*\.(command|cmd)|gpg\.ssh\.defaultkeycommand|alias\.(whatchanged|range-diff|sparse-checkout|bisect|submodule))$/s;
 
 /** In these sections git keeps what decides how it reads, compares and stores: there only what is known to be harmless
  *  passes, so that a setting of a later git is asked about. The rest of git's sections is switched off or only counts
@@ -44,6 +44,11 @@ const KNOWN: Readonly<Record<string, RegExp>> = {
     "<.*>.tagopt <.*>.uploadpack <.*>.url <.*>.lfsurl <.*>.lfspushurl <.*>.puttykeyfile <.*>.annex-[a-z-]*",
   ),
   attr: known(),
+  filter: known("<.*>.required"),
+  trailer: known("ifexists ifmissing separators where <.*>.ifexists <.*>.ifmissing <.*>.key <.*>.where"),
+  gpg: known(
+    "format mintrustlevel program openpgp.program x509.program ssh.program ssh.allowedsignersfile ssh.revocationfile",
+  ),
 };
 
 /** Names of one section; `<.*>` stands for whatever it is divided by. */

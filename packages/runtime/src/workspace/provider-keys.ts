@@ -7,7 +7,7 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 
 /** Names of keys of model providers, and of ours. */
 const KEYS =
-  /^(ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER|DEEPSEEK|MINIMAX|DASHSCOPE|MOONSHOT|ZHIPU|ZHIPUAI|ZAI|MISTRAL|GROQ|XAI)_.*(KEY|TOKEN|SECRET)$|^PREFORK_.*(KEY|TOKEN|SECRET)$/;
+  /^(ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER|DEEPSEEK|MINIMAX|DASHSCOPE|MOONSHOT|ZHIPU|ZHIPUAI|ZAI|MISTRAL|GROQ|XAI)_.*(KEY|TOKEN|SECRET)$|^PREFORK_.*(KEY|TOKEN|SECRET)$/s;
 
 export const isProviderKey = (name: string): boolean => KEYS.test(name);
 

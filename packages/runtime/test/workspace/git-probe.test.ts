@@ -33,6 +33,11 @@ test("settings that git could act on are a reason to ask", () => {
     ["diff.orderfile", "/etc/passwd"],
     ["diff.x.notyetinvented", "x"],
     ["filter.x.clean", "./run"],
+    ...["\u2028", "\u2029", "\r", "."].map((sign) => [`filter.e${sign}vil.clean`, "./run"] as const),
+    ["trailer.e\u2028vil.cmd", "./run"],
+    ["filter.x.notyetinvented", "./run"],
+    ["gpg.ssh.defaultkeycommand", "./run"],
+    ["gpg.notyetinvented", "./run"],
     ["diff.x.textconv", "./run"],
   ];
   for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);

@@ -29,7 +29,7 @@ const areColumns = (text: string): boolean =>
 const NUMBERS = /^[0-9]{1,9}(?:,[0-9]{1,9}){0,99}$/;
 const PEOPLE = /^[\w.+-]{1,32}(?:,[\w.+-]{1,32}){0,20}$/;
 /** Letters that the other reading takes together, up to one that shows the environment. */
-const SHOWS_ENVIRONMENT = /^-?[acfghHjlLmMnNrsSTuvwxXZ]*(?:e|[oOk].*env)/;
+const SHOWS_ENVIRONMENT = /^-?[acfghHjlLmMnNrsSTuvwxXZ]*(?:e|[oOk].*env)/s;
 
 const rule = program({
   flags: "AaefFlHLTjwx",

@@ -138,7 +138,7 @@ const checkGrowth = (script: string, used: string): void => {
   const joins = used.replace(/[^GH]/g, "").length;
   const taken = used.indexOf("g");
   if ((joins > 1 && /[hHxg]/.test(used)) || (taken >= 0 && /[GH]/.test(used.slice(taken)))) refuse();
-  if (/[hHx]/.test(used) && /&.*&|(\\\d).*\1/.test(script)) refuse();
+  if (/[hHx]/.test(used) && /&.*&|(\\\d).*\1/s.test(script)) refuse();
 };
 
 const sedRule = program({
