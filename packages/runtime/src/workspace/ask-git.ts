@@ -11,12 +11,13 @@ export type GitQuestion = {
   readonly folder: string;
   readonly words: readonly string[];
   readonly input?: string;
+  readonly mostBytes?: number; // default: 4,000,000
 };
 
 export type GitAnswer = { readonly text: string; readonly complaint: string; readonly failed: boolean };
 
 /** Undefined where there is no git, which then cannot be run either. */
-export const askGit = ({ folder, words, input }: GitQuestion): GitAnswer | undefined => {
+export const askGit = ({ folder, words, input, mostBytes = 4_000_000 }: GitQuestion): GitAnswer | undefined => {
   const git = findProgram("git");
   if (git === undefined) return undefined;
   const { stdout, stderr, error, status } = spawnSync(git, [...words], {
@@ -24,7 +25,7 @@ export const askGit = ({ folder, words, input }: GitQuestion): GitAnswer | undef
     env: cleanEnvironment(),
     encoding: "utf8",
     timeout: 5_000,
-    maxBuffer: 4_000_000,
+    maxBuffer: mostBytes,
     stdio: ["pipe", "pipe", "pipe"],
     input: input ?? "",
   });

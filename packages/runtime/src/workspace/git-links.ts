@@ -1,7 +1,7 @@
 /** Is one of git's own files a link to keys, or a pipe? git prints from such files as they are, if only in a complaint, and
  *  waits for a pipe.
- *  Invariant: every name below git's folder is looked at, and where it leads, in folders behind links and in alternate
- *  object folders too. Hooks, which do not run, and git's settings, which have a check of their own, are left out. A folder
+ *  Invariant: every name below git's folder is looked at, and where it leads, in folders behind links, in alternate
+ *  object folders and in submodules too. Hooks, which do not run, and git's settings, which have a check of their own, are left out. A folder
  *  with too many names to look at is reported itself, and so are alternates that are not plain lines.
  *  Elsewhere: its settings (git-probe.ts), attributes that have it show keys (git-attributes.ts). */
 
@@ -9,15 +9,19 @@ import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathProblem } from "../guard/index.ts";
 import { askGit, hasNoRepository, through } from "./ask-git.ts";
+import { nestedRepositories } from "./index-names.ts";
 import { plainCheckout } from "./plain-checkout.ts";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
+import { recordsOf } from "./waiting-files.ts";
 
 /** Why git may not read its own files unasked, in the repository that it finds from `folder` and the `-C` it is given there. */
 export const linkHazard = (folder: string, within: readonly string[]): string | undefined => {
   const folders = gitFolders(folder, within);
   if (folders === undefined) return "git does not say where the repository keeps its files";
-  const path = linkToKeys(folders);
+  const nested = nestedRepositories(canonical(within.reduce(reached, folder)));
+  if (nested === undefined) return "the repository's index cannot be read";
+  const path = linkToKeys([...new Set([...folders, ...nested.flatMap(recordsOf)])]);
   return path === undefined ? undefined : `git would read ${path}, which leads to keys or is no plain file`;
 };
 

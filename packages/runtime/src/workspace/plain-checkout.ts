@@ -26,10 +26,14 @@ export const plainCheckout = (folder: string): Checkout | undefined => {
   return settings === undefined || /worktree|include/i.test(settings.toString("latin1")) ? undefined : { top, git };
 };
 
+/** The bytes of the index; undefined where they cannot be had. */
+export const indexOf = ({ git }: Pick<Checkout, "git">): Buffer | "none" | undefined =>
+  kindOf(join(git, "index")) === "none" ? "none" : contentOf(join(git, "index"));
+
 /** May the index keep a file of this name, in whatever folder? Where it does not, no question is left. */
-export const indexMayKeep = ({ git }: Checkout, name: string): boolean => {
-  if (kindOf(join(git, "index")) === "none") return false;
-  const index = contentOf(join(git, "index"));
+export const indexMayKeep = ({ git }: Pick<Checkout, "git">, name: string): boolean => {
+  const index = indexOf({ git });
+  if (index === "none") return false;
   if (index === undefined || index.length < 12 || index.toString("latin1", 0, 4) !== "DIRC") return true;
   const isWhole = index.readUInt32BE(4) <= 3 && !index.includes("sdir"); // later versions shorten names; a sparse one lacks some
   return !isWhole || isSplit(git) || index.includes(name);

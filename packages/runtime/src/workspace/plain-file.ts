@@ -7,7 +7,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs
 /** `missing`: no plain file is there. `unreadable`: one is, but it is too large or not ours to read. */
 export type PlainFile = Buffer | "missing" | "unreadable";
 
-export const readPlainFile = (path: string, mostBytes: number): PlainFile => {
+export const readPlainFile = (path: string | Buffer, mostBytes: number): PlainFile => {
   let descriptor: number;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

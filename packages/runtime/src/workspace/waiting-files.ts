@@ -102,7 +102,7 @@ const below = (folder: string): string | undefined => {
 };
 
 /** The folders that a `.git` stands for: itself, or what it points at, and what that shares with others. */
-const recordsOf = (own: string): readonly string[] => {
+export const recordsOf = (own: string): readonly string[] => {
   const pointed = pointerIn(own)?.replace(/^gitdir: /, "");
   const record = pointed === undefined ? own : resolve(dirname(own), pointed);
   const common = pointerIn(join(record, "commondir"));

@@ -7,9 +7,12 @@ import { lstatSync, statSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
 import { secretPatterns } from "../paths/index.ts";
-import { mayShow, shownByAttributes } from "./git-attributes.ts";
+import type { ShownLine } from "./attribute-files.ts";
+import { shownByAttributes } from "./git-attributes.ts";
+import { verbOf } from "./git-objects.ts";
 import { isInRepository } from "./git-probe.ts";
 import { keyBelowTop } from "./git-top.ts";
+import { indexProblem } from "./index-names.ts";
 import { canonical, reached } from "./reached.ts";
 import { findSecrets, type SecretWalk } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
@@ -68,8 +71,8 @@ const innerWords = (words: readonly string[]): readonly string[] => {
 /** What one pipe has learned about folders: looking takes long, and twenty searches in a pipe ask the same. */
 export type Known = {
   readonly walks: Map<string, SecretWalk>;
-  /** The file that attributes of a repository have shown, by the folder that git runs in. */
-  readonly shown: Map<string, string | undefined>;
+  /** What attributes of a repository have shown, by the folder that git runs in. */
+  readonly shown: Map<string, readonly ShownLine[]>;
 };
 
 const walked = (folders: readonly string[], walks: Known["walks"]): SecretWalk => {
@@ -141,9 +144,13 @@ const showsFiles = (words: readonly string[]): boolean =>
   words.some((word) => SHOWING.includes(word)) ||
   (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
 
-const shownIn = (folder: string, shown: Known["shown"]): string | undefined => {
-  if (!shown.has(folder)) shown.set(folder, shownByAttributes(folder));
-  return shown.get(folder);
+/** They read the files that the index names. */
+const readsByIndex = (verb: string): boolean => ["diff", "diff-files", "diff-index", "status", "grep"].includes(verb);
+
+const shownIn = (folder: string, shown: Known["shown"]): readonly ShownLine[] => {
+  const lines = shown.get(folder) ?? shownByAttributes(folder);
+  shown.set(folder, lines);
+  return lines;
 };
 
 type GitPlace = {
@@ -158,9 +165,13 @@ export const gitProblem = (
   { cwd, withheld = [], known }: GitPlace,
 ): { readonly problem: string } | undefined => {
   const folder = gitFolder(words, cwd);
-  if (withheld.length > 0 && showsFiles(words) && mayShow(folder))
+  const lines = showsFiles(words) ? shownIn(folder, known.shown) : [];
+  if (withheld.length > 0 && lines.length > 0)
     return { problem: "the repository's attributes could have git show a file that a rule denies; name the files" };
-  const shown = showsFiles(words) ? shownIn(folder, known.shown) : undefined;
+  const verb = verbOf(words);
+  const named = readsByIndex(verb) ? indexProblem(verb, folder) : undefined;
+  if (named !== undefined) return { problem: named };
+  const shown = lines.find(({ isHarmless }) => !isHarmless)?.pattern;
   if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
   const below = showsFiles(words) ? keyBelowTop(folder) : undefined;
   if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };

@@ -1,8 +1,11 @@
 /** git shows files by their paths only, whatever its words, options and settings stand for. */
 
-import { appendFileSync, rmSync, symlinkSync } from "node:fs";
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
-import { checkAll, gitIn, only, withKeys } from "./with-keys.ts";
+import { checkAll, gitIn, only, type Place, tell, withKeys } from "./with-keys.ts";
 
 test("git shows a file by its path, and not by a number or a tag that hides which file it was", async () => {
   using place = withKeys();
@@ -226,4 +229,157 @@ test("git shows no file that only a reflog, another worktree or a branch names b
     ["git log --all --oneline", /Add all/],
     ["git show -Sreflog --stat HEAD", /^$/],
   ]);
+});
+
+const staysKept = async (what: string, text: string, place: Place): Promise<void> => {
+  const { shown, kept } = await tell(text, place);
+  assert.deepEqual([kept, shown.includes("the secret")], [true, false], `${what}: ${text}`);
+};
+
+test("attributes that git does not keep count in every folder that a path may lead through", async () => {
+  const line = ".env diff\n";
+  const goneFrom = (place: Place): void => {
+    gitIn(place.work, "rm", "-rqf", "z.d");
+    gitIn(place.work, "commit", "-qm", "Remove");
+  };
+  const places: Readonly<Record<string, (place: Place) => unknown>> = {
+    "not kept": (place) => place.put("home/work/z.d/.gitattributes", line),
+    ignored: (place) => {
+      place.put("home/work/z.d/.gitattributes", line);
+      place.put("home/work/.gitignore", ".gitattributes\n");
+    },
+    "of a folder that is kept no more": (place) => {
+      goneFrom(place);
+      place.put("home/work/z.d/.gitattributes", line);
+    },
+    "of a repository in its place": (place) => {
+      goneFrom(place);
+      place.put("home/work/z.d/.gitattributes", line);
+      gitIn(place.at("home/work/z.d"), "init", "-q");
+    },
+    "behind a link in its place": (place) => {
+      goneFrom(place);
+      place.put("home/other/.gitattributes", line);
+      symlinkSync("../other", place.at("home/work/z.d"));
+    },
+    "in a folder that programs fill": (place) => place.put("home/work/node_modules/x/.gitattributes", "* diff\n"),
+  };
+  for (const [where, change] of Object.entries(places)) {
+    using place = withKeys();
+    change(place);
+    for (const text of ["git diff HEAD", "git show HEAD~0", "git log -p", "git grep -h secret HEAD"])
+      await staysKept(where, text, place);
+  }
+});
+
+test("a line of attributes passes only where its names are no keys, in whatever commit they stand", async () => {
+  using place = withKeys();
+  place.put("home/work/prod-7.key", "the secret\n");
+  gitIn(place.work, "add", "-f", "prod-7.key");
+  gitIn(place.work, "commit", "-qm", "Add one");
+  gitIn(place.work, "rm", "-q", "prod-7.key");
+  gitIn(place.work, "commit", "-qm", "Remove it");
+  const shows = [
+    ...["prod-7.key diff", "prod-* diff=x", "deploy_rsa !diff", "a/b/c/.env diff", "* text diff", "*.txt.bak diff"],
+    ...["[attr]open diff\nprod-7.key open", '"prod-7.key" diff', "mykey diff", ".* diff", "*.[km]d diff", "*.yml diff"],
+    ...[
+      ".ssh/*.md diff",
+      ".env.md diff",
+      "*.KEY diff",
+      "\ufeffprod-7.key diff",
+      "\t prod-7.key\tdiff\r",
+      "config diff",
+    ],
+  ];
+  for (const line of shows) {
+    place.put("home/work/.gitattributes", `${line}\n`);
+    for (const text of ["git log -p", "git show HEAD~1"]) await staysKept(line, text, place);
+  }
+  const passes = [
+    ...[
+      "*.md diff=markdown",
+      "*.ts text diff=typescript",
+      "docs/**/*.rs diff=rust",
+      "*.png diff=exif",
+      "*.min.js diff",
+    ],
+    ...["Makefile diff=make", "package-lock.json diff", "*.PDF diff=astextplain", "prod-7.key -diff", "* text=auto"],
+    ...[
+      "prod-7.key text eol=lf",
+      "# prod-7.key diff",
+      "[attr]made -diff linguist-generated\n*.key made",
+      "*.cs diff=csharp",
+    ],
+  ];
+  for (const line of passes) {
+    place.put("home/work/.gitattributes", `${line}\n`);
+    await checkAll(place, [["git log -p", /Binary files a\/prod-7\.key and/]]);
+  }
+});
+
+/** The index of a repository with some names written over by others of the same length. */
+const renameInIndex = (work: string, names: Readonly<Record<string, string>>): void => {
+  const path = join(work, ".git/index");
+  let bytes = readFileSync(path).subarray(0, -20);
+  for (const [from, to] of Object.entries(names)) {
+    assert.equal(Buffer.byteLength(from), Buffer.byteLength(to), from);
+    const at = bytes.indexOf(`${from}\0`, 0, "latin1");
+    assert.ok(at > 0, from);
+    bytes = Buffer.concat([bytes.subarray(0, at), Buffer.from(to), bytes.subarray(at + from.length)]);
+  }
+  writeFileSync(path, Buffer.concat([bytes, createHash("sha1").update(bytes).digest()]));
+};
+
+test("git is not let loose on names in an index that are no paths in the repository", async () => {
+  const odd = (home: string): readonly string[] => [
+    ...[
+      ".codex/./auth.json",
+      ".codex//auth.json",
+      "../.codex/auth.json",
+      "sub/../.codex/auth.json",
+      "./.codex/auth.json",
+    ],
+    ...[`${home}/.codex/auth.json`, ".codex/.git/x", ".GIT/config"],
+  ];
+  using model = withKeys();
+  for (const [at] of odd(model.home).entries()) {
+    using place = withKeys();
+    const name = odd(place.home)[at] ?? "";
+    const stand = `zz/${"z".repeat(Buffer.byteLength(name) - 3)}`;
+    place.put(`home/work/${stand}`, "plain\n");
+    gitIn(place.work, "add", "-f", stand);
+    renameInIndex(place.work, { [stand]: name });
+    for (const version of ["2", "4"]) {
+      if (version === "4") gitIn(place.work, "update-index", "--index-version", "4");
+      for (const text of ["git grep -h secret", "git diff", "git diff HEAD", "git diff-files -p", "git status -v"])
+        await staysKept(`${name}, version ${version}`, text, place);
+    }
+  }
+});
+
+test("a search goes through no folder that became a link", async () => {
+  using place = withKeys();
+  place.put("home/work/notes/deep/config", "plain\n");
+  gitIn(place.work, "add", "notes");
+  await checkAll(place, [["git grep -h plain", /^plain$/m]]);
+  rmSync(place.at("home/work/notes"), { recursive: true });
+  place.put("home/.kube/deep/config", "the secret\n");
+  symlinkSync("../.kube", place.at("home/work/notes"));
+  await checkAll(place, [
+    ["git grep -h secret"],
+    ["git grep -h -e plain -- '*.txt'"],
+    ["git status --short", /D notes/],
+  ]);
+});
+
+test("the files of a repository inside another are looked at where git reads them", async () => {
+  for (const version of ["2", "4"]) {
+    using place = withKeys();
+    const commit = gitIn(place.work, "rev-parse", "HEAD");
+    gitIn(place.work, "init", "-q", "-b", "none", "inner");
+    gitIn(place.work, "update-index", "--index-version", version, "--add", "--cacheinfo", `160000,${commit},inner`);
+    await checkAll(place, [["git status", /On branch/]]);
+    symlinkSync("../../../.netrc", place.at("home/work/inner/.git/packed-refs"));
+    await checkAll(place, ["git status", "git diff", "git diff HEAD", "git ls-files -m"].map(only));
+  }
 });
