@@ -17,7 +17,7 @@ import { type Mutant, mutantsOf, sample } from "./mutate/mutants.ts";
 type Module = { readonly sources: readonly string[]; readonly tests: readonly string[] };
 
 const modules: Readonly<Record<string, Module>> = {
-  fork: { sources: ["packages/runtime/src/fork/*.ts"], tests: ["packages/runtime/test/fork/*.test.ts"] },
+  fork: { sources: ["packages/runtime/src/{fork,children}/*.ts"], tests: ["packages/runtime/test/fork/*.test.ts"] },
   tasks: { sources: ["packages/runtime/src/tasks/*.ts"], tests: ["packages/runtime/test/tasks/*.test.ts"] },
   markers: {
     sources: ["packages/wire/src/{markers,fork-messages,prepare}.ts"],

@@ -13,6 +13,14 @@ export {
   toolEnvironment,
 } from "./agent/index.ts";
 export {
+  type ForkHandle,
+  type ForkOutcome,
+  familyOf,
+  type MergeBackOptions,
+  type Report,
+  readReport,
+} from "./children/index.ts";
+export {
   type EventBody,
   type ExchangeEnd,
   type Level,
@@ -21,6 +29,27 @@ export {
   type RuntimeEvent,
   type Todo,
 } from "./events.ts";
+export {
+  type ConfiguredServers,
+  type Edited,
+  editServers,
+  type FoundSkills,
+  type HttpServer,
+  MCP_FILE,
+  readEntry,
+  readServers,
+  readSkills,
+  type ServerEntry,
+  type ServerPlaces,
+  Servers,
+  type ServersOptions,
+  type ServerTimes,
+  type Skill,
+  type SkillPlaces,
+  type StdioServer,
+  targetWords,
+  type WrittenServer,
+} from "./extensions/index.ts";
 export {
   type Entry,
   type FileFacts,
@@ -41,13 +70,9 @@ export {
   type CacheSafeParams,
   cacheKeyHash,
   type DelegateMode,
-  type ForkHandle,
   type ForkLimits,
   type ForkOptions,
-  type ForkOutcome,
   type Observer,
-  type Report,
-  readReport,
   type TailChoice,
 } from "./fork/index.ts";
 export {
@@ -139,30 +164,11 @@ export {
 } from "./observe/index.ts";
 export type { Answer, Ask, Clock, Ids, Question } from "./ports.ts";
 export {
-  type ConfiguredServers,
-  type Edited,
-  editServers,
-  type HttpServer,
-  MCP_FILE,
-  readEntry,
-  readServers,
-  type ServerEntry,
-  type ServerPlaces,
-  Servers,
-  type ServersOptions,
-  type ServerTimes,
-  type StdioServer,
-  targetWords,
-  type WrittenServer,
-} from "./servers/index.ts";
-export {
   addressIn,
   createSession,
   type EventReader,
   type Exchange,
   type ForkingOptions,
-  familyOf,
-  type MergeBackOptions,
   type Permissions,
   type PromptOptions,
   requestStop,
@@ -171,7 +177,6 @@ export {
   type SessionLimits,
   type SessionOptions,
 } from "./session/index.ts";
-export { type FoundSkills, readSkills, type Skill, type SkillPlaces } from "./skills/index.ts";
 export type { Task, TaskEnd, TaskKind, TaskResult, TaskState } from "./tasks/index.ts";
 export {
   builtInTools,

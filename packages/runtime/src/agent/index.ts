@@ -47,7 +47,9 @@ export {
   type NextRequest,
   resumeLineage,
 } from "./lineage.ts";
+export { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
 export { type LeftOpen, leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
+export type { AgentExtensions, AgentOptions } from "./options.ts";
 export type { Content } from "./output.ts";
 export {
   CUT_AGAIN,

@@ -1,7 +1,7 @@
 /** What is the model told of tools that are not in its list, or not as they stand there?
  *  Invariant: the list stays as it is for the whole epoch; what a server offers beside it is said once, in words, with how
  *  to call it; the same two states give the same words. Text of servers is bounded and cannot pose as ours.
- *  Elsewhere: the servers (../servers), the tool that reaches them (../tools), where a note goes (notes.ts). */
+ *  Elsewhere: the servers (../extensions/mcp), the tool that reaches them (../tools), where a note goes (notes.ts). */
 
 import type { JsonObject } from "@prefork/wire";
 import { bytesOfText, headOf } from "./measure.ts";

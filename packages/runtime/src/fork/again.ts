@@ -1,7 +1,7 @@
 /** How are forks sent that an earlier life of the session left before their first answer?
  *  Invariant: what a family shares may never have been written, so whoever is sent first marks its end and all others
  *  wait for that; so does the parent's next request, where it has not been sent since.
- *  Elsewhere: forks that are started (family.ts), what is woken and why (host.ts). */
+ *  Elsewhere: forks that are started (family.ts), what is woken and why (../children: host.ts). */
 
 import {
   childTtl,

@@ -1,7 +1,7 @@
 /** What each family may still spend, however its members were started.
  *  Invariant: all of a family take from one account, those that are woken later too; where an earlier life of the session
  *  started it, what it spent then counts.
- *  Elsewhere: holding and settling (../agent), who starts a family (host.ts). */
+ *  Elsewhere: holding and settling (../agent), who starts a family (../children: host.ts). */
 
 import { addUsage, noUsage } from "@prefork/wire";
 import { Account, type SpendLimits, type Spent } from "../agent/index.ts";

@@ -1,7 +1,7 @@
 /** One broken family is one finding: who says so, and when?
  *  Invariant: of all members that warn, the first does it for the others, with their number; it speaks once nobody of
  *  the family waits for its first answer any more, and only once. What is no warning passes as it is.
- *  Elsewhere: what is a warning (verify.ts), who is a member (family-starts.ts). */
+ *  Elsewhere: what is a warning (verify.ts), who is a member (../children: family-starts.ts). */
 
 import type { EventBody } from "../events.ts";
 import type { CacheMiss } from "./verify.ts";

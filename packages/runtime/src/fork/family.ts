@@ -1,7 +1,7 @@
 /** How a family grows from its parent's line: what each child starts from, and in which order all are sent.
  *  Invariant: children share every byte up to the end of what they inherit, and so does the parent's next request where
  *  it has the same tail; nobody is sent beside an unanswered leader where waiting pays.
- *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (runs.ts). */
+ *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (../children: runs.ts). */
 
 import {
   type Block,

@@ -1,6 +1,6 @@
 /** May this agent fork now? Pure.
  *  Invariant: one answer with its reason; every way to start an agent asks here, so none is forgotten.
- *  Elsewhere: who asks (../session), what a refused model is told (guards.ts). */
+ *  Elsewhere: who asks (../session), what a refused model is told (../agent: guarding.ts). */
 
 export type ForkQuestion = {
   /** The setting `forks` and the variable PREFORK_FORK_SUBAGENT. */

@@ -1,33 +1,32 @@
-/** Forks: who may start one, from which bytes, how it runs, and what one reports. */
+/** Forks: who may start one, from which bytes, in which order, and whether it read what it could. */
 
-export { checkClaims, editedIn } from "./claims.ts";
+export { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
 export { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
-export type { AgentStart, ForkStart, Siblings } from "./family-starts.ts";
+export { FamilyAccounts } from "./family-accounts.ts";
+export { FamilyAlarm } from "./family-alarm.ts";
 export { type ForkGate, type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "./gate.ts";
-export { ForkHandle, type ForkOutcome } from "./handle.ts";
-export { ForkHost, type ForkHostOptions, type WakeStart } from "./host.ts";
 export { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
 export {
+  checkMessages,
   type DelegateMode,
   FORK_SOURCE,
   type ForkLimits,
   type ForkPlan,
   MOST_TURNS,
+  planJson,
   planOf,
   type TailChoice,
 } from "./plan.ts";
-export { type ReadReport, type Report, readReport } from "./report.ts";
-export { type ForkOptions, type ForkSettings, GENERAL_PURPOSE } from "./request.ts";
-export type { Child, ChildTold, Observer } from "./running.ts";
-export { Runs } from "./runs.ts";
+export { askedFor, type ForkOptions, type ForkSettings, GENERAL_PURPOSE, type Observer, planFor } from "./request.ts";
 export { type CacheSafeParams, cacheKeyHash, SnapshotSlot } from "./snapshot.ts";
+export { SnapshotGates } from "./snapshot-gates.ts";
 export {
   beginsWith,
   namingClient,
   STORED_SLOT,
+  type Store,
   StoredPrefixes,
   type StoredPrefixesOptions,
   type Storing,
 } from "./stored-prefixes.ts";
-export { TaskTools, type TaskToolsOptions } from "./task-tools.ts";
 export { type CacheMiss, type Expectation, missOf } from "./verify.ts";

@@ -1,6 +1,6 @@
 /** What a fork is to do, as data: enough to start it here, in another process, or again after a crash.
  *  Invariant: survives `structuredClone` and JSON; nothing in it is behaviour. What is not said is filled once, here.
- *  Elsewhere: what runs it (runs.ts), its bytes (family.ts), who may start one (gate.ts). */
+ *  Elsewhere: what runs it (../children: runs.ts), its bytes (family.ts), who may start one (gate.ts). */
 
 import { type ChildProtocol, InputError, type Json, type Message } from "@prefork/wire";
 import type { SpendLimits } from "../agent/index.ts";

@@ -16,7 +16,6 @@ import {
   labelOf,
   type TailChoice,
 } from "./plan.ts";
-import type { Observer } from "./running.ts";
 
 /** How agents are started in a session. */
 export type ForkSettings = {
@@ -36,6 +35,9 @@ export type ForkSettings = {
   /** When an idle parent hears of its tasks: when a family is done or one failed, or of each. */
   readonly wake: "family" | "each";
 };
+
+/** Sees each message that enters a fork's context. */
+export type Observer = (message: Message) => unknown;
 
 /** A fork as a program asks for it. */
 export type ForkOptions = TailChoice & {

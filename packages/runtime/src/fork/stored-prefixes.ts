@@ -2,7 +2,7 @@
  *  Invariant: a request means the same whether it names an entry or not, and is sent whole where the entry is gone; what an
  *  entry costs is in the journal and in the account; one that outlives its session is known by the journal, so that the
  *  next life of it is rid of it, and ends by itself within minutes where there is none.
- *  Elsewhere: what stands in an entry, the calls and the arithmetic (@prefork/wire), who starts a family (family-starts.ts). */
+ *  Elsewhere: what stands in an entry, the calls and the arithmetic (@prefork/wire), who starts a family (../children: family-starts.ts). */
 
 import {
   type CachedContentPlan,

@@ -6,27 +6,23 @@
 import { dirname } from "node:path";
 import { type Client, lessUsage, modelFacts, noUsage } from "@prefork/wire";
 import { type Account, type Agent, type AgentSettings, estimatePrompt, type Lineage } from "../agent/index.ts";
+import { Children, ForkHost, IsolatedWork, type LeftBehind, Runs, TaskTools } from "../children/index.ts";
+import type { Extensions } from "../extensions/index.ts";
+import { startsFork } from "../extensions/index.ts";
 import {
   type CacheSafeParams,
   type ForkGate,
-  ForkHost,
   forkAllowed,
   KeepAlive,
   planOf,
-  Runs,
   SnapshotSlot,
   type StoredPrefixes,
-  TaskTools,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
-import { startsFork } from "../skills/index.ts";
 import { Inbox, type Notification, type Questions, type Task, TaskTable, toldEnd } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
-import { Children, type LeftBehind } from "./children.ts";
 import type { EventHub } from "./event-hub.ts";
-import type { Extensions } from "./extensions.ts";
 import { forkSettings } from "./forking.ts";
-import { IsolatedWork } from "./isolation.ts";
 import type { FilledOptions } from "./options.ts";
 import { Requests } from "./requests.ts";
 

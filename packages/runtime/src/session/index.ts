@@ -3,7 +3,6 @@
 export type { EventReader } from "./event-hub.ts";
 export { Exchange } from "./exchange.ts";
 export type { ForkingOptions } from "./forking.ts";
-export { familyOf, type MergeBackOptions } from "./merge-back.ts";
 export { addressIn, createSession, resumeSession } from "./open.ts";
 export type { Permissions, SessionLimits, SessionOptions } from "./options.ts";
 export { requestStop } from "./requests.ts";

@@ -23,12 +23,16 @@ import {
   type AgentSettings,
   beginLineage,
   type Lineage,
+  makeAgent,
+  PRODUCT,
   resumeLineage,
+  routed,
   type Spent,
   toolEnvironment,
 } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
+import { type Extensions, openExtensions } from "../extensions/index.ts";
 import { removeAbandonedDrafts } from "../files/index.ts";
 import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
 import {
@@ -45,8 +49,6 @@ import { draftsIn } from "../trust/index.ts";
 import { eraseKeysFromBlock } from "../workspace/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
-import { type Extensions, openExtensions } from "./extensions.ts";
-import { makeAgent, PRODUCT, routed } from "./make-agent.ts";
 import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";
 import { Session } from "./session.ts";
 

@@ -14,10 +14,9 @@ import {
   type SpendLimits,
   type TurnLimits,
 } from "../agent/index.ts";
+import type { ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
-import type { ServerEntry, ServersOptions } from "../servers/index.ts";
-import type { Skill } from "../skills/index.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
 import { stateFolder } from "../trust/index.ts";
 import { type ForkingOptions, forkingOf } from "./forking.ts";

@@ -14,9 +14,11 @@ import {
   spentSince,
   type TurnLimits,
 } from "../agent/index.ts";
+import { type ForkHandle, type MergeBackOptions, mergeBack } from "../children/index.ts";
 import type { Prompt } from "../context/index.ts";
 import type { Todo } from "../events.ts";
-import type { CacheSafeParams, ForkHandle, ForkOptions, StoredPrefixes } from "../fork/index.ts";
+import type { Extensions } from "../extensions/index.ts";
+import type { CacheSafeParams, ForkOptions, StoredPrefixes } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
 import type { Task } from "../tasks/index.ts";
@@ -24,8 +26,6 @@ import type { MergeOutcome, Undone, Worktrees } from "../worktrees/index.ts";
 import type { Beside } from "./beside.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./exchange.ts";
-import type { Extensions } from "./extensions.ts";
-import { type MergeBackOptions, mergeBack } from "./merge-back.ts";
 import { checkExchangeLimits, type FilledOptions, type SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */

@@ -1,7 +1,7 @@
 /** Skill: instructions that somebody wrote down for a kind of work, read when they are needed.
  *  Invariant: one constant tool, declared in every session whether it has skills or not: the list of tools is then the
  *  same in every folder, and skills that come later need no other list. Which there are is said in the conversation.
- *  Elsewhere: the skills (../ports.ts: Delegation), what is said of them (../skills). */
+ *  Elsewhere: the skills (../ports.ts: Delegation), what is said of them (../extensions/skills). */
 
 import * as z from "zod";
 import { passOn } from "./delegated.ts";

@@ -8,7 +8,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { callTools, say } from "@prefork/simulator";
 import { type JsonObject, type Message, userText } from "@prefork/wire";
 import * as z from "zod";
-
+import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody } from "../../src/events.ts";
 import {
   builtInTools,
@@ -21,7 +21,6 @@ import {
   readOnly,
   type ToolFilter,
 } from "../../src/index.ts";
-import { RunAudit } from "../../src/session/run-audit.ts";
 import { scratch, treeOf } from "../scratch.ts";
 
 import {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { promptTokens } from "@prefork/wire";
-import { Running } from "../../src/fork/running.ts";
+import { Running } from "../../src/children/running.ts";
 import type { ForkHandle, ForkOptions, ForkOutcome } from "../../src/index.ts";
 import {
   bash,

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, ManualClock, say } from "@prefork/simulator";
-import type { RunStart } from "../../src/fork/running.ts";
-import { Runs } from "../../src/fork/runs.ts";
+import type { RunStart } from "../../src/children/running.ts";
+import { Runs } from "../../src/children/runs.ts";
 import { unkeptJournal } from "../../src/journal/index.ts";
 import { Inbox, TaskTable } from "../../src/tasks/index.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { readReport } from "../../src/fork/index.ts";
+import { readReport } from "../../src/children/index.ts";
 
 test("a report in the form that was asked for is taken apart", () => {
   const text = `Scope: the database schema

@@ -15,9 +15,9 @@ import {
 } from "node:fs";
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
+import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody, RuntimeEvent } from "../../src/events.ts";
 import { memoryOnly } from "../../src/guard/index.ts";
-import { RunAudit } from "../../src/session/run-audit.ts";
 import { type Scratch, scratch, treeOf } from "../scratch.ts";
 
 const onLinux = { skip: process.platform === "linux" ? false : "names are bytes on Linux alone" };

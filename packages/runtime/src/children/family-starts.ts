@@ -1,0 +1,198 @@
+/** How the members of a family are started: each with its account and what it should read, all from bytes that are grown
+ *  once.
+ *  Invariant: forks from the same bytes pass the same gate, and the parent's own next request is sent in their order.
+ *  Elsewhere: who asks for them (host.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
+
+import { addAbortListener } from "node:events";
+import { type FrozenPrefix, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
+import { Account, type Lineage, type LineageState, type NextRequest } from "../agent/index.ts";
+import type { EventBody } from "../events.ts";
+import {
+  type Entering,
+  FamilyAlarm,
+  type FamilyStart,
+  type ForkOptions,
+  type ForkPlan,
+  type GrownFamily,
+  growFamily,
+  SnapshotGates,
+  type Store,
+  type StoredPrefixes,
+} from "../fork/index.ts";
+import { growBlocks, growMessage } from "../journal/index.ts";
+import type { Clock } from "../ports.ts";
+import type { Child, ChildTold, RunStart } from "./running.ts";
+import type { Runs } from "./runs.ts";
+
+/** Agents that one turn or one call started, whatever their kind, in the order they were asked for. */
+export type Siblings = { readonly tasks: readonly string[] };
+
+/** What a fork is opened with. */
+export type ForkStart = {
+  readonly plan: ForkPlan;
+  readonly siblings: Siblings;
+  /** The parent's line, at the point that the child goes on from. */
+  readonly parent: LineageState;
+  readonly family: GrownFamily;
+  readonly place: number;
+  readonly words: readonly Entering[];
+  readonly account: Account;
+  readonly options: Pick<ForkOptions, "filter">;
+  readonly told: ChildTold;
+};
+
+export type AgentStart = {
+  readonly plan: ForkPlan;
+  readonly siblings: Siblings;
+  readonly account: Account;
+  readonly told: ChildTold;
+};
+
+export type FamilyStartsOptions = {
+  readonly clock: Clock;
+  readonly runs: Pick<Runs, "places">;
+  readonly around: (model: string) => Pick<FamilyStart, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
+  readonly openFork: (start: ForkStart) => Promise<Child>;
+  readonly openAgent: (start: AgentStart) => Promise<Child>;
+  /** The main line: its next request is not sent beside a leader that is not answered. */
+  readonly line: () => Lineage;
+  readonly emit: (event: EventBody, agent?: string) => void;
+  /** What families share, where the provider stores that by name. */
+  readonly stored?: StoredPrefixes;
+};
+
+export class FamilyStarts {
+  readonly #options: FamilyStartsOptions;
+  readonly #gates = new SnapshotGates();
+  /** How the conversation's next request is sent after forks of a program. */
+  #left: NextRequest | undefined;
+
+  constructor(options: FamilyStartsOptions) {
+    this.#options = options;
+  }
+
+  /** One that starts empty. */
+  agent(plan: ForkPlan, { family, siblings }: Pick<Forking, "family" | "siblings">): Omit<RunStart, "notifies"> {
+    const account = new Account(plan.limits, { above: family });
+    return { plan, open: (told) => this.#options.openAgent({ plan, siblings, account, told }) };
+  }
+
+  /** Those that go on from their parent's bytes. */
+  forks(
+    plans: readonly ForkPlan[],
+    { parent, held, parentFollows, options, family: above, siblings, isPrograms }: Forking,
+  ): ForkStarts {
+    const { clock, around, emit, openFork, line } = this.#options;
+    const [first] = plans;
+    if (!first) return NO_FORKS;
+    const { tail } = first;
+    const now = clock.now();
+    const gates = isPrograms ? this.#gates : undefined;
+    const known = around(parent.head.model);
+    const gate = gates?.of(parent, tail, { now, lifetimeMs: livesMs(known.ttl, known.facts) });
+    const family = growFamily({
+      ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
+      places: this.#options.runs.places,
+      ...(gate ? { gate } : {}),
+      ...(clock.sleep ? { edge: { wait: clock.sleep, now: clock.now } } : {}),
+    });
+    gates?.keep(parent, tail, { now, gate: family.gate });
+    const reads = plans.reduce((sum, { limits }) => sum + (limits.turns === 1 ? 1 : TURNS_FORESEEN), 0);
+    const store = this.#options.stored?.begin({
+      ...{ family: first.task, tokens: family.sharedTokens, facts: known.facts, account: above },
+      reads: reads + (parentFollows ? 1 : 0),
+      hitRate: hitRateOf(parent),
+      lines: () => family.children.slice(0, 2).map((words) => lineOf(family, words)),
+    });
+    const grown = store ? namedBy(family, store) : family;
+    if (gates) this.#leave(line(), { parent, grown });
+    const { reason, advice } = grown;
+    emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
+    const alarm = new FamilyAlarm(plans.map(({ task }) => task));
+    const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
+      const { filter, signal, onMessage } = options[place] ?? {};
+      const account = new Account(plan.limits, { above });
+      const words = grown.children[place] ?? [];
+      const expectation = grown.expectations[place];
+      const own = { plan, siblings, parent, words, account, options: filter ? { filter } : {} };
+      const start = { ...own, family: grown, place };
+      return {
+        plan,
+        open: (told) => openFork({ ...start, told }),
+        ...(expectation ? { expectation, alarm } : {}),
+        ...(signal ? { signal } : {}),
+        ...(onMessage ? { observers: [onMessage].flat() } : {}),
+      };
+    });
+    return { starts, next: grown.parent, over: async () => store?.over(isPrograms) };
+  }
+
+  /** The conversation may go on at any moment: not beside a leader that is not answered. Where a request of it is under
+   *  way, or a family of its own turn has another order for the next one, there is nothing to wait for here. */
+  #leave(line: Lineage, { parent, grown }: Left): void {
+    const { planned, state } = line;
+    if (!grown.parent || state.markers !== parent.markers || (planned && planned !== this.#left)) return;
+    this.#left = { ...grown.parent, isOver: () => grown.gate.isOpen };
+    line.plan(this.#left);
+  }
+}
+
+export type ForkStarts = {
+  readonly starts: readonly Omit<RunStart, "notifies">[];
+  /** How the parent's own next request is sent. */
+  readonly next: NextRequest | undefined;
+  /** Told when all of them have ended. */
+  readonly over: () => Promise<void>;
+};
+
+export const NO_FORKS: ForkStarts = { starts: [], next: undefined, over: async () => undefined };
+
+/** A fork that may use a tool does so at least once. */
+const TURNS_FORESEEN = 2;
+
+/** As this conversation has seen it, where it has. */
+const hitRateOf = ({ warmth }: LineageState): number =>
+  warmth && warmth.could > 0 ? warmth.did / warmth.could : USUAL_HIT_RATE;
+
+const lineOf = ({ base, shared }: GrownFamily, words: readonly Entering[]): FrozenPrefix =>
+  words.reduce(
+    (line, entering) =>
+      (entering.kind === "blocks" ? growBlocks(line, entering.blocks) : growMessage(line, entering.message)).prefix,
+    shared?.prefix ?? base,
+  );
+
+/** All may be sent at once when what they share is stored; where it is not after all, as without it. */
+const namedBy = (family: GrownFamily, store: Store): GrownFamily => {
+  const waiting = (request: NextRequest): NextRequest => ({
+    ...request,
+    admit: async (signal) => ((await storedOr(store, signal)) ? NOBODY_WAITS : request.admit(signal)),
+  });
+  return {
+    ...family,
+    reason: `at once, when all they share can be read by name (${store.reason})`,
+    requests: family.requests.map(waiting),
+    parent: family.parent && waiting(family.parent),
+  };
+};
+
+const storedOr = async ({ ready }: Store, signal: AbortSignal): Promise<boolean> => {
+  const { promise: aborted, resolve } = Promise.withResolvers<false>();
+  using _listening = addAbortListener(signal, () => resolve(false));
+  return await Promise.race([ready, aborted]);
+};
+
+const NOBODY_WAITS: Ticket = { readable: () => undefined, failed: () => undefined };
+
+type Forking = {
+  readonly parent: LineageState;
+  readonly held: ToolResultBlock | undefined;
+  readonly parentFollows: boolean;
+  readonly options: readonly ForkOptions[];
+  /** What all of them take from. */
+  readonly family: Account;
+  readonly siblings: Siblings;
+  /** Then others may have been asked for before them, from the same bytes. */
+  readonly isPrograms: boolean;
+};
+
+type Left = { readonly parent: LineageState; readonly grown: GrownFamily };

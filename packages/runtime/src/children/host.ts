@@ -1,0 +1,397 @@
+/** Starts agents beside the main line, for its model and for programs, and answers for them afterwards.
+ *  Invariant: every way to start one asks the gate first; what was asked for has a row before its call is answered, so
+ *  that a crash forgets nothing; siblings start from the same bytes; limits hold for all ways.
+ *  Elsewhere: what runs (runs.ts), bytes and order (../fork: family.ts), composing a child (children.ts). */
+
+import { addAbortListener } from "node:events";
+import {
+  FORK_PLACEHOLDER_RESULT,
+  type FrozenPrefix,
+  InputError,
+  type ToolResultBlock,
+  type ToolUseBlock,
+} from "@prefork/wire";
+import { Account, type Beside, type Lineage, type NextRequest, type StartedFamily } from "../agent/index.ts";
+import type { RuntimeEvent } from "../events.ts";
+import {
+  type Around,
+  askedFor,
+  type CacheSafeParams,
+  checkMessages,
+  FamiliesAgain,
+  FamilyAccounts,
+  type ForkGate,
+  type ForkOptions,
+  type ForkPlan,
+  type ForkSettings,
+  type LeftFamily,
+  planFor,
+  planJson,
+  planOf,
+} from "../fork/index.ts";
+import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
+import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
+import { type AgentStart, FamilyStarts, type FamilyStartsOptions, NO_FORKS, type Siblings } from "./family-starts.ts";
+import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
+import { MovedCalls } from "./moved-calls.ts";
+import type { Child, RunStart } from "./running.ts";
+import { notRun, type Runs } from "./runs.ts";
+import { startedText } from "./started-text.ts";
+
+/** `by`: whose words the message is. Default: the main agent's. */
+export type WakeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
+export type WakeStart = AgentStart & {
+  readonly filter: ForkOptions["filter"] | undefined;
+  readonly task: Task;
+  /** How its first request is sent, where none of it was answered yet. */
+  readonly again: (left: LeftFamily) => NextRequest;
+};
+
+export type ForkHostOptions = FamilyStartsOptions & {
+  readonly settings: ForkSettings;
+  readonly table: TaskTable;
+  readonly inbox: Inbox;
+  readonly runs: Runs;
+  readonly ids: Ids;
+  readonly gate: () => ForkGate;
+  /** The session's, which all families take from. */
+  readonly account: () => Account;
+  readonly snapshot: () => CacheSafeParams | undefined;
+  readonly wake: (start: WakeStart) => Promise<Child>;
+  /** Does a call of another tool start a fork, as a skill may? */
+  readonly startsFork?: (call: ToolUseBlock) => boolean;
+  /** Takes the state of the checkout that those of them start from who get a copy of it. */
+  readonly takeState: (siblings: Siblings) => Promise<void>;
+  /** Ends a background shell of this name, where there is one. */
+  readonly stopShell: (id: string) => Promise<unknown>;
+  readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
+};
+
+export const refused = (words: string): Delegated => ({ text: words, isError: true });
+
+export class ForkHost {
+  readonly #options: ForkHostOptions;
+  /** Asked for by calls of the present turn. */
+  #asked: ForkPlan[] = [];
+  /** Of the present turn: what it started, waited for or not, and which of them was first. */
+  #turn: Turn | undefined;
+  /** Why something else than a fork was started, by task. */
+  readonly #instead = new Map<string, string>();
+  readonly #accounts: FamilyAccounts;
+  readonly #again: FamiliesAgain;
+  readonly #movedCalls: MovedCalls;
+  readonly #starts: FamilyStarts;
+  #started = 0;
+
+  constructor(options: ForkHostOptions) {
+    this.#options = options;
+    const { table, settings, account } = options;
+    this.#movedCalls = new MovedCalls(options);
+    this.#starts = new FamilyStarts(options);
+    this.#again = new FamiliesAgain(() => options.line().state.protocol.pacing);
+    this.#started = table.all.filter(({ kind }) => kind === "fork" || kind === "agent").length;
+    this.#accounts = new FamilyAccounts({ limits: settings.family, table, session: account });
+  }
+
+  /** An exchange begins: aborting this ends every task that is started from now on. What a turn before it asked for and
+   *  never came to start, because the journal failed under it, is told as failed. */
+  under(signal: AbortSignal | undefined): void {
+    this.#options.runs.under(signal);
+    this.#turn = undefined;
+    for (const { task } of this.#asked.splice(0)) {
+      const { end, result } = notRun("failed", "the turn that asked for it did not come to its end");
+      this.#options.table.step(task, { type: "ended", end, result, at: this.#options.clock.now() });
+    }
+  }
+
+  /** The Agent tool. In the background it is answered by the one constant, so that all siblings share its bytes. */
+  readonly agent: DelegatedCall = async (args, { signal, callId }) => {
+    const { settings } = this.#options;
+    const asked = askedFor(args, { settings, gate: this.#options.gate() });
+    if (!asked.ok) return refused(asked.reason);
+    const full = this.#full();
+    if (full !== undefined) return refused(full);
+    const plan = { ...planFor(asked.wanted, this.#names(), settings), ...(asked.waits ? { call: callId } : {}) };
+    this.#turn ??= { family: plan.task, tasks: [] };
+    const { family, tasks } = this.#turn;
+    if (tasks.length >= settings.mostPerFamily)
+      return refused(`Not started: one turn may start at most ${settings.mostPerFamily} agents.`);
+    tasks.push(plan.task);
+    const siblings = { family: this.#accounts.of(family), siblings: this.#turn };
+    this.#started += 1;
+    // Before the call is answered: after a crash a call that nobody came to start is told, not forgotten.
+    this.#add(plan, family);
+    if (!asked.waits) {
+      if (asked.instead !== undefined) this.#instead.set(plan.task, asked.instead);
+      this.#asked.push(plan);
+      return { text: FORK_PLACEHOLDER_RESULT };
+    }
+    await this.#options.runs.start([{ ...this.#starts.agent(plan, siblings), notifies: false }]);
+    return this.#foreground(plan, signal);
+  };
+
+  /** What the calls of this turn asked for, once. */
+  readonly family = (): StartedFamily | undefined => {
+    const plans = this.#asked;
+    const turn = this.#turn ?? { family: "", tasks: [] };
+    this.#asked = [];
+    this.#turn = undefined;
+    return plans.length === 0 ? undefined : { launch: (line, held) => this.#launch(plans, { turn, line, held }) };
+  };
+
+  /** Other calls of a turn that starts agents do not hold them up for long. */
+  readonly beside = (calls: readonly ToolUseBlock[]): Beside | undefined => {
+    const { settings, startsFork } = this.#options;
+    if (settings.waits || !calls.some((call) => call.name === "Agent" || startsFork?.(call))) return undefined;
+    return { ms: settings.otherToolsMs, move: (moved) => this.#movedCalls.move(moved) };
+  };
+
+  /** Goes on with a task that has ended, from its journal. Gives why not, if so. */
+  async wake(id: string, how: WakeOptions = {}): Promise<string | undefined> {
+    const { table, runs } = this.#options;
+    const { message, by } = how;
+    const gate = this.#options.gate();
+    if (!gate.allowed && gate.isFinal) return gate.reason;
+    const task = table.find(id);
+    if (!task || !isEnded(task)) return task ? `it is ${stateWords(task)}` : "there is no such task";
+    const plan = planOf(task.plan);
+    if (!plan || task.session === undefined) return "nothing of it is kept that it could go on from";
+    if (plan.isFiltered && !how.filter)
+      return "its tools were narrowed by the program that started it, which must wake it";
+    if (runs.find(id)) return "it runs already";
+    if (how.message === undefined && task.state.kind === "ended" && task.state.end === "reported")
+      return "it has reported; send it a message that says what else to do";
+    const again = { ...plan, runId: this.#options.ids.next("run") };
+    const mail =
+      message === undefined ? {} : { mail: { id: this.#options.ids.next("notice"), message, ...(by ? { by } : {}) } };
+    if (!table.step(id, { type: "woken", ...mail })) return `it is ${stateWords(task)}`;
+    const above = this.#accounts.of(task.family);
+    const account = new Account(plan.limits, { above, ...(task.spent ? { spent: task.spent } : {}) });
+    const start: RunStart = {
+      plan: again,
+      notifies: true,
+      isPrograms: by === "user",
+      open: (told) =>
+        this.#options.wake({
+          ...{ plan: again, account, told, filter: how.filter, task: table.find(id) ?? task },
+          siblings: { tasks: [id] },
+          again: (left) => this.#firstAgain(task, left, plan),
+        }),
+    };
+    const [problem] = await runs.start([start]);
+    return problem;
+  }
+
+  /** Of a session that goes on: where it ended between a fan-out and its own next request, nobody writes again what that
+   *  family shares. `session`: of one of them. */
+  rejoin(line: Lineage, { shared, session }: { readonly shared: FrozenPrefix; readonly session: string }): void {
+    const family = this.#options.table.all.find((task) => task.session === session)?.family ?? session;
+    this.#again.ofParent(family, line, { shared, around: this.#around(line.prefix.model) });
+  }
+
+  /** A fork for a program: from the conversation as it was after its last answer. */
+  fork(options: ForkOptions): ForkHandle {
+    const [handle] = this.forkAll([options]);
+    if (!handle) throw new InputError("a fork needs a prompt or messages");
+    return handle;
+  }
+
+  /** Forks that share all but their last block, started together. */
+  forkAll(list: readonly ForkOptions[]): readonly ForkHandle[] {
+    const { settings, runs } = this.#options;
+    const gate = this.#options.gate();
+    if (!gate.allowed) throw new InputError(`no fork: ${gate.reason}`);
+    const full = this.#full(list.length);
+    if (full !== undefined) throw new InputError(full);
+    if (list.length > settings.mostPerFamily)
+      throw new InputError(
+        `one family may have at most ${settings.mostPerFamily} forks, and ${list.length} were asked for`,
+      );
+    const snapshot = this.#options.snapshot();
+    if (!snapshot) throw new InputError("there is nothing to fork from: the conversation has not begun");
+    for (const { messages } of list) if (messages) checkMessages(messages);
+    const plans = list.map((options) => planFor(options, this.#names(), settings));
+    const [first] = plans;
+    if (!first) return [];
+    const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
+    const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
+    const siblings = { tasks: plans.map(({ task }) => task) };
+    const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family, siblings };
+    const { starts, over } = this.#starts.forks(plans, { ...forking, isPrograms: true });
+    this.#started += plans.length;
+    for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
+    const begun = runs.start(
+      this.#fromOneState(starts, siblings).map((start) => ({ ...start, notifies: false, isPrograms: true })),
+    );
+    void this.#whenOver(plans, over);
+    return plans.map((plan) => this.#handle(plan, begun));
+  }
+
+  /** Moves a task that is waited for to the background; without an id, all of them. */
+  background(id?: string): void {
+    const { runs, emit } = this.#options;
+    for (const running of id === undefined ? runs.ids.map((each) => runs.find(each)) : [runs.find(id)]) {
+      if (!running || running.notifies) continue;
+      if (running.start.plan.skipTranscript) {
+        if (id === undefined) continue;
+        throw new InputError("a fork without a transcript cannot go to the background: nobody would hear of its end");
+      }
+      running.notifies = true;
+      running.detached.resolve();
+      emit({ type: "task_backgrounded", taskId: running.id });
+    }
+  }
+
+  /** Whatever it is; what it has done until then is kept. */
+  async stop(id: string): Promise<void> {
+    const { runs, stopShell } = this.#options;
+    runs.find(id)?.stop();
+    this.#movedCalls.stop(id);
+    await Promise.all([stopShell(id), runs.ended([id], "all")]);
+  }
+
+  /** Waits until there is something to tell, or nobody is left who could. False: there is nothing. */
+  async wakes(signal: AbortSignal): Promise<boolean> {
+    const { runs, inbox } = this.#options;
+    const { promise: aborted, resolve } = Promise.withResolvers<void>();
+    using _listening = addAbortListener(signal, () => resolve());
+    while (runs.tells && !signal.aborted && !this.#mustHear()) await Promise.race([aborted, runs.nextEnd]);
+    return inbox.notices.length > 0 && !signal.aborted;
+  }
+
+  /** One that failed is heard of at once; what went well waits for its siblings, unless each is to be heard. */
+  #mustHear(): boolean {
+    const { table, inbox, settings } = this.#options;
+    return inbox.notices.some(({ task: id }) => {
+      const task = table.find(id);
+      if (!task || settings.wake === "each") return true;
+      if (task.state.kind === "ended" && task.state.end !== "reported") return true;
+      return table.isOver(task.family);
+    });
+  }
+
+  #firstAgain({ family }: Task, left: LeftFamily, { limits }: ForkPlan): NextRequest {
+    return this.#again.ofFork(family, left, { ...this.#around(left.shared.model), tail: limits.turns !== 1 });
+  }
+
+  #around(model: string): Around {
+    const { around, clock } = this.#options;
+    return { ...around(model), now: clock.now() };
+  }
+
+  /** Why nothing more may be started, if so. */
+  #full(wanted = 1): string | undefined {
+    const { mostPerSession: most } = this.#options.settings;
+    if (this.#started + wanted <= most) return undefined;
+    return `Not started: this session has started ${this.#started} agents, and may start ${most} in all.`;
+  }
+
+  #names(): { readonly task: string; readonly runId: string } {
+    return { task: this.#options.ids.next("task"), runId: this.#options.ids.next("run") };
+  }
+
+  #add(plan: ForkPlan, family: string): void {
+    const { table, clock } = this.#options;
+    const { task: id, label, agentType, querySource } = plan;
+    const kind = agentType === "fork" ? "fork" : "agent";
+    const row = { id, kind, label, agentType, querySource, family, plan: planJson(plan) } as const;
+    table.add({ ...row, state: { kind: "queued" }, startedAt: clock.now() });
+  }
+
+  async #launch(plans: readonly ForkPlan[], { turn, line, held }: Launching): Promise<string> {
+    const { runs } = this.#options;
+    const forks = plans.filter(({ agentType }) => agentType === "fork");
+    const others = plans.filter(({ agentType }) => agentType !== "fork");
+    const problems = new Map<string, string>();
+    const family = this.#accounts.of(turn.family);
+    let { starts, next, over } = NO_FORKS;
+    try {
+      const forking = { parent: line.state, held, parentFollows: true, options: [], isPrograms: false };
+      ({ starts, next, over } = this.#starts.forks(forks, { ...forking, family, siblings: turn }));
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
+    }
+    const agents = others.map((plan) => this.#starts.agent(plan, { family, siblings: turn }));
+    const all = this.#fromOneState([...starts, ...agents], turn);
+    const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
+    begun.forEach((problem, at) => {
+      const id = all[at]?.plan.task;
+      if (problem !== undefined && id !== undefined) problems.set(id, problem);
+    });
+    void this.#whenOver(forks, over);
+    if (next) line.plan(next);
+    const told = startedText(plans, { problems, instead: this.#instead });
+    this.#instead.clear();
+    return told;
+  }
+
+  /** Nobody begins before the state of the checkout is taken that some of them get a copy of: whoever is first may change
+   *  the checkout. */
+  #fromOneState(starts: readonly Unstarted[], siblings: Siblings): readonly Unstarted[] {
+    if (!starts.some(({ plan }) => plan.isolation !== undefined)) return starts;
+    // Where it cannot be taken, those that need it tell why.
+    const taken = this.#options.takeState(siblings).catch(() => undefined);
+    return starts.map((start) => ({ ...start, open: async (told) => taken.then(() => start.open(told)) }));
+  }
+
+  async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {
+    await this.#options.runs.ended(
+      plans.map(({ task }) => task),
+      "all",
+    );
+    await over();
+  }
+
+  #refuse(task: string, reason: string): string {
+    const { table, clock } = this.#options;
+    const { end, result } = notRun("failed", reason);
+    table.step(task, { type: "ended", end, result, at: clock.now() }, { isTold: false });
+    return reason;
+  }
+
+  /** Waits for a task as its caller does: until it ends, or is moved to the background. */
+  async #foreground({ task }: ForkPlan, signal: AbortSignal): Promise<Delegated> {
+    const { runs, settings } = this.#options;
+    const running = runs.find(task);
+    if (!running) return this.#outcomeText(task);
+    using _listening = addAbortListener(signal, () => running.stop());
+    const { autoBackgroundMs } = settings;
+    const timer = autoBackgroundMs > 0 ? setTimeout(() => this.background(task), autoBackgroundMs) : undefined;
+    const first = await Promise.race([running.ended.promise, running.detached.promise]);
+    clearTimeout(timer);
+    if (first) return this.#outcomeText(task);
+    return { text: `async_launched: ${task} goes on in the background and reports by a task notification.` };
+  }
+
+  #outcomeText(id: string): Delegated {
+    const task = this.#options.table.find(id);
+    if (!task?.result || task.state.kind !== "ended") return refused(`${id} did not start.`);
+    return task.state.end === "reported" ? { text: task.result.text } : refused(task.result.text);
+  }
+
+  #handle(plan: ForkPlan, begun: Promise<unknown>): ForkHandle {
+    const { runs, listen } = this.#options;
+    const running = runs.find(plan.task);
+    if (!running) throw new Error(`${plan.task} was not started`);
+    const isOver = (): boolean => runs.find(plan.task) !== running;
+    return new ForkHandle({
+      id: plan.task,
+      label: plan.label,
+      running: begun.then(() => running),
+      events: () => (isOver() ? noEvents() : eventsOf(listen(), { task: plan.task, agent: plan.agentId ?? plan.task })),
+      abort: () => running.stop(),
+      background: () => this.background(plan.task),
+    });
+  }
+}
+
+type Turn = { readonly family: string; readonly tasks: string[] };
+
+type Unstarted = Omit<RunStart, "notifies">;
+
+type Launching = {
+  readonly turn: Turn;
+  readonly line: Lineage;
+  readonly held: ToolResultBlock | undefined;
+};

@@ -1,0 +1,237 @@
+/** Copies of the checkout for a session's children: when they are made, what is kept of them, and how they come back.
+ *  Invariant: siblings that start together start from one state of the checkout; a copy that cannot be made is a failed
+ *  start, never a child in the checkout; whatever a child's end, its work is committed before that end is told.
+ *  Elsewhere: the copies themselves (../worktrees), what a child is told of its own (worktree-notice.ts). */
+
+import { isAbsolute, join } from "node:path";
+import { InputError } from "@prefork/wire";
+import type { AgentOptions } from "../agent/index.ts";
+import { oneLine } from "../context/index.ts";
+import type { EventBody } from "../events.ts";
+import { type ForkPlan, planOf } from "../fork/index.ts";
+import type { Task } from "../tasks/index.ts";
+import { type MergeOutcome, runCheck, type Snapshot, type Work, WorktreeError, Worktrees } from "../worktrees/index.ts";
+import type { Siblings } from "./family-starts.ts";
+import { type Folders, someOf } from "./worktree-notice.ts";
+
+/** A child's copy. */
+export type Placed = {
+  readonly task: string;
+  /** The folders that it and its parent work in. */
+  readonly folders: Folders;
+  /** The tops of both checkouts. */
+  readonly tops: Folders;
+  /** What git in the copy needs of the repository. */
+  readonly repository: string;
+  readonly leftOut: readonly string[];
+};
+
+export type Settled = {
+  /** What its parent should know. */
+  readonly notes: readonly string[];
+  /** What differs from what it began with; undefined where nobody can tell. */
+  readonly files: readonly string[] | undefined;
+};
+
+/** Another process may run a whole test suite between its merges. */
+const PATIENCE_MS = 30 * 60_000;
+
+type Emit = (event: EventBody) => void;
+
+export class IsolatedWork {
+  readonly #options: AgentOptions;
+  readonly #emit: Emit;
+  readonly #session: string;
+  #worktrees: Promise<Worktrees> | undefined;
+  readonly #snapshots = new WeakMap<Siblings, Promise<Snapshot>>();
+
+  constructor(options: AgentOptions, { session, emit }: { readonly session: string; readonly emit: Emit }) {
+    this.#options = options;
+    this.#session = session;
+    this.#emit = emit;
+  }
+
+  get #rules() {
+    return this.#options.permissions.policy.worktrees;
+  }
+
+  /** Tried again where it failed: there may be a repository by then. */
+  open(): Promise<Worktrees> {
+    const { cwd, state, clock, environment } = this.#options;
+    const options = { cwd, state, now: clock.now, environment, patienceMs: PATIENCE_MS };
+    this.#worktrees ??= Worktrees.open(options).catch((error: unknown) => {
+      this.#worktrees = undefined;
+      throw error;
+    });
+    return this.#worktrees;
+  }
+
+  /** Copies that an earlier life of the session left with work in them: it is committed, and told with the task. */
+  async takeOver(tasks: readonly Task[]): Promise<void> {
+    if (!tasks.some(({ plan }) => planOf(plan)?.isolation !== undefined)) return;
+    try {
+      for (const { what, done } of await (await this.open()).repair())
+        this.#emit({ type: "worktree_repaired", what, done });
+    } catch (error) {
+      this.#emit({ type: "journal_troubled", problem: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  /** The state of the checkout that all of these start from, as it is now. */
+  async takeState(siblings: Siblings): Promise<void> {
+    await this.#snapshotFor(siblings, await this.open());
+  }
+
+  /** A copy for this child. */
+  async place({ task, label }: ForkPlan, { siblings, signal }: Among): Promise<Placed> {
+    const { cwd } = this.#options;
+    const { copyIgnored = [], setUp } = this.#rules;
+    const worktrees = await this.open();
+    const snapshot = await this.#snapshotFor(siblings, worktrees);
+    const order = siblings.tasks.indexOf(task);
+    const folder = this.#folder();
+    const created = await worktrees.create({
+      ...{ task, label, order, snapshot, copyIgnored, signal, session: this.#session },
+      ...(folder === undefined ? {} : { folder }),
+    });
+    this.#emit({ type: "worktree_created", taskId: task, path: created.path, branch: created.branch });
+    const leftOut = snapshot.leftOut.map((path) => Buffer.from(path, "latin1").toString());
+    const tops = { from: worktrees.top, to: created.path };
+    const { commonDir: repository } = worktrees;
+    const placed: Placed = { task, folders: { from: cwd, to: created.cwd }, tops, repository, leftOut };
+    if (setUp !== undefined) await this.#setUp(placed, setUp, signal);
+    return placed;
+  }
+
+  /** The copy that a child had in an earlier life. */
+  async again({ task }: ForkPlan): Promise<Placed> {
+    const worktrees = await this.open();
+    const { path, folder, leftOut } = await worktrees.enter(task);
+    const tops = { from: worktrees.top, to: path };
+    const { commonDir: repository } = worktrees;
+    return { task, folders: { from: this.#options.cwd, to: join(path, folder) }, tops, repository, leftOut };
+  }
+
+  /** The end of a child: its work is committed, and merged where the settings say so. */
+  async settle({ task, tops }: Placed, { end, said, label }: Ending): Promise<Settled> {
+    try {
+      const worktrees = await this.open();
+      const work = await worktrees.finish(task, { message: messageOf(said, label), end });
+      const { files, isRemoved, ignored } = work;
+      this.#emit({ type: "worktree_finished", taskId: task, files: files.length, isRemoved });
+      if (isRemoved) return { notes: ["it changed nothing; its worktree was removed"], files };
+      const notes = [ignored.length > 0 ? ignoredText(tops.to, ignored) : keptText(task, work)];
+      const merges = end === "reported" && this.#rules.merge === "when-done" && files.length > 0;
+      return { notes: merges ? [...notes, ...(await this.#mergeDone(task))] : notes, files };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return {
+        notes: [`its work could not be committed (${oneLine(reason)}); it stands in ${tops.to}`],
+        files: undefined,
+      };
+    }
+  }
+
+  async #mergeDone(task: string): Promise<readonly string[]> {
+    const worktrees = await this.open();
+    const { check, onConflict = "stop" } = this.#rules;
+    const merging = worktrees.merge([task], {
+      onConflict: onConflict === "hand-back" ? "stop" : onConflict,
+      ...(check === undefined ? {} : { check: worktrees.check(check, this.#options.signal) }),
+    });
+    const [outcome] = await merging.catch((error: unknown): readonly MergeOutcome[] => {
+      const reason = error instanceof Error ? error.message : String(error);
+      return [{ kind: "failed", task, label: "", files: [], conflicts: [], reason }];
+    });
+    if (!outcome) return [];
+    const { unresolved } = outcome;
+    this.#emit({
+      ...{ type: "worktree_merged", taskId: task, outcome: outcome.kind, files: outcome.files.length },
+      ...(unresolved ? { unresolved } : {}),
+    });
+    return [outcomeText(outcome)];
+  }
+
+  /** Before a child's end: does its work fit the checkout as it is now? Where it does not and the settings hand conflicts
+   *  back, they stand in its copy when this returns, and it is told so by what this gives. */
+  async handedBack({ task }: Placed): Promise<string | undefined> {
+    const { merge, onConflict } = this.#rules;
+    if (merge !== "when-done" || onConflict !== "hand-back") return undefined;
+    const worktrees = await this.open();
+    const conflicts = await worktrees.handBack(task);
+    return conflicts.length === 0 ? undefined : handBackText(conflicts.map(({ path }) => path));
+  }
+
+  #snapshotFor(siblings: Siblings, worktrees: Worktrees): Promise<Snapshot> {
+    const { untrackedMegabytes, largeFiles } = this.#rules;
+    const taken =
+      this.#snapshots.get(siblings) ??
+      worktrees.snapshot({
+        ...(untrackedMegabytes === undefined ? {} : { bytes: untrackedMegabytes * 1024 * 1024 }),
+        ...(largeFiles === undefined ? {} : { over: largeFiles }),
+      });
+    this.#snapshots.set(siblings, taken);
+    return taken;
+  }
+
+  #folder(): string | undefined {
+    const { folder } = this.#rules;
+    if (folder === undefined) return undefined;
+    const path = folder.replace(/^~(?=\/|$)/, this.#options.home);
+    if (!isAbsolute(path)) throw new InputError(`worktrees.folder must be an absolute path, not ${folder}`);
+    return path;
+  }
+
+  async #setUp({ task, folders }: Placed, command: string, signal: AbortSignal): Promise<void> {
+    const { environment } = this.#options;
+    const { ok, output } = await runCheck(command, { cwd: folders.to, environment, signal });
+    const worktrees = await this.open();
+    await worktrees.ready(task);
+    if (ok) return;
+    await worktrees.finish(task, { message: "Before it began\n", end: "failed" });
+    const last = oneLine(output.split("\n").slice(-3).join(" "), 300);
+    throw new WorktreeError("not-ready", `worktrees.setUp (${oneLine(command)}) failed in the new worktree: ${last}`);
+  }
+}
+
+/** Those that a child is started with. Who is given the same shares one state of the checkout. */
+type Among = { readonly siblings: Siblings; readonly signal: AbortSignal };
+
+type Ending = { readonly end: string; readonly said: string; readonly label: string };
+
+/** The first line says what it was for, the rest what it reported. */
+const messageOf = (said: string, label: string): string => `${oneLine(label, 72)}\n\n${said.trim()}\n`;
+
+const keptText = (task: string, { files, leftOut }: Work): string => {
+  const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
+  const more = leftOut.length === 0 ? "" : `; not committed: ${someOf(leftOut)}`;
+  return `its work is on branch prefork/${task}: ${count} changed${more}. Merge it with: prefork merge ${task}`;
+};
+
+const ignoredText = (path: string, ignored: readonly string[]): string =>
+  `it changed nothing that git keeps; files that git ignores stand in ${path}: ${someOf(ignored)}`;
+
+const outcomeText = (outcome: MergeOutcome): string => {
+  const names = someOf(outcome.conflicts.map(({ path, kind }) => `${path} (${kind})`));
+  switch (outcome.kind) {
+    case "merged":
+      return `merged into your checkout: ${someOf(outcome.files)}${names === "" ? "" : `; conflicts: ${names}`}`;
+    case "nothing-new":
+      return "merged: all of it stood in your checkout already";
+    case "conflicts":
+      return `not merged, it conflicts with your checkout: ${names}`;
+    case "check-failed":
+      return `${outcome.isKept ? "merged, but" : "not merged:"} the check failed: ${oneLine(outcome.output, 300)}`;
+    case "failed":
+      return `not merged: ${oneLine(outcome.reason, 300)}`;
+    case "would-merge":
+      return "";
+  }
+};
+
+export const handBackText = (paths: readonly string[]): string =>
+  [
+    "The checkout that you were forked from has changed meanwhile, and your work conflicts with it. Both are put together in your worktree now; these files have conflict markers:",
+    someOf(paths),
+    "Resolve them so that both intentions hold, remove every marker, and report again in the same form.",
+  ].join("\n");

@@ -1,0 +1,86 @@
+/** The work of children in worktrees, brought back while their session is open: conflicts can go to who made them.
+ *  Invariant: the same merge as without a session; a child that is handed its conflicts goes on from its own journal, and
+ *  what it made of them is merged or told, never dropped.
+ *  Elsewhere: merging (../worktrees), waking a child (../fork). */
+
+import { InputError } from "@prefork/wire";
+import {
+  isUnmerged,
+  type MergeOptions,
+  type MergeOutcome,
+  type OnConflict,
+  type Worktree,
+  type Worktrees,
+} from "../worktrees/index.ts";
+import type { ForkHost } from "./host.ts";
+import { handBackText } from "./isolation.ts";
+import type { Runs } from "./runs.ts";
+
+export type MergeBackOptions = Omit<MergeOptions, "onConflict" | "check"> & {
+  /** "hand-back": the child that made a conflict resolves it in its worktree. Default: stop. */
+  readonly onConflict?: OnConflict | "hand-back";
+  /** A command of yours that runs after each merge, or what asks it; a merge that it says no to is taken back, and the
+   *  queue ends. */
+  readonly check?: string | NonNullable<MergeOptions["check"]>;
+};
+
+type Waking = { readonly host: Pick<ForkHost, "wake">; readonly runs: Pick<Runs, "ended"> };
+
+/** Times that one child is handed its conflicts. */
+const MOST_TRIES = 2;
+
+export const mergeBack = async (
+  worktrees: Worktrees,
+  tasks: readonly string[],
+  { check, onConflict = "stop", waking, ...options }: MergeBackOptions & { readonly waking: Waking },
+): Promise<readonly MergeOutcome[]> => {
+  if (tasks.length === 0) throw new InputError("no task was named whose work should be merged");
+  const how: MergeOptions = {
+    ...options,
+    ...(check === undefined
+      ? {}
+      : { check: typeof check === "string" ? worktrees.check(check, options.signal) : check }),
+  };
+  if (onConflict !== "hand-back") return worktrees.merge(tasks, { ...how, onConflict });
+  if (options.isPreview) return worktrees.merge(tasks, { ...how, onConflict: "stop" });
+  const group = options.group ?? (await worktrees.newGroup());
+  const outcomes: MergeOutcome[] = [];
+  for (const task of tasks) {
+    const outcome = await mergeOrHandBack(worktrees, task, { ...how, group, waking });
+    outcomes.push(outcome);
+    if (outcome.kind !== "merged" && outcome.kind !== "nothing-new") break;
+  }
+  return outcomes;
+};
+
+const mergeOrHandBack = async (
+  worktrees: Worktrees,
+  task: string,
+  { waking, ...how }: MergeOptions & { readonly waking: Waking },
+): Promise<MergeOutcome> => {
+  for (let tried = 0; ; tried += 1) {
+    const [outcome] = await worktrees.merge([task], { ...how, onConflict: "stop" });
+    if (!outcome) throw new InputError(`${task} was not merged`);
+    if (outcome.kind !== "conflicts" || tried === MOST_TRIES) return outcome;
+    const conflicts = await worktrees.handBack(task);
+    const message = handBackText(conflicts.map(({ path }) => path));
+    const problem = await waking.host.wake(task, { message, by: "user" });
+    if (problem !== undefined)
+      return { ...outcome, kind: "failed", reason: `${task} could not be woken to resolve its conflicts: ${problem}` };
+    await waking.runs.ended([task], "all");
+  }
+};
+
+/** Those that started together with a task, or with the last one, and are not merged: in the order they were asked for. */
+export const familyOf = async (worktrees: Worktrees, task?: string): Promise<readonly string[]> => {
+  const all = [...(await worktrees.table()).worktrees.values()].filter(({ state }) => state.kind !== "gone");
+  const first = task === undefined ? all.findLast(isUnmerged) : all.find((one) => one.task === task);
+  return all
+    .filter((one) => first && startedTogether(one, first) && isUnmerged(one))
+    .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0))
+    .map((one) => one.task);
+};
+
+/** Those of the same snapshot. Lists of earlier versions know only its commit, which two snapshots may share. */
+const startedTogether = (one: Worktree, other: Worktree): boolean =>
+  one.family === other.family && one.origin === other.origin;

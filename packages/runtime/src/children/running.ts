@@ -1,0 +1,225 @@
+/** One task that runs, and all that belongs to it alone.
+ *  Invariant: its signal comes from above and never goes there; time that it waits for a person is not counted; whoever
+ *  looks on may leave, and it goes on.
+ *  Elsewhere: all of them together (runs.ts), what it does (../agent). */
+
+import type { Message } from "@prefork/wire";
+import type { Lineage, Run, TurnLimits } from "../agent/index.ts";
+import type { EventBody } from "../events.ts";
+import type { Expectation, FamilyAlarm, ForkPlan, Observer } from "../fork/index.ts";
+import type { Clock } from "../ports.ts";
+import { Denials, type Mail, type TaskEnd, type TaskResult } from "../tasks/index.ts";
+import type { Report } from "./report.ts";
+
+/** A child that is composed and ready to run. */
+export type Child = AsyncDisposable & {
+  /** The session that keeps its own entries; absent where none is kept. */
+  readonly session?: string;
+  readonly line: Lineage;
+  readonly run: (limits: TurnLimits, signal: AbortSignal) => Run;
+  /** Words of its parent, for its next boundary. In its journal when this returns. */
+  readonly steer: (mail: Mail) => void;
+  /** Enters what came after its last turn. False: nothing did. */
+  readonly goOn: () => boolean;
+  /** It is done as far as it knows. Where what it brings does not fit yet, it is told so and goes on. */
+  readonly reconsider?: () => Promise<void>;
+  /** From now on every call is refused, with this reason. */
+  readonly shut: (reason: string) => void;
+  /** Looks whether it left alone what it had to: why it failed if not, and what its parent should know. Once, at its end. */
+  readonly audit?: () => Promise<{ readonly breach?: string; readonly notes: readonly string[] }>;
+  /** Keeps what it has done, where that is not done already; gives what its parent should know of it. */
+  readonly settle: (end: TaskEnd, said: string) => Promise<readonly string[]>;
+  /** What its report should not have said, and what it should have. Without a report: of what was given as it is. */
+  readonly check: (report: Report | undefined, text: string) => Promise<readonly string[]>;
+};
+
+/** What a child tells while it runs. */
+export type ChildTold = {
+  readonly emit: (event: EventBody) => void;
+  /** Aborts when it is to end, also before it has begun. */
+  readonly signal: AbortSignal;
+  /** A question of it begins or ends to wait for an answer. */
+  readonly waits: (isWaiting: boolean) => void;
+  /** A message stands in its context. */
+  readonly entered: (message: Message) => void;
+};
+
+export type RunStart = {
+  readonly plan: ForkPlan;
+  readonly open: (told: ChildTold) => Promise<Child>;
+  /** Is the parent's model told how it ended? */
+  readonly notifies: boolean;
+  /** A program started it: it belongs to the session, and ends with no exchange of it. Default: false. */
+  readonly isPrograms?: boolean;
+  readonly expectation?: Expectation;
+  /** Shared by a family: one warning for all of it. */
+  readonly alarm?: FamilyAlarm;
+  readonly signal?: AbortSignal;
+  readonly observers?: readonly Observer[];
+};
+
+export type Ended = {
+  readonly end: TaskEnd;
+  readonly result: TaskResult;
+  /** Where it has the form that was asked for. */
+  readonly report?: Report;
+};
+
+/** Named by us, because the declarations of a user's program may be older than ES2024. */
+type Deferred<T> = {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T | PromiseLike<T>) => void;
+  readonly reject: (reason?: unknown) => void;
+};
+
+/** Turns that a child has for its report once its calls are refused. */
+const LAST_TURNS = 3;
+
+export class Running {
+  readonly start: RunStart;
+  readonly ended: Deferred<Ended> = Promise.withResolvers<Ended>();
+  /** Resolves when nobody waits for it in the foreground any more. */
+  readonly detached: Deferred<void> = Promise.withResolvers<void>();
+  readonly signal: AbortSignal;
+  readonly #stop = new AbortController();
+  readonly #denials = new Denials();
+  readonly #proposed = new Map<string, string>();
+  readonly #timer: Timer | undefined;
+  #leave: (() => void) | undefined;
+  child: Child | undefined;
+  notifies: boolean;
+  toolUses = 0;
+  /** Its first request was held against what it could have read. */
+  isChecked = false;
+  /** Set when it was ended for what it did, not by anybody. */
+  ending: { readonly end: TaskEnd; readonly reason: string } | undefined;
+  #isOver = false;
+  #turnsLeft = Number.POSITIVE_INFINITY;
+  /** Calls of one turn were made before the first refusal could be read: they count once. */
+  #isDenied = false;
+
+  constructor(start: RunStart, { clock, above }: { readonly clock: Clock; readonly above: AbortSignal | undefined }) {
+    this.start = start;
+    this.notifies = start.notifies;
+    const signals = [this.#stop.signal, above, start.signal].filter((one) => one !== undefined);
+    this.signal = signals.length === 1 ? this.#stop.signal : AbortSignal.any(signals);
+    const { ms } = start.plan.limits;
+    if (ms !== undefined)
+      this.#timer = new Timer(ms, clock, () => this.#endAs("timed-out", "the time limit is reached"));
+  }
+
+  get id(): string {
+    return this.start.plan.task;
+  }
+
+  /** Until it has a place, an abort is all there is to hear of. A signal that is made of others is kept, with all that
+   *  listens to it, for as long as one of these may still abort: so nothing listens longer than it must. */
+  waitsWith(leave: () => void): void {
+    this.#leave = leave;
+    if (this.signal.aborted)
+      queueMicrotask(leave); // whoever starts it looks for it first
+    else this.signal.addEventListener("abort", leave, { once: true });
+  }
+
+  hasPlace(): void {
+    if (this.#leave) this.signal.removeEventListener("abort", this.#leave);
+    this.#leave = undefined;
+  }
+
+  begin(child: Child): void {
+    this.child = child;
+    this.#timer?.resume();
+  }
+
+  /** Words of the parent, for its next boundary. "too late": it has said its last, and reads nothing more. */
+  steer(mail: Mail): "given" | "not begun" | "too late" {
+    if (this.#isOver) return "too late";
+    if (!this.child) return "not begun";
+    this.child.steer(mail);
+    return "given";
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** Time does not count while it waits for a person. */
+  waits(isWaiting: boolean): void {
+    if (isWaiting) this.#timer?.pause();
+    else this.#timer?.resume();
+  }
+
+  over(): void {
+    this.#isOver = true;
+    this.#timer?.pause();
+  }
+
+  /** Counts what it does, and ends what goes nowhere. Gives what else is to be told. */
+  noticed(event: EventBody): EventBody | undefined {
+    switch (event.type) {
+      case "call_proposed":
+        this.#proposed.set(event.callId, `${event.tool} ${JSON.stringify(event.args)}`);
+        return undefined;
+      case "call_started":
+        this.toolUses += 1;
+        this.#denials.allowed();
+        return undefined;
+      case "call_ended": {
+        const what = this.#proposed.get(event.callId) ?? event.tool;
+        this.#proposed.delete(event.callId);
+        if (event.fault !== "denied") return undefined;
+        this.#denied(what);
+        return { type: "fork_tool_denied", taskId: this.id, tool: event.tool, reason: event.text };
+      }
+      case "turn_started":
+        this.#isDenied = false;
+        this.#turnsLeft -= 1;
+        if (this.#turnsLeft < 0) this.#endAs("failed", "it went on calling tools after all of them were refused");
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #denied(what: string): void {
+    if (this.#isDenied) return;
+    this.#isDenied = true;
+    const verdict = this.#denials.denied(what);
+    if (verdict.kind !== "end" || this.#turnsLeft !== Number.POSITIVE_INFINITY) return;
+    this.#turnsLeft = LAST_TURNS;
+    this.child?.shut(`${verdict.reason} No further call will run: report now what you have, and what you would need.`);
+  }
+
+  #endAs(end: TaskEnd, reason: string): void {
+    this.ending ??= { end, reason };
+    this.#stop.abort();
+  }
+}
+
+/** Counts only while it runs. */
+class Timer {
+  readonly #over: () => void;
+  readonly #clock: Clock;
+  #leftMs: number;
+  #since = 0;
+  #timeout: NodeJS.Timeout | undefined;
+
+  constructor(ms: number, clock: Clock, over: () => void) {
+    this.#leftMs = ms;
+    this.#clock = clock;
+    this.#over = over;
+  }
+
+  resume(): void {
+    if (this.#timeout) return;
+    this.#since = this.#clock.now();
+    this.#timeout = setTimeout(this.#over, Math.max(0, this.#leftMs));
+  }
+
+  pause(): void {
+    if (!this.#timeout) return;
+    clearTimeout(this.#timeout);
+    this.#timeout = undefined;
+    this.#leftMs -= this.#clock.now() - this.#since;
+  }
+}

@@ -1,0 +1,14 @@
+/** Tool servers (MCP): configured, reached, listed and called. */
+
+export { type ConfiguredServers, MCP_FILE, readServers, type ServerPlaces } from "./configured.ts";
+export { type Edited, editServers } from "./edit-settings.ts";
+export {
+  type HttpServer,
+  readEntry,
+  type ServerEntry,
+  type StdioServer,
+  targetWords,
+  type WrittenServer,
+} from "./entry.ts";
+export type { ServerTimes } from "./server.ts";
+export { Servers, type ServersOptions } from "./servers.ts";

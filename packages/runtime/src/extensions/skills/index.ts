@@ -1,0 +1,4 @@
+/** Skills: folders with a SKILL.md, named to the model and read when it asks. */
+
+export { type FoundSkills, readSkills, type Skill, type SkillPlaces } from "./read-skills.ts";
+export { skillCall, skillsSection, startsFork } from "./words.ts";

@@ -1,0 +1,132 @@
+/** Which skills are there: folders with a SKILL.md, the user's own and those of a trusted project.
+ *  Invariant: of a folder that is not trusted no byte is read; a project's are read without following links; names are
+ *  plain words and the folder's own; sizes and numbers are bounded; whatever is left out is told. What was read here is
+ *  what is used, so that a file which changes later changes nothing.
+ *  Elsewhere: what the model is told and given (words.ts), trust (../trust). */
+
+import { realpath, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { oneLine } from "../../context/index.ts";
+import { openRoot, type Root, tamperingRisk } from "../../files/index.ts";
+import { readFrontMatter } from "./front-matter.ts";
+
+export type Skill = {
+  readonly name: string;
+  readonly description: string;
+  readonly body: string;
+  /** Where its other files are. */
+  readonly folder: string;
+  /** Set where it is to run as a fork and not in the conversation. */
+  readonly context?: "fork";
+};
+
+export type SkillPlaces = {
+  readonly home: string;
+  readonly project: string;
+  /** Only then are the project's read. */
+  readonly trusted: boolean;
+};
+
+export type FoundSkills = { readonly skills: readonly Skill[]; readonly notices: readonly string[] };
+
+const FOLDERS = [".prefork/skills", ".agents/skills", ".claude/skills"] as const;
+const FILE = "SKILL.md";
+const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const MOST_NAME = 64;
+const MOST_SKILLS = 200;
+const MOST_BYTES = 128_000;
+const MOST_DESCRIPTION = 1_024;
+
+export const readSkills = async ({ home, project, trusted }: SkillPlaces): Promise<FoundSkills> => {
+  const gathering = new Gathering();
+  for (const folder of FOLDERS) await gathering.own(join(home, folder));
+  if (trusted && project !== home) await gathering.project(project);
+  return gathering.found();
+};
+
+class Gathering {
+  readonly #skills = new Map<string, Skill>();
+  readonly #notices: string[] = [];
+
+  found(): FoundSkills {
+    const skills = [...this.#skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return { skills, notices: this.#notices };
+  }
+
+  /** The user may link their own. */
+  async own(folder: string): Promise<void> {
+    const real = await realpath(folder).catch(() => undefined);
+    if (real === undefined || !(await stat(real)).isDirectory()) return;
+    await using root = await openRoot(real);
+    const listed = await root.list(root.path);
+    if (!listed.ok) return this.#leaveOut(folder, listed.reason);
+    for (const { name, kind } of listed.entries) {
+      const target = kind === "link" ? await realpath(join(real, name)).catch(() => undefined) : join(real, name);
+      if (target === undefined || !(await stat(target)).isDirectory()) continue;
+      await using inner = await openRoot(target);
+      await this.#take({ root: inner, path: inner.path, name, isOwn: true });
+    }
+  }
+
+  async project(folder: string): Promise<void> {
+    await using root = await openRoot(folder);
+    for (const below of FOLDERS) {
+      const looked = await root.look(join(root.path, below));
+      if (!looked.ok) this.#leaveOut(join(folder, below), looked.reason);
+      if (!looked.ok || looked.facts === undefined) continue;
+      const listed = await root.list(join(root.path, below));
+      if (!listed.ok) this.#leaveOut(join(folder, below), listed.reason);
+      for (const { name, kind } of listed.ok ? listed.entries : [])
+        if (kind === "folder") await this.#take({ root, path: join(root.path, below, name), name });
+        else if (kind === "link")
+          this.#leaveOut(join(folder, below, name), "this is a link, and links are not followed");
+    }
+  }
+
+  async #take({ root, path, name, isOwn = false }: Taking): Promise<void> {
+    const file = join(path, FILE);
+    const looked = await root.look(file);
+    if (looked.ok && looked.facts === undefined) return;
+    if (!NAME.test(name) || name.length > MOST_NAME)
+      return this.#leaveOut(path, `a skill's name has at most ${MOST_NAME} small letters, digits and single dashes`);
+    const before = this.#skills.get(name);
+    if (before) return this.#leaveOut(path, `there is one of that name in ${before.folder}`);
+    if (this.#skills.size === MOST_SKILLS) return this.#leaveOut(path, `there are more than ${MOST_SKILLS}`);
+    const risk = isOwn ? await tamperingRisk(file) : undefined;
+    if (risk !== undefined) return this.#leaveOut(file, risk);
+    const read = await root.read(file, { maxBytes: MOST_BYTES });
+    if (!read.ok) return this.#leaveOut(file, read.reason);
+    const skill = skillIn(read.bytes.toString("utf8"), path, name);
+    if (typeof skill === "string") return this.#leaveOut(file, skill);
+    this.#skills.set(name, skill);
+  }
+
+  #leaveOut(path: string, reason: string): void {
+    this.#notices.push(`skill ${path} is left out: ${reason}`);
+  }
+}
+
+type Taking = {
+  readonly root: Root;
+  readonly path: string;
+  readonly name: string;
+  /** The user's, and not a project's: whoever can write it speaks for the user. */
+  readonly isOwn?: boolean;
+};
+
+/** The skill, or what is wrong with its file. */
+const skillIn = (text: string, path: string, folder: string): Skill | string => {
+  if (text.includes("\0")) return "it is no text";
+  const read = readFrontMatter(text);
+  if (!read) return "it does not begin with its name and description between two lines of ---";
+  const { name = folder, description = "", context } = read.fields;
+  if (name !== folder) return `it is named ${JSON.stringify(oneLine(name, 80))}, but its folder is ${basename(path)}`;
+  if (description === "") return "it has no description";
+  return {
+    name,
+    description: oneLine(description, MOST_DESCRIPTION),
+    body: read.body.trim(),
+    folder: path,
+    ...(context === "fork" ? { context } : {}),
+  };
+};

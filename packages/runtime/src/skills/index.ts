@@ -1,4 +1,0 @@
-/** Skills: instructions in folders, named to the model and read when it asks. */
-
-export { type FoundSkills, readSkills, type Skill, type SkillPlaces } from "./read-skills.ts";
-export { skillCall, skillsSection, startsFork } from "./words.ts";

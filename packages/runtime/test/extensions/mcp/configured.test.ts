@@ -1,0 +1,172 @@
+/** Which servers are configured: what an entry may say, which file counts, and what is edited there. */
+
+import assert from "node:assert/strict";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { test } from "node:test";
+import { hiding, readEntry } from "../../../src/extensions/mcp/entry.ts";
+import { editServers, readServers } from "../../../src/extensions/mcp/index.ts";
+import { scratch } from "../../scratch.ts";
+
+const ENVIRONMENT = { HOME: "/home/me", TOKEN: "t0ken-of-mine" };
+const variable = (words: string): string => `\${${words}}`;
+type Written = Parameters<typeof readEntry>[1];
+const read = (written: Written, name = "a") => readEntry(name, written, { environment: ENVIRONMENT });
+
+test("an entry is a program or an address; variables are filled where secrets belong, and nowhere else", () => {
+  const rows: readonly (readonly [Written, unknown])[] = [
+    [{ command: "run" }, { name: "a", transport: "stdio", command: "run", args: [], env: {} }],
+    [
+      {
+        command: "run",
+        args: ["$x"],
+        env: { A: variable("TOKEN"), B: `${variable("NONE:-none")} ${variable("HOME")}` },
+        timeoutMs: 5,
+      },
+      {
+        ...{ name: "a", timeoutMs: 5, transport: "stdio", command: "run", args: ["$x"] },
+        env: { A: "t0ken-of-mine", B: "none /home/me" },
+      },
+    ],
+    [
+      { url: "https://a.example/mcp", headers: { authorization: `Bearer ${variable("TOKEN")}` } },
+      {
+        ...{ name: "a", transport: "http", url: "https://a.example/mcp" },
+        headers: { authorization: "Bearer t0ken-of-mine" },
+      },
+    ],
+    [
+      { url: "http://localhost:8080", headers: { a: "b" } },
+      { name: "a", transport: "http", url: "http://localhost:8080", headers: { a: "b" } },
+    ],
+    [{ url: "http://far.example" }, { name: "a", transport: "http", url: "http://far.example", headers: {} }],
+    [{}, "it has neither a command nor a url"],
+    [{ type: "http", command: "run" }, "it has no url"],
+    [{ command: "run", url: "https://a" }, "it has both a command and a url"],
+    [
+      { command: "run", args: [variable("TOKEN")] },
+      `variables are filled in env and headers alone, not in ${variable("TOKEN")}`,
+    ],
+    [{ command: "run", env: { A: variable("NONE") } }, "env: NONE is not set, or is a key of ours"],
+    [
+      { url: `https://a/${variable("TOKEN")}` },
+      "variables are filled in env and headers alone, since an address is seen by others",
+    ],
+    [{ url: "ftp://a" }, "the url is no http or https address"],
+    [{ url: "https://me:pass@a" }, "the url holds a user name or a password; put it into headers"],
+    [
+      { url: "http://far.example", headers: { a: "b" } },
+      "headers are not sent over plain http to another machine; use https",
+    ],
+  ];
+  for (const [written, expected] of rows) {
+    const found = read(written);
+    assert.deepEqual(found.ok ? found.entry : found.reason, expected, JSON.stringify(written));
+  }
+});
+
+test("a name that could be read as another server's tool, or not stand in a tool's name, is none", () => {
+  const names = ["a", "my-server", "a_b", "A1", "x".repeat(32)];
+  const wrong = ["", "a__b", "_a", "a_", "a.b", "a b", "a/b", "ä", "__proto__", "x".repeat(33), "a\n"];
+  assert.deepEqual(
+    [...names, ...wrong].map((name) => read({ command: "x" }, name).ok),
+    [...names.map(() => true), ...wrong.map(() => false)],
+  );
+});
+
+test("configured values are hidden from texts for people, also in parts", () => {
+  const hide = hiding({ name: "a", transport: "http", url: "https://a", headers: { a: "Bearer abcdefgh", b: "on" } });
+  assert.equal(hide("sent Bearer abcdefgh and abcdefgh, on time"), "sent *** and ***, on time");
+});
+
+test("a trusted folder's file is read with what other programs write into it; the user's own name counts first", async () => {
+  using place = scratch();
+  place.put(
+    "project/.mcp.json",
+    `{ // comments are fine
+      "mcpServers": {
+        "mine": { "command": "theirs" },
+        "web": { "type": "streamable-http", "url": "https://a.example/mcp", "alwaysAllow": ["x"] },
+        "old": { "type": "sse", "url": "https://a.example/sse" },
+        "off": { "command": "x", "disabled": true },
+        "bad name": { "command": "x" },
+        "broken": { "command": 7 },
+        "tool": { "command": "run", "args": ["--fast"], "env": { "TOKEN": "${variable("TOKEN")}" } }
+      }, "inputs": [] }`,
+  );
+  const [project, settings] = [
+    place.at("project"),
+    [{ path: "~/settings.json", servers: { mine: { command: "own" } } }],
+  ];
+  const file = place.at("project/.mcp.json");
+  assert.deepEqual(await readServers({ project, trusted: true, settings, environment: ENVIRONMENT }), {
+    servers: [
+      { name: "mine", from: "~/settings.json", transport: "stdio", command: "own", args: [], env: {} },
+      { name: "web", from: file, transport: "http", url: "https://a.example/mcp", headers: {} },
+      {
+        name: "tool",
+        from: file,
+        transport: "stdio",
+        command: "run",
+        args: ["--fast"],
+        env: { TOKEN: "t0ken-of-mine" },
+      },
+    ],
+    notices: [
+      `${file}: server "old" is left out: it speaks the old HTTP+SSE; streamable HTTP is supported`,
+      `${file}: server "broken" is left out: Invalid input: expected string, received number`,
+      `${file}: server mine is left out: ~/settings.json names one as well`,
+      `${file}: server "bad name" is left out: a name has at most 32 letters, digits, - and single _`,
+    ],
+  });
+});
+
+test("of a folder that is not trusted nothing is read, and a link or a broken file is left out with the reason", async () => {
+  using place = scratch();
+  const asked = { settings: [], environment: {} };
+  const file = place.put("a/.mcp.json", "{ nope");
+  mkdirSync(place.at("b"));
+  symlinkSync(place.put("outside.json", '{"mcpServers":{"x":{"command":"y"}}}'), place.at("b/.mcp.json"));
+  mkdirSync(place.at("c"));
+  const none = { servers: [], notices: [] };
+  assert.deepEqual(await readServers({ ...asked, project: place.at("a"), trusted: false }), none);
+  assert.deepEqual(await readServers({ ...asked, project: place.at("c"), trusted: true }), none);
+  assert.deepEqual(await readServers({ ...asked, project: place.at("a"), trusted: true }), {
+    servers: [],
+    notices: [`${file} is left out: not JSON: InvalidSymbol at character 2`],
+  });
+  assert.deepEqual(await readServers({ ...asked, project: place.at("b"), trusted: true }), {
+    servers: [],
+    notices: [`${place.at("b/.mcp.json")} is left out: this is a link, and links are not followed`],
+  });
+});
+
+test("a server is added and taken out without touching anything else of the file", () => {
+  const before = '{\n  // mine\n  "permissions": {\n    "mode": "plan" // always\n  }\n}\n';
+  const added = editServers(before, "a", { command: "run", args: ["x"] });
+  assert.ok(added.ok);
+  assert.equal(
+    added.text,
+    '{\n  // mine\n  "permissions": {\n    "mode": "plan" // always\n  },\n  "mcpServers": {\n    "a": {\n      "command": "run",\n      "args": [\n        "x"\n      ]\n    }\n  }\n}\n',
+  );
+  const removed = editServers(added.text, "a", undefined);
+  assert.deepEqual(removed, {
+    ok: true,
+    text: '{\n  // mine\n  "permissions": {\n    "mode": "plan" // always\n  },\n  "mcpServers": {\n  }\n}\n',
+  });
+  assert.deepEqual(
+    [
+      editServers(undefined, "a", { url: "https://a" }),
+      editServers(added.text, "a", { url: "https://a" }),
+      editServers(before, "b", undefined),
+      editServers("{ broken", "b", { command: "x" }),
+      editServers("[]", "b", { command: "x" }),
+    ],
+    [
+      { ok: true, text: '{\n  "mcpServers": {\n    "a": {\n      "url": "https://a"\n    }\n  }\n}\n' },
+      { ok: false, reason: "there is a server a already; remove it first" },
+      { ok: false, reason: "there is no server b" },
+      { ok: false, reason: "the file is not valid JSON" },
+      { ok: false, reason: "the file is not valid JSON" },
+    ],
+  );
+});
