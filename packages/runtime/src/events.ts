@@ -117,6 +117,7 @@ export type EventBody =
       readonly querySource: string;
       readonly mode: "sync" | "fire-and-forget";
       readonly skipTranscript: boolean;
+      /** The fork's own, where it keeps a journal, in place of the session that the event belongs to. */
       readonly session?: string;
       readonly cacheKeyHash: string;
     }
@@ -225,11 +226,17 @@ export type NoteKind =
 
 export type Todo = { readonly content: string; readonly status: "pending" | "in_progress" | "completed" };
 
+/** An event with its place: readers of several sessions, or of a session from outside its process, need no other source. */
 export type RuntimeEvent = EventBody & {
   readonly seq: number;
+  /** Milliseconds since 1970, by the session's clock. */
+  readonly at: number;
+  readonly session: string;
   readonly level: Level;
   /** Who it happened to: `main`, or the id of a task. Never a name that a model chose. */
   readonly agent: string;
+  /** Of a child: those that were started together with it, as the rows of tasks name them. */
+  readonly family?: string;
 };
 
 const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {

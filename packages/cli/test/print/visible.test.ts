@@ -18,7 +18,7 @@ test("controls and turned directions are shown as letters; lines, tabs and all o
 test("an answer, the reason of a stop, a denied command and a fork's label are shown so", () => {
   const io = captured({ isTerminal: true });
   const printer = createPrinter("text", io);
-  const about = { seq: 1, level: "info", agent: "main" } as const;
+  const about = { seq: 1, at: 0, session: "s", level: "info", agent: "main" } as const;
   const denied = {
     type: "call_ended",
     callId: "1",

@@ -9,7 +9,10 @@ import { captured } from "../captured.ts";
 
 const HOSTILE = "\u001b[2J";
 
-const happened = (agent: string, body: EventBody): RuntimeEvent => ({ ...body, agent, seq: 1, level: "info" });
+const happened = (agent: string, body: EventBody): RuntimeEvent => ({
+  ...{ session: "s", at: 0, ...body },
+  ...{ agent, seq: 1, level: "info" },
+});
 
 const started = (taskId: string, label: string): RuntimeEvent =>
   happened("main", {

@@ -81,7 +81,15 @@ class Reader implements EndingReader {
   }
 }
 
+export type EventPlace = {
+  readonly session: string;
+  readonly now: () => number;
+  /** The family of a task. */
+  readonly familyOf: (agent: string) => string | undefined;
+};
+
 export class EventHub {
+  readonly #place: EventPlace;
   readonly #readers = new Set<Reader>();
   /** What happened before anybody could listen: whoever comes before the first exchange hears of it. */
   #early: RuntimeEvent[] | undefined = [];
@@ -89,9 +97,18 @@ export class EventHub {
   #seq = 0;
   #isClosed = false;
 
+  constructor(place: EventPlace) {
+    this.#place = place;
+  }
+
   emit(body: EventBody, agent = "main"): void {
     this.#seq += 1;
-    const event: RuntimeEvent = { ...body, seq: this.#seq, level: levelOf(body), agent };
+    const { session, now, familyOf } = this.#place;
+    const family = agent === "main" ? undefined : familyOf(agent);
+    const event: RuntimeEvent = {
+      ...{ session, ...(family === undefined ? {} : { family }) },
+      ...{ ...body, seq: this.#seq, at: now(), level: levelOf(body), agent },
+    };
     if (this.#early && this.#early.length < MOST_WAITING) this.#early.push(event);
     for (const reader of this.#readers) reader.give(event);
     for (const follower of this.#followers) follower(event);

@@ -175,7 +175,11 @@ type Composing = {
 const compose = async ({ options, registry, journal, line, replayed, extensions }: Composing): Promise<Session> => {
   const { permissions, clock, limits, window } = options;
   const { policy, mode, ask, remember } = permissions;
-  const hub = new EventHub();
+  const hub = new EventHub({
+    session: journal.id,
+    now: clock.now,
+    familyOf: (agent) => beside.table.find(agent)?.family,
+  });
   const { model } = line.state.head;
   mustBePriced(model, { limits, settings: line.state.head.settings });
   const contents = options.forking?.store === false ? undefined : options.engine.stores?.();

@@ -278,7 +278,8 @@ test("what another agent may have written while a memory run had a command runni
   const memory = memoryOnly(place.at("work/memory")).memory;
   assert.ok(memory);
   let follower: (event: RuntimeEvent) => void = () => {};
-  const tell = (agent: string, body: EventBody): void => follower({ ...body, seq: 0, level: "info", agent });
+  const tell = (agent: string, body: EventBody): void =>
+    follower({ session: "s", ...body, seq: 0, at: 0, level: "info", agent });
   const audit = await RunAudit.begin({
     ...{ memory, roots: [place.at("work")], cwd: place.at("work"), agent: "task-1", ours: [], othersRun: false },
     keep: place.at("work/kept"),

@@ -1,9 +1,30 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EventHub } from "../../src/session/event-hub.ts";
+import { EventHub, type EventPlace } from "../../src/session/event-hub.ts";
+
+const PLACE: EventPlace = {
+  session: "s",
+  now: () => 7,
+  familyOf: (agent) => (agent === "task-1" ? "family-1" : undefined),
+};
+
+test("an event carries when it happened, in which session, to whom and in which family", async () => {
+  const hub = new EventHub(PLACE);
+  const reader = hub.read();
+  hub.emit({ type: "answer_restarted", turn: 1 });
+  hub.emit({ type: "answer_restarted", turn: 2 }, "task-1");
+  const common = { type: "answer_restarted", at: 7, level: "info", session: "s" };
+  assert.deepEqual(
+    [(await reader.next()).value, (await reader.next()).value],
+    [
+      { ...common, turn: 1, seq: 1, agent: "main" },
+      { ...common, turn: 2, seq: 2, agent: "task-1", family: "family-1" },
+    ],
+  );
+});
 
 test("a reader that does not keep up loses only what shows progress, and holds nobody else up", async () => {
-  const hub = new EventHub();
+  const hub = new EventHub(PLACE);
   const slow = hub.read();
   const quick = hub.read();
   const seen: number[] = [];
@@ -24,7 +45,7 @@ test("a reader that does not keep up loses only what shows progress, and holds n
 });
 
 test("a reader that leaves while it waits is told the end, and gets nothing more", async () => {
-  const hub = new EventHub();
+  const hub = new EventHub(PLACE);
   const reader = hub.read();
   const waiting = reader.next();
   reader[Symbol.dispose]();
@@ -34,7 +55,7 @@ test("a reader that leaves while it waits is told the end, and gets nothing more
 });
 
 test("several waits of one reader are answered in their order", async () => {
-  const hub = new EventHub();
+  const hub = new EventHub(PLACE);
   const reader = hub.read();
   const waits = [reader.next(), reader.next(), reader.next()];
   hub.emit({ type: "answer_restarted", turn: 1 });

@@ -35,7 +35,8 @@ const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) =>
   const memory = memoryOnly(place.at("work/memory")).memory;
   assert.ok(memory);
   let follower: (event: RuntimeEvent) => void = () => {};
-  const tell = (body: EventBody): void => follower({ ...body, seq: 0, level: "info", agent: "task-1" });
+  const tell = (body: EventBody): void =>
+    follower({ session: "s", ...body, seq: 0, at: 0, level: "info", agent: "task-1" });
   const audit = await RunAudit.begin({
     ...{ memory, roots: [place.at("work")], cwd: place.at("work"), agent: "task-1", ours: [], othersRun: false },
     ...{ keep: place.at("kept"), maxFiles },
