@@ -92,6 +92,7 @@ export {
   type PeakPrices,
   type Prices,
   type PriceTier,
+  windowOf,
 } from "./models.ts";
 export { FORK_PLACEHOLDER_RESULT, placeholderFor, withOwnIds } from "./pairing.ts";
 export { type Divergence, FrozenPrefix, type Segment, type SegmentKind, type SentBlocks } from "./prefix.ts";

@@ -34,6 +34,8 @@ export type ModelFacts = {
   readonly peak?: PeakPrices;
   /** Price of a read where the request carries no marker, if that is another one. */
   readonly unmarkedRead?: number;
+  /** Tokens that a request and its answer may have together. Absent: not published. */
+  readonly window?: number;
   /** Prompts shorter than this are not cached at all. */
   readonly minimumPrefix: number;
   /** Reads are counted in whole steps of so many tokens; the rest of a prefix is never one. Absent: to the token. */
@@ -63,6 +65,10 @@ type Family = Omit<ModelFacts, "id" | "earlierThinking"> &
 
 const HOUR_MS = 3_600_000;
 
+const MILLION = { window: 1_000_000 } as const;
+const MEBI = { window: 1_048_576 } as const;
+const TWO_HUNDRED_THOUSAND = { window: 200_000 } as const;
+
 // --- Anthropic -------------------------------------------------------------------------------------------------------
 
 const anthropic: readonly Family[] = [
@@ -73,35 +79,41 @@ const anthropic: readonly Family[] = [
   },
   {
     ids: ["claude-fable-5-1", "claude-mythos-5-1"],
+    ...MILLION,
     prices: perMillion(10, 0.025, 50),
     minimumPrefix: 512,
   },
   {
     ids: ["claude-opus-5-5"],
+    ...MILLION,
     prices: perMillion(4, 0.05, 20),
     minimumPrefix: 512,
     fast: { input: 8, output: 40 },
   },
-  { ids: ["claude-opus-5"], prices: perMillion(5, 0.1, 25), minimumPrefix: 512 },
+  { ids: ["claude-opus-5"], ...MILLION, prices: perMillion(5, 0.1, 25), minimumPrefix: 512 },
   {
     ids: ["claude-opus-4-8"],
+    ...MILLION,
     prices: perMillion(5, 0.1, 25),
     minimumPrefix: 1_024,
     fast: { input: 10, output: 50 },
   },
   { ids: ["claude-opus-4-7"], prices: perMillion(5, 0.1, 25), minimumPrefix: 2_048 },
-  { ids: ["claude-opus-4-6", "claude-opus-4-5"], prices: perMillion(5, 0.1, 25), minimumPrefix: 4_096 },
+  { ids: ["claude-opus-4-6"], ...MILLION, prices: perMillion(5, 0.1, 25), minimumPrefix: 4_096 },
+  { ids: ["claude-opus-4-5"], ...TWO_HUNDRED_THOUSAND, prices: perMillion(5, 0.1, 25), minimumPrefix: 4_096 },
   {
     ids: ["claude-opus-4-1", "claude-opus-4"],
+    ...TWO_HUNDRED_THOUSAND,
     prices: perMillion(15, 0.1, 75),
     minimumPrefix: 1_024,
     earlierThinking: "last-turn",
   },
   { ids: ["claude-sonnet-5-5"], prices: perMillion(2, 0.05, 10), minimumPrefix: 512 },
-  { ids: ["claude-sonnet-5"], prices: perMillion(2, 0.1, 10), minimumPrefix: 1_024 },
+  { ids: ["claude-sonnet-5"], ...MILLION, prices: perMillion(2, 0.1, 10), minimumPrefix: 1_024 },
   { ids: ["claude-sonnet-4-6"], prices: perMillion(3, 0.1, 15), minimumPrefix: 1_024 },
   {
     ids: ["claude-sonnet-4-5", "claude-sonnet-4"],
+    ...TWO_HUNDRED_THOUSAND,
     prices: perMillion(3, 0.1, 15),
     minimumPrefix: 1_024,
     earlierThinking: "last-turn",
@@ -114,12 +126,14 @@ const anthropic: readonly Family[] = [
   },
   {
     ids: ["claude-haiku-4-5"],
+    ...TWO_HUNDRED_THOUSAND,
     prices: perMillion(1, 0.1, 5),
     minimumPrefix: 4_096,
     earlierThinking: "last-turn",
   },
   {
     ids: ["claude-haiku-3-5"],
+    ...TWO_HUNDRED_THOUSAND,
     prices: perMillion(0.8, 0.1, 4),
     minimumPrefix: 2_048,
     earlierThinking: "last-turn",
@@ -177,9 +191,9 @@ const openai: readonly Family[] = [
   { ids: ["gpt-6-luna"], ...dearerWhenLong(atBreakpoints(0.1, 0.01, 0.5)), minimumPrefix: 1_024 },
   { ids: ["gpt-6.1-sol"], ...dearerWhenLong(atBreakpoints(2, 0.1, 10)), minimumPrefix: 1_024 },
   { ids: ["gpt-6.1-terra"], ...dearerWhenLong(atBreakpoints(1, 0.05, 5)), minimumPrefix: 1_024 },
-  { ids: ["gpt-5.6-sol"], ...dearerWhenLong(atBreakpoints(4, 0.4, 20)), minimumPrefix: 1_024 },
-  { ids: ["gpt-5.6-terra"], ...dearerWhenLong(atBreakpoints(2, 0.2, 12)), minimumPrefix: 1_024 },
-  { ids: ["gpt-5.6-luna"], ...dearerWhenLong(atBreakpoints(0.2, 0.02, 1.2)), minimumPrefix: 1_024 },
+  { ids: ["gpt-5.6-sol"], window: 1_050_000, ...dearerWhenLong(atBreakpoints(4, 0.4, 20)), minimumPrefix: 1_024 },
+  { ids: ["gpt-5.6-terra"], window: 1_050_000, ...dearerWhenLong(atBreakpoints(2, 0.2, 12)), minimumPrefix: 1_024 },
+  { ids: ["gpt-5.6-luna"], window: 1_050_000, ...dearerWhenLong(atBreakpoints(0.2, 0.02, 1.2)), minimumPrefix: 1_024 },
   {
     // Hits are counted in steps of 2,048, so nothing shorter is ever one.
     ids: ["gpt-5.5"],
@@ -215,7 +229,7 @@ const openai: readonly Family[] = [
 /** Storage is stated for two of them. From 2027-01-01 gemini-3.8-flash costs 1.50 and 7.50; what a read will cost then
  *  is not stated. */
 const google: readonly Family[] = [
-  { ids: ["gemini-4-argon"], prices: byItself(2, 0.1, 10), minimumPrefix: 4_096 },
+  { ids: ["gemini-4-argon"], ...MEBI, prices: byItself(2, 0.1, 10), minimumPrefix: 4_096 },
   { ids: ["gemini-3.8-flash"], prices: byItself(0.75, 0.075, 3.75), minimumPrefix: 4_096, storage: 0.5 },
   { ids: ["gemini-3.7-flash", "gemini-3.6-flash"], prices: byItself(0.75, 0.075, 3.75), minimumPrefix: 4_096 },
   { ids: ["gemini-3.5-flash"], prices: byItself(1.5, 0.15, 9), minimumPrefix: 4_096 },
@@ -228,11 +242,12 @@ const google: readonly Family[] = [
   },
   {
     ids: ["gemini-2.5-pro"],
+    ...MEBI,
     prices: byItself(1.25, 0.125, 10),
     tiers: [{ above: 200_000, prices: byItself(2.5, 0.25, 15) }],
     minimumPrefix: 2_048,
   },
-  { ids: ["gemini-2.5-flash"], prices: byItself(0.3, 0.03, 2.5), minimumPrefix: 2_048 },
+  { ids: ["gemini-2.5-flash"], ...MEBI, prices: byItself(0.3, 0.03, 2.5), minimumPrefix: 2_048 },
 ];
 
 // --- DeepSeek --------------------------------------------------------------------------------------------------------
@@ -255,7 +270,7 @@ const UNITS = { minimumPrefix: 64, readStep: 64 } as const;
 /** Kept on disk in units of 64 tokens, for "hours to days": two hours is what is counted on. */
 const deepseek: readonly Family[] = [
   { ids: ["deepseek-flash"], ...dearerAtPeak(0.15, 0.003, 0.6), keptMs: 2 * HOUR_MS, ...UNITS },
-  { ids: ["deepseek-v4-pro"], ...dearerAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, ...UNITS },
+  { ids: ["deepseek-v4-pro"], ...MEBI, ...dearerAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, ...UNITS },
 ];
 
 // --- MiniMax ---------------------------------------------------------------------------------------------------------
@@ -331,6 +346,13 @@ export const modelFacts = (
     .replace(/-preview(?:-[\w-]+)?$|-0\d\d$/, "");
   const names = [model, bare, undated, undated.replaceAll(".", "-")];
   return names.map((name) => table.get(name)).find((facts) => facts !== undefined) ?? writtenSmall(bare, table);
+};
+
+/** Tokens that fit into a model's window, where that is known: as its name says it (`…[1m]`), or as its vendor does. */
+export const windowOf = (model: string): number | undefined => {
+  const [, size, unit] = /\[(\d+)([km])\]$/i.exec(model) ?? [];
+  if (size === undefined) return modelFacts(model)?.window;
+  return Number(size) * (unit?.toLowerCase() === "m" ? 1_000_000 : 1_000);
 };
 
 /** Of the few whose own names have capitals. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { knownModels, type ModelFacts, modelFacts } from "../src/models.ts";
+import { knownModels, type ModelFacts, modelFacts, windowOf } from "../src/models.ts";
 import { costOf, inputUnits, multipliersOf, type PriceOverride, pricesFor, withPrices } from "../src/prices.ts";
 import type { Ttl } from "../src/request.ts";
 import { promptTokens, type Usage } from "../src/usage.ts";
@@ -315,4 +315,15 @@ test("parts sum to the total, for any usage of any model", () => {
     }),
     { numRuns: 300, seed: 11 },
   );
+});
+
+test("a model's window is what its vendor publishes, or what its name says", () => {
+  const named = [
+    ...["claude-sonnet-5", "anthropic.claude-opus-4-6-v1:0", "claude-opus-4-5-20251101", "openai/gpt-5.6-sol"],
+    ...["gemini-4-argon", "claude-sonnet-4-5[1m]", "my-model[128K]", "unheard-of-model"],
+  ];
+  assert.deepEqual(named.map(windowOf), [
+    ...[1_000_000, 1_000_000, 200_000, 1_050_000],
+    ...[1_048_576, 1_000_000, 128_000, undefined],
+  ]);
 });

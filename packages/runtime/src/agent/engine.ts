@@ -26,6 +26,8 @@ export type Engine = {
   readonly model: string;
   /** Where it is: the origin alone. Kept with a session, so that its next life can tell a move. */
   readonly address?: string;
+  /** Tokens that fit into its model's window, where this endpoint has its own limit. Default: the model's. */
+  readonly window?: number;
   /** Does it explain cache misses when it is asked to? */
   readonly diagnoses?: boolean;
   /** Where what a family shares can be stored by name with the provider. */
@@ -40,6 +42,7 @@ export type EngineOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
   readonly credential?: Credential;
   readonly model?: string; // default: the profile's; must be said where that has none
   readonly name?: string; // default: the profile's
+  readonly window?: number; // default: the model's, as its vendor publishes it
   /** Whether the endpoint takes `diagnostics`. Default: only Anthropic's own does. */
   readonly diagnoses?: boolean;
 };
@@ -52,12 +55,13 @@ export const engineFor = (provider: Profile | string, options: EngineOptions = {
       `the provider ${JSON.stringify(provider)} is not known; there is ${[...profiles.keys()].join(", ")}`,
     );
   const { protocol } = profile;
-  const { baseUrl = profile.baseUrl, model = profile.model, name = profile.name, ...rest } = options;
+  const { baseUrl = profile.baseUrl, model = profile.model, name = profile.name, window, ...rest } = options;
   if (model === undefined) throw new InputError(`${profile.name} has no usual model; say which one to ask`);
   const { diagnoses = baseUrl === ANTHROPIC_URL, ...client } = rest;
   const address = URL.parse(baseUrl)?.origin;
   return {
     ...{ name, diagnoses, protocol, model },
+    ...(window === undefined ? {} : { window }),
     ...(address === undefined ? {} : { address }),
     ...(protocol === gemini ? { stores: () => createCachedContents({ ...client, baseUrl }) } : {}),
     connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),

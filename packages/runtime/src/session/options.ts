@@ -5,7 +5,7 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
-import { childTtl, InputError, type KeySettings, modelFacts, type Ttl } from "@prefork/wire";
+import { childTtl, InputError, type KeySettings, modelFacts, type Ttl, windowOf } from "@prefork/wire";
 import {
   type Engine,
   mustBeAmounts,
@@ -14,6 +14,7 @@ import {
   type SpendLimits,
   type TurnLimits,
 } from "../agent/index.ts";
+import { DEFAULT_WINDOW } from "../context/index.ts";
 import type { ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
@@ -56,7 +57,7 @@ export type SessionOptions = {
   readonly settings?: KeySettings; // thinking, effort and all that is in the cache key
   readonly ttl?: Ttl; // default: 5m
   readonly appendSystemPrompt?: string;
-  /** Tokens that fit into the model's window. Default: 200,000. */
+  /** Tokens that fit into the model's window. Default: the engine's, else what its vendor publishes, else 200,000. */
   readonly window?: number;
   /** The share of the window at which the conversation is summed up. Default: 0.8; 1 or more: never. */
   readonly compactAt?: number;
@@ -117,6 +118,7 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
   const home = options.home ?? homedir();
   const environment = options.environment ?? process.env;
   const cwd = options.cwd ?? process.cwd();
+  const model = options.model ?? options.engine.model;
   const rules = options.permissions?.policy?.forks ?? {};
   const switches = readSwitches(environment);
   const off = options.forks === "off" || rules.enabled === false || switches.forks === false;
@@ -132,15 +134,15 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     home,
     environment,
     cwd,
-    model: options.model ?? options.engine.model,
+    model,
     directories: options.directories ?? [],
     tools,
     permissions: filledPermissions(options.permissions ?? {}, { home, cwd, tools }),
     limits: options.limits ?? {},
     maxTokens: options.maxTokens ?? 16_000,
     settings: options.settings ?? {},
-    ttl: options.ttl ?? childTtl(modelFacts(options.model ?? options.engine.model)),
-    window: options.window ?? 200_000,
+    ttl: options.ttl ?? childTtl(modelFacts(model)),
+    window: options.window ?? options.engine.window ?? windowOf(model) ?? DEFAULT_WINDOW,
     compactAt: options.compactAt ?? 0.8,
     state: options.state ?? stateFolder(environment, home),
     clock: steady(options.clock),

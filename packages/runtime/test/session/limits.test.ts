@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { say } from "@prefork/simulator";
 import { InputError } from "@prefork/wire";
-import type { ForkOptions, PromptOptions, SessionOptions } from "../../src/index.ts";
+import { anthropicEngine, type ForkOptions, type PromptOptions, type SessionOptions } from "../../src/index.ts";
+import { withDefaults } from "../../src/session/options.ts";
 import { begun, openListening } from "../fork/family-ground.ts";
 
 const LONGEST = 2_147_483_647;
@@ -84,5 +85,19 @@ test("limits at their edges are kept: none of it at all, and as long as a timer 
       await ends({ limits: { tokens: 0 } }),
     ],
     ["reported", "out-of-turns", "over-budget", "over-budget"],
+  );
+});
+
+test("the window is what the caller says, else the engine's, else the model's, else 200,000", () => {
+  const sonnet = anthropicEngine({ model: "claude-sonnet-5" });
+  const gateway = anthropicEngine({ model: "claude-sonnet-5", window: 400_000 });
+  const own = anthropicEngine({ model: "my-own-model" });
+  const asked: readonly SessionOptions[] = [
+    ...[{ engine: sonnet, window: 50_000 }, { engine: gateway, window: 50_000 }, { engine: gateway }],
+    ...[{ engine: sonnet }, { engine: sonnet, model: "claude-haiku-4-5" }, { engine: own }],
+  ];
+  assert.deepEqual(
+    asked.map((options) => withDefaults(options).window),
+    [50_000, 50_000, 400_000, 1_000_000, 200_000, 200_000],
   );
 });
