@@ -17,6 +17,7 @@ import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { leavesProcessAlone } from "./share-process.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
@@ -164,7 +165,9 @@ test("an install that changes the lock file says so", async () => {
 
 /** What `npm test` consists of. */
 const RUNNER: readonly string[] = [
-  ...["test.ts", "report.ts", "optional.ts", "test-bundle.ts", "serve-bundles.mjs"].map((name) => `scripts/${name}`),
+  ...["test.ts", "report.ts", "optional.ts", "share-process.ts", "test-bundle.ts", "serve-bundles.mjs"].map(
+    (name) => `scripts/${name}`,
+  ),
   ...["tools.ts", "source.ts"].map((name) => `scripts/checks/${name}`),
 ];
 
@@ -279,6 +282,96 @@ test("an error that nobody awaits fails its file, and is shown", async () => {
   assert.equal(code, 1, stdout);
   assert.match(stdout, /✖ packages\/a\/test\/stray\.test\.ts/);
   assert.match(stdout, /nobody awaited this/);
+});
+
+test("files that leave the process as it is share one, and each failure is that of its file", async () => {
+  const named = (body: string): string =>
+    `import { test } from "node:test";\ntest("in process " + process.pid, () => {});\n${body}`;
+  const files = {
+    "package.json": '{ "type": "module" }',
+    "packages/a/test/bad.test.ts": named('test("bad", () => { throw new Error("fails alone"); });'),
+    "packages/a/test/changes.test.ts": named('process.env.ANY = "changed";'),
+    "packages/a/test/changes-by-others.test.ts": `import "./changing.ts";\n${named("")}`,
+    "packages/a/test/changing.ts": 'process.chdir("/");\n',
+    "packages/a/test/good.test.ts": named(""),
+    "packages/b/test/good.test.ts": named(""),
+  };
+  using folder = makeFolder(files, RUNNER);
+  symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
+  const { stdout } = await runNode(folder.path, ["scripts/test.ts"]);
+  assert.equal(stdout.trimEnd().split("\n").at(-1), "5 passed, 1 failed", stdout);
+  assert.match(stdout, /✖ packages\/a\/test\/bad\.test\.ts: bad\n {4}Error: fails alone/);
+  const processOf = new Map(
+    [...stdout.matchAll(/^(\S+\.test\.ts)\n {2}✔ in process (\d+)/gm)].map(([, path = "", pid = ""]) => [path, pid]),
+  );
+  assert.equal(processOf.get("packages/a/test/bad.test.ts"), processOf.get("packages/a/test/good.test.ts"));
+  assert.deepEqual([processOf.size, new Set(processOf.values()).size], [5, 4]);
+});
+
+test("when a shared process fails as a whole, each file runs alone and shows whose fault it was", async () => {
+  const good = 'import { test } from "node:test";\ntest("good", () => {});\n';
+  const stray = [
+    'import { test } from "node:test";',
+    'import { setTimeout as pass } from "node:timers/promises";',
+    'test("leaves a promise behind", async () => {',
+    '  void pass(1).then(() => Promise.reject(new Error("nobody awaited this")));',
+    "  await pass(20);",
+    "});",
+  ].join("\n");
+  const faulty = { empty: "export const nothing = 1;\n", stray, throws: "throw new Error();\n" };
+  const files = Object.entries(faulty).flatMap(([name, text]) => [
+    [`packages/${name}/test/a.test.ts`, good],
+    [`packages/${name}/test/b.test.ts`, text],
+    [`packages/${name}/test/c.test.ts`, good],
+  ]);
+  using folder = makeFolder({ "package.json": '{ "type": "module" }', ...Object.fromEntries(files) }, RUNNER);
+  symlinkSync(join(repository, "node_modules"), join(folder.path, "node_modules"));
+  const { stdout } = await runNode(folder.path, ["scripts/test.ts"]);
+  const failed = stdout.split("\n").filter((line) => line.startsWith("✖"));
+  assert.deepEqual(
+    [...failed.sort(), stdout.trimEnd().split("\n").at(-1)],
+    [
+      "✖ packages/empty/test/b.test.ts: runs to its end",
+      "✖ packages/stray/test/b.test.ts: runs to its end",
+      "✖ packages/throws/test/b.test.ts: runs to its end",
+      "7 passed, 3 failed",
+    ],
+    stdout,
+  );
+});
+
+test("a file shares its process only as long as it mentions nothing that belongs to all of it", () => {
+  const alone = [
+    'process.env.HOME = "/x";',
+    'process.env["HOME"] ??= "/x";',
+    "delete process.env.HOME;",
+    "Object.assign(process.env, more);",
+    "process.chdir(folder);",
+    "process.umask(0);",
+    'process.on("SIGTERM", stop);',
+    "process.exitCode = 1;",
+    "const { exit } = process;",
+    'process["exit"](1);',
+    "watch(process);",
+    'import { exit } from "node:process";',
+    "globalThis.fetch = other;",
+    'import { after, test } from "node:test";',
+    'import { mock } from "node:test";',
+    "process.cpuUsage();",
+    'import { spawn } from "node:child_process";',
+  ];
+  const together = [
+    "const { HOME } = process.env;",
+    "if (process.env.HOME === undefined) return;",
+    "spawn(process.execPath, [...process.execArgv], { env: { ...process.env } });",
+    'import { test } from "node:test";\nconst after = 1;',
+    'new URL("writer-process.ts", import.meta.url);',
+    "// starts a process of its own",
+  ];
+  assert.deepEqual(
+    [...alone, ...together].filter((text) => leavesProcessAlone(text)),
+    together,
+  );
 });
 
 test("a bundled program knows its own place, and whether it was the one started", async () => {

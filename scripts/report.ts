@@ -2,9 +2,10 @@
  *  Invariant: every test counts once; a parent that failed only through its children is not counted beside them.
  *  Elsewhere: finding and running the files (test.ts). */
 
-import { relative } from "node:path";
+import { basename, dirname, relative } from "node:path";
 import type { run } from "node:test";
 import { styleText } from "node:util";
+import { beginningOf } from "./share-process.ts";
 
 type Events = ReturnType<typeof run>;
 
@@ -13,7 +14,7 @@ type Outcome =
   | { readonly kind: "skipped"; readonly reason: string }
   | { readonly kind: "failed"; readonly detail: string };
 
-type TestResult = { readonly name: string; readonly ms: number; readonly outcome: Outcome };
+export type TestResult = { readonly name: string; readonly ms: number; readonly outcome: Outcome };
 
 export type FileResult = {
   readonly path: string;
@@ -41,6 +42,7 @@ type Finished = {
 type Failure = Error & { readonly failureType?: string; readonly exitCode?: number };
 
 const PRINTED_LINES = 40;
+const WHOLE_FILE = "runs to its end";
 
 type TestFile = {
   readonly path: string;
@@ -49,6 +51,34 @@ type TestFile = {
   /** Names the sources in a stack. */
   readonly toSources: (stack: string) => string;
 };
+
+type SharedProcess = {
+  /** The program that runs the files. */
+  readonly program: string;
+  readonly paths: readonly string[];
+  readonly toSources: (stack: string) => string;
+};
+
+/** One result a file; or, when the process failed as a whole or a file had no test, only why: then nobody can say whose
+ *  fault it is before each file has run alone. */
+export async function collectShared(
+  events: Events,
+  { program, paths, toSources }: SharedProcess,
+): Promise<readonly FileResult[] | { readonly why: string }> {
+  const all = await collect(events, { path: basename(program), root: dirname(program), toSources });
+  const isWhole = ({ name }: TestResult): boolean => name === WHOLE_FILE;
+  const failed = all.tests
+    .filter(isWhole)
+    .flatMap(({ outcome }) => (outcome.kind === "failed" ? [outcome.detail] : []));
+  if (failed.length > 0) return { why: [...failed, lastLines(all.printed)].join("\n") };
+  const starts = paths.map((path) => all.tests.findIndex(({ name }) => name === beginningOf(path)));
+  const results = paths.map((path, at): FileResult => {
+    const tests = all.tests.slice((starts[at] ?? 0) + 1, starts[at + 1]).filter((test) => !isWhole(test));
+    return { path, tests, ms: tests.reduce((sum, { ms }) => sum + ms, 0), printed: all.printed };
+  });
+  const empty = results.findIndex(({ tests }, at) => starts[at] === -1 || tests.length === 0);
+  return empty === -1 ? results : { why: `${paths[empty]} ended without a single test` };
+}
 
 export async function collect(events: Events, file: TestFile): Promise<FileResult> {
   const tests: TestResult[] = [];
@@ -64,7 +94,7 @@ export async function collect(events: Events, file: TestFile): Promise<FileResul
     const finished: Finished = event.data;
     const isWholeFile = relative(file.root, finished.name) === file.path;
     const outcome = outcomeOf(finished, isWholeFile && file.path.endsWith(".test.ts"));
-    const name = isWholeFile ? "runs to its end" : [...names.slice(0, finished.nesting), finished.name].join(" › ");
+    const name = isWholeFile ? WHOLE_FILE : [...names.slice(0, finished.nesting), finished.name].join(" › ");
     if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, outcome });
   }
   const { path, hides, toSources } = file;

@@ -5,16 +5,15 @@
 import asyncHooks from "node:async_hooks";
 import { readFileSync } from "node:fs";
 import { registerHooks, syncBuiltinESMExports } from "node:module";
-import { pathToFileURL } from "node:url";
 
-const list = JSON.parse(readFileSync(decodeURI(import.meta.url.slice(import.meta.url.indexOf("?") + 1)), "utf8"));
-const bundles = new Map(Object.entries(list).map(([source, bundle]) => [pathToFileURL(source).href, bundle]));
+const list = readFileSync(decodeURI(import.meta.url.slice(import.meta.url.indexOf("?") + 1)), "utf8");
+const bundles = new Map(Object.entries(JSON.parse(list))); // from URL to URL
 
 registerHooks({
   resolve: (specifier, context, next) => {
     const found = next(specifier, context);
     const bundle = found.url.endsWith(".ts") ? bundles.get(found.url) : undefined;
-    return bundle === undefined ? found : { url: pathToFileURL(bundle).href, format: "module", shortCircuit: true };
+    return bundle === undefined ? found : { url: bundle, format: "module", shortCircuit: true };
   },
 });
 

@@ -20,12 +20,17 @@ import { SourceMap } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { BuildOptions, OutputFile, Plugin } from "esbuild";
+import { filesThatShare } from "./share-process.ts";
 
 export type Bundles = {
   /** For every process that is to load bundles instead of sources. */
   readonly flags: readonly string[];
   /** Names the sources in a stack of a process that loaded bundles. */
   readonly toSources: (stack: string) => string;
+  /** Files that may run in a process with others. */
+  readonly shared: ReadonlySet<string>;
+  /** Keeps a program beside the bundles and says where. */
+  readonly keepProgram: (text: string) => string;
 };
 
 /** Vendors' packages are tested as they are installed; few files use them. */
@@ -43,17 +48,33 @@ export async function bundleTests(root: string, files: readonly string[]): Promi
     removeUnused(folder);
     for (const file of outputFiles) writeOnce(file);
     const served = Object.entries(metafile.outputs).flatMap(([output, { entryPoint }]) =>
-      entryPoint === undefined ? [] : [[resolve(root, entryPoint), resolve(root, output)]],
+      entryPoint === undefined ? [] : [[urlOf(root, entryPoint), urlOf(root, output)]],
     );
     const list = Buffer.from(JSON.stringify(Object.fromEntries(served)));
-    const path = join(folder, `served-${createHash("sha256").update(list).digest("hex").slice(0, 16)}.json`);
+    const path = join(folder, `served-${shortHash(list)}.json`);
     writeOnce({ path, contents: list });
     const hook = pathToFileURL(join(import.meta.dirname, "serve-bundles.mjs")).href;
-    return { flags: [`--import=${hook}?${path}`], toSources: (stack) => toSources(stack, folder) };
+    return {
+      flags: [`--import=${hook}?${path}`],
+      toSources: (stack) => toSources(stack, folder),
+      shared: filesThatShare(root, metafile.inputs),
+      keepProgram: (text) => keepProgram(folder, text),
+    };
   } catch (error) {
     return { why: error instanceof Error ? (error.message.split("\n")[1] ?? error.message) : String(error) };
   }
 }
+
+const shortHash = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex").slice(0, 16);
+
+function keepProgram(folder: string, text: string): string {
+  const contents = Buffer.from(text);
+  const path = join(folder, `shared-${shortHash(contents)}.mjs`);
+  writeOnce({ path, contents });
+  return path;
+}
+
+const urlOf = (root: string, path: string): string => pathToFileURL(resolve(root, path)).href;
 
 type Wanted = { readonly root: string; readonly folder: string; readonly entries: readonly string[] };
 
@@ -65,6 +86,7 @@ const optionsFor = ({ root, folder, entries }: Wanted) =>
     outbase: root,
     entryNames: "[dir]/[name]-[hash]",
     chunkNames: "chunk-[hash]",
+    outExtension: { ".js": ".mjs" }, // a name that says what it is: for others Node compiles the text once more to find out
     bundle: true,
     splitting: true,
     format: "esm",
@@ -156,7 +178,7 @@ function removeUnused(folder: string): void {
   writeFileSync(stamp, "");
 }
 
-const PLACE = /file:\/\/([^\s()]+\.js):(\d+):(\d+)/g;
+const PLACE = /file:\/\/([^\s()]+\.mjs):(\d+):(\d+)/g;
 
 function toSources(stack: string, folder: string): string {
   const maps = new Map<string, SourceMap>();

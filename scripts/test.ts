@@ -1,6 +1,7 @@
-/** `npm test`: runs every test file and every example, each in its own process, and closes with a plain count.
+/** `npm test`: runs every test file and every example, most in processes of their own, and closes with a plain count.
  *  Invariant: exit code 0 means that something ran and nothing failed; what was skipped is listed with its reason.
- *  Elsewhere: how results are shown (report.ts), what a process loads (test-bundle.ts), making a clone runnable (bootstrap.mjs).
+ *  Elsewhere: how results are shown (report.ts), what a process loads (test-bundle.ts), which files share one
+ *  (share-process.ts), making a clone runnable (bootstrap.mjs).
  *
  *  npm test [-- <filter>…]   a filter is a path or parts of one: wire/prefix, examples, cli */
 
@@ -10,8 +11,9 @@ import { run } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "./checks/tools.ts";
 import { type Job, jobsFor, optionalLines, withoutMeantSkips } from "./optional.ts";
-import { collect, type FileResult, showClosing, showFile } from "./report.ts";
-import { bundleTests } from "./test-bundle.ts";
+import { collect, collectShared, type FileResult, showClosing, showFile } from "./report.ts";
+import { groupsOf, programFor } from "./share-process.ts";
+import { type Bundles, bundleTests } from "./test-bundle.ts";
 
 /** Only what hangs takes this long: the longest file takes seconds, and a busy machine is not an error. */
 const FILE_TIMEOUT_MS = 300_000;
@@ -57,7 +59,7 @@ async function buildPackages(root: string): Promise<FileResult> {
   return { path: "packages", tests, ms: performance.now() - begun, printed: "" };
 }
 
-/** A few at a time; each file is a run of its own, because only a run, not a file in it, can be given an end. */
+/** A few processes at a time. */
 async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly FileResult[]> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"])
@@ -67,23 +69,55 @@ async function runFiles(root: string, jobs: readonly Job[]): Promise<readonly Fi
     });
   const bundles = await bundleTests(root, [...new Set(jobs.map(({ path }) => path))]);
   if ("why" in bundles) console.log(`runs the sources, slower: they cannot be bundled: ${bundles.why}`);
-  const { flags, toSources } = "why" in bundles ? { flags: [], toSources: (stack: string) => stack } : bundles;
+  const runner = "why" in bundles ? SOURCES : bundles;
   const results: FileResult[] = [];
-  const waiting = [...jobs];
+  const waiting = [...groupsOf(jobs, runner.shared)];
   const work = async (): Promise<void> => {
-    for (let job = waiting.shift(); job !== undefined && !stop.signal.aborted; job = waiting.shift()) {
-      const { path, hides } = job;
-      const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
-      const hiding = hides === undefined ? {} : { only: true, env: { ...process.env, PREFORK_HIDE_PROGRAMS: hides } };
-      const how = { cwd: root, isolation: "process", signal, execArgv: [HEAP, ...flags], ...hiding } as const;
-      const events = run({ files: [join(root, path)], ...how });
-      const result = await collect(events, { ...job, root, toSources });
-      showFile(result);
-      results.push(result);
-    }
+    for (let group = waiting.shift(); group !== undefined && !stop.signal.aborted; group = waiting.shift())
+      for (const result of await runGroup(group, { root, runner, stop: stop.signal })) {
+        showFile(result);
+        results.push(result);
+      }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
   return results;
+}
+
+type Run = { readonly root: string; readonly runner: Bundles; readonly stop: AbortSignal };
+
+const SOURCES: Bundles = { flags: [], toSources: (stack) => stack, shared: new Set(), keepProgram: (text) => text };
+
+/** Files that share a process; where that process fails as a whole, each runs again alone and shows whose fault it was. */
+async function runGroup(group: readonly Job[], how: Run): Promise<readonly FileResult[]> {
+  const paths = group.map(({ path }) => path);
+  const [only] = group;
+  if (only !== undefined && group.length === 1) return [await runAlone(only, how)];
+  const { toSources, keepProgram } = how.runner;
+  const program = keepProgram(programFor(how.root, paths));
+  const shared = await collectShared(start(program, {}, how), { program, paths, toSources });
+  if (!("why" in shared)) return shared;
+  const alone: FileResult[] = [];
+  for (const job of group) alone.push(await runAlone(job, how));
+  const isFound = alone.some(({ tests }) => tests.some(({ outcome }) => outcome.kind === "failed"));
+  return isFound ? alone : [...alone, failedTogether(paths, shared.why)];
+}
+
+const failedTogether = (paths: readonly string[], why: string): FileResult => ({
+  path: paths.join(", "),
+  tests: [{ name: "run in one process", ms: 0, outcome: { kind: "failed", detail: `only together: ${why}` } }],
+  ms: 0,
+  printed: "",
+});
+
+const runAlone = (job: Job, how: Run): Promise<FileResult> =>
+  collect(start(join(how.root, job.path), job, how), { ...job, root: how.root, toSources: how.runner.toSources });
+
+/** Each process is a run of its own, because only a run, not a file in it, can be given an end. */
+function start(file: string, { hides }: Pick<Job, "hides">, { root, runner, stop }: Run): ReturnType<typeof run> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(FILE_TIMEOUT_MS)]);
+  const hiding = hides === undefined ? {} : { only: true, env: { ...process.env, PREFORK_HIDE_PROGRAMS: hides } };
+  const how = { cwd: root, isolation: "process", signal, execArgv: [HEAP, ...runner.flags], ...hiding } as const;
+  return run({ files: [file], ...how });
 }
 
 process.exitCode = await main(fileURLToPath(new URL("..", import.meta.url)), process.argv.slice(2));
