@@ -3,6 +3,7 @@
  *  Elsewhere: reading the text (shell-words.ts), comparing with a rule (bash-rules.ts). */
 
 import { COMPUTED, couldBe, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
+import { isDescriptor, NOTHING_WRITTEN, type Reader, readerIn, type Written, writtenIn } from "./unseen-programs.ts";
 import { type Levels, NO_LEVELS } from "./variable-values.ts";
 
 /** A place where a command could start: the words from `at` on. */
@@ -91,7 +92,15 @@ const TOO_MANY = "too many of its words could be commands";
 
 const UNSEEN = "bash would evaluate a text in it that could run any command; write numbers and names out";
 
-type Collection = { readonly starts: Start[]; readonly depth: number; readonly levels?: Levels };
+type Collection = {
+  readonly starts: Start[];
+  readonly depth: number;
+  readonly levels?: Levels;
+  /** What could be the program of somebody who reads one. */
+  readonly written?: Written;
+  /** The text is such a program itself. */
+  readonly isWritten?: true;
+};
 
 /** A text that stands as a word of another. */
 const collectInner = (text: string, into: Collection): string | undefined =>
@@ -102,9 +111,32 @@ const collect = (reading: ShellReading, into: Collection): string | undefined =>
   if (into.depth > DEEPEST) return "commands stand in commands too deeply";
   if (reading.evaluatesUnseen && into.depth === 0) return UNSEEN;
   if (reading.evaluatesUnseen) into.starts.push({ words: ANY_COMMAND, at: 0 });
+  const written = writtenIn(reading.commands, into.written);
+  const inside: Collection = { ...into, levels: reading.levels, written };
   for (const command of reading.commands) {
-    const problem = collectCommand(command, { ...into, levels: reading.levels });
+    const problem = collectCommand(command, inside);
     if (problem !== undefined) return problem;
+    if (into.starts.length > MOST_STARTS) return TOO_MANY;
+  }
+  if (into.isWritten) return undefined;
+  const readers = new Set(reading.commands.map((command) => readerOf(command, written)));
+  return collectWritten(readers, inside);
+};
+
+const readerOf = (command: ShellCommand, written: Written): Reader => {
+  const words = withReplacements(command.words);
+  if (words.length === 0 || takesPlainData(words)) return "none";
+  return readerIn(command, words, { places: commandPlaces(words), written });
+};
+
+/** Whatever is written out anywhere may be what a reader gets. */
+const collectWritten = (readers: ReadonlySet<Reader>, into: Collection): string | undefined => {
+  if (!readers.has("shell") && !readers.has("other")) return undefined;
+  const inside: Collection = { ...into, written: NOTHING_WRITTEN, isWritten: true };
+  for (const { text, isWhole } of into.written?.texts ?? []) {
+    const problem = readers.has("shell") ? collectInner(text, inside) : undefined;
+    if (problem !== undefined && isWhole) return problem;
+    if (!isWhole || readers.has("other")) collectLoose(text, into);
     if (into.starts.length > MOST_STARTS) return TOO_MANY;
   }
   return undefined;
@@ -183,6 +215,7 @@ const textsIn = (text: string): readonly string[] => {
 const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: Collection): string | undefined => {
   const forShell = words.some((word) => SHELLS.has(programOf(word)));
   const forWrapper = words.some((word) => WRAPPERS.has(programOf(word)));
+  for (const word of command.input) into.starts.push({ words: [word], at: 0 });
   for (const { text } of [...words.slice(1), ...command.input]) {
     if (into.starts.length > MOST_STARTS) return TOO_MANY;
     const isText = forShell ? /[^\w@%+=:,./-]/.test(text) : /[^\w@%+=:,./\0-]/.test(text);
@@ -224,22 +257,31 @@ const collectAt = (
 };
 
 /** Letters of options that take a program, wherever they stand among others: `git grep -inOrm`, `man -Prm`. */
-const PROGRAM_LETTER = /^-[a-zA-Z]*?[OPH](.+)$/s;
+const PROGRAM_LETTERS: Readonly<Record<string, string>> = {
+  ...{ grep: "O", man: "PH", difftool: "x", rebase: "x", clone: "u", tar: "IF", bsdtar: "I", rsync: "e" },
+  ...{ script: "c", su: "c", runuser: "c", flock: "c" },
+};
 
 /** `-Xrm` → "rm": the program may be glued to the letter. */
 const gluedTo = (words: readonly ShellWord[], at: number): readonly string[] => {
   const text = words[at]?.text ?? "";
   if (!/^-[a-zA-Z]./.test(text)) return [];
-  const isKnown = words.slice(0, at).some((word) => /^(?:grep|man)$/.test(programOf(word)));
-  const later = isKnown ? PROGRAM_LETTER.exec(text)?.[1] : undefined;
-  return [text.slice(2), ...(later === undefined ? [] : [later])];
+  const letters = words.slice(0, at).map((word) => PROGRAM_LETTERS[programOf(word)] ?? "");
+  const later = [...text].flatMap((letter, index) => {
+    const isTaking = index > 1 && index < text.length - 1 && letters.some((known) => known.includes(letter));
+    return isTaking && /^-[a-zA-Z]*$/.test(text.slice(0, index)) ? [text.slice(index + 1)] : [];
+  });
+  return [text.slice(2), ...later];
 };
 
-/** `--action=exec=rm` → "exec=rm" and "rm". */
+/** `--action=exec=rm` → "exec=rm" and "rm"; `rm,x` and `ext::rm` → "rm". */
 const valuesOf = (text: string): ReadonlySet<string> => {
   const values = [/^[^=]+=(.+)$/s.exec(text)?.[1], /=([^=]+)$/s.exec(text)?.[1]];
-  return new Set(values.filter((value) => value !== undefined));
+  const parts = /,|::/.test(text) ? text.split(/,|::|=/).slice(0, MOST_PARTS) : [];
+  return new Set([...values, ...parts].filter((value) => value !== undefined && value !== "") as string[]);
 };
+
+const MOST_PARTS = 20;
 
 /** Does the command hand all its words to a program that takes them as data, by itself or through wrappers? */
 export const takesPlainData = (words: readonly ShellWord[]): boolean =>
@@ -291,10 +333,13 @@ const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord
     if (program === "parallel") return piped && !rest.some((next) => !isOption(next));
     if (program === "at" || program === "batch" || program === "crontab") return piped;
     if (program === "ssh") return piped && operands(rest).length < 2;
-    if (!SHELLS.has(program) || RUNS_ARGUMENTS.has(program)) return false;
+    if (!SHELLS.has(program)) return false;
     if (rest.some(({ text }) => text === "--version" || text === "--help")) return false;
     if (input.length > 0 && !piped) return false; // the text is at hand and is read itself
-    return rest.every((next) => isOption(next)) || (piped && rest.some(({ text }) => text === "-s" || text === "-"));
+    if (RUNS_ARGUMENTS.has(program)) return rest.some(isDescriptor);
+    return (
+      rest.every((next) => isOption(next) || isDescriptor(next)) || (piped && rest.some(({ text }) => text === "-s"))
+    );
   });
 
 /** xargs appends what it reads, and puts it where `-I` says. */
@@ -316,12 +361,17 @@ const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => 
 };
 
 /** Text in another language than the shell's: each of its words could be the start of a command. A slash may part words
- *  as well (`s/x/rm y/e`), and a letter before a word may be an option's. */
+ *  as well (`s/x/rm y/e`). */
 const collectLoose = (text: string, into: Collection): void => {
   const whole = text.split(/[^\w.\-/\0]+/).filter((token) => token !== "");
   const parted = text.split(/[^\w.\-\0]+/).filter((token) => token !== "");
-  const bare = whole.map((token) => token.replace(/^-[a-zA-Z](?=.)/, ""));
-  const readings = [whole, ...(parted.length > whole.length ? [parted] : []), ...(bare[0] === whole[0] ? [] : [bare])];
+  // A letter before a word may be an option's; a number and `e`, sed's command to run it.
+  const bare = whole.map((token) => token.replace(/^-[a-zA-Z](?=.)|^\d*e(?=.)/, ""));
+  const readings = [
+    whole,
+    ...(parted.length > whole.length ? [parted] : []),
+    ...(bare.join() === whole.join() ? [] : [bare]),
+  ];
   for (const tokens of readings) {
     const words = tokens.map((token): ShellWord => ({ text: token, spreads: false, home: false }));
     words.forEach((word, at) => {

@@ -85,7 +85,12 @@ export const readShell = (text: string, outer?: Levels, reaches: Levels = NO_LEV
   }
 };
 
-type Visit = { readonly node: SyntaxNode; readonly piped: boolean };
+type Visit = {
+  readonly node: SyntaxNode;
+  readonly piped: boolean;
+  /** Of the groups and loops around it: each command in them gets these. */
+  readonly around: readonly Redirection[];
+};
 
 const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): ShellReading => {
   const commands: ShellCommand[] = [];
@@ -93,19 +98,20 @@ const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): 
   const variables = new VariableReach();
   let definesFunction = false;
   // A list and not recursion: depth is the writer's choice, the stack is ours.
-  const waiting: Visit[] = [{ node: script, piped: false }];
+  const waiting: Visit[] = [{ node: script, piped: false, around: [] }];
   for (let visit = waiting.pop(); visit !== undefined; visit = waiting.pop()) {
-    const { node, piped } = visit;
+    const { node, piped, around } = visit;
     if ("errors" in node && node.errors?.length) return unread("it does not parse");
     if (node.type === "Function") definesFunction = true;
     evaluated.take(node);
     variables.take(node);
-    if (node.type === "Command") commands.push(readCommand(node, piped));
+    if (node.type === "Command") commands.push(readCommand(node, piped, around));
     if (commands.length > MOST_COMMANDS) return unread(`it holds more than ${MOST_COMMANDS} commands`);
     const children: Visit[] = [];
+    const inside = node.type === "Redirected" ? [...around, ...node.redirects] : around;
     forEachChild(node, (child) => {
       const fed = node.type === "Pipeline" && node.commands.indexOf(child as (typeof node.commands)[number]) > 0;
-      children.push({ node: child, piped: piped || fed });
+      children.push({ node: child, piped: piped || fed, around: inside });
     });
     waiting.push(...children.reverse());
   }
@@ -114,7 +120,11 @@ const readScript = (script: ParsedScript, outer: Levels, outerReaches: Levels): 
   return { kind: "read", commands, definesFunction, evaluatesUnseen, levels, reaches };
 };
 
-const readCommand = ({ name, prefix, suffix }: Command, piped: boolean): ShellCommand => {
+const readCommand = (
+  { name, prefix, suffix }: Command,
+  piped: boolean,
+  around: readonly Redirection[],
+): ShellCommand => {
   const words = name ? [readWord(name)] : [];
   const assignments: string[] = [];
   const assigned: { readonly name: string; readonly value: ShellWord }[] = [];
@@ -129,6 +139,7 @@ const readCommand = ({ name, prefix, suffix }: Command, piped: boolean): ShellCo
       if (part.value?.type === "Word") assigned.push({ name: part.name, value: readWord(part.value) });
     }
   }
+  for (const part of around) takeRedirection(part, { redirects, input });
   return { words, assignments, assigned, redirects, input, piped };
 };
 

@@ -180,7 +180,80 @@ export const REMOVING_LATER = [
   "rsync -erm a b",
   "ssh -oProxyCommand=rm h",
   `PS4='$(rm\${IFS}y)'; set -x; :`,
+  "git difftool -yxrm",
+  "git rebase -ixrm main",
+  "git -c protocol.ext.allow=always ls-remote ext::rm",
+  "GIT_ALLOW_PROTOCOL=ext git ls-remote ext::rm",
+  "gcc -wrapper rm,x -c x.c",
+  "tar -cIrm -f x.tgz a",
+  "script -qcrm",
+  "printf 'a:\\n\\trm y\\n' | make -f - a",
+  "printf '\\x72m y' > f; sh f",
+  "make -f <(printf 'a:\\n\\trm y\\n') a",
+  "sed -f <(echo 1erm) a.txt",
+  'sed "$(echo 1erm)" a.txt',
+  "awk -f <(echo 'BEGIN{system(\"rm\")}')",
+  "sh - < <(echo rm)",
+  "exec 3<<<rm; . /dev/fd/3",
+  "echo 'rm y' > f; chmod +x f; ./f",
+  "echo 'rm y' > f; bash -c 'sh f'",
+  "bash -c 'bash /dev/stdin' <<< rm",
 ];
+
+/** Programs that read a program: alone, and with a file in place of `@`. `rm` stands in their languages. */
+const PROGRAM_READERS: readonly (readonly [alone: string, ofFile: string, texts: readonly string[]])[] = [
+  ["sh", "sh @", ["rm", "rm -rf y"]],
+  ["bash -s", "bash -x @", ["rm", "true; rm y"]],
+  ["sh -", "sudo sh @", ["rm", "rm y"]],
+  ["env bash", "env bash @", ["rm"]],
+  [". /dev/stdin", ". ./@", ["rm", "rm y"]],
+  ["source /dev/fd/0", "source @", ["rm"]],
+  ["bash /proc/self/fd/0", "dash @", ["rm"]],
+  ["python3", "python3 @", ['import os; os.system("rm y")']],
+  ["node -", "node @", ['require("child_process").execSync("rm y")']],
+  ["perl", "perl @", ['system("rm", "y")']],
+  ["make -f - a", "make -f @ a", ["a:; rm y"]],
+  ["sed -f - a.txt", "sed -nf @ a.txt", ["1erm", "$erm y"]],
+  ["awk -f -", "awk -f @", ['BEGIN { system("rm y") }']],
+  ["sqlite3 x.db", "gdb -x @", [".shell rm y"]],
+  ["ed x", "vim -s @ x", ["!rm y"]],
+  ["unknown-tool", "python3 @", ["rm y"]],
+];
+
+/** Ways to hand a text to a program. */
+const handedOver = (text: string, alone: string, ofFile: string): readonly string[] => {
+  const quoted = `'${text.replaceAll("'", `'\\''`)}'`;
+  const of = (file: string): string => ofFile.replace("@", file);
+  const inGroup = [
+    `{ ${alone}; } <<< ${quoted}`,
+    `( ${alone} ) <<'E'\n${text}\nE`,
+    `if x; then ${alone}; fi <<< ${quoted}`,
+  ];
+  const piped = [
+    `echo ${quoted} | ${alone}`,
+    `printf '%s\\n' ${quoted} | ${alone}`,
+    `cat <<'E' | ${alone}\n${text}\nE`,
+  ];
+  const later = [`{ echo x; echo ${quoted}; } | ${alone}`, `x=${quoted}; echo "$x" | ${alone}`];
+  const here = [
+    `${alone} <<< ${quoted}`,
+    `${alone} <<'E'\n${text}\nE`,
+    `${alone} 3<<<${quoted} <&3`,
+    `<<<${quoted} ${alone}`,
+  ];
+  const files = [
+    `echo ${quoted} > f && ${of("f")}`,
+    `cat > f <<'E'\n${text}\nE\n${of("f")}`,
+    `echo ${quoted} | tee f; ${of("f")}`,
+  ];
+  const unseen = [`${of("/dev/stdin")} <<< ${quoted}`, `echo ${quoted} | ${of("/dev/fd/0")}`];
+  return [...here, ...inGroup, ...piped, ...later, ...files, ...unseen, `mkfifo f; echo ${quoted} > f & ${of("f")}`];
+};
+
+/** Texts in which a program reads one that runs rm. */
+export const READ_AS_PROGRAMS = PROGRAM_READERS.flatMap(([alone, ofFile, programs]) =>
+  programs.flatMap((program) => handedOver(program, alone, ofFile)),
+);
 
 /** What people run all day, beside rules that deny other commands. */
 export const EVERYDAY_CHANGES = [
@@ -247,4 +320,14 @@ export const EVERYDAY_CHANGES = [
   "git config user.name Ann",
   'gh pr create --title "Fix" --body "It pushes"',
   "kill -9 1234",
+  "cat > t.sh <<'E'\nset -e\nnpm test\necho \"rm nothing\"\nE\nbash t.sh",
+  "python3 - <<'E'\nimport json\nprint(json.load(open('a.json')))\nE",
+  "echo 'console.log(1)' | node",
+  "git commit -F - <<'E'\nStop calling rm\nE",
+  "echo 'Stop calling rm' | git commit -F -",
+  "echo 'a text about rm' | less",
+  "cat data.json | node scripts/format.js; echo 'no rm' > notes.md",
+  'echo "$x" | python3 -m json.tool',
+  "printf 'rm\\nls\\n' | sort | uniq -c",
+  "{ echo rm; ls; } > out.txt",
 ];

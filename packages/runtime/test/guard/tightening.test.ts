@@ -10,7 +10,15 @@ import { decide } from "../../src/guard/decide.ts";
 import { type Layer, type Mode, mergeLayers } from "../../src/guard/policy.ts";
 import { parseSettings } from "../../src/guard/settings.ts";
 import { anyCharacter } from "../any-character.ts";
-import { EVALUATING, EVERYDAY_CHANGES, PUSHING_LATER, REMOVING_LATER, SETTING, USING } from "./evaluated-texts.ts";
+import {
+  EVALUATING,
+  EVERYDAY_CHANGES,
+  PUSHING_LATER,
+  READ_AS_PROGRAMS,
+  REMOVING_LATER,
+  SETTING,
+  USING,
+} from "./evaluated-texts.ts";
 import { contextOf, decideBash, layerOf, place, ROOT } from "./policies.ts";
 
 const RANKS: Readonly<Record<Decision["kind"], number>> = { allow: 0, ask: 1, deny: 2 };
@@ -182,13 +190,14 @@ test("a denied command is found in texts that bash evaluates as numbers or names
   );
 });
 
-test("a denied command is found where it is glued, set, or written for another program", () => {
+test("a denied command is found where it is glued, set, or written where a program could take it for its own", () => {
   const passed = (rule: string, texts: readonly string[]): readonly string[] => {
     const context = contextOf({ deny: [rule], allow: ["Bash"] }, { mode: "bypass" });
     return texts.filter((text) => decideBash(text, context).kind !== "deny");
   };
   assert.deepEqual(passed("Bash(git push:*)", PUSHING_LATER), []);
   assert.deepEqual(passed("Bash(rm:*)", REMOVING_LATER), []);
+  assert.deepEqual(passed("Bash(rm:*)", READ_AS_PROGRAMS), []);
 });
 
 test("everyday changes run beside rules that deny other commands", () => {
