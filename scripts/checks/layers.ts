@@ -39,9 +39,9 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   xray: [["compare"], ["proxy"], ["index"]],
   runtime: [
-    ["events", "ports"],
     ["paths"],
     ["guard"],
+    ["events", "ports"],
     ["files"],
     ["trust"],
     ["journal"],

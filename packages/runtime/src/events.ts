@@ -4,6 +4,7 @@
  *  Elsewhere: what must survive (journal/), what goes over the wire (ModelEvent of @prefork/wire). */
 
 import type { JsonObject, MarkerPlace, ModelErrorReason, StopReason, Usage } from "@prefork/wire";
+import type { Touches } from "./guard/index.ts";
 
 export type Level = "debug" | "info" | "warn" | "error";
 
@@ -69,10 +70,24 @@ export type EventBody =
       /** The provider's own word for what its cache could not reuse. */
       readonly missed?: string;
     }
-  | { readonly type: "call_proposed"; readonly callId: string; readonly tool: string; readonly args: JsonObject }
+  | {
+      readonly type: "call_proposed";
+      readonly callId: string;
+      readonly tool: string;
+      readonly args: JsonObject;
+      /** As the tool declares it; absent where it does not, or nothing will run. */
+      readonly touches?: Touches;
+    }
   | { readonly type: "question_asked"; readonly callId: string; readonly reason: string; readonly rule?: string }
   | { readonly type: "question_answered"; readonly callId: string; readonly answer: "allow" | "always" | "deny" }
-  | { readonly type: "call_started"; readonly callId: string; readonly tool: string; readonly reason: string }
+  | {
+      readonly type: "call_started";
+      readonly callId: string;
+      readonly tool: string;
+      readonly reason: string;
+      /** A command that only reads, run as its plan and not as text. */
+      readonly asPlan?: true;
+    }
   | { readonly type: "call_progressed"; readonly callId: string; readonly text: string }
   | {
       readonly type: "call_ended";

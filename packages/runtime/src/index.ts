@@ -122,6 +122,7 @@ export {
   type Target,
   type ToolCall,
   type ToolFilter,
+  type Touches,
   targetOf,
   type Verdict,
 } from "./guard/index.ts";

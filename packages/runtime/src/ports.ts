@@ -1,9 +1,10 @@
 /** What the runtime needs from outside and from its own far side, as small interfaces that one place fills.
- *  Invariant: types and constants only; nothing here imports a room. The agent's tools start forks, a fork runs the loop,
+ *  Invariant: types and constants only; of the rooms only the guard's words are used. The agent's tools start forks, a fork runs the loop,
  *  the loop runs tools: that circle is cut here, and only session.ts closes it.
  *  Elsewhere: filling them (session.ts), what is asked (guard/). */
 
 import type { ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
+import type { Touches } from "./guard/index.ts";
 
 /** The time, from one place, so that a test can hold it still. */
 export type Clock = {
@@ -24,6 +25,8 @@ export type Question = {
   readonly scope?: string;
   readonly tool: string;
   readonly args: JsonObject;
+  /** As the tool declares it; absent where it does not: then it may touch anything. */
+  readonly touches?: Touches;
   readonly reason: string;
   /** What would allow this and little more, for good. */
   readonly rule?: string;

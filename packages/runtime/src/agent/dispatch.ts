@@ -6,9 +6,9 @@
 
 import type { JsonObject, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
-import { type Decision, decide, type GuardContext, type Plan } from "../guard/index.ts";
+import { type Decision, decide, type GuardContext, type Plan, type ToolCall, type Touches } from "../guard/index.ts";
 import type { Answer, Question } from "../ports.ts";
-import type { Registry, Tool, ToolContext, ToolOutput } from "../tools/index.ts";
+import { type Registry, type Tool, type ToolContext, type ToolOutput, touchesOf } from "../tools/index.ts";
 import { type Content, checkedOutput, contentOf } from "./output.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -49,7 +49,7 @@ export type Bounds = {
   /** A call whose paths mean somewhere else, spelled so; its result says it. */
   readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
   /** Right before a call begins: why it does not after all, if so. */
-  readonly begin?: (tool: string, args: JsonObject) => Promise<string | undefined>;
+  readonly begin?: (touches: Touches | undefined) => Promise<string | undefined>;
 };
 
 /** For calls that stand beside others which cannot wait: what takes too long goes on in the background. */
@@ -94,7 +94,7 @@ type Ready = {
   readonly plan?: Plan;
   readonly approved: boolean;
   readonly reason: string;
-  readonly args: JsonObject;
+  readonly touches?: Touches;
   /** Told with its result. */
   readonly note?: string;
 };
@@ -206,11 +206,13 @@ const prepareCall = async (
   const checked = dispatch.registry.check(tool, moved?.input ?? flat.input);
   if (!checked.ok) return no("bad-input", `${call.name}: ${checked.reason}`);
   const { input, args } = checked;
-  dispatch.emit({ type: "call_proposed", callId: call.id, tool: call.name, args });
-  const decision = decide({ tool: call.name, args }, dispatch.guard());
+  const touches = touchesOf(tool, input);
+  const judged: ToolCall = { tool: call.name, args, ...(touches ? { touches } : {}) };
+  dispatch.emit({ type: "call_proposed", callId: call.id, ...judged });
+  const decision = decide(judged, dispatch.guard());
   // A person is asked about the state after all earlier calls, so these come to their end first.
   if (decision.kind === "ask") await settle();
-  const settled = decision.kind === "ask" ? await askAbout(call, { args, decision, dispatch }, signal) : decision;
+  const settled = decision.kind === "ask" ? await askAbout(call, { judged, decision, dispatch }, signal) : decision;
   if (settled.kind === "deny") {
     const text = `Not allowed: ${settled.reason}`;
     const refused = refuse(call, dispatch, { fault: signal.aborted ? "aborted" : "denied", text });
@@ -220,7 +222,8 @@ const prepareCall = async (
   const readOnly = tool.readOnly || plan !== undefined;
   const approved = decision.kind === "ask";
   const note = moved === undefined ? {} : { note: moved.note };
-  return { call, tool, input, args, readOnly, approved, reason: settled.reason, ...note, ...(plan ? { plan } : {}) };
+  const ready = { call, tool, input, readOnly, approved, reason: settled.reason };
+  return { ...ready, ...note, ...(plan ? { plan } : {}), ...(touches ? { touches } : {}) };
 };
 
 type Settled =
@@ -228,17 +231,17 @@ type Settled =
   | { readonly kind: "deny"; readonly reason: string; readonly stop?: boolean };
 
 type Asking = {
-  readonly args: JsonObject;
+  readonly judged: ToolCall;
   readonly decision: Extract<Decision, { kind: "ask" }>;
   readonly dispatch: Dispatch;
 };
 
 const askAbout = async (call: ToolUseBlock, asking: Asking, signal: AbortSignal): Promise<Settled> => {
-  const { args, decision, dispatch } = asking;
+  const { judged, decision, dispatch } = asking;
   const { reason, rule, notes } = decision;
   const offered = rule === undefined ? {} : { rule };
   dispatch.emit({ type: "question_asked", callId: call.id, reason, ...offered });
-  const answer = await answerOf(dispatch, { tool: call.name, args, reason, notes, ...offered }, signal);
+  const answer = await answerOf(dispatch, { ...judged, reason, notes, ...offered }, signal);
   dispatch.emit({ type: "question_answered", callId: call.id, answer: answer.kind });
   switch (answer.kind) {
     case "allow":
@@ -276,12 +279,13 @@ const runCall = async (
   dispatch: Dispatch,
   { signal, patience, later }: Running,
 ): Promise<ToolResultBlock> => {
-  const { call, readOnly, reason, args } = ready;
+  const { call, readOnly, reason, plan } = ready;
   const begun = dispatch.now();
-  const closed = await dispatch.bounds?.begin?.(call.name, args);
+  const closed = await dispatch.bounds?.begin?.(ready.touches);
   if (closed !== undefined) return refuse(call, dispatch, { fault: "denied", text: closed });
   dispatch.record.started(call.id, call.name, readOnly);
-  dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason });
+  const asPlan = plan ? { asPlan: true as const } : {};
+  dispatch.emit({ type: "call_started", callId: call.id, tool: call.name, reason, ...asPlan });
   const given = patience
     ? await orMoved(ready, dispatch, { patience, signal })
     : await resultOf(ready, dispatch, signal);

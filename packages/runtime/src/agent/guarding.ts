@@ -21,7 +21,7 @@ import {
   type Verdict,
 } from "../guard/index.ts";
 import { isSecret } from "../paths/index.ts";
-import type { Registry } from "../tools/index.ts";
+import { type Registry, touchesOf } from "../tools/index.ts";
 import { planHazard } from "../workspace/index.ts";
 
 export type GuardingOptions = {
@@ -121,7 +121,9 @@ export class Guarding {
     if (!tool) return true; // nothing runs; the answer says that there is no such tool
     const checked = registry.check(tool, registry.unwrap(tool, call.input));
     if (tool.readOnly || !checked.ok) return true;
-    const decision = decide({ tool: call.name, args: checked.args }, this.context());
+    const touches = touchesOf(tool, checked.input);
+    const judged: ToolCall = { tool: call.name, args: checked.args, ...(touches ? { touches } : {}) };
+    const decision = decide(judged, this.context());
     return decision.kind === "allow" && decision.plan !== undefined;
   }
 

@@ -5,34 +5,33 @@
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type { JsonObject, ToolUseBlock } from "@prefork/wire";
-import { movedPath } from "../guard/index.ts";
+import type { JsonObject } from "@prefork/wire";
+import { movedPath, type Touches } from "../guard/index.ts";
+import type { NamedCall } from "../tools/index.ts";
 import type { Folders } from "./worktree-notice.ts";
 
-/** The argument of a tool that is a path. */
-const PATHS: Readonly<Record<string, string>> = {
-  Read: "file_path",
-  Edit: "file_path",
-  Write: "file_path",
-  Glob: "path",
-  Grep: "path",
+/** A call that touches the checkout, as one that touches the copy: the argument that names the path is the one whose change
+ *  changes what the call touches. */
+export const relocated = (
+  call: NamedCall,
+  tops: Folders,
+  touchesOf: (call: NamedCall) => Touches | undefined,
+): { readonly input: string; readonly note: string } | undefined => {
+  const before = pathsOf(touchesOf(call));
+  const args = before.length === 0 ? undefined : objectIn(call.input);
+  for (const [field, path] of Object.entries(args ?? {})) {
+    if (typeof path !== "string" || !path.startsWith("/") || !before.includes(path)) continue;
+    const plain = resolve(path);
+    const moved = movedPath(plain, tops);
+    const input = JSON.stringify({ ...args, [field]: moved });
+    if (moved === plain || !pathsOf(touchesOf({ ...call, input })).includes(moved)) continue;
+    const note = `[${plain} is in the checkout that you were forked from; this is ${moved} in your worktree]`;
+    return { input, note };
+  }
+  return undefined;
 };
 
-/** A call of a file tool that means the checkout, as one that means the copy. */
-export const relocated = (
-  call: ToolUseBlock,
-  tops: Folders,
-): { readonly input: string; readonly note: string } | undefined => {
-  const field = PATHS[call.name];
-  const args = field === undefined ? undefined : objectIn(call.input);
-  const path = field === undefined ? undefined : args?.[field];
-  if (field === undefined || !args || typeof path !== "string" || !path.startsWith("/")) return undefined;
-  const plain = resolve(path);
-  const moved = movedPath(plain, tops);
-  if (moved === plain) return undefined;
-  const note = `[${plain} is in the checkout that you were forked from; this is ${moved} in your worktree]`;
-  return { input: JSON.stringify({ ...args, [field]: moved }), note };
-};
+const pathsOf = ({ reads = [], writes = [] }: Touches = {}): readonly string[] => [...reads, ...writes];
 
 const objectIn = (input: string): JsonObject | undefined => {
   try {
@@ -49,14 +48,14 @@ export type Holder = { readonly task: string; readonly label: string };
 export class WriteClaims {
   readonly #held = new Map<string, Holder>();
 
-  /** Takes the file that this call writes. Gives who has it, where somebody else does. */
-  take(tool: string, args: JsonObject, { cwd, ...holder }: Holder & { readonly cwd: string }): Held | undefined {
-    const { file_path: path } = args;
-    if ((tool !== "Edit" && tool !== "Write") || typeof path !== "string") return undefined;
-    const name = canonical(resolve(cwd, path));
-    const other = this.#held.get(name);
-    if (other && other.task !== holder.task) return { ...other, path: name };
-    this.#held.set(name, holder);
+  /** Takes the files that a call writes, all or none. Gives who has one of them, where somebody else does. */
+  take({ writes = [] }: Touches, { cwd, ...holder }: Holder & { readonly cwd: string }): Held | undefined {
+    const names = writes.map((path) => canonical(resolve(cwd, path)));
+    for (const path of names) {
+      const other = this.#held.get(path);
+      if (other && other.task !== holder.task) return { ...other, path };
+    }
+    for (const path of names) this.#held.set(path, holder);
     return undefined;
   }
 

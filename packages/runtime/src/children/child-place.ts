@@ -3,12 +3,12 @@
  *  Elsewhere: copies (isolation.ts), paths and claims (bounds.ts), composing a child (children.ts). */
 
 import { join } from "node:path";
-import type { JsonObject } from "@prefork/wire";
 import type { Agent, AgentOptions, Bounds, Making } from "../agent/index.ts";
 import type { ForkPlan } from "../fork/index.ts";
-import { movedPath, movedPolicy, type Policy } from "../guard/index.ts";
+import { movedPath, movedPolicy, type Policy, type Touches } from "../guard/index.ts";
 import type { Question } from "../ports.ts";
 import type { TaskEnd } from "../tasks/index.ts";
+import type { Registry } from "../tools/index.ts";
 import { heldText, relocated, type WriteClaims } from "./bounds.ts";
 import type { IsolatedWork, Placed } from "./isolation.ts";
 import { worktreeNotice } from "./worktree-notice.ts";
@@ -18,6 +18,7 @@ export type ChildPlaceParts = {
   readonly options: AgentOptions;
   readonly isolated: IsolatedWork;
   readonly claims: WriteClaims;
+  readonly touchesOf: Registry["touches"];
   /** Told when it moves into a copy while it works. */
   readonly moved: () => void;
   readonly placed?: Placed | undefined;
@@ -79,8 +80,8 @@ export class ChildPlace {
   async asked(question: Question): Promise<Question> {
     if (!this.#placed) return question;
     const { from, to } = this.#placed.tops;
-    const { rule, tool, notes } = question;
-    const isOpen = tool === "Bash" && !(await this.#agent?.world.isBounded());
+    const { rule, touches, notes } = question;
+    const isOpen = (touches?.runs ?? []).length > 0 && !(await this.#agent?.world.isBounded());
     const more = `it works in the worktree ${to}, but without the sandbox this command could change ${from} too`;
     return {
       ...question,
@@ -95,8 +96,8 @@ export class ChildPlace {
   }
 
   readonly bounds: Bounds = {
-    relocate: (call) => this.#placed && relocated(call, this.#placed.tops),
-    begin: async (tool, args) => this.#mayBegin(tool, args),
+    relocate: (call) => this.#placed && relocated(call, this.#placed.tops, this.#parts.touchesOf),
+    begin: async (touches = {}) => this.#mayBegin(touches),
   };
 
   async settle(end: TaskEnd, said: string): Promise<readonly string[]> {
@@ -119,10 +120,10 @@ export class ChildPlace {
     return this.#parts.options.directories.map((folder) => movedPath(folder, tops));
   }
 
-  async #mayBegin(tool: string, args: JsonObject): Promise<string | undefined> {
+  async #mayBegin(touches: Touches): Promise<string | undefined> {
     if (this.#placed) return undefined;
     const { plan, claims, options, isolated, moved } = this.#parts;
-    const held = claims.take(tool, args, { task: plan.task, label: plan.label, cwd: options.cwd });
+    const held = claims.take(touches, { task: plan.task, label: plan.label, cwd: options.cwd });
     if (!held || options.permissions.policy.worktrees.onClaim !== "isolate" || !this.#agent)
       return held && heldText(held);
     const { world, guarding } = this.#agent;

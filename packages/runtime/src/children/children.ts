@@ -231,7 +231,8 @@ export class Children {
   #place(plan: ForkPlan, { journal, placed, signal }: Opening & { readonly signal: AbortSignal }): ChildPlace {
     const { options, isolated } = this.#of;
     const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
-    return new ChildPlace({ plan, options, isolated, claims: this.#claims, moved, placed, signal });
+    const { touches: touchesOf } = this.#of.registry;
+    return new ChildPlace({ plan, options, isolated, claims: this.#claims, touchesOf, moved, placed, signal });
   }
 
   /** A child that cannot be opened leaves nothing open, and no copy without an end. */
@@ -267,7 +268,7 @@ export class Children {
     const ask = this.#askFor(told, place);
     const inbox = new Inbox(journal, replayed);
     const edits = new Edits();
-    const earlier = replayed ? editedIn(await this.#entriesOf(journal.id)) : [];
+    const earlier = replayed ? editedIn(await this.#entriesOf(journal.id), registry.touches) : [];
     const { model } = line.state.head;
     const isFork = plan.agentType === "fork" && plan.directive !== "";
     const audit =
@@ -400,17 +401,14 @@ export class Children {
 /** The files that the calls of a child have changed. */
 class Edits {
   readonly files = new Set<string>();
-  readonly #proposed = new Map<string, string>();
+  readonly #proposed = new Map<string, readonly string[]>();
 
   noticed(event: EventBody): void {
-    if (event.type === "call_proposed") {
-      const { file_path: path } = event.args;
-      if ((event.tool === "Edit" || event.tool === "Write") && typeof path === "string")
-        this.#proposed.set(event.callId, path);
-    } else if (event.type === "call_ended") {
-      const path = this.#proposed.get(event.callId);
+    if (event.type === "call_proposed") this.#proposed.set(event.callId, event.touches?.writes ?? []);
+    else if (event.type === "call_ended") {
+      const paths = this.#proposed.get(event.callId) ?? [];
       this.#proposed.delete(event.callId);
-      if (path !== undefined && event.fault === undefined) this.files.add(path);
+      if (event.fault === undefined) for (const path of paths) this.files.add(path);
     }
   }
 }

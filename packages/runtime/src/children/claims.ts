@@ -6,7 +6,9 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from "node:path";
 import { oneLine } from "../context/index.ts";
+import type { Touches } from "../guard/index.ts";
 import type { JournalEntry } from "../journal/index.ts";
+import type { NamedCall } from "../tools/index.ts";
 import type { PlanCell } from "../workspace/index.ts";
 import { type Claim, claimsIn, commitsIn, MOST_CLAIMS } from "./claimed.ts";
 import { type GitStatus, type GitView, isThere, viewGit } from "./claims-git.ts";
@@ -164,32 +166,23 @@ const shown = (path: string, cwd: string): string => {
 
 // --- what the journal says ---------------------------------------------------------------------------------------------
 
-const CHANGING: readonly string[] = ["Write", "Edit"];
-
 /** The files that calls of this journal changed, each once, in the order of the first change: absolute. Only a call that
  *  ended well counts; what a command changed is not known from its text. */
-export const editedIn = (entries: Iterable<JournalEntry>): readonly string[] => {
+export const editedIn = (
+  entries: Iterable<JournalEntry>,
+  touchesOf: (call: NamedCall) => Touches | undefined,
+): readonly string[] => {
   const edited = new Set<string>();
-  const asked = new Map<string, string>();
+  const asked = new Map<string, readonly string[]>();
   let cwd = "/";
   for (const entry of entries) {
     if (entry.kind === "opened") cwd = entry.cwd;
     else if (entry.kind === "message")
       // The last call with an id counts: a provider may give it again.
       for (const block of entry.message.content)
-        if (block.type === "tool_use") asked.set(block.id, CHANGING.includes(block.name) ? pathIn(block.input) : "");
+        if (block.type === "tool_use") asked.set(block.id, touchesOf(block)?.writes ?? []);
     if (entry.kind !== "call_ended" || entry.result.isError) continue;
-    const path = asked.get(entry.callId) ?? "";
-    if (path !== "") edited.add(resolve(cwd, path));
+    for (const path of asked.get(entry.callId) ?? []) edited.add(resolve(cwd, path));
   }
   return [...edited];
-};
-
-const pathIn = (input: string): string => {
-  try {
-    const { file_path: path } = Object(JSON.parse(input)) as { readonly file_path?: unknown };
-    return typeof path === "string" ? path : "";
-  } catch {
-    return "";
-  }
 };

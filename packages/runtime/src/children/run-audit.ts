@@ -9,7 +9,7 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import type { EventBody, RuntimeEvent } from "../events.ts";
-import { classify, type MemoryFolder } from "../guard/index.ts";
+import { classify, type MemoryFolder, type Touches } from "../guard/index.ts";
 import { partsBelow, shownName } from "../paths/index.ts";
 import { type DatedBreach, leavesCell, type Watch, watchTrees } from "../workspace/index.ts";
 import { isUpkeepOfGit } from "./git-upkeep.ts";
@@ -51,21 +51,18 @@ const MOST_TOLD = 200;
 
 /** Large, and made by programs: left out where the tree is too large without. */
 const MADE = /\/(?:node_modules|\.venv|venv|target|dist|build|\.cache|\.next|__pycache__)$/;
-const READS: readonly string[] = [
-  ...["Read", "Glob", "Grep", "TodoWrite", "TaskOutput", "TaskStop", "Agent", "SendMessage", "Skill"],
-];
-const WRITES_FILES: readonly string[] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 /** `isKeptIn`: where commands have a cell, this one could not have written outside it. */
 type Span = { readonly from: number; to: number; readonly isKeptIn: boolean };
 
-type Named = { readonly tool: string; readonly path?: string; readonly stays: boolean; readonly isKeptIn: boolean };
+/** Without what it touches it may write anything. */
+type Proposed = { readonly touches?: Touches; readonly stays: boolean };
 
 export class RunAudit implements AsyncDisposable {
   readonly #options: AuditOptions;
   readonly #watch: Watch;
   readonly #following: Disposable;
-  readonly #named = new Map<string, Named>();
+  readonly #proposed = new Map<string, Proposed>();
   readonly #open = new Map<string, Span>();
   readonly #commands: Span[] = [];
   readonly #others: Span[] = [];
@@ -150,27 +147,27 @@ export class RunAudit implements AsyncDisposable {
   #noticed(event: RuntimeEvent): void {
     const { agent, cwd, now = Date.now } = this.#options;
     const isOwn = event.agent === agent;
+    const key = "callId" in event ? `${event.agent} ${event.callId}` : "";
     if (event.type === "call_proposed") {
-      const { file_path: path, run_in_background: stays, command } = event.args;
-      const named = typeof path === "string" ? { path: resolve(cwd, path) } : {};
-      const isKeptIn = event.tool === "Bash" && typeof command === "string" && runsInCell(command);
-      const call = { tool: event.tool, ...named, stays: stays === true, isKeptIn };
-      this.#named.set(`${event.agent} ${event.callId}`, call);
-    } else if (event.type === "call_started" && !READS.includes(event.tool)) {
-      const key = `${event.agent} ${event.callId}`;
-      const { path, stays = false, isKeptIn = false } = this.#named.get(key) ?? {};
-      if (path !== undefined && WRITES_FILES.includes(event.tool)) {
-        if (isOwn) this.#written.add(path);
-        else this.#watch.accountFor(path);
+      const { touches, args } = event;
+      this.#proposed.set(key, { ...(touches ? { touches } : {}), stays: args.run_in_background === true });
+    } else if (event.type === "call_started") {
+      const { touches, stays = false } = this.#proposed.get(key) ?? {};
+      const { writes = [], runs = [], reaches = [] } = touches ?? {};
+      if (touches && runs.length + reaches.length === 0) {
+        for (const path of writes.map((name) => resolve(cwd, name)))
+          if (isOwn) this.#written.add(path);
+          else this.#watch.accountFor(path);
         return;
       }
-      if (!isOwn && event.tool === "Bash" && /^every part only reads$/.test(event.reason)) return;
+      const isPlan = event.asPlan === true;
+      if (!isOwn && isPlan && runs.every((command) => classify(command).verdict === "read-only")) return;
+      const isKeptIn = isPlan && runs.every(runsInCell);
       const span: Span = { from: now(), to: Number.POSITIVE_INFINITY, isKeptIn };
       (isOwn ? this.#commands : this.#others).push(span);
       if (!stays) this.#open.set(key, span);
     } else if (event.type === "call_ended") {
-      const key = `${event.agent} ${event.callId}`;
-      this.#named.delete(key);
+      this.#proposed.delete(key);
       const span = this.#open.get(key);
       if (span) span.to = now();
       this.#open.delete(key);
@@ -178,7 +175,7 @@ export class RunAudit implements AsyncDisposable {
   }
 }
 
-/** A tool of the host program never does, whatever it calls itself; nor do commands that tell of the system. */
+/** Commands that tell of the system do not. */
 const runsInCell = (command: string): boolean => {
   const judged = classify(command);
   return judged.verdict === "read-only" && !leavesCell(judged.plan.steps);

@@ -5,7 +5,23 @@
 import type { JsonObject } from "@prefork/wire";
 import type { Plan } from "./bash/index.ts";
 
-export type ToolCall = { readonly tool: string; readonly args: JsonObject };
+/** What a call touches outside the agent, as its tool declares it. Paths are absolute, or relative to the working folder.
+ *  A list that is left out is empty: `{}` touches nothing. A tool that declares nothing may touch anything. */
+export type Touches = {
+  readonly reads?: readonly string[];
+  readonly writes?: readonly string[];
+  /** Commands. */
+  readonly runs?: readonly string[];
+  /** Hosts, and tools of tool servers as `mcp__server__tool`. */
+  readonly reaches?: readonly string[];
+};
+
+/** `touches`: counts for tools that the guard does not know; it reads the arguments of the others itself. */
+export type ToolCall = { readonly tool: string; readonly args: JsonObject; readonly touches?: Touches };
+
+/** Does a call that touches this only read? */
+export const onlyReads = ({ writes = [], runs = [], reaches = [] }: Touches): boolean =>
+  writes.length + runs.length + reaches.length === 0;
 
 export type Decision =
   /** `plan`: the parsed form of a read-only command; it is run in place of the text. */

@@ -7,7 +7,7 @@ import { isPseudoPath, isSecret, partsBelow, protectedName } from "../paths/inde
 import { toolNamed } from "./arguments.ts";
 import type { ClassifyOptions, Verdict } from "./bash/index.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
-import type { Decision, ToolCall } from "./call.ts";
+import { type Decision, onlyReads, type ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
 import { type PathPattern, patternsBelow } from "./path-rules.ts";
@@ -86,10 +86,23 @@ type Question = {
   readonly bearing: ((pattern: PathPattern) => Bearing | undefined) | undefined;
   readonly verdict: Verdict | undefined;
   readonly context: GuardContext;
+  /** The tool that declares to do this, where it is not the call itself. */
+  readonly by?: string;
 };
 
 const judge = (call: ToolCall, context: GuardContext): Decision => {
   const question = prepare(call, context);
+  const declared = question.target.kind === "unknown" ? declaredIn(question) : [];
+  return tightened([question, ...declared]) ?? loosened(question, declared);
+};
+
+/** The strictest answer of what says no or asks. */
+const tightened = (questions: readonly Question[]): Decision | undefined => {
+  const answers = questions.flatMap((question) => byRestriction(question) ?? []);
+  return answers.find(({ kind }) => kind === "deny") ?? answers[0];
+};
+
+const byRestriction = (question: Question): Decision | undefined => {
   const { target } = question;
   if (target.kind === "wrong") return deny(target.reason);
   return (
@@ -98,13 +111,16 @@ const judge = (call: ToolCall, context: GuardContext): Decision => {
     byPlanMode(question) ??
     byTightening(question, "ask") ??
     byProtection(question) ??
-    byDeniedPaths(question) ??
-    byReading(question) ??
-    (context.mode === "bypass" ? allow("bypass mode") : undefined) ??
-    byAllowing(question) ??
-    byKind(question)
+    byDeniedPaths(question)
   );
 };
+
+const loosened = (question: Question, declared: readonly Question[]): Decision =>
+  byReading(question) ??
+  (question.context.mode === "bypass" ? allow("bypass mode") : undefined) ??
+  byAllowing(question) ??
+  byDeclared(question, declared) ??
+  byKind(question);
 
 const prepare = (call: ToolCall, context: GuardContext): Question => {
   const cwd = context.cwd ?? context.roots[0] ?? "/";
@@ -130,6 +146,23 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
     verdict,
     context,
   };
+};
+
+/** What a tool declares to touch, each as the call of ours that touches the same: the same rules hold for both. Filter and
+ *  plan mode judge the call as a whole. */
+const declaredIn = ({ call: { tool, touches = {} }, context }: Question): readonly Question[] => {
+  const { filter: _filter, mode, ...unfiltered } = context;
+  const inner = { ...unfiltered, mode: mode === "plan" ? ("default" as const) : mode };
+  const cwd = context.cwd ?? context.roots[0] ?? "/";
+  const at = (path: string): string => (/^[^/~]/.test(path) ? `${cwd}/${path}` : path);
+  return [
+    ...(touches.reads ?? []).map((path): ToolCall => ({ tool: "Read", args: { file_path: at(path) } })),
+    ...(touches.writes ?? []).map((path): ToolCall => ({ tool: "Write", args: { file_path: at(path) } })),
+    ...(touches.runs ?? []).map((command): ToolCall => ({ tool: "Bash", args: { command } })),
+    ...(touches.reaches ?? []).flatMap((host): readonly ToolCall[] =>
+      host.startsWith("mcp__") ? [{ tool: host, args: {} }] : [{ tool: "WebFetch", args: { url: `https://${host}/` } }],
+    ),
+  ].map((call) => ({ ...prepare(call, inner), by: tool }));
 };
 
 const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
@@ -169,7 +202,8 @@ const classified = (
   return classify(command, { readOnlyPrograms: names });
 };
 
-const ask = ({ tool, target, context }: Question, reason: string, offers = true): Decision => {
+const ask = ({ tool, target, context, by }: Question, why: string, offers = true): Decision => {
+  const reason = by === undefined ? why : `${by}: ${why}`;
   const { roots, home } = context;
   const rule = offers ? suggestRule(tool, target, { roots, ...(home === undefined ? {} : { home }) }) : undefined;
   const notes = target.kind === "command" ? notesFor(target.command, { roots }) : [];
@@ -228,10 +262,14 @@ const byFilter = ({ call, context }: Question): Decision | undefined => {
   return verdict.allowed ? undefined : deny(verdict.reason);
 };
 
-const byPlanMode = ({ tool, target, verdict, context }: Question): Decision | undefined => {
+/** By what it touches, or in one word where it does not say. */
+const declaredToRead = ({ tool, touches }: ToolCall, { readingTools = [] }: GuardContext): boolean =>
+  touches ? onlyReads(touches) : readingTools.includes(tool);
+
+const byPlanMode = ({ call, tool, target, verdict, context }: Question): Decision | undefined => {
   if (context.mode !== "plan" || target.kind === "own") return undefined;
   if (verdict?.verdict === "read-only" || (target.kind === "file" && target.access === "read")) return undefined;
-  if (target.kind === "unknown" && context.readingTools?.includes(tool)) return undefined;
+  if (target.kind === "unknown" && declaredToRead(call, context)) return undefined;
   const why = verdict
     ? `the command is not provably read-only: ${verdict.reason}`
     : `${tool} is not known to only read`;
@@ -248,8 +286,8 @@ const isInside = ({ matters, context }: Question): boolean => {
 
 const byProtection = (question: Question): Decision | undefined => {
   const { matters, touched, verdict, target, context } = question;
-  const onlyReads = target.kind === "file" ? target.access === "read" : verdict?.verdict === "read-only";
-  if (onlyReads) return undefined;
+  const isReading = target.kind === "file" ? target.access === "read" : verdict?.verdict === "read-only";
+  if (isReading) return undefined;
   const roots = [...context.roots, ...context.policy.directories];
   for (const names of [...matters.flatMap(namesOf), ...(touched?.literal ?? [])]) {
     const reason = protectedName(namesBelow(names, roots) ?? names);
@@ -324,14 +362,14 @@ const allowedTogether = (question: Question): string | undefined => {
   const isCovered = ({ command, part }: ReadPart): boolean => {
     const rule = context.policy.allow.find((candidate) => allowsOne(candidate, command));
     if (rule) used.add(rule.text);
-    return rule !== undefined || onlyReads(command, part, context);
+    return rule !== undefined || commandOnlyReads(command, part, context);
   };
   const covered = readAlike(question)?.every(isCovered);
   return covered && used.size > 0 ? [...used].join(", ") : undefined;
 };
 
 /** Going elsewhere is harmless only inside the workspace, since other parts then run there. */
-const onlyReads = (command: ShellCommand, part: string, { classify, roots, policy }: GuardContext): boolean => {
+const commandOnlyReads = (command: ShellCommand, part: string, { classify, roots, policy }: GuardContext): boolean => {
   const [head, folder] = command.words;
   if (command.redirects.some(({ operator }) => operator === "<") || command.input.length > 0) return false;
   if (head?.text === "cd") {
@@ -340,6 +378,17 @@ const onlyReads = (command: ShellCommand, part: string, { classify, roots, polic
     if (folder.text.startsWith("/") && !namesBelow(names, [...roots, ...policy.directories])) return false;
   }
   return classify(part).verdict === "read-only";
+};
+
+/** A tool that declares what it touches is allowed where each of these is; undefined where it declares nothing. A command
+ *  of its own runs as text and not as a plan of ours, so that it only reads does not count. */
+const byDeclared = ({ call, target }: Question, declared: readonly Question[]): Decision | undefined => {
+  if (!call.touches || target.kind !== "unknown") return undefined;
+  const answers = declared.map((part) => {
+    if (part.target.kind === "command") return ask(part, `runs ${part.target.command}`, false);
+    return byAllowing(part) ?? byKind(part);
+  });
+  return answers.find(({ kind }) => kind !== "allow") ?? allow("what it declares to touch is allowed");
 };
 
 /** What the tool itself is about. */

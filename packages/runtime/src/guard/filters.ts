@@ -6,7 +6,7 @@
 import { isPseudoPath, isSecret, judgeInside, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
 import { belowProblem, folded } from "./bash/index.ts";
-import type { ToolCall } from "./call.ts";
+import { onlyReads, type ToolCall } from "./call.ts";
 
 export type FilterVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
@@ -78,7 +78,10 @@ const withoutLastSlashes = (path: string): string => {
 const judgeReading = ({ subject, tool }: ReadArguments, instead: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
   const broad = tool === "Grep" ? belowProblem(folded(withoutLastSlashes(subject))) : undefined;
-  if (broad !== undefined) return deny(broad, instead);
+  return broad === undefined ? judgeSubject(subject, instead) : deny(broad, instead);
+};
+
+const judgeSubject = (subject: string, instead: string): FilterVerdict => {
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
   if (isSecret(subject)) return deny(`${subject} may hold keys`, instead);
@@ -104,9 +107,12 @@ const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string)
 
 /** A tool that is not ours, by what it was declared as; undefined where it is ours, whatever anybody declares. */
 const judgeOthers = (call: ToolCall, { readingTools }: FilterContext, instead: string): FilterVerdict | undefined => {
-  if (toolNamed(call.tool) !== undefined || readingTools === undefined) return undefined;
-  if (readingTools.includes(call.tool)) return ALLOWED;
-  return deny(`${call.tool} is not declared to be read-only`, instead);
+  const { tool, touches } = call;
+  if (toolNamed(tool) !== undefined || readingTools === undefined) return undefined;
+  if (touches ? !onlyReads(touches) : !readingTools.includes(tool))
+    return deny(`${tool} is not declared to be read-only`, instead);
+  const refused = touches?.reads?.map((subject) => judgeSubject(subject, instead)).find(({ allowed }) => !allowed);
+  return refused ?? ALLOWED;
 };
 
 const MAY_READ = "Here you may only read: Read, Glob, Grep, and Bash for commands that change nothing";

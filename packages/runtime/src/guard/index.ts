@@ -22,7 +22,7 @@ export {
   type Verdict,
   walkOf,
 } from "./bash/index.ts";
-export type { Decision, ToolCall } from "./call.ts";
+export { type Decision, onlyReads, type ToolCall, type Touches } from "./call.ts";
 export { type CallLine, readCallLine } from "./call-line.ts";
 export { parseClaudeSettings } from "./claude-settings.ts";
 export { decide, type GuardContext } from "./decide.ts";

@@ -200,7 +200,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     new Questions({
       ask,
       ...(options.signal ? { signal: options.signal } : {}),
-      covers: (rule, { tool, args }) => agent.guarding.covers(rule, { tool, args }),
+      covers: (rule, question) => agent.guarding.covers(rule, question),
     });
   const beside = composeBeside({
     ...{ options, registry, journal, client, stored, hub, settings, questions, line, extensions },

@@ -38,6 +38,7 @@ export const bashTool = defineTool({
     "files prefer Read, Grep, Glob and Edit.",
   input,
   readOnly: false,
+  touches: ({ command }) => ({ runs: [command] }),
   run: (call, context) => {
     if (call.run_in_background === true) return inBackground(call.command, context);
     const timeoutMs = call.timeout ?? DEFAULT_TIMEOUT_MS;

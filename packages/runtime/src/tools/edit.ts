@@ -34,6 +34,7 @@ export const editTool = defineTool({
     "changes that are made in order, all or none. old_string must match exactly, white space included, and once.",
   input,
   readOnly: false,
+  touches: ({ file_path }) => ({ writes: [file_path] }),
   startsPrograms: false,
   run: async (given, { files, reads, approved = false }) => {
     const { file_path } = given;

@@ -25,6 +25,7 @@ export const globTool = defineTool({
     "Finds files by name, newest first. Files that git ignores are left out. Names come relative to the working directory.",
   input,
   readOnly: true,
+  touches: ({ path = "." }) => ({ reads: [path] }),
   run: async ({ pattern, path }, context) => {
     const place = await placeOf(path, context);
     if (!place.ok) return failed(`${place.reason}.`);

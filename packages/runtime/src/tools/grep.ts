@@ -42,6 +42,7 @@ export const grepTool = defineTool({
     "Searches file contents with ripgrep, leaving out what git ignores. Names come relative to the working directory.",
   input,
   readOnly: true,
+  touches: ({ path = "." }) => ({ reads: [path] }),
   run: async (asked, context) => {
     const place = await placeOf(asked.path, context);
     if (!place.ok) return failed(`${place.reason}.`);

@@ -7,7 +7,7 @@ export { hasForkAbove } from "./fork-ancestry.ts";
 export { type Keeping, type KeepStream, type KeptFile, keepIn } from "./keep.ts";
 export { ProcessGroup } from "./process-group.ts";
 export { type Freshness, type LineRange, ReadState, type SeenFile } from "./read-state.ts";
-export { type Checked, createRegistry, type Registry } from "./registry.ts";
+export { type Checked, createRegistry, type NamedCall, type Registry, touchesOf } from "./registry.ts";
 export {
   type ShellEnded,
   type ShellFacts,

@@ -19,6 +19,7 @@ export const mcpCallTool = defineTool({
     "in the conversation.",
   input,
   readOnly: false,
+  touches: ({ server, tool }) => ({ reaches: [`mcp__${server}__${tool}`] }),
   startsPrograms: false,
   run: (args, context) => passOn({ call: context.delegation.mcpCall, what: "Tool servers are" }, args, context),
 });

@@ -35,6 +35,7 @@ export const readTool = defineTool({
     "other binary files cannot be read. For a folder use Glob.",
   input,
   readOnly: true,
+  touches: ({ file_path }) => ({ reads: [file_path] }),
   startsPrograms: false,
   run: async ({ file_path, offset = 1, limit = MOST_LINES }, context) => {
     const located = context.files.locate(file_path);

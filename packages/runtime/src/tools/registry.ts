@@ -5,7 +5,7 @@
 
 import { InputError, type Json, type JsonObject, type RawJson, type ToolSpec } from "@prefork/wire";
 import * as z from "zod";
-import { readJsonLine } from "../guard/index.ts";
+import { readJsonLine, type Touches } from "../guard/index.ts";
 import { alike } from "./similar.ts";
 import type { Tool } from "./tool.ts";
 import { wrongInput } from "./wrong-input.ts";
@@ -15,6 +15,9 @@ export type Checked =
   | { readonly ok: true; readonly input: unknown; readonly args: JsonObject }
   | { readonly ok: false; readonly reason: string };
 
+/** A call as a model makes it. */
+export type NamedCall = { readonly name: string; readonly input: RawJson };
+
 export type Registry = {
   readonly tools: readonly Tool[];
   readonly specs: readonly ToolSpec[];
@@ -23,6 +26,8 @@ export type Registry = {
   /** The input without the envelope that some endpoints leave around a call's arguments: one level, where `arguments` or
    *  `input` is all there is and is no argument of the tool. Everything else is for `check` to refuse. */
   readonly unwrap: (tool: Tool, input: RawJson) => RawJson;
+  /** What a call touches, as its tool declares it. Undefined: it may touch anything, or will not run at all. */
+  readonly touches: (call: NamedCall) => Touches | undefined;
   /** What to say to a model that called a tool by a wrong name. */
   readonly advice: (name: string) => string;
 };
@@ -46,12 +51,19 @@ export const createRegistry = (tools: readonly Tool[]): Registry => {
       inputSchema: schemas.get(tool) ?? {},
     }),
   );
+  const shapeOf = (tool: Tool): JsonObject => schemas.get(tool) ?? schemaOf(tool);
   return {
     tools,
     specs,
     find: (name) => byName.get(name),
-    check: (tool, input) => check(tool, input, schemas.get(tool) ?? schemaOf(tool)),
-    unwrap: (tool, input) => unwrap(input, schemas.get(tool) ?? schemaOf(tool)),
+    check: (tool, input) => check(tool, input, shapeOf(tool)),
+    unwrap: (tool, input) => unwrap(input, shapeOf(tool)),
+    touches: ({ name, input }) => {
+      const tool = byName.get(name);
+      if (!tool?.touches) return undefined;
+      const checked = check(tool, unwrap(input, shapeOf(tool)), shapeOf(tool));
+      return checked.ok ? touchesOf(tool, checked.input) : undefined;
+    },
     advice: (name) => {
       const near = alike(name, [...byName.keys()], 1);
       return near.length > 0 ? `Did you mean ${near[0]}?` : `There are ${[...byName.keys()].join(", ")}.`;
@@ -67,6 +79,21 @@ const check = (tool: Tool, input: RawJson, schema: JsonObject): Checked => {
   const reason = wrongInput({ schema, args, issues: parsed.error?.issues ?? [], refuses: tool.refuses ?? {} });
   if (reason !== undefined) return { ok: false, reason };
   return { ok: true, input: parsed.data, args };
+};
+
+const isTexts = (value: unknown): boolean =>
+  value === undefined || (Array.isArray(value) && value.every((text) => typeof text === "string"));
+
+/** Of input that was checked. A declaration that fails, or is none, leaves open what is touched. */
+export const touchesOf = (tool: Tool, input: unknown): Touches | undefined => {
+  try {
+    const { reads, writes, runs, reaches } = tool.touches?.(input) ?? { reads: null };
+    if (![reads, writes, runs, reaches].every(isTexts)) return undefined;
+    const declared = Object.entries({ reads, writes, runs, reaches }).filter(([, texts]) => texts !== undefined);
+    return Object.fromEntries(declared.map(([kind, texts]) => [kind, [...(texts ?? [])]]));
+  } catch {
+    return undefined;
+  }
 };
 
 const unwrap = (input: RawJson, schema: JsonObject): RawJson => {

@@ -16,6 +16,7 @@ export const sendMessageTool = defineTool({
   description: "Sends a message to an agent that you started, for example to correct it or to have it go on.",
   input,
   readOnly: false,
+  touches: () => ({}),
   startsPrograms: false,
   run: (args, context) =>
     passOn({ call: context.delegation.sendMessage, what: "Messages to agents are" }, args, context),

@@ -19,5 +19,6 @@ export const skillTool = defineTool({
     "what it says.",
   input,
   readOnly: false,
+  touches: () => ({}),
   run: (args, context) => passOn({ call: context.delegation.skill, what: "Skills are" }, args, context),
 });

@@ -30,6 +30,7 @@ export const taskOutputTool = defineTool({
     "of waiting is up keeps running.",
   input,
   readOnly: true,
+  touches: () => ({}),
   startsPrograms: false,
   run: async (asked, context) => {
     const ids = [...new Set(asked.task_ids)];

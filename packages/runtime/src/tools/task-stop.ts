@@ -13,6 +13,7 @@ export const taskStopTool = defineTool({
   description: "Ends a background shell or an agent. What it has printed or done until then stays.",
   input,
   readOnly: false,
+  touches: () => ({}),
   startsPrograms: false,
   run: async ({ task_id }, { shells, delegation, callId, agent, signal }) => {
     if (shells.has(task_id)) {

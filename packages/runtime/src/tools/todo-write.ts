@@ -18,6 +18,7 @@ export const todoWriteTool = defineTool({
     "marked completed as soon as it is done and checked.",
   input,
   readOnly: false,
+  touches: () => ({}),
   startsPrograms: false,
   run: async ({ todos }, context) => {
     context.todos.set(todos);

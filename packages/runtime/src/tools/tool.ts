@@ -6,7 +6,7 @@
 import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";
 import type * as z from "zod";
 import type { CallFault, Todo } from "../events.ts";
-import type { Plan } from "../guard/index.ts";
+import type { Plan, Touches } from "../guard/index.ts";
 import type { Delegation } from "../ports.ts";
 import type { PlanCell, Sandbox } from "../workspace/index.ts";
 import type { KeepStream } from "./keep.ts";
@@ -63,6 +63,9 @@ export type Tool<Input extends z.ZodType = z.ZodType> = {
   readonly schema?: JsonObject;
   /** Changes nothing: may run beside others, and again after a crash. Bash asks the guard's verdict instead. */
   readonly readOnly: boolean;
+  /** What a call with this input reads, writes, runs or reaches. Permissions, write claims, audits and displays go by it.
+   *  Default: it may touch anything, so a person is asked. */
+  touches?(input: z.output<Input>): Touches;
   /** False: it runs nothing, so nothing is tried out that programs would run in. Default: true. */
   readonly startsPrograms?: boolean;
   /** What to say of arguments that it does not have but is often given, by their names. */

@@ -20,6 +20,7 @@ export const writeTool = defineTool({
     "session and not changed since. To change part of a file use Edit.",
   input,
   readOnly: false,
+  touches: ({ file_path }) => ({ writes: [file_path] }),
   startsPrograms: false,
   run: async ({ file_path, content }, { files, reads, approved = false }) => {
     const located = files.locate(file_path);

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { type ClaimCheck, checkClaims, editedIn } from "../../src/children/claims.ts";
 import { type Report, readReport } from "../../src/children/report.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
+import { builtInTools, createRegistry } from "../../src/tools/index.ts";
 import { anyCharacter } from "../any-character.ts";
 import { type Ground, repository } from "../context/repository.ts";
 import { scratch } from "../scratch.ts";
@@ -304,6 +305,8 @@ const opened: JournalEntry = {
   ...{ kind: "opened", id: "s", cwd: "/work/place", model: "m", protocol: "anthropic", product: "prefork" },
 };
 
+const { touches } = createRegistry(builtInTools);
+
 test("a journal tells which files its own calls changed: those that ended well, each once", () => {
   const entries: readonly JournalEntry[] = [
     opened,
@@ -325,7 +328,7 @@ test("a journal tells which files its own calls changed: those that ended well, 
     ended("3"),
     ended("not-asked-here"),
   ];
-  assert.deepEqual(editedIn(entries), ["/work/place/a.ts", "/work/place/b.ts"]);
+  assert.deepEqual(editedIn(entries, touches), ["/work/place/a.ts", "/work/place/b.ts"]);
 });
 
 test("calls of one message are told apart, and an input that is no JSON changes nothing", () => {
@@ -342,5 +345,5 @@ test("calls of one message are told apart, and an input that is no JSON changes 
       ],
     },
   };
-  assert.deepEqual(editedIn([opened, message, ended("4"), ended("3"), ended("2"), ended("1")]), ["/c", "/a"]);
+  assert.deepEqual(editedIn([opened, message, ended("4"), ended("3"), ended("2"), ended("1")], touches), ["/c", "/a"]);
 });

@@ -12,6 +12,7 @@ import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody } from "../../src/events.ts";
 import {
   builtInTools,
+  createRegistry,
   defineTool,
   type FilterVerdict,
   type ForkOptions,
@@ -290,11 +291,10 @@ test("what another agent may have written while a memory run had a command runni
     },
   });
   assert.ok(audit instanceof RunAudit);
+  const { touches } = createRegistry(builtInTools);
   const proposed = (callId: string, tool: string, args: JsonObject): EventBody => ({
-    type: "call_proposed",
-    callId,
-    tool,
-    args,
+    ...{ type: "call_proposed", callId, tool, args },
+    touches: touches({ name: tool, input: JSON.stringify(args) }) ?? {},
   });
   const started = (callId: string, tool: string): EventBody => ({
     type: "call_started",
@@ -302,8 +302,8 @@ test("what another agent may have written while a memory run had a command runni
     tool,
     reason: "allowed",
   });
-  tell("main", proposed("1", "Edit", { file_path: "edited" }));
-  tell("main", started("1", "Edit"));
+  tell("main", proposed("1", "Write", { file_path: "edited", content: "" }));
+  tell("main", started("1", "Write"));
   tell("task-1", proposed("1", "Bash", { command: "ls" }));
   tell("task-1", started("1", "Bash"));
   tell("main", proposed("2", "Bash", { command: "make" }));

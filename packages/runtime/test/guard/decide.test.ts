@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ToolCall } from "../../src/guard/call.ts";
-import { decide } from "../../src/guard/decide.ts";
+import { classify } from "../../src/guard/bash/index.ts";
+import type { ToolCall, Touches } from "../../src/guard/call.ts";
+import { decide, type GuardContext } from "../../src/guard/decide.ts";
 import { readOnly } from "../../src/guard/filters.ts";
 import { mergeLayers } from "../../src/guard/policy.ts";
+import type { PermissionFlags } from "../../src/guard/settings.ts";
 import { corpusLines } from "../corpus.ts";
 import { contextOf, decideBash, layerOf, ROOT } from "./policies.ts";
 
@@ -338,5 +340,58 @@ test("a provably read-only command is held only against the programs that it nam
   assert.deepEqual(
     everyday.filter(({ cmd }) => decideBash(cmd, context).kind !== "allow"),
     [],
+  );
+});
+
+test("a tool that declares what it touches is judged by that, and never more freely than the tools of ours", () => {
+  const answer = (touches: Touches | undefined, flags: PermissionFlags = {}, changed: Partial<GuardContext> = {}) =>
+    decide({ tool: "Own", args: {}, ...(touches ? { touches } : {}) }, contextOf(flags, changed)).kind;
+  const plan = { mode: "plan" } as const;
+  const editing = { mode: "accept-edits" } as const;
+  const inside = `${ROOT}/src/a.ts`;
+  const rows: readonly (readonly [string, string])[] = [
+    [answer(undefined), "ask"],
+    [answer(undefined, {}, plan), "deny"],
+    [answer({}), "allow"],
+    [answer({}, {}, plan), "allow"],
+    [answer({ reads: [inside] }), "allow"],
+    [answer({ reads: ["src/a.ts"] }, {}, plan), "allow"],
+    [answer({ reads: ["/etc/hosts"] }), "ask"],
+    [answer({ reads: [`${ROOT}/.env`] }), "ask"],
+    [answer({ reads: [inside] }, { deny: ["Read(src/**)"] }), "deny"],
+    [answer({ writes: [inside] }), "ask"],
+    [answer({ writes: [inside] }, {}, plan), "deny"],
+    [answer({ writes: [inside] }, {}, editing), "allow"],
+    [answer({ writes: [inside, "/etc/hosts"] }, {}, editing), "ask"],
+    [answer({ writes: [inside] }, { deny: ["Edit(src/**)"] }, editing), "deny"],
+    [answer({ writes: [inside] }, { allow: ["Write(src/**)"] }), "allow"],
+    [answer({ writes: [`${ROOT}/.git/config`] }, {}, { mode: "bypass" }), "ask"],
+    [answer({ runs: ["ls"] }), "ask"],
+    [answer({ runs: ["ls"] }, { allow: ["Bash(ls:*)"] }), "ask"],
+    [answer({ runs: ["rm -rf x"] }, { deny: ["Bash(rm:*)"] }, { mode: "bypass" }), "deny"],
+    [answer({ reaches: ["example.com"] }), "ask"],
+    [answer({ reaches: ["example.com"] }, { allow: ["WebFetch(domain:example.com)"] }), "allow"],
+    [answer({ reaches: ["not a host"] }), "deny"],
+    [answer({ reads: [inside], runs: ["ls"] }, {}, plan), "deny"],
+  ];
+  assert.deepEqual(
+    rows.map(([given]) => given),
+    rows.map(([, wanted]) => wanted),
+  );
+});
+
+test("what a tool of ours touches is read from its arguments, whatever is declared for it", () => {
+  const call = { tool: "Write", args: { file_path: "/etc/passwd", content: "" }, touches: {} };
+  assert.equal(decide(call, contextOf()).kind, "ask");
+});
+
+test("a filter that only lets read goes by what a tool declares", () => {
+  const judged = (touches: Touches): boolean =>
+    readOnly({ tool: "Own", args: {}, touches }, { classify, readingTools: ["Own"] }).allowed;
+  assert.deepEqual(
+    [{}, { reads: ["a.ts"] }, { reads: ["a/.env"] }, { writes: ["a.ts"] }, { runs: ["ls"] }, { reaches: ["x"] }].map(
+      judged,
+    ),
+    [true, true, false, false, false, false],
   );
 });

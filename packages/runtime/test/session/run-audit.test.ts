@@ -18,6 +18,7 @@ import type { JsonObject } from "@prefork/wire";
 import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody, RuntimeEvent } from "../../src/events.ts";
 import { memoryOnly } from "../../src/guard/index.ts";
+import { builtInTools, createRegistry } from "../../src/tools/index.ts";
 import { type Scratch, scratch, treeOf } from "../scratch.ts";
 
 const onLinux = { skip: process.platform === "linux" ? false : "names are bytes on Linux alone" };
@@ -48,8 +49,9 @@ const auditOf = async (place: Scratch, call: AuditedCall, change: () => void) =>
   });
   assert.ok(audit instanceof RunAudit);
   await using held = audit;
-  tell({ type: "call_proposed", callId: "1", tool, args });
-  tell({ type: "call_started", callId: "1", tool, reason: "allowed" });
+  const touches = createRegistry(builtInTools).touches({ name: tool, input: JSON.stringify(args) });
+  tell({ type: "call_proposed", callId: "1", tool, args, ...(touches ? { touches } : {}) });
+  tell({ type: "call_started", callId: "1", tool, reason: "allowed", ...(tool === "Bash" ? { asPlan: true } : {}) });
   change();
   return await held.end();
 };

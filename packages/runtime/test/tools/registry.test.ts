@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { contentTokens } from "@prefork/simulator";
 import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import * as z from "zod";
+import { relocated } from "../../src/children/bounds.ts";
 import { readArguments } from "../../src/guard/index.ts";
 import { builtInTools, createRegistry, defineTool, type Tool, withWaitingAgent } from "../../src/tools/index.ts";
 import { registry } from "./bench-of-tools.ts";
@@ -234,4 +235,74 @@ test("one envelope around all arguments is taken off where the tool has no such 
   assert.deepEqual(unwrapped(registry, "Read", { input: { arguments: file } }), { arguments: file });
   const twice = '{"arguments":{"file_path":"/a","file_path":"/b"}}';
   assert.equal(registry.unwrap(find("Read"), twice), twice);
+});
+
+test("every tool of ours declares what it touches", () => {
+  const calls: Readonly<Record<string, JsonObject>> = {
+    Bash: { command: "make" },
+    Read: { file_path: "/a" },
+    Edit: { file_path: "/a", old_string: "x", new_string: "y" },
+    Write: { file_path: "/a", content: "/b" },
+    Glob: { pattern: "*.ts" },
+    Grep: { pattern: "x", path: "/b" },
+    TodoWrite: { todos: [] },
+    Agent: { description: "part", prompt: "do it" },
+    TaskOutput: { task_ids: ["task-1"], wait: "none" },
+    TaskStop: { task_id: "task-1" },
+    SendMessage: { to: "task-1", message: "hello" },
+    McpCall: { server: "files", tool: "list", args: {} },
+    Skill: { name: "review" },
+  };
+  const { touches, tools } = createRegistry(builtInTools);
+  assert.deepEqual(
+    Object.fromEntries(tools.map(({ name }) => [name, touches({ name, input: JSON.stringify(calls[name]) })])),
+    {
+      Bash: { runs: ["make"] },
+      Read: { reads: ["/a"] },
+      Edit: { writes: ["/a"] },
+      Write: { writes: ["/a"] },
+      Glob: { reads: ["."] },
+      Grep: { reads: ["/b"] },
+      ...{ TodoWrite: {}, Agent: {}, TaskOutput: {}, TaskStop: {}, SendMessage: {}, Skill: {} },
+      McpCall: { reaches: ["mcp__files__list"] },
+    },
+  );
+});
+
+test("a tool whose declaration fails or is no list of texts may touch anything", () => {
+  const odd: readonly Tool["touches"][] = [
+    undefined,
+    () => {
+      throw new Error("no");
+    },
+    () => ({ writes: "/a" }) as never,
+    () => ({ reads: [1] }) as never,
+    () => undefined as never,
+    () => null as never,
+  ];
+  const declared = odd.map((touches) => {
+    const tool = {
+      name: "Own",
+      description: "",
+      input: z.object({}),
+      readOnly: true,
+      run: async () => ({ content: "" }),
+    };
+    const { touches: ask } = createRegistry([{ ...tool, ...(touches ? { touches } : {}) }]);
+    return ask({ name: "Own", input: "{}" });
+  });
+  assert.deepEqual(declared, Array(odd.length).fill(undefined));
+});
+
+test("a call into the checkout is moved to the copy by the argument that names the path, and no other", () => {
+  const { touches } = createRegistry(builtInTools);
+  const moved = (name: string, args: JsonObject) =>
+    relocated({ name, input: JSON.stringify(args) }, { from: "/repo", to: "/copy" }, touches)?.input;
+  assert.equal(
+    moved("Write", { content: "/repo/a", file_path: "/repo/a" }),
+    JSON.stringify({ content: "/repo/a", file_path: "/copy/a" }),
+  );
+  assert.equal(moved("Grep", { pattern: "/repo", path: "/repo" }), JSON.stringify({ pattern: "/repo", path: "/copy" }));
+  assert.equal(moved("Read", { file_path: "/elsewhere/a" }), undefined);
+  assert.equal(moved("Bash", { command: "/repo/a" }), undefined);
 });

@@ -111,6 +111,7 @@ export class Servers {
       input: z.record(z.string(), z.unknown()),
       schema: offered.schema,
       readOnly: false, // whatever the server says of itself
+      touches: () => ({ reaches: [toolName(offered)] }),
       run: async (args, { signal }) => outputOf(await this.call(offered, args as JsonObject, signal)),
     });
   }
