@@ -64,8 +64,15 @@ export type Surrounding = { readonly cwd: string; readonly env?: Readonly<Record
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** `prefork check-command --run` on these commands, as a process of its own. */
-export const checkAndRun = async (
-  commands: readonly string[],
+export const checkAndRun = (commands: readonly string[], surrounding: Surrounding): Promise<readonly Answer[]> =>
+  checkAndRunEach(
+    commands.map((cmd) => ({ cmd, cwd: surrounding.cwd })),
+    surrounding,
+  );
+
+/** The same, each command in a folder of its own. */
+export const checkAndRunEach = async (
+  lines: readonly { readonly cmd: string; readonly cwd: string }[],
   { cwd, env = {} }: Surrounding,
 ): Promise<readonly Answer[]> => {
   const child = spawn(
@@ -77,11 +84,11 @@ export const checkAndRun = async (
   const complained: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => printed.push(chunk));
   child.stderr.on("data", (chunk: Buffer) => complained.push(chunk));
-  child.stdin.end(commands.map((cmd) => `${JSON.stringify({ cmd, cwd })}\n`).join(""));
+  child.stdin.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   const code = await new Promise<number | null>((done) => child.once("close", done));
   assert.equal(code, 0, Buffer.concat(complained).toString());
-  const lines = Buffer.concat(printed).toString().split("\n").filter(Boolean);
-  return lines.map((line) => JSON.parse(line) as Answer);
+  const answers = Buffer.concat(printed).toString().split("\n").filter(Boolean);
+  return answers.map((answer) => JSON.parse(answer) as Answer);
 };
 
 const AUTHOR = { GIT_AUTHOR_NAME: "A", GIT_AUTHOR_EMAIL: "a@b", GIT_COMMITTER_NAME: "A", GIT_COMMITTER_EMAIL: "a@b" };

@@ -2,21 +2,21 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { change, checkAndRun, git, place, repository } from "./place.ts";
-import { assertStartsNothing, HOSTILE, QUESTIONS, set } from "./repositories.ts";
+import { askTogether, HOSTILE, QUESTIONS, set } from "./repositories.ts";
 
 /** Each repository is asked every so manieth question, each beginning at another one: all are asked of some. */
 const STRIDE = 6;
 
-/** Each in a process of its own, which mostly waits for others: so two at a time. */
-describe("hostile repositories", { concurrency: 2 }, () => {
-  for (const [at, hostile] of HOSTILE.entries())
-    test(`a repository with ${hostile.name} starts nothing`, () =>
-      assertStartsNothing(
-        hostile,
-        QUESTIONS.filter((_, number) => number % STRIDE === at % STRIDE),
-      ));
+/** All in one process, which takes most of its time to start. */
+describe("hostile repositories", () => {
+  const asked = askTogether((hostile) =>
+    QUESTIONS.filter((_, number) => number % STRIDE === HOSTILE.indexOf(hostile) % STRIDE),
+  );
+  after(async () => (await asked)[Symbol.dispose]());
+  for (const hostile of HOSTILE)
+    test(`a repository with ${hostile.name} starts nothing`, async () => (await asked).assertNothing(hostile));
 });
 
 test("a link on the way of -C leads to the repository that is looked at", async () => {

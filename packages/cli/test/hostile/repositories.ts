@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { change, checkAndRun, git, type Place, place, repository } from "./place.ts";
+import { type Answer, change, checkAndRun, checkAndRunEach, git, type Place, place, repository } from "./place.ts";
 
 /** Everything an agent asks git all day. */
 export const QUESTIONS: readonly string[] = [
@@ -303,23 +303,36 @@ const fromOutside = (folder: string): readonly string[] => [
   `cd / && git -C ${folder} log -p`,
 ];
 
-/** The repository as it is described, and none of these questions starts a program of it. */
-export const assertStartsNothing = async (hostile: Hostile, questions: readonly string[]): Promise<void> => {
-  const { make, control, stays } = hostile;
-  using scene = place();
-  const folder = repository(scene.at("repo"));
-  const cwd = make(folder, scene) ?? folder;
+type Scene = { readonly at: Place; readonly folder: string; readonly cwd: string };
+
+/** The repository as it is described. */
+const prepare = ({ name, make, control }: Hostile, template?: string): Scene => {
+  const at = place();
+  const folder = template === undefined ? repository(at.at("repo")) : at.at("repo");
+  if (template !== undefined) cpSync(template, folder, { recursive: true });
+  const cwd = make(folder, at) ?? folder;
   change(folder);
   if (control) {
     git(cwd, ...control);
-    assert.ok(scene.sprung(), `git ${control.join(" ")} by itself does not start it`);
-    scene.reset();
+    assert.ok(at.sprung(), `${name}: git ${control.join(" ")} by itself does not start it`);
+    at.reset();
     change(folder);
   }
-  scene.reset();
-  const answers = await checkAndRun([...questions, ...fromOutside(folder)], { cwd });
-  assert.equal(answers.length, questions.length + 3);
-  assert.ok(!scene.sprung(), "a program of the repository was started");
+  at.reset();
+  return { at, folder, cwd };
+};
+
+type Asked = { readonly scene: Scene; readonly questions: readonly string[] };
+
+const commandsOf = ({ scene, questions }: Asked): readonly string[] => [...questions, ...fromOutside(scene.folder)];
+
+/** None of these questions has started a program of the repository. */
+const assertNothingStarted = ({ stays }: Hostile, asked: Asked, answers: readonly Answer[]): void => {
+  assert.deepEqual(
+    answers.map(({ cmd }) => cmd),
+    commandsOf(asked),
+  );
+  assert.ok(!asked.scene.at.sprung(), "a program of the repository was started");
   if (stays)
     assert.deepEqual(
       answers.filter(({ readOnly }) => !readOnly),
@@ -327,10 +340,46 @@ export const assertStartsNothing = async (hostile: Hostile, questions: readonly 
     );
 };
 
-/** Every question to every repository. */
+/** Asks all of them in one process: a function for each repository that says whether it started nothing. */
+export const askTogether = async (
+  questionsFor: (hostile: Hostile) => readonly string[],
+): Promise<Disposable & { readonly assertNothing: (hostile: Hostile) => void }> => {
+  using stack = new DisposableStack();
+  const home = stack.use(place());
+  const template = repository(home.at("template"));
+  const asked = HOSTILE.map((hostile) => {
+    const scene = prepare(hostile, template);
+    stack.use(scene.at);
+    return { scene, questions: questionsFor(hostile) };
+  });
+  const lines = asked.flatMap((one) => commandsOf(one).map((cmd) => ({ cmd, cwd: one.scene.cwd })));
+  const answers = [...(await checkAndRunEach(lines, { cwd: home.path }))];
+  assert.equal(answers.length, lines.length);
+  const ofEach = new Map(HOSTILE.map((hostile, at) => [hostile, asked[at]] as const));
+  const found = new Map(asked.map((one) => [one, answers.splice(0, commandsOf(one).length)] as const));
+  const held = stack.move();
+  return {
+    assertNothing: (hostile) => {
+      const one = ofEach.get(hostile);
+      assert.ok(one !== undefined);
+      assertNothingStarted(hostile, one, found.get(one) ?? []);
+    },
+    [Symbol.dispose]: () => held.dispose(),
+  };
+};
+
+/** Every question to every repository, each in a process that is started there. */
 export const repositoriesSoak = async (): Promise<{ readonly asked: number; readonly broken: readonly string[] }> => {
   const broken: string[] = [];
-  for (const hostile of HOSTILE)
-    await assertStartsNothing(hostile, QUESTIONS).catch((error: unknown) => broken.push(`${hostile.name}: ${error}`));
+  for (const hostile of HOSTILE) {
+    try {
+      const scene = prepare(hostile);
+      using _ = scene.at;
+      const asked = { scene, questions: QUESTIONS };
+      assertNothingStarted(hostile, asked, await checkAndRun(commandsOf(asked), { cwd: scene.cwd }));
+    } catch (error) {
+      broken.push(`${hostile.name}: ${error}`);
+    }
+  }
   return { asked: HOSTILE.length * QUESTIONS.length, broken };
 };
