@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { type Command, CommanderError } from "commander";
-import { isCommand, loadCommands } from "./commands/index.ts";
+import { addCommands, isCommand, isMore } from "./commands/index.ts";
 import { type Io, newCommand, UsageError } from "./io.ts";
 import { linesOf } from "./lines.ts";
 import { visible } from "./visible.ts";
@@ -16,35 +16,50 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
   readonly version: string;
 };
 
-const program = async (io: Io, asked: string | undefined): Promise<Command> => {
+const program = async (io: Io, words: readonly string[]): Promise<Command> => {
   const all = newCommand("prefork", io)
     .description("Forked sub-agents that share the parent's prompt cache.")
+    .configureHelp({ commandUsage: () => 'prefork -p "prompt" | prefork <command>' })
     .version(version, "-v, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
     .showSuggestionAfterError()
-    .addHelpText(
-      "after",
-      `
-Ask something: prefork -p "…"   (prefork help print lists its options)
-Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted. prefork -p has more of them.
-Start with: prefork tour`,
-    );
-  for (const makeCommand of await loadCommands(asked)) all.addCommand(makeCommand(io));
-  return all.addCommand(helpCommand(io));
+    .addHelpText("after", FOOTER);
+  await addCommands(all, words, io);
+  return all.addCommand(helpCommand(io).helpGroup("Set up:"));
 };
+
+const FOOTER = `
+Ask something: prefork -p "…"      its options: prefork help print
+See it work:   prefork tour        without a key
+Everything else: prefork help more
+Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted. prefork -p has more of them.`;
 
 /** Our own, because commander's answers an unknown name with the whole help and no error. */
 const helpCommand = (io: Io): Command =>
   newCommand("help", io)
     .description("show help, of one command if named")
-    .argument("[command]")
-    .action((name: string | undefined, _options: unknown, self: Command) => {
+    .argument("[command...]")
+    .action((names: readonly string[], _options: unknown, self: Command) => {
       const all = self.parent;
-      const named = name === undefined ? all : all?.commands.find((command) => command.name() === name);
-      if (!named) throw new UsageError(`there is no command '${name}'; prefork help lists them`);
+      if (!all) return;
+      if (names.length === 1 && names[0] === "more") return io.out(moreHelp(all));
+      let named = all;
+      for (const [at, name] of names.entries()) {
+        const next = named.commands.find((command) => command.name() === name);
+        const asked = names.slice(0, at + 1).join(" ");
+        if (!next) throw new UsageError(`there is no command '${asked}'; prefork help lists them`);
+        named = next;
+      }
       named.outputHelp();
     });
+
+const moreHelp = (all: Command): string => {
+  const rows = all.commands.filter((command) => isMore(command.name()));
+  const width = Math.max(...rows.map((command) => command.name().length));
+  const lines = rows.map((command) => `  ${command.name().padEnd(width)}  ${command.description()}`);
+  return `More commands:\n${lines.join("\n")}\n`;
+};
 
 /** Runs one command and gives its exit code. */
 export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">): Promise<number> => {
@@ -55,7 +70,7 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
   const io: Io = { ...given, exitWith };
   try {
     const words = asksToPrint(argv) ? ["print", ...argv.map(asWord)] : argv;
-    const commands = await program(io, words[0]);
+    const commands = await program(io, words);
     if (argv.length === 0) {
       commands.outputHelp();
       return 0;

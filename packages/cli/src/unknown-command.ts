@@ -1,6 +1,7 @@
-/** What to say where `prefork worktrees remove` names a command that worktrees does not have.
+/** What to say where `prefork worktrees remove` names a command that worktrees does not have, or `prefork dmeo` one that
+ *  there is not.
  *  Invariant: says what was asked, of whom, and every name that would do; commander knows only that `list`, which runs
- *  where none is named, got a word too many.
+ *  where none is named, got a word too many, and suggests no command that is not listed first.
  *  Elsewhere: errors of one command (io.ts). */
 
 import type { Command } from "commander";
@@ -21,13 +22,27 @@ const ELSEWHERE: readonly (readonly string[])[] = [
 /** The sentence, or undefined where the command itself was named, or no word at all. */
 export const unknownCommand = (command: Command): string | undefined => {
   const { parent } = command;
-  const [first = ""] = parent?.args ?? [];
+  if (!parent) return unknownToAll(command);
+  const [first = ""] = parent.args;
   const asked = first.startsWith("-") ? command.args.find((word) => !word.startsWith("-")) : first;
-  if (!parent?.parent || !asked || asked === command.name()) return undefined;
-  const names = parent.commands.map((one) => one.name());
+  if (!parent.parent || !asked || asked === command.name()) return undefined;
+  return unknownTo(parent, asked);
+};
+
+/** `asked` is none of a group's commands. */
+export const unknownTo = (group: Command, asked: string): string => {
+  const names = group.commands.map((one) => one.name());
   const meant = meantBy(asked.toLowerCase(), names);
   const hint = meant === undefined ? "" : ` (Did you mean ${meant}?)`;
-  return `unknown command '${asked}' for 'prefork ${parent.name()}'${hint}; commands: ${names.join(", ")}`;
+  return `unknown command '${asked}' for 'prefork ${group.name()}'${hint}; commands: ${names.join(", ")}`;
+};
+
+const unknownToAll = (all: Command): string | undefined => {
+  const [asked = ""] = all.args;
+  const names = all.commands.map((one) => one.name());
+  if (names.length === 0 || asked === "" || asked.startsWith("-") || names.includes(asked)) return undefined;
+  const meant = meantBy(asked.toLowerCase(), names);
+  return `unknown command '${asked}'${meant === undefined ? "; prefork help lists them" : ` (Did you mean ${meant}?)`}`;
 };
 
 const meantBy = (asked: string, names: readonly string[]): string | undefined => {

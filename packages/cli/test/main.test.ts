@@ -9,13 +9,37 @@ const ran = async (...argv: readonly string[]) => {
   return { code, out: io.text(), err: io.errors() };
 };
 
-test("help lists every command, however it is asked for", async () => {
+/** The commands that a help text lists, in its order. */
+const listed = (help: string): readonly string[] =>
+  [...help.matchAll(/^ {2}([a-z][a-z-]*)\b/gm)].map(([, name = ""]) => name);
+
+test("help lists what people use first, however it is asked for, and everything else under more", async () => {
   for (const argv of [["help"], ["--help"], ["-h"], []]) {
     const { code, out, err } = await ran(...argv);
     assert.deepEqual([code, err], [0, ""]);
-    for (const command of ["demo", "cost", "sim", "help"]) assert.match(out, new RegExp(`^  ${command}\\b`, "m"));
+    assert.deepEqual(listed(out), [
+      ...["sessions", "tasks", "worktrees", "explain", "cache", "mcp", "trust", "config", "doctor", "help"],
+    ]);
     assert.match(out, /Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted\./);
   }
+  const more = await ran("help", "more");
+  assert.deepEqual(
+    [more.code, listed(more.out)],
+    [
+      0,
+      [...["print", "tour", "demo", "check-command", "check-path", "ps", "merge"], ...["cost", "xray", "proxy", "sim"]],
+    ],
+  );
+});
+
+test("a command that moved into a group goes on working under its old name", async () => {
+  const moved = [["cost"], ["xray"], ["proxy"], ["sim"]].map(([name = ""]) => [name, `cache ${name}`] as const);
+  for (const [old, now] of [...moved, ["merge", "worktrees merge"] as const]) {
+    const [before, after] = [await ran(...old.split(" "), "--help"), await ran(...now.split(" "), "--help")];
+    assert.deepEqual(after, { ...before, out: before.out.replace(`Usage: prefork ${old}`, `Usage: prefork ${now}`) });
+    assert.deepEqual(await ran("help", ...now.split(" ")), after);
+  }
+  assert.equal((await ran("cache")).out, (await ran("cache", "--help")).out);
 });
 
 test("each command explains its flags", async () => {
@@ -43,7 +67,7 @@ test("a command that a group does not have is named, with those that it has", as
   const asked: readonly (readonly [string, string])[] = [
     [
       "worktrees remove x",
-      "'remove' for 'prefork worktrees' (Did you mean prune?); commands: list, show, path, prune, repair",
+      "'remove' for 'prefork worktrees' (Did you mean prune?); commands: list, show, path, prune, repair, merge",
     ],
     ["sessions rm", "'rm' for 'prefork sessions' (Did you mean delete?); commands: list, show, export, delete"],
     [
@@ -52,6 +76,7 @@ test("a command that a group does not have is named, with those that it has", as
     ],
     ["sessions --json 4711", "'4711' for 'prefork sessions'; commands: list, show, export, delete"],
     ["tasks kill --force 1", "'kill' for 'prefork tasks' (Did you mean stop?); commands: list, show, stop, resume"],
+    ["cache simm", "'simm' for 'prefork cache' (Did you mean sim?); commands: cost, xray, proxy, sim"],
     ["mcp try files", "'try' for 'prefork mcp' (Did you mean test?); commands: list, add, remove, test"],
   ];
   for (const [line, said] of asked)

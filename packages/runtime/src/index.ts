@@ -31,7 +31,6 @@ export {
 } from "./events.ts";
 export {
   type ConfiguredServers,
-  type Edited,
   editServers,
   type FoundSkills,
   type HttpServer,
@@ -85,6 +84,9 @@ export {
   type Decision,
   decide,
   describeProblem,
+  type EditableSettings,
+  type Edited,
+  editableSettings,
   type FilterContext,
   type FilterVerdict,
   type GuardContext,

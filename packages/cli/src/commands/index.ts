@@ -1,35 +1,89 @@
-/** The commands by name, each loaded only when it is asked for: a command pays for no other's imports. */
+/** The tree of commands: which ones people see first, which are listed under "more", and how each is loaded.
+ *  Invariant: a command is loaded only when it is asked for, so it pays for no other's imports; a name that once worked
+ *  goes on working.
+ *  Elsewhere: what each does (its own file), help and errors (../main.ts). */
 
 import type { Command } from "commander";
-import type { Io } from "../io.ts";
+import { type Io, newCommand, UsageError } from "../io.ts";
+import { unknownTo } from "../unknown-command.ts";
 
 type CommandMaker = (io: Io) => Command;
+type Loader = () => Promise<CommandMaker>;
 
-const LOADERS: ReadonlyMap<string, () => Promise<CommandMaker>> = new Map([
-  ["tour", async () => (await import("./tour.ts")).tourCommand],
-  ["print", async () => (await import("./print.ts")).printCommand],
-  ["sessions", async () => (await import("./sessions.ts")).sessionsCommand],
-  ["explain", async () => (await import("./explain.ts")).explainCommand],
-  ["ps", async () => (await import("./ps.ts")).psCommand],
-  ["tasks", async () => (await import("./tasks.ts")).tasksCommand],
-  ["merge", async () => (await import("./merge.ts")).mergeCommand],
-  ["worktrees", async () => (await import("./worktrees.ts")).worktreesCommand],
-  ["trust", async () => (await import("./trust.ts")).trustCommand],
-  ["mcp", async () => (await import("./mcp.ts")).mcpCommand],
-  ["demo", async () => (await import("./demo.ts")).demoCommand],
+const WORK = "What ran:";
+const CACHE = "Your prompt cache, with any agent:";
+const SET_UP = "Set up:";
+
+/** What `prefork cache` holds; each is a command of its own name too. */
+const CACHE_COMMANDS: ReadonlyMap<string, Loader> = new Map([
   ["cost", async () => (await import("./cost.ts")).costCommand],
   ["xray", async () => (await import("./xray.ts")).xrayCommand],
   ["proxy", async () => (await import("./proxy.ts")).proxyCommand],
   ["sim", async () => (await import("./sim.ts")).simCommand],
-  ["check-command", async () => (await import("./check-command.ts")).checkCommandCommand],
-  ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],
-  ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
 ]);
 
-export const isCommand = (name: string): boolean => LOADERS.has(name) || name === "help";
+const mergeCommand: Loader = async () => (await import("./merge.ts")).mergeCommand;
 
-/** The command of that name alone; all of them where the name is none of theirs, for help and for suggestions. */
-export const loadCommands = (name: string | undefined): Promise<readonly CommandMaker[]> => {
-  const loader = LOADERS.get(name ?? "");
-  return Promise.all((loader ? [loader] : [...LOADERS.values()]).map((load) => load()));
+const worktreesCommand: Loader = async () => {
+  const [{ worktreesCommand: make }, merge] = await Promise.all([import("./worktrees.ts"), mergeCommand()]);
+  return (io) => make(io).addCommand(merge(io));
+};
+
+const cacheCommand = async (asked: string | undefined): Promise<CommandMaker> => {
+  const named = CACHE_COMMANDS.get(asked ?? "");
+  const makers = await Promise.all((named ? [named] : [...CACHE_COMMANDS.values()]).map((load) => load()));
+  return (io) => {
+    const command = newCommand("cache", io)
+      .description("what a fan-out costs, why a request missed, a proxy that watches, a provider to test against")
+      .helpCommand(false)
+      .allowExcessArguments()
+      .action((_flags: unknown, { args: [asked] }: Command) => {
+        if (asked !== undefined) throw new UsageError(unknownTo(command, asked));
+        command.outputHelp();
+      });
+    for (const make of makers) command.addCommand(make(io));
+    return command;
+  };
+};
+
+type Shown = { readonly group: string; readonly load: (words: readonly string[]) => Promise<CommandMaker> };
+
+/** In the order of the help. */
+const COMMANDS: ReadonlyMap<string, Shown> = new Map<string, Shown>([
+  ["sessions", { group: WORK, load: async () => (await import("./sessions.ts")).sessionsCommand }],
+  ["tasks", { group: WORK, load: async () => (await import("./tasks.ts")).tasksCommand }],
+  ["worktrees", { group: WORK, load: worktreesCommand }],
+  ["explain", { group: WORK, load: async () => (await import("./explain.ts")).explainCommand }],
+  ["cache", { group: CACHE, load: ([, asked]) => cacheCommand(asked) }],
+  ["mcp", { group: SET_UP, load: async () => (await import("./mcp.ts")).mcpCommand }],
+  ["trust", { group: SET_UP, load: async () => (await import("./trust.ts")).trustCommand }],
+  ["config", { group: SET_UP, load: async () => (await import("./config.ts")).configCommand }],
+  ["doctor", { group: SET_UP, load: async () => (await import("./doctor.ts")).doctorCommand }],
+]);
+
+/** Listed by `prefork help more`: demonstrations, questions to the guard, and shorter names. */
+const MORE: ReadonlyMap<string, Loader> = new Map([
+  ["print", async () => (await import("./print.ts")).printCommand],
+  ["tour", async () => (await import("./tour.ts")).tourCommand],
+  ["demo", async () => (await import("./demo.ts")).demoCommand],
+  ["check-command", async () => (await import("./check-command.ts")).checkCommandCommand],
+  ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],
+  ["ps", async () => (await import("./ps.ts")).psCommand],
+  ["merge", mergeCommand],
+  ...CACHE_COMMANDS,
+]);
+
+export const isCommand = (name: string): boolean => COMMANDS.has(name) || MORE.has(name) || name === "help";
+
+export const isMore = (name: string): boolean => MORE.has(name);
+
+/** The command that the words name alone; all of them where they name none, for help and for suggestions. */
+export const addCommands = async (program: Command, words: readonly string[], io: Io): Promise<Command> => {
+  const [name = ""] = words;
+  const isKnown = isCommand(name) && name !== "help";
+  for (const [known, { group, load }] of COMMANDS)
+    if (!isKnown || known === name) program.addCommand((await load(isKnown ? words : []))(io).helpGroup(group));
+  for (const [known, load] of MORE)
+    if (!isKnown || known === name) program.addCommand((await load())(io), { hidden: true });
+  return program;
 };

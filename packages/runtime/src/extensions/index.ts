@@ -2,7 +2,6 @@
 
 export {
   type ConfiguredServers,
-  type Edited,
   editServers,
   type HttpServer,
   MCP_FILE,

@@ -26,6 +26,7 @@ export { type Decision, onlyReads, type ToolCall, type Touches } from "./call.ts
 export { type CallLine, readCallLine } from "./call-line.ts";
 export { parseClaudeSettings } from "./claude-settings.ts";
 export { decide, type GuardContext } from "./decide.ts";
+export { type EditableSettings, type Edited, editableSettings } from "./edit-settings.ts";
 export {
   allowAll,
   applyFilter,

@@ -1,12 +1,7 @@
 /** Adding a tool server to a file of settings, and taking it out again. Pure.
- *  Invariant: comments, order and every other value of the file stay as they are; a file that is not read without doubt
- *  is not changed.
- *  Elsewhere: which file, and writing it (the command line), what an entry may say (entry.ts). */
+ *  Elsewhere: editing the text (../../guard: edit-settings.ts), what an entry may say (entry.ts). */
 
-import { applyEdits, findNodeAtLocation, modify, type ParseError, parseTree } from "jsonc-parser";
-import type { WrittenServers } from "../../guard/index.ts";
-
-export type Edited = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
+import { type Edited, editableSettings, type WrittenServers } from "../../guard/index.ts";
 
 const SECTION = "mcpServers";
 
@@ -16,16 +11,11 @@ export const editServers = (
   name: string,
   entry: WrittenServers[string] | undefined,
 ): Edited => {
-  const before = text === undefined || text.trim() === "" ? "{}\n" : text;
-  const errors: ParseError[] = [];
-  const root = parseTree(before, errors, { allowTrailingComma: true });
-  if (root?.type !== "object" || errors.length > 0) return { ok: false, reason: "the file is not valid JSON" };
-  const isThere = findNodeAtLocation(root, [SECTION, name]) !== undefined;
+  const file = editableSettings(text);
+  if (!file) return { ok: false, reason: "the file is not valid JSON" };
+  const isThere = file.valueAt([SECTION, name]) !== undefined;
   if (entry !== undefined && isThere)
     return { ok: false, reason: `there is a server ${name} already; remove it first` };
   if (entry === undefined && !isThere) return { ok: false, reason: `there is no server ${name}` };
-  const edits = modify(before, [SECTION, name], entry, {
-    formattingOptions: { insertSpaces: true, tabSize: 2, eol: "\n" },
-  });
-  return { ok: true, text: applyEdits(before, edits) };
+  return { ok: true, text: file.withValue([SECTION, name], entry) };
 };

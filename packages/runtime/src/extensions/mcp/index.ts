@@ -1,7 +1,7 @@
 /** Tool servers (MCP): configured, reached, listed and called. */
 
 export { type ConfiguredServers, MCP_FILE, readServers, type ServerPlaces } from "./configured.ts";
-export { type Edited, editServers } from "./edit-settings.ts";
+export { editServers } from "./edit-settings.ts";
 export {
   type HttpServer,
   readEntry,

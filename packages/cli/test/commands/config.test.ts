@@ -1,0 +1,86 @@
+/** `prefork config`: settings shown with their files, changed one at a time, and never made invalid. */
+
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempDisposableSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { run } from "../../src/main.ts";
+import { captured } from "../captured.ts";
+
+const openHome = () => {
+  const folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-config-"));
+  const env = { HOME: folder.path, XDG_STATE_HOME: join(folder.path, "state") };
+  const file = join(folder.path, ".prefork/settings.json");
+  const config = async (...argv: readonly string[]) => {
+    const io = captured({ env });
+    const code = await run(["config", ...argv], io);
+    return { code, out: io.text(), err: io.errors() };
+  };
+  return { file, config, [Symbol.dispose]: () => folder.remove() };
+};
+
+test("a setting is set, shown with its file, and taken out again", async () => {
+  using home = openHome();
+  const { file, config } = home;
+  assert.deepEqual(await config(), {
+    ...{ code: 0, err: "" },
+    out: "Nothing is set; every default holds. prefork config keys names what can be set.\n",
+  });
+  assert.equal((await config("set", "forks.maxTurns", "5")).out, `forks.maxTurns = 5 is in ${file}.\n`);
+  await config("set", "permissions.mode", "plan");
+  await config("set", "permissions.deny", '["Read(./secrets/**)"]');
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal(
+    (await config("list")).out,
+    `${file}\n  forks.maxTurns = 5\n  permissions.mode = "plan"\n  permissions.deny = ["Read(./secrets/**)"]\n`,
+  );
+  assert.equal((await config("get", "forks")).out, `${file}\n  forks.maxTurns = 5\n`);
+  assert.equal(
+    (await config("get", "permissions.mode", "--json")).out,
+    `${JSON.stringify({ key: "permissions.mode", value: "plan", file })}\n`,
+  );
+  assert.equal((await config("unset", "forks.maxTurns")).out, `forks.maxTurns is no longer in ${file}.\n`);
+  assert.deepEqual(await config("get", "forks.maxTurns"), {
+    ...{ code: 1, out: "", err: "prefork: forks.maxTurns is not set\n" },
+  });
+});
+
+test("what the file would be refused for is not written, and comments stay", async () => {
+  using home = openHome();
+  const { file, config } = home;
+  mkdirSync(join(file, ".."), { mode: 0o700 });
+  const before = '{\n  // few is enough\n  "forks": { "maxTurns": 7, },\n}\n';
+  writeFileSync(file, before, { mode: 0o600 });
+  const refused: readonly (readonly [readonly string[], string])[] = [
+    [["set", "forks.maxTurns", "x"], `not changed: ${file}:3:14: forks.maxTurns: expected number, received string`],
+    [["set", "forks.nope", "1"], "there is no setting forks.nope; prefork config keys names them all"],
+    [["unset", "forks.atOnce"], `forks.atOnce is not set in ${file}`],
+  ];
+  for (const [argv, said] of refused)
+    assert.deepEqual(await config(...argv), { code: 2, out: "", err: `prefork: ${said}\n` });
+  assert.equal(readFileSync(file, "utf8"), before);
+  assert.equal((await config("set", "forks.atOnce", "3")).code, 0);
+  assert.match(readFileSync(file, "utf8"), /\/\/ few is enough/);
+  writeFileSync(file, "{ nope");
+  assert.deepEqual(await config("set", "forks.atOnce", "3"), {
+    ...{ code: 2, out: "" },
+    err: `prefork: ${file} is not valid JSON; mend it first (prefork doctor says where)\n`,
+  });
+});
+
+test("keys that a tool server is given are not shown", async () => {
+  using home = openHome();
+  const { file, config } = home;
+  mkdirSync(join(file, ".."), { mode: 0o700 });
+  const servers = { files: { command: "files", env: { TOKEN: "secret-token" } } };
+  writeFileSync(file, JSON.stringify({ mcpServers: servers }), { mode: 0o600 });
+  assert.equal((await config()).out, `${file}\n  mcpServers.files = "(prefork mcp)"\n`);
+});
+
+test("every key that can be set is named with what it does", async () => {
+  using home = openHome();
+  const { out } = await home.config("keys");
+  assert.match(out, /^forks\.maxTurns\n {2}Turns of one fork\./m);
+  assert.equal(JSON.parse((await home.config("keys", "--json")).out).title, "Prefork settings");
+});

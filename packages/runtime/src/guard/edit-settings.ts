@@ -1,0 +1,32 @@
+/** Changing one value in the text of a settings file. Pure.
+ *  Invariant: comments, order and every other value of the file stay as they are; a file that is not valid JSON is not
+ *  changed.
+ *  Elsewhere: which file, and writing it (the command line), whether the new text is valid (settings.ts). */
+
+import { applyEdits, findNodeAtLocation, getNodeValue, modify, type ParseError, parseTree } from "jsonc-parser";
+
+export type Edited = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
+
+/** The value at `path`, and its text with another one there (`undefined`: without it). */
+export type EditableSettings = {
+  readonly valueAt: (path: readonly string[]) => unknown;
+  readonly withValue: (path: readonly string[], value: unknown) => string;
+};
+
+/** `text` undefined: there is no file yet. */
+export const editableSettings = (text: string | undefined): EditableSettings | undefined => {
+  const before = text === undefined || text.trim() === "" ? "{}\n" : text;
+  const errors: ParseError[] = [];
+  const root = parseTree(before, errors, { allowTrailingComma: true });
+  if (root?.type !== "object" || errors.length > 0) return undefined;
+  return {
+    valueAt: (path) => {
+      const node = findNodeAtLocation(root, [...path]);
+      return node === undefined ? undefined : getNodeValue(node);
+    },
+    withValue: (path, value) => {
+      const formattingOptions = { insertSpaces: true, tabSize: 2, eol: "\n" };
+      return applyEdits(before, modify(before, [...path], value, { formattingOptions }));
+    },
+  };
+};
