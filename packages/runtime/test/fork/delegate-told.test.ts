@@ -1,8 +1,9 @@
 /** Forks in the hands of a program: what one may be told and allowed, who looks on, and what is left of it. */
 
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, say } from "@prefork/simulator";
@@ -392,11 +393,26 @@ test("observers see exactly the fork's own messages, each of them all, and one t
 
 // --- what is left ------------------------------------------------------------------------------------------------------
 
+/** Until it is disposed: other programs make folders in the machine's own at any time. */
+const ownTemporaryFolder = (): Disposable => {
+  const { TMPDIR: usual } = process.env;
+  const own = mkdtempDisposableSync(join(tmpdir(), "prefork-test-"));
+  process.env.TMPDIR = own.path;
+  return {
+    [Symbol.dispose]: () => {
+      if (usual === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = usual;
+      own[Symbol.dispose]();
+    },
+  };
+};
+
 test("a fork that is not to be kept leaves no row, no journal and no folder, and its cost is counted", async () => {
   await using place = await openListening(({ directive, answers }) =>
     answers === 0 ? callTools([bash("seq 1 60000")]) : say(`Scope: ${directive}\nResult: done`),
   );
   await using session = await begun(place);
+  using _temporary = ownTemporaryFolder();
   const folders = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("prefork-unkept-"));
   const [kept, before, spent] = [place.kept(), folders(), session.spent.usd];
   let during = 0;
