@@ -1,13 +1,15 @@
-/** `prefork -p "…"`: one prompt, or a stream of them, without anybody to ask.
+/** `prefork -p "…"`: one prompt, or a stream of them, to its end. On a terminal questions are put to the person there;
+ *  elsewhere there is nobody to ask, and what would be asked is denied.
  *  Invariant: standard output holds what was asked for and nothing else; the exit code says how it ended; everything said
  *  is in the session's journal, also when it ends badly.
  *  Elsewhere: flags (../print), the session (@prefork/runtime), formats (../print/output.ts). */
 
-import { createSession, resumeSession, type Session, type SessionOptions } from "@prefork/runtime";
+import { createSession, type Permissions, resumeSession, type Session, type SessionOptions } from "@prefork/runtime";
 import { type Command, Option } from "commander";
 import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
 import {
   asUsage,
+  canAsk,
   chooseEngine,
   createPrinter,
   type EngineFlags,
@@ -24,7 +26,9 @@ import {
   readPiped,
   type SessionFlags,
   type SessionPlan,
+  STREAM_JSON_CHANGES,
   streamedPrompts,
+  TerminalAnswers,
   wantedSession,
 } from "../print/index.ts";
 
@@ -42,10 +46,14 @@ const gather = (value: string, before: readonly string[] | undefined): readonly 
 export const printCommand = (io: Io): Command =>
   newCommand("print", io)
     .configureHelp({ commandUsage: () => 'prefork -p [options] "prompt"' })
-    .description("run one prompt to its end, without anybody to ask, and print the answer")
+    .description("run one prompt to its end and print the answer; on a terminal you are asked what may run")
     .argument("[prompt...]", "what to do; standard input is added to it")
     .option("-p, --print", "run without a terminal (this command)")
-    .addOption(new Option("--output-format <format>", "what to print").choices([...OUTPUT_FORMATS]).default("text"))
+    .addOption(
+      new Option("--output-format <format>", "the answer, one JSON object, or every event as a line")
+        .choices([...OUTPUT_FORMATS])
+        .default("text"),
+    )
     .addOption(
       new Option("--input-format <format>", "how prompts arrive").choices(["text", "stream-json"]).default("text"),
     )
@@ -72,7 +80,7 @@ Keys: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, OPENAI_API_KEY, GEMINI_API_KEY,
 addresses: ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL. Without any of them the embedded rehearsal engine answers.
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 stopped by a limit, 4 refused by the model, 5 done but incomplete (every
 fork failed, the session's journal is damaged, or a merge left conflicts in files), 130 interrupted (129 by SIGHUP, 143 by
-SIGTERM). What is worth knowing beside the answer stands on the error output, and with json and stream-json in "warnings"
+SIGTERM). What is worth knowing beside the answer stands on the error output, and with json and events in "warnings"
 of the result.`,
     )
     .action(async (words: readonly string[], flags: PrintFlags) => {
@@ -87,13 +95,16 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   const choice = chooseEngine(flags, io.env, before);
   const prompts = await promptsFor(words, flags, io);
   await using opened = await openEngine(choice);
+  using answers = canAsk(io) && flags.inputFormat === "text" ? new TerminalAnswers(io) : undefined;
   const options = optionsOf(plan, {
     ...{ engine: opened.engine, engines: enginesOf(io.env), environment: io.env, querySource: "main" },
+    ...(answers ? { ask: answers.ask } : {}),
     ...(flags.forks ? {} : { forks: "off" }),
     ...(flags.model === undefined ? {} : { model: flags.model }),
   });
   await using session = await openSession(id, options);
   const printer = createPrinter(flags.outputFormat, io);
+  if (flags.outputFormat === "stream-json") io.err(`prefork: ${STREAM_JSON_CHANGES}\n`);
   const because = choice.kind === "rehearsal" ? choice.because : undefined;
   const moved = before && movedWords(before, choice, flags.model);
   const unused = id !== undefined && plan.appendSystemPrompt !== undefined ? KEEPS_ITS_PROMPT : undefined;
@@ -125,14 +136,15 @@ const promptsFor = async (
   return streamedPrompts(io.input());
 };
 
-type Around = Pick<SessionOptions, "engine" | "engines" | "model" | "environment" | "forks" | "querySource">;
+type Around = Pick<SessionOptions, "engine" | "engines" | "model" | "environment" | "forks" | "querySource"> &
+  Pick<Permissions, "ask">;
 
-const optionsOf = (plan: SessionPlan, around: Around): SessionOptions => {
+const optionsOf = (plan: SessionPlan, { ask, ...around }: Around): SessionOptions => {
   const { cwd, home, state, directories, policy, servers, skills, stated, limits, appendSystemPrompt } = plan;
   return {
     ...around,
     ...{ cwd, home, state, directories, servers, skills, limits },
-    permissions: { policy, stated },
+    permissions: { policy, stated, ...(ask ? { ask } : {}) },
     ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
   };
 };

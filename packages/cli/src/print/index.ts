@@ -19,8 +19,10 @@ export {
   type OutputFormat,
   type Printer,
   resultObject,
+  STREAM_JSON_CHANGES,
 } from "./output.ts";
 export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
 export { streamedPrompts } from "./stream-input.ts";
+export { canAsk, TerminalAnswers } from "./terminal-answers.ts";
 export { asUsage, type ResumeFlags, type WantedSession, wantedOf, wantedSession } from "./wanted-session.ts";
 export type { Warning, WarningKind } from "./warnings.ts";

@@ -9,8 +9,12 @@ import { jsonLine } from "../lines.ts";
 import { visible } from "../visible.ts";
 import { type Said, type Warning, Warnings } from "./warnings.ts";
 
-export type OutputFormat = "text" | "json" | "stream-json";
-export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "stream-json"];
+export type OutputFormat = "text" | "json" | "events" | "stream-json";
+export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "events", "stream-json"];
+
+/** Said on the error output alone, so that what reads the lines sees no difference. */
+export const STREAM_JSON_CHANGES =
+  "stream-json will become the form that scripts of other agents know; for these lines write --output-format events";
 
 /** 0 done, 1 failed, 3 stopped by a limit, 4 refused by the model, 130 interrupted; 2 is for being called wrongly. */
 export const exitCodeOf = (end: ExchangeEnd): number => {
@@ -43,7 +47,7 @@ export type Finished = {
   readonly ms: number;
 };
 
-/** The last line of stream-json, and all of json. */
+/** The last line of events, and all of json. */
 export const resultObject = (
   { sessionId, model, engine, result, ms }: Finished,
   { code, warnings }: { readonly code: number; readonly warnings: readonly Warning[] },
@@ -113,7 +117,7 @@ export const createPrinter = (format: OutputFormat, io: Io): Printer => {
     notice,
     event: (event) => {
       warnings.event(event);
-      if (format === "stream-json") line(event);
+      if (format !== "json") line(event);
     },
     finished: (finished) => {
       const said = warnings.finish();

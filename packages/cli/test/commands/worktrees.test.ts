@@ -146,7 +146,7 @@ test("a headless run tells on the error output what forks changed in worktrees, 
   const { out, err } = await ground.prefork(CHANGE);
   assert.equal(out, "All have reported.\n");
   assert.match(err, /^prefork: task-\w+ changed 1 file in its worktree \(prefork merge\)\n$/);
-  const streamed = await ground.prefork([...CHANGE, "--output-format", "stream-json"]);
+  const streamed = await ground.prefork([...CHANGE, "--output-format", "events"]);
   const types = parsedLines(streamed.out).map(({ type }) => String(type));
   assert.deepEqual(
     types.filter((type) => type.startsWith("worktree_")),

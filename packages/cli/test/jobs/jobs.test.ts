@@ -190,7 +190,7 @@ test("a command that hangs is ended in time, with all it had printed, and the jo
   ground.put(name, REPORT);
   ground.put("report.lock", "");
   const prompt = `Run \`node ${name}\` and tell me what the report says.`;
-  const argv = ["-p", "--allow", `Bash(node ${name}:*)`, "--output-format", "stream-json", prompt];
+  const argv = ["-p", "--allow", `Bash(node ${name}:*)`, "--output-format", "events", prompt];
   const { out: printed, ended } = ground.start(argv);
   while (!printed().includes('"call_started"')) await after(20);
   while (processesWith(name).length < 2) await after(20); // the session and what it runs

@@ -59,7 +59,7 @@ test("without a key it says so, and the embedded engine works with real tools", 
 
 test("the embedded engine that was asked for is not explained, but named in every result", async () => {
   await using ground = await openGround();
-  const argv = ["-p", "--provider", "rehearsal", "--output-format", "stream-json", "git status"];
+  const argv = ["-p", "--provider", "rehearsal", "--output-format", "events", "git status"];
   const { code, out, err } = await ground.prefork(argv);
   assert.deepEqual([code, err], [0, ""]);
   const lines = parsedLines(out);

@@ -126,7 +126,7 @@ test("a run whose forks all failed says so in every format, with an exit code of
   const text = await ground.prefork(argv);
   assert.deepEqual([text.code, text.out], [5, "None of them worked.\n"]);
   assert.match(text.err, /^prefork: all 3 forks failed: Ended as failed: .*invalid x-api-key/m);
-  for (const format of ["json", "stream-json"]) {
+  for (const format of ["json", "events"]) {
     const { code, out } = await ground.prefork([...argv, "--output-format", format]);
     const { end, is_error, exit_code, warnings } = parsedLines(out).at(-1) ?? {};
     assert.deepEqual([code, end, is_error, exit_code], [5, "done", true, 5]);
@@ -170,10 +170,10 @@ test("damage of a journal is told in every format and by every command that read
   );
 });
 
-test("stream-json is every event in order, a line each, and then the result", async () => {
+test("events are printed in order, a line each, and then the result", async () => {
   await using ground = await openGround(reader);
   ground.put("greeting.txt", "good morning\n");
-  const { code, out } = await ground.prefork(["-p", "--output-format", "stream-json", "what does greeting.txt say?"]);
+  const { code, out } = await ground.prefork(["-p", "--output-format", "events", "what does greeting.txt say?"]);
   assert.equal(code, 0);
   const lines = parsedLines(out);
   const events = lines.slice(0, -1);
@@ -196,9 +196,18 @@ test("stream-json is every event in order, a line each, and then the result", as
   assert.deepEqual(usage, billOf(ground.simulator).usage);
 });
 
-test("a line of stream-json stays one line for readers that know other line ends", async () => {
+test("stream-json prints the same lines, and says that it will change", async () => {
+  await using ground = await openGround(() => say("done"));
+  const { code, out, err } = await ground.prefork(["-p", "--output-format", "stream-json", "go"]);
+  assert.deepEqual([code, parsedLines(out).at(-1)?.result], [0, "done"]);
+  const said =
+    "stream-json will become the form that scripts of other agents know; for these lines write --output-format events";
+  assert.equal(err, `prefork: ${said}\n`);
+});
+
+test("a line of events stays one line for readers that know other line ends", async () => {
   await using ground = await openGround(() => say("one\u2028two\u0085three\nfour"));
-  const { out } = await ground.prefork(["-p", "--output-format", "stream-json", "speak"]);
+  const { out } = await ground.prefork(["-p", "--output-format", "events", "speak"]);
   assert.equal(out.split(/[\n\u0085\u2028\u2029]/).length, parsedLines(out).length + 1);
   assert.equal(parsedLines(out).at(-1)?.result, "one\u2028two\u0085three\nfour");
 });
@@ -233,7 +242,7 @@ test("prompts arrive as lines, in either of two forms, and are one conversation"
     JSON.stringify({ type: "user", message: { role: "user", content: "two" } }),
     JSON.stringify({ type: "user", message: { role: "user", content: [block("three"), block("more")] } }),
   ];
-  const argv = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"];
+  const argv = ["-p", "--input-format", "stream-json", "--output-format", "events"];
   const { code, out, err } = await ground.prefork(argv, { input });
   assert.deepEqual([code, err], [0, ""]);
   const lines = parsedLines(out);
@@ -287,7 +296,7 @@ test("wrong formats, and words beside prompts that come as lines, are refused", 
     ],
     [
       ["--output-format", "xml", "hello"],
-      "option '--output-format <format>' argument 'xml' is invalid. Allowed choices are text, json, stream-json.",
+      "option '--output-format <format>' argument 'xml' is invalid. Allowed choices are text, json, events, stream-json.",
     ],
     [
       ["--input-format", "xml", "hello"],

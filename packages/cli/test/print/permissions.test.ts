@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { callTools, type SimScript, say, type ToolCall, toolResults } from "@prefork/simulator";
+import { run } from "../../src/main.ts";
+import { captured } from "../captured.ts";
 import { folderIn, type Ground, openGround } from "./ground.ts";
 
 /** Makes these calls in one turn, in the folder that it is told of, then says what came of each. */
@@ -44,6 +47,54 @@ test("the rules that denials name allow just these calls", async () => {
   const rules = ["--allow", `Write(/${ground.at("made.txt")})`, "--allow", "Bash(touch touched.txt)"];
   const { code, err } = await ground.prefork(["-p", ...rules, "change things"]);
   assert.deepEqual([code, err, made(ground)], [0, "", [true, true]]);
+});
+
+/** Runs it on a terminal; each answer is typed once its question is shown. */
+const answering = async (ground: Ground, typed: readonly string[]) => {
+  const io = captured({
+    env: ground.env,
+    isTerminal: true,
+    input: async function* () {
+      for (const [at, line] of typed.entries()) {
+        while (io.errors().split(" > ").length - 1 <= at) await delay(2);
+        yield line;
+      }
+    },
+  });
+  const code = await run(["-p", "--cwd", ground.work, "change things"], io);
+  return { code, out: io.text(), err: io.errors() };
+};
+
+test("on a terminal the person there is asked, and each answer does what it says", async () => {
+  const kinds: readonly (readonly [typed: readonly string[], made: readonly boolean[]])[] = [
+    [
+      ["y", "n"],
+      [true, false],
+    ],
+    [
+      ["what?", "", "Yes", "a"],
+      [true, true],
+    ],
+    [["s"], [false, false]],
+    [[], [false, false]], // the input ends: nobody answered
+  ];
+  for (const [typed, expected] of kinds) {
+    await using ground = await openGround(calling(write, touch));
+    const { err } = await answering(ground, typed);
+    assert.deepEqual([typed, made(ground)], [typed, expected], err);
+  }
+});
+
+test("a question shows who asks for what and why, without what a terminal would act on", async () => {
+  const odd: ToolCall = { name: "Bash", input: { command: "touch a\u001b]0;x\u0007\nrm b" } };
+  await using ground = await openGround(calling(odd));
+  const { err } = await answering(ground, ["n"]);
+  const [, question = ""] = /\n(The agent[\s\S]*?> )/.exec(err) ?? [];
+  assert.match(
+    question,
+    /^The agent wants to use Bash:\n {4}touch a\\u001b\]0;x\\u0007\n {4}rm b\n {2}why it is asked: /,
+  );
+  assert.match(question, /\n {2}y: yes, once(?:, a: always \(.*\))?, n: no, s: no, and stop > $/);
 });
 
 const modes: Readonly<Record<string, readonly [boolean, boolean]>> = {

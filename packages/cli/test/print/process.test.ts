@@ -124,7 +124,7 @@ test("a reader that leaves early ends the run quietly, with everything it had st
     await left;
     return sleeper(request);
   });
-  const argv = ["-p", "--permission-mode", "bypass", "--output-format", "stream-json", "wait"];
+  const argv = ["-p", "--permission-mode", "bypass", "--output-format", "events", "wait"];
   const { child, ended, out } = ground.start(argv);
   await until(() => out().includes("\n"));
   child.stdout?.destroy();

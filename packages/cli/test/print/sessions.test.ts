@@ -244,7 +244,7 @@ test("a conversation that moves to another vendor says so, on the error output a
   assert.deepEqual(text, { code: 0, out: "heard two\n", err: said(claude, gpt) });
   const json = await ground.prefork(["-p", "-c", "--output-format", "json", ...toGemini, "three"], { env });
   assert.deepEqual([json.err, resultIn(json.out).model], [said(gpt, flash), "gemini-3.8-flash"]);
-  const lines = await ground.prefork(["-p", "-c", "--output-format", "stream-json", "--provider", "anthropic", "four"]);
+  const lines = await ground.prefork(["-p", "-c", "--output-format", "events", "--provider", "anthropic", "four"]);
   assert.equal(lines.err, said(flash, claude));
   const events = parsedLines(lines.out);
   assert.deepEqual(

@@ -1,0 +1,110 @@
+/** Permission questions of `prefork -p`, put to the person at the terminal.
+ *  Invariant: only what is typed after a question was shown answers it; a line that is not understood is asked again, and
+ *  the end of the input means no. Everything that a model wrote is shown with its control characters spelled out.
+ *  Elsewhere: one question at a time (Questions of @prefork/runtime), the terminal interface (later). */
+
+import type { Answer, Ask, Question } from "@prefork/runtime";
+import type { Io } from "../io.ts";
+import { visible, visibleName } from "../visible.ts";
+
+/** Is there somebody to ask? */
+export const canAsk = ({ inputIsTerminal, isTerminal }: Io): boolean => inputIsTerminal && isTerminal;
+
+export class TerminalAnswers implements Disposable {
+  readonly #io: Io;
+  readonly #letGo = new AbortController();
+  #lines: TypedLines | undefined;
+
+  constructor(io: Io) {
+    this.#io = io;
+  }
+
+  readonly ask: Ask = async (question, signal) => {
+    this.#lines ??= new TypedLines(this.#io.input(this.#letGo.signal));
+    this.#io.err(questionText(question));
+    for (;;) {
+      this.#io.err(choicesText(question));
+      const line = await this.#lines.next(signal);
+      if (line === undefined) return { kind: "deny", reason: "nobody answered" };
+      const answer = answerOf(line, question);
+      if (answer) return answer;
+    }
+  };
+
+  [Symbol.dispose](): void {
+    this.#letGo.abort();
+  }
+}
+
+/** Lines as they are typed; those that came while nobody asked are dropped. */
+class TypedLines {
+  #waiting: ((line: string | undefined) => void) | undefined;
+  #hasEnded = false;
+
+  constructor(lines: AsyncIterable<string>) {
+    void this.#read(lines);
+  }
+
+  next(signal: AbortSignal): Promise<string | undefined> {
+    if (this.#hasEnded || signal.aborted) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      const give = (line: string | undefined): void => {
+        signal.removeEventListener("abort", leave);
+        this.#waiting = undefined;
+        resolve(line);
+      };
+      const leave = (): void => give(undefined);
+      signal.addEventListener("abort", leave, { once: true });
+      this.#waiting = give;
+    });
+  }
+
+  async #read(lines: AsyncIterable<string>): Promise<void> {
+    try {
+      for await (const line of lines) this.#waiting?.(line);
+    } catch {
+      // An input that breaks has ended.
+    }
+    this.#hasEnded = true;
+    this.#waiting?.(undefined);
+  }
+}
+
+const MOST_SHOWN = 2_000;
+
+const questionText = ({ agent, scope, tool, args, reason, notes }: Question): string => {
+  const who = agent === "main" ? "The agent" : `Fork ${visibleName(agent)}${scope ? ` (${visibleName(scope)})` : ""}`;
+  const what = visible(whatOf(tool, args)).slice(0, MOST_SHOWN).replaceAll("\n", "\n    ");
+  const more = notes.map((note) => `  note: ${visible(note)}\n`).join("");
+  return `\n${who} wants to use ${visibleName(tool)}:\n    ${what}\n  why it is asked: ${visible(reason)}\n${more}`;
+};
+
+const whatOf = (tool: string, args: Question["args"]): string => {
+  const { command, file_path: path } = args;
+  if (tool === "Bash" && typeof command === "string") return command;
+  return typeof path === "string" ? path : JSON.stringify(args);
+};
+
+const choicesText = ({ rule }: Question): string => {
+  const always = rule === undefined ? "" : `, a: always (${visibleName(rule)})`;
+  return `  y: yes, once${always}, n: no, s: no, and stop > `;
+};
+
+const answerOf = (line: string, { rule }: Question): Answer | undefined => {
+  switch (line.trim().toLowerCase()) {
+    case "y":
+    case "yes":
+      return { kind: "allow" };
+    case "a":
+    case "always":
+      return rule === undefined ? undefined : { kind: "always", rule };
+    case "n":
+    case "no":
+      return { kind: "deny" };
+    case "s":
+    case "stop":
+      return { kind: "deny", stop: true };
+    default:
+      return undefined;
+  }
+};
