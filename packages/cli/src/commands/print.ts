@@ -4,28 +4,23 @@
  *  is in the session's journal, also when it ends badly.
  *  Elsewhere: flags (../print), the session (@prefork/runtime), formats (../print/output.ts). */
 
-import { createSession, type Permissions, resumeSession, type Session, type SessionOptions } from "@prefork/runtime";
 import { type Command, Option } from "commander";
 import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
 import {
-  asUsage,
   canAsk,
   chooseEngine,
   createPrinter,
   type EngineFlags,
-  enginesOf,
   INCOMPLETE,
-  movedWords,
   OUTPUT_FORMATS,
   type OutputFormat,
-  openEngine,
+  openSession,
   PROVIDERS,
   planSession,
   promptOf,
   type ResumeFlags,
   readPiped,
   type SessionFlags,
-  type SessionPlan,
   STREAM_JSON_CHANGES,
   streamedPrompts,
   TerminalAnswers,
@@ -91,24 +86,16 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   if (await isStartedByFork(io))
     throw new UsageError("this was started by a fork, which does its work itself and starts no agent");
   const plan = await planSession(flags, io);
-  const { id, before } = (await wantedSession(flags, { ...plan, hasWords: words.length > 0 })) ?? {};
-  const choice = chooseEngine(flags, io.env, before);
+  const wanted = await wantedSession(flags, { ...plan, hasWords: words.length > 0 });
+  const choice = chooseEngine(flags, io.env, wanted?.before);
   const prompts = await promptsFor(words, flags, io);
-  await using opened = await openEngine(choice);
   using answers = canAsk(io) && flags.inputFormat === "text" ? new TerminalAnswers(io) : undefined;
-  const options = optionsOf(plan, {
-    ...{ engine: opened.engine, engines: enginesOf(io.env), environment: io.env, querySource: "main" },
-    ...(answers ? { ask: answers.ask } : {}),
-    ...(flags.forks ? {} : { forks: "off" }),
-    ...(flags.model === undefined ? {} : { model: flags.model }),
-  });
-  await using session = await openSession(id, options);
+  const forks = flags.forks ? undefined : "off";
+  await using opened = await openSession({ plan, choice, wanted, forks, model: flags.model, ask: answers?.ask }, io);
+  const { session, notices } = opened;
   const printer = createPrinter(flags.outputFormat, io);
   if (flags.outputFormat === "stream-json") io.err(`prefork: ${STREAM_JSON_CHANGES}\n`);
-  const because = choice.kind === "rehearsal" ? choice.because : undefined;
-  const moved = before && movedWords(before, choice, flags.model);
-  const unused = id !== undefined && plan.appendSystemPrompt !== undefined ? KEEPS_ITS_PROMPT : undefined;
-  for (const notice of [...plan.notices, because, moved, unused]) if (notice !== undefined) printer.notice(notice);
+  notices.forEach(printer.notice);
   let code = 0;
   for await (const prompt of prompts) {
     const begun = performance.now();
@@ -123,9 +110,6 @@ const print = async (words: readonly string[], flags: PrintFlags, io: Io): Promi
   return code;
 };
 
-const KEEPS_ITS_PROMPT =
-  "--append-system-prompt is not used: a session that goes on keeps the system prompt it began with";
-
 const promptsFor = async (
   words: readonly string[],
   { inputFormat }: PrintFlags,
@@ -134,25 +118,4 @@ const promptsFor = async (
   if (inputFormat === "text") return [promptOf({ words, piped: await readPiped(io, { hasWords: words.length > 0 }) })];
   if (words.length > 0) throw new UsageError("with --input-format stream-json prompts come on standard input alone");
   return streamedPrompts(io.input());
-};
-
-type Around = Pick<SessionOptions, "engine" | "engines" | "model" | "environment" | "forks" | "querySource"> &
-  Pick<Permissions, "ask">;
-
-const optionsOf = (plan: SessionPlan, { ask, ...around }: Around): SessionOptions => {
-  const { cwd, home, state, directories, policy, servers, skills, stated, limits, appendSystemPrompt } = plan;
-  return {
-    ...around,
-    ...{ cwd, home, state, directories, servers, skills, limits },
-    permissions: { policy, stated, ...(ask ? { ask } : {}) },
-    ...(appendSystemPrompt === undefined ? {} : { appendSystemPrompt }),
-  };
-};
-
-const openSession = async (id: string | undefined, options: SessionOptions): Promise<Session> => {
-  try {
-    return id === undefined ? await createSession(options) : await resumeSession(id, options);
-  } catch (error) {
-    throw asUsage(error);
-  }
 };

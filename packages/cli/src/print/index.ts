@@ -5,11 +5,10 @@ export {
   chooseEngine,
   type EngineChoice,
   type EngineFlags,
-  movedWords,
   PROVIDERS,
 } from "./engine-choice.ts";
 export { promptOf, readPiped } from "./given-prompt.ts";
-export { enginesOf, type OpenedEngine, openEngine } from "./open-engine.ts";
+export { type OpenedSession, openSession } from "./open-session.ts";
 export {
   createPrinter,
   exitCodeOf,
