@@ -6,7 +6,7 @@
 import { lstat, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { RefFacts } from "./refs.ts";
-import { countingIn, type Repository, settingsOf, switchedOff } from "./repository.ts";
+import { countingIn, dependOnCheckout, type Repository, settingsOf, switchedOff } from "./repository.ts";
 
 export type Copy = Repository & {
   /** The ref that its head is on; undefined where it is on none. */
@@ -28,8 +28,7 @@ export const openCopy = async (
   const { commonDir, user } = repository;
   const around = { GIT_DIR: records, GIT_WORK_TREE: path, GIT_COMMON_DIR: commonDir };
   const own = repository.git.in(around).at(path);
-  // Only a repository that says so has settings for single checkouts.
-  const settings = "extensions.worktreeconfig" in repository.settings ? await settingsOf(own) : repository.settings;
+  const settings = dependOnCheckout(repository.settings) ? await settingsOf(own) : repository.settings;
   const git = own.configured({ ...countingIn(settings, user), ...switchedOff(settings) }).in(around);
   const branch = /^ref: (refs\/\S+)$/.exec((await readFile(join(records, "HEAD"), "utf8")).trim())?.[1];
   const { id: head, tree } = refs.get(branch ?? "") ?? (await headOf(git));

@@ -8,11 +8,11 @@ import { constants } from "node:fs";
 import { copyFile, lstat, mkdir, readlink, realpath, rmdir, symlink } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { isPseudoPath } from "../paths/index.ts";
-import { dropHalfMade, lockReason, removeCopy } from "./copies.ts";
+import { dropHalfMade, lockReason, openCopy, removeCopy } from "./copies.ts";
 import { WorktreeError, worktreeErrorOf } from "./errors.ts";
 import { bytesOf, fieldsOf, shownPath, type TreePath } from "./git.ts";
 import { baseRef, branchOf, branchRef, dropRefs, mustBeTaskName, readRef, setRefs } from "./refs.ts";
-import type { Repository } from "./repository.ts";
+import { dependOnCheckout, type Repository } from "./repository.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { WorktreeStore } from "./store.ts";
 
@@ -54,7 +54,10 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
     await setRefs(repository, [{ ref: baseRef(task), to: snapshot.commit }]);
     const how = ["--no-checkout", "--no-track", "--lock", "--reason", lockReason(task), "-b", branchOf(task)];
     await store.listing(() => git.out(["worktree", "add", "--quiet", ...how, path, snapshot.commit]));
-    await git.at(path).out(["reset", "--hard", "--quiet", "--no-recurse-submodules"], signal ? { signal } : {});
+    await (await gitIn(repository, path)).out(
+      ["reset", "--hard", "--quiet", "--no-recurse-submodules"],
+      signal ? { signal } : {},
+    );
     const ignored = await copyIgnored(repository, path, options.copyIgnored ?? []);
     if (below !== "") await mkdir(join(path, below), { recursive: true }); // it may have held ignored files alone
     await store.append({ kind: "created", task, ignored, leftOut });
@@ -69,6 +72,14 @@ export const createWorktree = async (place: Place, options: CreateOptions): Prom
     store.making.delete(nonce);
   }
   return { path, cwd: join(path, below), branch: branchOf(task) };
+};
+
+/** Filters that count in the copy alone are switched off in it. */
+const gitIn = async (repository: Repository, path: string): Promise<Repository["git"]> => {
+  if (!dependOnCheckout(repository.settings)) return repository.git.at(path);
+  const copy = await openCopy(repository, path);
+  if (copy === undefined) throw new WorktreeError("not-ready", `git does not know ${path} as a worktree`);
+  return copy.git;
 };
 
 /** Notes that this task gets a copy. Of several that want the same name, the first to note it has it. */

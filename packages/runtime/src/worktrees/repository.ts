@@ -117,6 +117,11 @@ export const settingsOf = async (git: Git): Promise<Settings> => {
   );
 };
 
+/** Do these settings say other things in another checkout, or on another branch? Files may be included under conditions,
+ *  and single checkouts have settings of their own where the repository says so. */
+export const dependOnCheckout = (settings: Settings): boolean =>
+  Object.keys(settings).some((key) => key === "extensions.worktreeconfig" || /^include(?:if)?\./.test(key));
+
 /** An empty command is no filter, and a driver that fails leaves a conflict. */
 export const switchedOff = (settings: Settings): Settings =>
   Object.fromEntries(

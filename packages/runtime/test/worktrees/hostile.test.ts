@@ -128,6 +128,34 @@ test("a merge driver of the repository is not run, and what it would have merged
   assert.equal(existsSync(canary), false);
 });
 
+/** Each holds in a copy and nowhere else. */
+const CONDITIONS: readonly string[] = ["gitdir:**/worktrees/**", "gitdir/i:**/WORKTREES/**", "onbranch:prefork/**"];
+
+for (const condition of CONDITIONS)
+  test(`a program that the settings name for copies alone is not run: ${condition}`, async () => {
+    using ground = openGround();
+    const { git, put, touch, canary } = ground;
+    put(".gitattributes", "* filter=evil merge=evil\n");
+    put("b", "1\n2\n3\n");
+    git("add", "-A");
+    git("commit", "-qm", "one");
+    const program = JSON.stringify(`${touch} cat`);
+    put(".git/between", "[include]\n\tpath = evil\n");
+    put(
+      ".git/evil",
+      `[filter "evil"]\n\tsmudge = ${program}\n\tclean = ${program}\n[merge "evil"]\n\tdriver = ${program}\n`,
+    );
+    git("config", `includeIf.${condition}.path`, "between");
+    const worktrees = await ground.open();
+    const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+    ground.copy(created).put("b", "1\n2\nthree\n");
+    assert.match((await worktrees.diff("t")).toString(), /three/);
+    await worktrees.finish("t", { message: "m\n", end: "reported" });
+    put("b", "one\n2\n3\n");
+    await worktrees.merge(["t"]);
+    assert.equal(existsSync(canary), false);
+  });
+
 /** What a task may do to the settings of the repository while it works. */
 const settingsOfTasks: readonly (readonly [string, (copy: Files, touch: string) => void])[] = [
   ["in the repository", ({ git }, touch) => git("config", "filter.evil.clean", `${touch} cat`)],
