@@ -13,6 +13,7 @@ import { notesFor } from "./notes.ts";
 import { type PathPattern, patternsBelow } from "./path-rules.ts";
 import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
 import { programOf } from "./programs-with-programs.ts";
+import { planRules } from "./read-rules.ts";
 import { allowsOne, type Matter, matches, matterOf, parseRule, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
@@ -306,7 +307,12 @@ const byReading = ({ target, verdict, touched, context }: Question): Decision | 
   if (target.kind === "own") return allow("concerns only the agent itself");
   if (verdict?.verdict !== "read-only") return undefined;
   const withheld = touched ? withheldIn(touched, context) : [];
-  const plan = withheld.length > 0 ? { ...verdict.plan, withheld } : verdict.plan;
+  const rules = planRules(context.policy);
+  const plan = {
+    ...verdict.plan,
+    ...(withheld.length > 0 ? { withheld } : {}),
+    ...(rules.length > 0 ? { rules } : {}),
+  };
   return { kind: "allow", reason: verdict.reason, plan };
 };
 

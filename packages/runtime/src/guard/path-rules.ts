@@ -110,6 +110,28 @@ const globbed = (glob: string): Name => {
   return { exact, forgiving, source: glob };
 };
 
+/** A pattern as plain data: `**`, a name that is meant letter by letter, or a pattern for names. */
+export type WrittenPattern = readonly (readonly ("**" | { readonly name: string } | { readonly glob: string })[])[];
+
+export const writtenPattern = ({ forgiving }: PathPattern): WrittenPattern =>
+  forgiving.map((components) =>
+    components.map((component) => {
+      if (component === "any") return "**";
+      return component.only === undefined ? { glob: component.source } : { name: component.source };
+    }),
+  );
+
+/** Only for what tightens: the forgiving forms are all that was written. */
+export const tighteningPattern = (written: WrittenPattern): PathPattern => {
+  const forgiving = written.map((components) =>
+    components.map((one): Component => {
+      if (one === "**") return "any";
+      return "glob" in one ? globbed(one.glob) : literal(one.name);
+    }),
+  );
+  return { exact: forgiving[0] ?? [], forgiving };
+};
+
 export type Move = { readonly from: string; readonly to: string };
 
 /** The same pattern in another folder, where it is one of that folder; undefined where it is not. */

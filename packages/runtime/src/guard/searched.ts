@@ -128,7 +128,7 @@ const startsOf = (args: readonly ShellWord[]): readonly ShellWord[] => {
 // --- git -----------------------------------------------------------------------------------------------------------------
 
 const PATCH = /^-[a-zA-Z]*[pu]|^-U\d|^-[cL]|^--(?:pat|cc|uni|word-d|color-w|remerge|binary|ext-d|function-c|W)/;
-const ONLY_NAMES = /^--(?:stat|name|short|num|summary|dirstat|quiet|exit-code|raw|no-patch|check)|^-(?:s|q)$/;
+const ONLY_NAMES = /^--(?:stat|name|short|num|summary|dirstat|quiet|exit-code|raw|no-patch)|^-(?:s|q)$/;
 
 /** Subcommands that show what files hold: always, unless they are told to give names only, or with an option. */
 const ALWAYS_SHOW = new Set("diff show".split(" "));

@@ -260,6 +260,7 @@ const MOST_LETTERS = 40;
 const textsOf = (text: string): readonly string[] => {
   const texts = [text, /=(.+)$/s.exec(text)?.[1], /:(.+)$/s.exec(text)?.[1], /[@<>](.+)$/s.exec(text)?.[1]];
   texts.push(/^\w+:\/\/[^/]*(\/.+)$/s.exec(text)?.[1]);
+  texts.push(/^:[0-3]:(.+)$/s.exec(text)?.[1]); // a stage of git's index
   const letters = /^-\w+/.exec(text)?.[0].length ?? 0;
   for (let at = 2; at <= Math.min(letters, MOST_LETTERS); at++) texts.push(text.slice(at));
   return [...new Set(texts.filter((found) => found !== undefined && found !== ""))] as string[];

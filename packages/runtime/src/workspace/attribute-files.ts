@@ -4,11 +4,12 @@
  *  looked at nearest first; beyond the bound only folders that the index knows.
  *  Elsewhere: the attributes that hide keys (git-attributes.ts). */
 
-import { type Dirent, readdirSync, realpathSync } from "node:fs";
+import { type Dirent, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { isKeyEnding, isSecret, secretPatterns } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
 import { asBytes, foldersOf, indexNames } from "./index-names.ts";
+import { listFolder } from "./list-folder.ts";
 import { type Checkout, indexMayKeep } from "./plain-checkout.ts";
 import { readPlainFile } from "./plain-file.ts";
 
@@ -117,9 +118,9 @@ const keptText = (top: string, name: string): string | undefined => {
 
 const fromBytes = (name: string): string => Buffer.from(name, "latin1").toString();
 
-const entriesOf = (folder: Buffer): readonly Dirent[] => {
+const entriesOf = (folder: Buffer, most: number): readonly Dirent[] => {
   try {
-    return readdirSync(folder, { withFileTypes: true, encoding: "latin1" });
+    return listFolder(folder, most, "latin1");
   } catch {
     return [];
   }
@@ -135,7 +136,7 @@ const foldersWithAttributes = (top: string): Found => {
   const seen = new Set<string>();
   let [names, made] = [0, 0];
   const lookIn = (folder: string, isMade: boolean): void => {
-    for (const entry of entriesOf(asBytes(top, folder))) {
+    for (const entry of entriesOf(asBytes(top, folder), isMade ? MOST_MADE - made : MOST_NAMES - names)) {
       names += 1;
       made += isMade ? 1 : 0;
       const below = `${folder}${entry.name}/`;

@@ -33,6 +33,8 @@ const GIT_OFF: Readonly<Record<string, string>> = {
   "log.diffMerges": "separate",
   "status.submoduleSummary": "false",
   "submodule.recurse": "false",
+  // A folder that the index keeps as a whole is searched without a look at attributes.
+  "index.sparse": "false",
   "log.showSignature": "false",
   "gpg.program": "false",
   "gpg.openpgp.program": "false",

@@ -5,11 +5,12 @@
  *  with too many names to look at is reported itself, and so are alternates that are not plain lines.
  *  Elsewhere: its settings (git-probe.ts), attributes that have it show keys (git-attributes.ts). */
 
-import { type Dirent, readdirSync, statSync } from "node:fs";
+import { type Dirent, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathProblem } from "../guard/index.ts";
 import { askGit, hasNoRepository, through } from "./ask-git.ts";
 import { nestedRepositories } from "./index-names.ts";
+import { listFolder } from "./list-folder.ts";
 import { plainCheckout } from "./plain-checkout.ts";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
@@ -67,7 +68,7 @@ const linkToKeys = (folders: readonly string[]): string | undefined => {
     const key = `${canonical(path)}\0${/(?:^|\/)objects(?:\/|$)/.test(name)}`;
     if (seen.has(key)) continue;
     seen.add(key);
-    const entries = entriesOf(path);
+    const entries = entriesOf(path, /(?:^|\/)objects\/[0-9a-f]{2}$/.test(name) ? MOST_OBJECTS : MOST_NAMES);
     if (entries === undefined) return path;
     for (const entry of entries) {
       const below: Place = { path: join(path, entry.name), name: name === "" ? entry.name : `${name}/${entry.name}` };
@@ -104,9 +105,9 @@ const alternatesIn = (path: string): readonly Place[] | undefined => {
 };
 
 /** Undefined for a folder that cannot be listed, but whose files may be opened by name all the same. */
-const entriesOf = (folder: string): readonly Dirent[] | undefined => {
+const entriesOf = (folder: string, most: number): readonly Dirent[] | undefined => {
   try {
-    return readdirSync(folder, { withFileTypes: true });
+    return listFolder(folder, most);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? [] : undefined;

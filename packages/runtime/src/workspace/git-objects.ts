@@ -5,10 +5,10 @@
  *  Elsewhere: paths as they are written (../guard/bash), attributes by path (git-attributes.ts). */
 
 import { join, relative } from "node:path";
-import { pathProblem } from "../guard/index.ts";
 import { leadsToSecrets } from "../paths/index.ts";
 import { askGit, hasNoRepository } from "./ask-git.ts";
 import { topOf } from "./git-top.ts";
+import type { PathJudge } from "./path-judge.ts";
 import { canonical } from "./reached.ts";
 
 /** They show the files of the folders that they are given; the others list names. */
@@ -109,7 +109,9 @@ const lookUp = (names: readonly string[], folder: string): readonly Named[] | ty
 /** `…-g1234abc`, as git describes commits: git takes the number at its end, whatever stands before it. */
 const DESCRIBED = /-g[0-9a-f]{4,}(?=$|[\^~])/i;
 
-const problemOf = (verb: string, { name, type, revision, path }: Named, folder: string): string | undefined => {
+type Around = { readonly verb: string; readonly folder: string; readonly judge: PathJudge };
+
+const problemOf = ({ name, type, revision, path }: Named, { verb, folder, judge }: Around): string | undefined => {
   if (!/^(?:blob|tree|tag)$/.test(type)) return undefined; // a commit, or nothing
   const isIndex = name.startsWith(":");
   if (path === undefined && revision === "commit")
@@ -122,11 +124,12 @@ const problemOf = (verb: string, { name, type, revision, path }: Named, folder: 
   }
   const top = topOf(folder);
   const place = join(baseOf(path, folder, top), path);
-  const keys = pathProblem(place);
+  const keys = judge.problem(place);
   if (keys !== undefined || type !== "tree") return keys;
   if (verb === "grep") return folderProblem(verb, name);
-  return COMPARES.includes(verb) && leadsToSecrets(relative(top, place))
-    ? `git ${verb} ${name}: some files below hold keys, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`
+  const isUntold = leadsToSecrets(relative(top, place)) || (place !== top && judge.rules.inside(place) !== undefined);
+  return COMPARES.includes(verb) && isUntold
+    ? `git ${verb} ${name}: some files below may not be shown, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;
 };
 
@@ -157,7 +160,11 @@ const walksCommits = ({ verb, words }: Asked): boolean =>
   (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
 
 /** `folder`: where git runs. */
-export const objectProblem = (words: readonly string[], folder: string): { readonly problem: string } | undefined => {
+export const objectProblem = (
+  words: readonly string[],
+  folder: string,
+  judge: PathJudge,
+): { readonly problem: string } | undefined => {
   const asked = readAsked(words);
   const { verb } = asked;
   if (!PRINTS.includes(verb)) return undefined;
@@ -166,7 +173,7 @@ export const objectProblem = (words: readonly string[], folder: string): { reado
     return { problem: `git ${verb} ${everything} may print files whose paths are not known; use git log -p` };
   const here = canonical(folder);
   const file = namedFiles(asked)
-    .map((name) => pathProblem(join(here, name)))
+    .map((name) => judge.problem(join(here, name)))
     .find((problem) => problem !== undefined);
   if (file !== undefined) return { problem: file };
   const objects = objectWords(asked);
@@ -177,6 +184,6 @@ export const objectProblem = (words: readonly string[], folder: string): { reado
   if (names.length === 0) return undefined;
   const found = lookUp(names, folder);
   if ("problem" in found) return found;
-  const problem = found.map((one) => problemOf(verb, one, here)).find((one) => one !== undefined);
+  const problem = found.map((one) => problemOf(one, { verb, folder: here, judge })).find((one) => one !== undefined);
   return problem === undefined ? undefined : { problem };
 };

@@ -3,8 +3,8 @@
  *  Elsewhere: the overrides (environment.ts), files that are links (git-links.ts), commands that use git
  *  (guard/bash). */
 
-import { realpathSync } from "node:fs";
-import { sep } from "node:path";
+import { lstatSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { askGit, through } from "./ask-git.ts";
 import { linkHazard } from "./git-links.ts";
 import { reached } from "./reached.ts";
@@ -96,17 +96,23 @@ export const gitHazard = (folder: string, within: readonly string[] = []): Hazar
   return reason === undefined ? undefined : { key: "files", reason };
 };
 
-/** A repository may say that its files lie somewhere else, in a folder that is none of its business. */
+/** A repository may say that its files lie somewhere else, in a folder that is none of its business: in any but the one
+ *  that its `.git` was found in. */
 const isElsewhere = (folder: string, within: readonly string[]): boolean => {
   const answer = askGit({ folder, words: [...through(within), "rev-parse", "--show-toplevel"] });
   if (answer === undefined || answer.failed) return true;
   const top = answer.text.replace(/\n$/, "");
   try {
     const here = realpathSync.native(within.reduce(reached, folder));
-    return here !== top && !here.startsWith(top.endsWith(sep) ? top : top + sep);
+    return top !== nearestAbove(here);
   } catch {
     return true;
   }
+};
+
+const nearestAbove = (folder: string): string | undefined => {
+  if (lstatSync(join(folder, ".git"), { throwIfNoEntry: false }) !== undefined) return folder;
+  return dirname(folder) === folder ? undefined : nearestAbove(dirname(folder));
 };
 
 /** Does git find a repository from here that it is willing to use? */

@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
 import { askGit, hasNoRepository } from "./ask-git.ts";
+import type { PathJudge } from "./path-judge.ts";
 import { plainCheckout } from "./plain-checkout.ts";
 import { canonical } from "./reached.ts";
 
@@ -39,9 +40,9 @@ const restsBelow = (top: string): readonly string[] => {
 const MOST_PATTERNS = 400;
 
 /** A file of the repository that holds keys only because of where the repository lies. */
-export const keyBelowTop = (folder: string): string | undefined => {
+export const keyBelowTop = (folder: string, { isKey }: Pick<PathJudge, "isKey">): string | undefined => {
   const top = topOf(folder);
-  const isHome = isSecret(join(top, ".mcp.json")); // some settings hold keys only in a home folder
+  const isHome = isKey(join(top, ".mcp.json")); // some settings hold keys only in a home folder
   const rests = [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
   if (rests.length === 0) return undefined;
   const paths = rests
@@ -55,5 +56,5 @@ export const keyBelowTop = (folder: string): string | undefined => {
   return [...kept.text.split("\0"), ...before.text.split("\0")]
     .map((name) => name.trim())
     .filter((name) => name !== "")
-    .find((name) => isSecret(join(top, name)) && !isSecret(name));
+    .find((name) => isKey(join(top, name)) && !isSecret(name));
 };

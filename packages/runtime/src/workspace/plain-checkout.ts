@@ -1,10 +1,11 @@
 /** What can be learned about a checkout without starting git. Starting it three times before every `git diff` took longer
  *  than the diff.
- *  Invariant: only the plain form gets an answer (a folder `.git`, settings that name no other place, one index of version
- *  2 or 3). For every other form the answer is undefined, and git is asked.
+ *  Invariant: only the plain form gets an answer (a folder `.git` that git itself would take for one, settings that name
+ *  no other place, one index of version 2 or 3). For every other form the answer is undefined, and git is asked: it passes
+ *  over a broken one and goes on above.
  *  Elsewhere: asking git (ask-git.ts), what is done with the answer (git-attributes.ts). */
 
-import { existsSync, lstatSync, readdirSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical } from "./reached.ts";
@@ -21,9 +22,30 @@ export const plainCheckout = (folder: string): Checkout | undefined => {
     top = dirname(top);
   }
   const git = join(top, ".git");
-  const isPlain = kindOf(git) === "folder" && isBare(git) && kindOf(join(git, "commondir")) === "none";
-  const settings = isPlain ? contentOf(join(git, "config")) : undefined;
-  return settings === undefined || /worktree|include/i.test(settings.toString("latin1")) ? undefined : { top, git };
+  const isPlain = kindOf(git) === "folder" && isSound(git) && kindOf(join(git, "commondir")) === "none";
+  const settings = isPlain ? contentOf(join(git, "config"))?.toString("latin1") : undefined;
+  return settings === undefined || SPECIAL.test(settings) || !hasKnownFormat(settings) ? undefined : { top, git };
+};
+
+const SPECIAL = /worktree|include|extensions/i;
+
+const hasKnownFormat = (settings: string): boolean =>
+  [...settings.matchAll(/repositoryformatversion(.*)/gi)].every(([, value = ""]) => /^\s*=\s*[01]\s*$/.test(value));
+
+/** What git wants of a folder before it takes it for its own. */
+const isSound = (git: string): boolean => {
+  const head = contentOf(join(git, "HEAD"))?.toString("latin1") ?? "";
+  if (!/^(?:ref: refs\/\S+|[0-9a-f]{40}|[0-9a-f]{64})\n?$/.test(head)) return false;
+  return ["objects", "refs"].every((name) => kindOf(join(git, name)) === "folder" && canEnter(join(git, name)));
+};
+
+const canEnter = (folder: string): boolean => {
+  try {
+    accessSync(folder, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 };
 
 /** The bytes of the index; undefined where they cannot be had. */

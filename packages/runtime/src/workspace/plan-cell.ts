@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { belowProblem, type SandboxMode } from "../guard/index.ts";
 import { isSecret } from "../paths/index.ts";
+import { pathJudge } from "./path-judge.ts";
 import { canonical } from "./reached.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
 import { findSecrets } from "./secret-walk.ts";
@@ -72,10 +73,14 @@ const hiddenFoldersAt = (home: string): readonly string[] => {
 
 /** What there is to cover for a program that runs here: itself, or what a link of such a name leads to. */
 const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders: readonly string[] }) => {
+  const keptBack = { isKey: pathJudge({ cwd, home }).isKey, inside: () => undefined };
   const found = [
-    ...findSecrets([home], { maxDepth: 1 }).found,
-    ...findSecrets(hiddenFoldersAt(home), HOME_BOUNDS).found,
-    ...findSecrets(folders.map(canonical).filter((folder) => belowProblem(folder) === undefined)).found,
+    ...findSecrets([home], { maxDepth: 1, keptBack }).found,
+    ...findSecrets(hiddenFoldersAt(home), { ...HOME_BOUNDS, keptBack }).found,
+    ...findSecrets(
+      folders.map(canonical).filter((folder) => belowProblem(folder) === undefined),
+      { keptBack },
+    ).found,
   ].map(({ path, target }) => target ?? path);
   const all = [...new Set([...KEYS_OF_SYSTEM, ...found])].slice(0, MOST_COVERED).sort();
   return all.filter((path) => cwd !== path && !cwd.startsWith(`${path}/`));

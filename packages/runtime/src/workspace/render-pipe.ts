@@ -6,7 +6,6 @@
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import {
-  belowProblem,
   gluedValues,
   LISTS_NAMES,
   noFileProblem,
@@ -17,6 +16,7 @@ import {
 } from "../guard/index.ts";
 import { objectProblem } from "./git-objects.ts";
 import { remoteProblem } from "./git-remotes.ts";
+import type { PathJudge } from "./path-judge.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { canonical, reached } from "./reached.ts";
@@ -31,11 +31,17 @@ import {
   lookThrough,
   reenter,
   walkAt,
+  withheldFrom,
 } from "./walk-starts.ts";
 
 export type Problem = { readonly problem: string };
 
-export type Rendered = { readonly script: string; readonly words: readonly string[] };
+export type Rendered = {
+  readonly script: string;
+  readonly words: readonly string[];
+  /** What git must not show. */
+  readonly withheld: readonly string[];
+};
 
 /** What stands around a pipe when its words are made final. */
 export type RenderPlace = {
@@ -46,6 +52,7 @@ export type RenderPlace = {
   readonly fed?: readonly string[];
   /** What git must not show (Plan.withheld). */
   readonly withheld?: readonly string[];
+  readonly judge: PathJudge;
 };
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
@@ -60,13 +67,16 @@ const MOST_WORDS = 20_000;
 export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
   const parts: string[] = [];
   const all: string[] = [];
-  const lookedAt = { names: 0, walks: new Map(), shown: new Map() };
+  const lookedAt = { names: 0, walks: new Map(), shown: new Map(), judge: place.judge };
+  const withheld = new Set(place.withheld);
   for (const [at, command] of commands.entries()) {
     const words = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
     if ("problem" in words) return words;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
-    const problem = reachedProblem(inputs, command.program, place.cwd);
+    const problem = reachedProblem(inputs, command.program, place);
     if (problem !== undefined) return { problem };
+    if (command.program === "git")
+      for (const pattern of withheldFrom(words, place.cwd, place.judge)) withheld.add(pattern);
     // After the names: what may not be read is said so, whether or not the program is there.
     const program = findProgram(command.program);
     if (program === undefined) return { problem: `${command.program}: not found in system folders` };
@@ -82,7 +92,8 @@ export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace)
     all.push(...argv);
   }
   const [only = "", ...more] = parts;
-  return { script: LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | ")), words: all };
+  const script = LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
+  return { script, words: all, withheld: [...withheld] };
 };
 
 /** What stands before a program that may only run so long; it finds the program in the same folders as we do. In the
@@ -100,7 +111,7 @@ const expandAll = (
   place: RenderPlace,
   lookedAt: LookedAt & Known,
 ): readonly string[] | Problem => {
-  const { cwd, home, exitCode, fed = [] } = place;
+  const { cwd, home, exitCode, fed = [], judge } = place;
   const words: string[] = [];
   const names: string[] = [];
   for (const word of args) {
@@ -122,25 +133,26 @@ const expandAll = (
   }
   const walk = walkAt({ program, args }, { names, fed, cwd });
   const problem =
-    reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, cwd) ??
-    walk?.starts.map(({ path }) => folderProblem(path)).find(Boolean) ??
+    reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, place) ??
+    walk?.starts.map(({ path }) => folderProblem(path, judge)).find(Boolean) ??
     (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts) : undefined);
   if (problem !== undefined) return { problem };
   if (program === "git") {
     const folder = gitFolder(words, cwd);
     // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
-    const inKeys = pathProblem(join(canonical(folder), "name"));
+    const inKeys = judge.problem(join(canonical(folder), "name"));
     if (inKeys !== undefined) return { problem: inKeys };
     return (
       gitProblem(words, { cwd, withheld: place.withheld, known: lookedAt }) ??
-      objectProblem(words, folder) ??
+      objectProblem(words, folder, judge) ??
       remoteProblem(words, folder) ??
-      gitWithout(words, cwd)
+      gitWithout(words, cwd, lookedAt)
     );
   }
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
-  return withoutKeys(program, entered, lookThrough(walk, lookedAt.walks));
+  const left = lookThrough(walk, lookedAt);
+  return "problem" in left ? left : withoutKeys(program, entered, left);
 };
 
 /** ripgrep reads what is to be ignored in every folder that it comes to. */
@@ -158,13 +170,17 @@ export const namesProblem = (names: readonly string[]): string | undefined =>
   names.map(pathProblem).find((problem) => problem !== undefined);
 
 /** The question that was asked of each name as it stood, asked again now that it is known where it leads. */
-export const reachedProblem = (words: readonly string[], program: string, cwd: string): string | undefined => {
+export const reachedProblem = (
+  words: readonly string[],
+  program: string,
+  { cwd, judge }: Pick<RenderPlace, "cwd" | "judge">,
+): string | undefined => {
   if (LISTS_NAMES.includes(program)) return undefined;
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
   return words
     .flatMap((word) => (word.startsWith("-") ? valuesIn(word) : [word]))
     .flatMap((word) => bases.map((base) => reached(base, word)))
-    .map((path) => noFileProblem(resolve(path)) ?? linkProblem(path))
+    .map((path) => noFileProblem(resolve(path)) ?? linkProblem(path, judge))
     .find((problem) => problem !== undefined);
 };
 
@@ -176,22 +192,22 @@ const valuesIn = (option: string): readonly string[] => {
 };
 
 /** A folder that is too broad to be read as a whole, by whatever name. */
-export const folderProblem = (path: string): string | undefined => {
+const folderProblem = (path: string, judge: PathJudge): string | undefined => {
   try {
     const real = realpathSync.native(path);
-    return statSync(real).isDirectory() ? (pathProblem(real) ?? belowProblem(real)) : undefined;
+    return statSync(real).isDirectory() ? judge.folderProblem(real) : undefined;
   } catch {
     return undefined; // no such folder: the program says so itself
   }
 };
 
 /** Where a link leads counts, not its name; and a pipe or a socket would keep its reader waiting. */
-const linkProblem = (path: string): string | undefined => {
+const linkProblem = (path: string, judge: PathJudge): string | undefined => {
   try {
     const real = realpathSync.native(path);
     const stats = statSync(real);
     if (stats.isFIFO() || stats.isSocket()) return `${path} is no plain file`;
-    const problem = pathProblem(real);
+    const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
     return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
   } catch {
     return undefined; // no such file: the program says so itself

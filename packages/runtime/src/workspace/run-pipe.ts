@@ -18,6 +18,7 @@ import {
 import { cleanEnvironment } from "./environment.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
 import { openAttributes } from "./git-attributes.ts";
+import type { PathJudge } from "./path-judge.ts";
 import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { searchPath } from "./programs.ts";
@@ -33,6 +34,7 @@ export type PipeAround = {
   readonly cell?: PlanCell;
   /** What git must not show (Plan.withheld). */
   readonly withheld?: readonly string[];
+  readonly judge: PathJudge;
 };
 
 export type PipeRun = PipeAround & {
@@ -60,7 +62,7 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, na
   if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], { ...run, fed: [] }, stdout);
   const fed = fedNames(feeding.args, stdout);
   if ("problem" in fed) return refuse(fed.problem, run);
-  const { files, problem } = lookAtFed(fed, run.cwd);
+  const { files, problem } = lookAtFed(fed, run);
   if (problem !== undefined) return refuse(problem, run);
   // Names as they were looked at, each with a zero after it: nobody reads them in another way.
   const args = [...fed.options, ...fed.inner];
@@ -94,7 +96,7 @@ type Fed = {
   readonly problem?: string;
 };
 
-const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, cwd: string): Fed => {
+const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: PipeRun): Fed => {
   const inner = program?.text ?? "echo";
   const each = [...new Set(names)].filter((name) => name !== "");
   // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
@@ -112,7 +114,7 @@ const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, cwd: 
     return { files, problem: `${inner} would take ${odd} for an option; list names with ./ before them` };
   const huge = looked.map((word) => repeatsProblem(inner, word)).find((problem) => problem !== undefined);
   const problem =
-    huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, cwd)));
+    huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, run)));
   return problem === undefined ? { files } : { files, problem };
 };
 
@@ -163,12 +165,16 @@ type Way = { readonly inCell: boolean; readonly piped: boolean; readonly isGit: 
 /** The first descriptor beside the three that every program has. */
 const BESIDE = 3;
 
-const start = ({ script, words }: Rendered, run: PipeRun, { inCell, piped, isGit }: Way): ChildProcess | Problem => {
+const start = (
+  { script, words, withheld }: Rendered,
+  run: PipeRun,
+  { inCell, piped, isGit }: Way,
+): ChildProcess | Problem => {
   const shell = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", ...words];
   const cell = inCell ? run.cell : undefined;
   const opened: number[] = [];
   try {
-    if (isGit) opened.push(openAttributes(run.withheld));
+    if (isGit) opened.push(openAttributes(withheld));
     const attributes = isGit ? `/dev/fd/${BESIDE}` : undefined;
     // git compares the files that it knows with those that are there, so all of them have to be.
     const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];

@@ -9,6 +9,7 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import type { Plan, PlanStep } from "../guard/index.ts";
 import { gitHazard } from "./git-probe.ts";
+import { pathJudge } from "./path-judge.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { canonical, reached } from "./reached.ts";
@@ -84,6 +85,7 @@ export const runPlan = async (plan: Plan, run: PlanRun): Promise<PlanResult> => 
     { cwd: run.cwd, exitCode: 0 },
     {
       ...{ home, signal, output },
+      judge: pathJudge({ cwd: run.cwd, home, ...(plan.rules === undefined ? {} : { rules: plan.rules }) }),
       ...(timeZone === undefined ? {} : { timeZone }),
       ...(cell === undefined ? {} : { cell }),
       ...(plan.withheld === undefined ? {} : { withheld: plan.withheld }),

@@ -3,8 +3,9 @@
  *  said, so that nobody takes it for harmless.
  *  Elsewhere: the names (../paths), leaving them out of a walk (walk-limits.ts), covering them in the cell (plan-cell.ts). */
 
-import { type Dirent, readdirSync, realpathSync } from "node:fs";
+import { type Dirent, realpathSync } from "node:fs";
 import { isSecret } from "../paths/index.ts";
+import { listFolder } from "./list-folder.ts";
 
 export type FoundSecret = {
   /** Absolute. */
@@ -12,13 +13,22 @@ export type FoundSecret = {
   readonly kind: "file" | "folder" | "link";
   /** Where a link leads: that is what may hold keys. */
   readonly target?: string;
+  /** No key, but named by a rule. */
+  readonly byRule?: true;
 };
 
 export type SecretWalk = { readonly found: readonly FoundSecret[]; readonly isWhole: boolean };
 
+/** What is kept back beside keys: settings in a home folder, and what rules name. */
+export type KeptBack = {
+  readonly isKey: (path: string) => boolean;
+  readonly inside: (folder: string) => ((path: string) => boolean) | undefined;
+};
+
 export type WalkBounds = {
   readonly maxNames?: number; // default: 20,000
   readonly maxDepth?: number; // default: any
+  readonly keptBack?: KeptBack; // default: keys alone
 };
 
 const MAX_NAMES = 20_000;
@@ -31,9 +41,9 @@ const OF_THE_SYSTEM: readonly string[] = ["/proc", "/sys", "/dev"];
 /** Large, and hardly ever with keys: looked at last. */
 const LAST: readonly string[] = ["node_modules", ".venv", "venv", "target", "vendor", ".cache", "dist", "build"];
 
-const entriesOf = (folder: string): readonly Dirent[] => {
+const entriesOf = (folder: string, most: number): readonly Dirent[] => {
   try {
-    return readdirSync(folder, { withFileTypes: true });
+    return listFolder(folder, most);
   } catch {
     return []; // whoever cannot list it cannot walk it either
   }
@@ -48,7 +58,8 @@ const leadsTo = (path: string): string | undefined => {
 };
 
 export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {}): SecretWalk => {
-  const { maxNames = MAX_NAMES, maxDepth = Number.POSITIVE_INFINITY } = bounds;
+  const { maxNames = MAX_NAMES, maxDepth = Number.POSITIVE_INFINITY, keptBack } = bounds;
+  const isKey = keptBack?.isKey ?? isSecret;
   const found: FoundSecret[] = [];
   const queue = [...new Set(folders)].map((path) => ({ path, depth: 1 }));
   const last: { readonly path: string; readonly depth: number }[] = [];
@@ -59,7 +70,8 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
     const next = queue[at] ?? last.pop();
     if (!next || seen.has(next.path)) continue;
     seen.add(next.path);
-    for (const entry of entriesOf(next.path)) {
+    const isRuled = keptBack?.inside(next.path);
+    for (const entry of entriesOf(next.path, maxNames - names)) {
       names += 1;
       if (names > maxNames) return { found, isWhole: false };
       // A name in another encoding cannot be followed from here; a program can.
@@ -67,9 +79,10 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
       const path = next.path.endsWith("/") ? next.path + entry.name : `${next.path}/${entry.name}`;
       if (entry.isSymbolicLink()) {
         const target = leadsTo(path);
-        if (target !== undefined && (isSecret(target) || (isSecret(path) && !SHOWS_WHICH.test(target))))
+        if (target !== undefined && (isKey(target) || (isKey(path) && !SHOWS_WHICH.test(target))))
           found.push({ path, kind: "link", target });
-      } else if (isSecret(path)) found.push({ path, kind: entry.isDirectory() ? "folder" : "file" });
+      } else if (isKey(path)) found.push({ path, kind: entry.isDirectory() ? "folder" : "file" });
+      else if (isRuled?.(path)) found.push({ path, kind: entry.isDirectory() ? "folder" : "file", byRule: true });
       else if (entry.isDirectory() && next.depth < maxDepth && !NAMELESS.test(path) && !OF_THE_SYSTEM.includes(path))
         (LAST.includes(entry.name) ? last : queue).push({ path, depth: next.depth + 1 });
     }

@@ -11,8 +11,9 @@ import type { ShownLine } from "./attribute-files.ts";
 import { shownByAttributes } from "./git-attributes.ts";
 import { verbOf } from "./git-objects.ts";
 import { isInRepository } from "./git-probe.ts";
-import { keyBelowTop } from "./git-top.ts";
+import { keyBelowTop, topOf } from "./git-top.ts";
 import { indexProblem } from "./index-names.ts";
+import type { PathJudge } from "./path-judge.ts";
 import { canonical, reached } from "./reached.ts";
 import { findSecrets, type SecretWalk } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
@@ -70,23 +71,34 @@ const innerWords = (words: readonly string[]): readonly string[] => {
 
 /** What one pipe has learned about folders: looking takes long, and twenty searches in a pipe ask the same. */
 export type Known = {
+  readonly judge: PathJudge;
   readonly walks: Map<string, SecretWalk>;
   /** What attributes of a repository have shown, by the folder that git runs in. */
   readonly shown: Map<string, readonly ShownLine[]>;
 };
 
-const walked = (folders: readonly string[], walks: Known["walks"]): SecretWalk => {
+const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks" | "judge">): SecretWalk => {
   const key = folders.join("\0");
-  const result = walks.get(key) ?? findSecrets(folders);
+  const keptBack = { isKey: judge.isKey, inside: judge.rules.inside };
+  const result = walks.get(key) ?? findSecrets(folders, { keptBack });
   walks.set(key, result);
   return result;
 };
 
-/** What stands there that may hold keys. */
-export const lookThrough = (walk: Walk, walks: Known["walks"] = new Map()): LeftOut => {
-  const folders = new Set([walk.here, ...walk.starts].map(({ path }) => path));
-  const { found, isWhole } = walked([...folders].sort(), walks);
-  return found.length > MOST_LEFT_OUT ? { ...walk, found: [], isWhole: false } : { ...walk, found, isWhole };
+/** What stands there that may hold keys, or that a rule names. What rules name is left out one by one: no pattern is known
+ *  to say the same. */
+export const lookThrough = (
+  walk: Walk,
+  known: Pick<Known, "walks" | "judge">,
+): LeftOut | { readonly problem: string } => {
+  const folders = [...new Set([walk.here, ...walk.starts].map(({ path }) => path))].sort();
+  const { found, isWhole } = walked(folders, known);
+  const ruled = found.filter(({ byRule }) => byRule);
+  const starts = walk.starts.length === 0 ? [walk.here] : walk.starts;
+  const isRuled = starts.some(({ path }) => known.judge.rules.inside(path) !== undefined);
+  if (isRuled && (!isWhole || ruled.length > MOST_LEFT_OUT))
+    return { problem: "rules name files below, and there are too many to leave them out; search a smaller folder" };
+  return found.length > MOST_LEFT_OUT ? { ...walk, found: ruled, isWhole: false } : { ...walk, found, isWhole };
 };
 
 /** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
@@ -159,12 +171,17 @@ type GitPlace = {
   readonly known: Known;
 };
 
+/** What rules keep git from showing, as patterns from the top of the repository, wherever in it git runs. */
+export const withheldFrom = (words: readonly string[], cwd: string, { rules }: PathJudge): readonly string[] =>
+  showsFiles(words) ? rules.below(topOf(gitFolder(words, cwd))) : [];
+
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = (
   words: readonly string[],
-  { cwd, withheld = [], known }: GitPlace,
+  { cwd, withheld: before = [], known }: GitPlace,
 ): { readonly problem: string } | undefined => {
   const folder = gitFolder(words, cwd);
+  const withheld = [...before, ...withheldFrom(words, cwd, known.judge)];
   const lines = showsFiles(words) ? shownIn(folder, known.shown) : [];
   if (withheld.length > 0 && lines.length > 0)
     return { problem: "the repository's attributes could have git show a file that a rule denies; name the files" };
@@ -173,7 +190,7 @@ export const gitProblem = (
   if (named !== undefined) return { problem: named };
   const shown = lines.find(({ isHarmless }) => !isHarmless)?.pattern;
   if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
-  const below = showsFiles(words) ? keyBelowTop(folder) : undefined;
+  const below = showsFiles(words) ? keyBelowTop(folder, known.judge) : undefined;
   if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
   if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))
     return undefined;
@@ -185,11 +202,17 @@ export const gitProblem = (
 
 /** git searches what it does not keep only where it is told to; then what may hold keys is left out by name, since a
  *  repository's own attributes could have it shown. */
-export const gitWithout = (words: readonly string[], cwd: string): readonly string[] => {
+export const gitWithout = (
+  words: readonly string[],
+  cwd: string,
+  known: Known,
+): readonly string[] | { readonly problem: string } => {
   if (!words.includes("grep") || !words.includes("--untracked")) return words;
   const folder = gitFolder(words, cwd);
-  const { found, isWhole } = lookThrough({ starts: [], here: { word: ".", path: folder } });
-  const names = found.map(({ path }) => `:(exclude,literal)${relative(folder, path)}`);
+  const looked = lookThrough({ starts: [], here: { word: ".", path: canonical(folder) } }, known);
+  if ("problem" in looked) return looked;
+  const { found, isWhole } = looked;
+  const names = found.map(({ path }) => `:(exclude,literal)${relative(canonical(folder), path)}`);
   const { files, folders, places, placesUnlessSource } = secretPatterns;
   const paths = [...files, ...folders, ...folders.map((name) => `${name}/**`), ...places, ...placesUnlessSource];
   const patterns = isWhole ? [] : paths.map((path) => `:(exclude,icase,glob)**/${path}`);

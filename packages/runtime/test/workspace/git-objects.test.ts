@@ -383,3 +383,27 @@ test("the files of a repository inside another are looked at where git reads the
     await checkAll(place, ["git status", "git diff", "git diff HEAD", "git ls-files -m"].map(only));
   }
 });
+
+test("a folder that is nearly a repository does not hide the one that git takes", async () => {
+  using place = withKeys();
+  place.put("home/work/.env", "the secret, changed\n");
+  place.put("home/work/.gitattributes", ".env diff\n");
+  for (const name of ["objects/x", "refs/x"]) place.put(`home/work/near/.git/${name}`, "");
+  place.put("home/work/near/.git/config", "[core]\n\tbare = false\n");
+  const heads = ["garbage\n", "", "ref: elsewhere\n", "ref: refs/heads/main", `${"0".repeat(39)}\n`];
+  for (const head of heads) {
+    place.put("home/work/near/.git/HEAD", head);
+    if (head === heads[3]) place.put("home/work/near/.git/config", "[core]\n\trepositoryformatversion = 7\n");
+    for (const text of ["git -C near diff HEAD", "cd near && git show HEAD", "git -C near grep -h secret -- :/"])
+      await staysKept(JSON.stringify(head), text, place);
+  }
+});
+
+test("a search of what the index keeps shows no keys in folders that are not checked out", async () => {
+  using place = withKeys();
+  gitIn(place.work, "sparse-checkout", "init", "--cone", "--sparse-index");
+  gitIn(place.work, "sparse-checkout", "set", "z.d");
+  place.put("home/work/z.d/plain", "plain\n");
+  gitIn(place.work, "add", "z.d/plain");
+  await checkAll(place, [["git grep -h --cached -e secret -e plain", /plain/]]);
+});

@@ -89,6 +89,11 @@ test("a repository whose files are said to lie elsewhere is asked about, from wh
   git(inside, "config", "core.worktree", outside);
   assert.equal(gitHazard(inside)?.key, "core.worktree");
   assert.equal(gitHazard(outside, [join("..", "repository", "src")])?.key, "core.worktree");
+  for (const above of [join(inside, ".."), "/", join(inside, "src")]) {
+    git(inside, "config", "core.worktree", above);
+    assert.equal(gitHazard(inside)?.key, "core.worktree", above);
+    assert.equal(gitHazard(join(inside, "src"))?.key, "core.worktree", above);
+  }
   git(inside, "config", "core.worktree", inside);
   assert.equal(gitHazard(inside), undefined);
   assert.equal(gitHazard(join(inside, "src")), undefined);
@@ -118,4 +123,22 @@ test("git tells of a change to what a plan withholds, and shows nothing of it", 
     refused.refused,
     "the repository's attributes could have git show a file that a rule denies; name the files",
   );
+});
+
+test("what is looked at before a plan is bounded, whatever a repository includes or holds", () => {
+  using place = scratch();
+  const work = join(place.path, "work");
+  mkdirSync(work);
+  git(work, "init", "--quiet");
+  const plan = classify("git status");
+  assert.ok(plan.verdict === "read-only");
+  const hazard = (): string => planHazard(plan.plan, { cwd: work }) ?? "none";
+  git(work, "config", "include.path", "i0");
+  for (let at = 0; at < 5; at += 1) place.put(`work/.git/i${at}`, `[include]\n\tpath = i${at + 1}\n`);
+  assert.equal(hazard(), "none");
+  for (let at = 5; at < 20; at += 1) place.put(`work/.git/i${at}`, `[include]\n\tpath = i${at + 1}\n`);
+  assert.match(hazard(), /git would wait for it/);
+  for (let at = 1; at < 20; at += 1) place.put(`work/.git/i${at}`, "");
+  place.put("work/.git/i0", `# include ${"x".repeat(500_000)}\n`);
+  assert.match(hazard(), /git would wait for it/);
 });

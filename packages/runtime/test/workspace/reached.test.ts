@@ -21,14 +21,14 @@ test("a walk that another program begins leaves out keys too", uses("@vscode/rip
   using place = withKeys();
   await checkAll(place, [
     ["find . -maxdepth 0 -exec grep -rh -e secret ~ {} +"],
-    ["find . -maxdepth 0 -exec grep -rh -e secret .. {} +", /^$/],
+    ["find . -maxdepth 0 -exec grep -rh -e secret .. {} +"],
     ["find . -maxdepth 0 -exec grep -rh -e secret -e plain sub {} +", /plain/],
     ["find *.d -type f -exec cat {} +", /plain/],
     ["find sub -type d -exec grep -rh -e secret -e plain {} + -o -name sub", /^$/],
     ["grep -hd recurse -e secret -e plain .", /plain/],
-    ["ls -d ~ | xargs grep -rh secret", /^$/],
+    ["ls -d ~ | xargs grep -rh secret"],
     ["ls -d /etc | xargs grep -rh secret"],
-    ["ls -d app/.. | xargs grep -rh secret", /^$/],
+    ["ls -d app/.. | xargs grep -rh secret"],
     ["ls -d sub plain.txt | xargs grep -rh -e secret -e plain", /plain/],
     ["ls -d sub plain.txt | xargs -I{} grep -rhe secret -e plain {}", /plain/],
     ["cat app/../gh/hosts.yml"],

@@ -2,6 +2,8 @@
  *  Invariant: every word is final but for file names that a pattern stands for; nothing in it is shell syntax.
  *  Elsewhere: making one (classify.ts), running one (../../workspace). */
 
+import type { PlanRule } from "../read-rules.ts";
+
 /** A word with its quotes resolved. */
 export type PlanWord = {
   readonly text: string;
@@ -58,4 +60,6 @@ export type Plan = {
   readonly gitFolders: readonly GitFolder[];
   /** Files of repositories that git must not show what is in, as patterns from the top of a repository. */
   readonly withheld?: readonly string[];
+  /** Rules about reading: whatever a name turns out to be, a file that falls under one is not read. */
+  readonly rules?: readonly PlanRule[];
 };

@@ -1,0 +1,58 @@
+/** Rules about reading files, for whoever runs a plan: they hold for every file that a name turns out to be.
+ *  Invariant: plain data in the plan, so that it holds wherever the plan is run; compared as forgivingly as when a command
+ *  is judged, and with everything below what a rule names.
+ *  Elsewhere: judging commands as they are written (decide.ts), asking about each file (../workspace). */
+
+import {
+  coversFolded,
+  foldedNames,
+  type PathPattern,
+  patternsBelow,
+  reachesBelow,
+  tighteningPattern,
+  type WrittenPattern,
+  writtenPattern,
+} from "./path-rules.ts";
+import type { Policy } from "./policy.ts";
+
+/** `rule`: as people know it, with where it was written. */
+export type PlanRule = { readonly rule: string; readonly paths: WrittenPattern };
+
+/** What denies reading, or says to ask: neither is for a plan that runs unasked. */
+export const planRules = ({ deny, ask }: Pick<Policy, "deny" | "ask">): readonly PlanRule[] =>
+  [...deny, ...ask].flatMap(({ form, text, origin }) =>
+    form.kind === "path" && form.tool === "Read"
+      ? [{ rule: `${text} (${origin})`, paths: writtenPattern(form.pattern) }]
+      : [],
+  );
+
+export type ReadRules = {
+  /** Why a file must not be read. The path is absolute. */
+  readonly problem: (path: string) => string | undefined;
+  /** For a folder: which paths in it fall under a rule. Undefined where nothing below it can. */
+  readonly inside: (folder: string) => ((path: string) => boolean) | undefined;
+  /** The same as patterns below a folder, in the way of .gitignore. */
+  readonly below: (folder: string) => readonly string[];
+};
+
+const namesOf = (path: string): readonly string[] => path.split("/").filter((name) => name !== "" && name !== ".");
+
+export const readRules = (rules: readonly PlanRule[]): ReadRules => {
+  const compiled = rules.map(({ rule, paths }) => ({ rule, pattern: tighteningPattern(paths) }));
+  const isCovered = (patterns: readonly PathPattern[], path: string): boolean => {
+    const folded = foldedNames(namesOf(path));
+    return patterns.some((pattern) => coversFolded(pattern, folded));
+  };
+  return {
+    problem: (path) => {
+      const found = compiled.find(({ pattern }) => isCovered([pattern], path));
+      return found && `${path} falls under ${found.rule}; ask for it`;
+    },
+    inside: (folder) => {
+      const folded = foldedNames(namesOf(folder));
+      const patterns = compiled.map(({ pattern }) => pattern).filter((pattern) => reachesBelow(pattern, folded));
+      return patterns.length === 0 ? undefined : (path) => isCovered(patterns, path);
+    },
+    below: (folder) => [...new Set(compiled.flatMap(({ pattern }) => patternsBelow(pattern, namesOf(folder))))],
+  };
+};

@@ -1,0 +1,48 @@
+/** May a plan read this place? Asked of where a name really leads, when it is known.
+ *  Invariant: one judge for names, links, folders that are walked and files of commits: names that stand for keys, settings
+ *  in the home folder wherever that lies, what is no plain file, and the rules of the plan.
+ *  Elsewhere: names as they are written (../guard/bash), rules (../guard). */
+
+import { homedir } from "node:os";
+import { belowProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../guard/index.ts";
+import { isSecret } from "../paths/index.ts";
+import { canonical } from "./reached.ts";
+
+export type PathJudge = {
+  /** Why a file must not be read. The path is absolute and leads through no link. */
+  readonly problem: (path: string) => string | undefined;
+  /** Why a folder must not be read as a whole. */
+  readonly folderProblem: (path: string) => string | undefined;
+  readonly isKey: (path: string) => boolean;
+  readonly rules: ReadRules;
+};
+
+export type JudgedFor = {
+  readonly cwd: string;
+  readonly home?: string; // default: the user's
+  readonly rules?: readonly PlanRule[];
+};
+
+export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: JudgedFor): PathJudge => {
+  const homes = [...new Set([home, homedir()].map(canonical))].filter((path) => path.length > 1);
+  const here = canonical(cwd);
+  /** As it is written from the home folder, which may lie anywhere. */
+  const fromHome = (path: string): string | undefined => {
+    const base = homes.find((one) => path === one || path.startsWith(`${one}/`));
+    return base === undefined ? undefined : `~${path.slice(base.length)}`;
+  };
+  const rules = readRules(written);
+  const problem = (path: string): string | undefined => {
+    const short = fromHome(path);
+    return pathProblem(path) ?? (short === undefined ? undefined : pathProblem(short)) ?? rules.problem(path);
+  };
+  return {
+    rules,
+    problem,
+    folderProblem: (path) => {
+      const short = path === here ? undefined : fromHome(path); // a project may be somebody's home
+      return problem(path) ?? belowProblem(path) ?? (short === undefined ? undefined : belowProblem(short));
+    },
+    isKey: (path) => isSecret(path) || isSecret(fromHome(path) ?? ""),
+  };
+};
