@@ -16,6 +16,8 @@ import {
   type Policy,
   parseRule,
   partsOf,
+  planRules,
+  readRules,
   type ToolCall,
   type ToolFilter,
   type Verdict,
@@ -108,10 +110,13 @@ export class Guarding {
     };
   }
 
-  /** May what a search found in this file be shown? Not where a rule denies reading it, nor where it may hold keys: the
-   *  search as a whole was allowed, not this file. */
-  mayShow(path: string): boolean {
+  /** May what a search found in this file be shown? Not where a rule denies reading it or says to ask, nor where it may
+   *  hold keys: the search as a whole was allowed, not this file. `from`: the folder that was searched; for what it falls
+   *  under itself, somebody was asked. */
+  mayShow(path: string, from?: string): boolean {
     if (isSecret(path)) return false;
+    const asked = this.#policy.ask.filter((rule) => from === undefined || !isNamed([rule], from));
+    if (isNamed(asked, path)) return false;
     return decide({ tool: "Read", args: { file_path: path } }, { ...this.context(), asks: "person" }).kind !== "deny";
   }
 
@@ -144,6 +149,14 @@ export class Guarding {
     this.#policy = { ...this.#policy, allow: [...this.#policy.allow, ...added] };
   }
 }
+
+/** Does a rule about reading name this file, by its own name or by the one behind links? */
+const isNamed = (ask: Policy["ask"], path: string): boolean => {
+  const rules = planRules({ deny: [], ask });
+  if (rules.length === 0) return false;
+  const { problem } = readRules(rules);
+  return [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
+};
 
 /** The name behind links; rules hold for both. */
 const otherNames = (path: string): readonly string[] => {

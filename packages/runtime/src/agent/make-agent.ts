@@ -88,7 +88,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     drafts: draftsIn(options.state),
     environment: making.environment,
     budget: budgetFor(window),
-    mayShow: (path) => guarding.mayShow(path),
+    mayShow: (path, from) => guarding.mayShow(path, from),
     delegation: making.delegation,
     emit: making.emit,
   });

@@ -44,7 +44,8 @@ export type ToolWorldOptions = {
   readonly drafts?: string;
   readonly journal: Pick<Journal, "outputs" | "appendAll">;
   readonly budget: Budget;
-  readonly mayShow: (path: string) => boolean;
+  /** `from`: the folder that was searched. */
+  readonly mayShow: (path: string, from?: string) => boolean;
   readonly delegation: Delegation;
   readonly clock: Clock;
   readonly ids: Ids;

@@ -1,3 +1,4 @@
+export { readBounded } from "./bounded.ts";
 export { newDraftName, removeAbandonedDrafts } from "./drafts.ts";
 export { Folder, isSame, SwappedError, type Way } from "./folder.ts";
 export { tamperingRisk } from "./ownership.ts";

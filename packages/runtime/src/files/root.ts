@@ -15,6 +15,7 @@ import {
   type Refused,
   repositoryMarks,
 } from "../paths/index.ts";
+import { readUpTo } from "./bounded.ts";
 import { Folder, isSame, SwappedError, type Way } from "./folder.ts";
 import { hasOtherNames, type Kind, kindOf, notAFile, refusalOf, refuse } from "./reasons.ts";
 import { replaceFile, versionOf } from "./replace.ts";
@@ -286,19 +287,6 @@ const notWritable = async (
 };
 
 const NO_FOLDER = "there is no such folder";
-
-const readUpTo = async (handle: Awaited<ReturnType<typeof open>>, limit: number): Promise<Buffer> => {
-  const chunks: Buffer[] = [];
-  let total = 0;
-  while (total < limit) {
-    const chunk = Buffer.allocUnsafe(Math.min(limit - total, 256 * 1024));
-    const { bytesRead } = await handle.read(chunk, 0, chunk.length, null);
-    if (bytesRead === 0) break;
-    chunks.push(chunk.subarray(0, bytesRead));
-    total += bytesRead;
-  }
-  return Buffer.concat(chunks);
-};
 
 /** Pins a folder. Throws RootError where there is none or where it is none. */
 export const openRoot = async (folder: string, options: RootOptions = {}): Promise<Root> => {

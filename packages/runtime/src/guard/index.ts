@@ -54,7 +54,7 @@ export {
   type SandboxMode,
   TIGHTENING,
 } from "./policy.ts";
-export { type PlanRule, type ReadRules, readRules } from "./read-rules.ts";
+export { type PlanRule, planRules, type ReadRules, readRules } from "./read-rules.ts";
 export { parseRule, type Rule, type RuleList } from "./rules.ts";
 export {
   describeProblem,

@@ -46,7 +46,7 @@ export const grepTool = defineTool({
   run: async (asked, context) => {
     const place = await placeOf(asked.path, context);
     if (!place.ok) return failed(`${place.reason}.`);
-    const results = new Results(asked, context);
+    const results = new Results(asked, context, place.path);
     const search: Search = {
       pattern: asked.pattern,
       place,
@@ -85,20 +85,23 @@ const optionsOf = (asked: Asked): Search["options"] => {
 class Results {
   readonly #asked: Asked;
   readonly #context: ToolContext;
+  readonly #from: string;
   readonly #shown: string[] = [];
   #room = MOST_CHARACTERS;
   #left: number;
   #notShown = 0;
   #last: Found | undefined;
 
-  constructor(asked: Asked, context: ToolContext) {
+  /** `from`: the place that is searched. */
+  constructor(asked: Asked, context: ToolContext, from: string) {
     this.#asked = asked;
+    this.#from = from;
     this.#context = context;
     this.#left = asked.head_limit ?? DEFAULT_LIMIT;
   }
 
   add(found: Found): boolean {
-    if (!this.#context.files.mayRead(found.path)) return true;
+    if (!this.#context.files.mayRead(found.path, this.#from)) return true;
     const lines = this.#linesOf(found);
     const size = lines.reduce((sum, line) => sum + line.length + 1, 0);
     if (this.#left === 0 || size > this.#room) {

@@ -27,6 +27,8 @@ const argumentsOf = ({ pattern, place, options }: Search): readonly string[] => 
     ...(mode === "count" ? ["--count"] : []),
     ...(type === undefined ? [] : [`--type=${type}`]),
     ...hintsFor(glob, type),
+    // Where lines end the records, one may be the end of a name with a line break in it, and nobody can judge whose it is.
+    ...(mode === "files_with_matches" ? [] : ["--glob=!*\n*"]),
     ...["--glob=!.git", "-e", pattern, "--", place.path],
   ];
 };

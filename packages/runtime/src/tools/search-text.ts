@@ -89,7 +89,7 @@ export const searchWithout = async (search: Search, context: ToolContext): Promi
     .filter(chosen)
     .toSorted(inWalkOrder)
     .map((name) => `${place.folder}/${name}`)
-    .filter((path) => search.isWanted(path) && context.files.mayRead(path));
+    .filter((path) => search.isWanted(path) && context.files.mayRead(path, place.path));
   for (let from = 0; from < paths.length; from += AT_ONCE) {
     context.signal.throwIfAborted();
     const some = paths.slice(from, from + AT_ONCE);

@@ -22,7 +22,7 @@ export type ToolFilesOptions = {
   /** Where relative names start. Canonical. */
   readonly cwd: string;
   /** False for files that a rule denies: searches leave them out. Default: all may be read. */
-  readonly mayRead?: (path: string) => boolean;
+  readonly mayRead?: (path: string, from?: string) => boolean;
   /** The ripgrep program; null: search without it. Default: our own copy, else the system's. */
   readonly ripgrep?: string | null;
   /** Where half-written files are noted. Default: nowhere. */
@@ -43,7 +43,7 @@ const refuse = (reason: string): Refused => ({ ok: false, reason });
 export class ToolFiles implements AsyncDisposable {
   readonly cwd: string;
   readonly ripgrep: string | null | undefined;
-  readonly mayRead: (path: string) => boolean;
+  readonly mayRead: (path: string, from?: string) => boolean;
   readonly #roots: readonly Root[];
   /** Closed by somebody else. */
   readonly #isLent: boolean;
@@ -107,7 +107,7 @@ export class ToolFiles implements AsyncDisposable {
   }
 
   /** The same folders for a child, which may be shown other files; they stay with their owner, who outlives it. */
-  lend(mayRead: (path: string) => boolean): ToolFiles {
+  lend(mayRead: ToolFiles["mayRead"]): ToolFiles {
     const { cwd, ripgrep } = this;
     const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }), ...this.#noting };
     return new ToolFiles(this.#roots, how);

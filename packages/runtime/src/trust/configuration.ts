@@ -4,9 +4,9 @@
  *  Elsewhere: who said yes to which hashes (store.ts), what settings of git include (included.ts), holding files (../files). */
 
 import { createHash } from "node:crypto";
-import { readFile, realpath, stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Root } from "../files/index.ts";
+import { type Root, readBounded } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { withoutBranches } from "./git-config.ts";
 import { includedPaths } from "./included.ts";
@@ -116,7 +116,7 @@ class Reading {
     const name = real.startsWith(inside) ? real.slice(inside.length) : real;
     const facts = await stat(real).catch(() => undefined);
     if (!facts?.isFile() || facts.size > MAX_BYTES - this.#bytes) throw new Unreadable(`${name}: is no plain file`);
-    const bytes = await readFile(real).catch(() => undefined);
+    const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
     if (bytes === undefined) throw new Unreadable(`${name}: cannot be read`);
     this.#bytes += bytes.length;
     const counted = depth === 0 ? withoutBranches(bytes.toString("latin1")) : bytes;

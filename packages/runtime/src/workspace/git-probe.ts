@@ -44,6 +44,7 @@ const KNOWN: Readonly<Record<string, RegExp>> = {
     "<.*>.tagopt <.*>.uploadpack <.*>.url <.*>.lfsurl <.*>.lfspushurl <.*>.puttykeyfile <.*>.annex-[a-z-]*",
   ),
   attr: known(),
+  hook: known(),
   filter: known("<.*>.required"),
   trailer: known("ifexists ifmissing separators where <.*>.ifexists <.*>.ifmissing <.*>.key <.*>.where"),
   gpg: known(

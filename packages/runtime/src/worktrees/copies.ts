@@ -3,8 +3,9 @@
  *  where its records of them are, and a folder that is reached through a link is no copy.
  *  Elsewhere: making and removing one (create.ts, work.ts). */
 
-import { lstat, readdir, readFile, realpath, rm } from "node:fs/promises";
+import { lstat, readdir, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { readBounded } from "../files/index.ts";
 import type { RefFacts } from "./refs.ts";
 import { countingIn, dependOnCheckout, type Repository, settingsOf, switchedOff } from "./repository.ts";
 
@@ -30,7 +31,7 @@ export const openCopy = async (
   const own = repository.git.in(around).at(path);
   const settings = dependOnCheckout(repository.settings) ? await settingsOf(own) : repository.settings;
   const git = own.configured({ ...countingIn(settings, user), ...switchedOff(settings) }).in(around);
-  const branch = /^ref: (refs\/\S+)$/.exec((await readFile(join(records, "HEAD"), "utf8")).trim())?.[1];
+  const branch = /^ref: (refs\/\S+)$/.exec((await noteIn(records, "HEAD")).trim())?.[1];
   const { id: head, tree } = refs.get(branch ?? "") ?? (await headOf(git));
   return {
     ...repository,
@@ -55,12 +56,18 @@ const headOf = async (git: Repository["git"]): Promise<Partial<Pick<RefFacts, "i
 const recordsOf = async ({ commonDir }: Repository, path: string): Promise<string | undefined> => {
   const found: string[] = [];
   for (const folder of await allRecords(commonDir)) {
-    const named = await readFile(join(folder, "gitdir"), "utf8").catch(() => "");
+    const named = await noteIn(folder, "gitdir");
     const isPlain = (await lstat(join(folder, "HEAD")).catch(() => undefined))?.isFile();
     if (named.trimEnd() === `${path}/.git` && isPlain) found.push(folder);
   }
   return found.length === 1 ? found[0] : undefined;
 };
+
+const MOST_NOTE_BYTES = 16_384;
+
+/** One of git's short notes; empty where there is none. */
+const noteIn = async (folder: string, name: string): Promise<string> =>
+  (await readBounded(join(folder, name), MOST_NOTE_BYTES))?.toString() ?? "";
 
 const allRecords = async (commonDir: string): Promise<readonly string[]> => {
   const all = await readdir(join(commonDir, "worktrees"), { withFileTypes: true }).catch(() => []);
@@ -85,9 +92,7 @@ export const lockReason = (task: string): string => `prefork works here: ${task}
 /** Records that git had begun, and did not come to name a folder in. */
 export const dropHalfMade = async ({ commonDir }: Repository, task: string): Promise<void> => {
   for (const folder of await allRecords(commonDir)) {
-    const [reason, named] = await Promise.all(
-      ["locked", "gitdir"].map((name) => readFile(join(folder, name), "utf8").catch(() => "")),
-    );
+    const [reason, named] = await Promise.all(["locked", "gitdir"].map((name) => noteIn(folder, name)));
     if (reason?.trimEnd() === lockReason(task) && named === "") await rm(folder, { recursive: true, force: true });
   }
 };

@@ -2,9 +2,10 @@
  *  Invariant: asks and changes nothing; a repository that is in the middle of something is refused with the way out.
  *  Elsewhere: how git is run (git.ts), what is taken from it (snapshot.ts). */
 
-import { access, constants, lstat, readFile, realpath } from "node:fs/promises";
+import { access, lstat, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
+import { readBounded } from "../files/index.ts";
 import { WorktreeError } from "./errors.ts";
 import { fieldsOf, Git, type Steps } from "./git.ts";
 
@@ -73,12 +74,13 @@ const writtenIn = async (files: readonly string[]): Promise<string | undefined> 
   return texts.some((text) => text === undefined || /include/i.test(text)) ? undefined : texts.join("\0");
 };
 
+const MOST_SETTINGS_BYTES = 4_000_000;
+
 const plainText = async (file: string): Promise<string | undefined> => {
   const facts = await lstat(file).catch(() => undefined);
   if (facts === undefined) return "";
   if (!facts.isFile()) return undefined;
-  const flag = constants.O_RDONLY | constants.O_NONBLOCK;
-  return readFile(file, { encoding: "latin1", flag }).catch(() => undefined); // then git says what is wrong with it
+  return (await readBounded(file, MOST_SETTINGS_BYTES))?.toString("latin1"); // else git says what is wrong with it
 };
 
 /** Where git begins to look, whatever a repository says of itself. */
@@ -128,6 +130,9 @@ export const switchedOff = (settings: Settings): Settings =>
     Object.keys(settings).flatMap((key): readonly (readonly [string, string])[] => {
       if (/^filter\..*\.(clean|smudge|process)$/s.test(key)) return [[key, ""]];
       if (/^filter\..*\.required$/s.test(key)) return [[key, "false"]];
+      // Later gits run hooks that settings name, wherever the folder of hooks is.
+      const hook = /^(hook\..*)\.[^.]*$/s.exec(key)?.[1];
+      if (hook !== undefined) return [[`${hook}.enabled`, "false"]];
       return /^merge\..*\.driver$/s.test(key) ? [[key, "false"]] : [];
     }),
   );

@@ -370,6 +370,19 @@ test("a pipe in the place of an ignore file is named and not waited for", uses("
     assert.ok(textOf(await b.call(tool, args)).includes(said), tool);
 });
 
+for (const [way, decided] of WAYS)
+  test(`a name with a line break in it is judged as a whole (${way})`, decided, async () => {
+    await using b = await ground(way, { mayRead: (path) => !path.includes("/private/"), git: false });
+    b.put(`private/d\n${b.work}/shown/key`, "hello secret\n");
+    b.put("private/d\nx/key", "hello secret\n");
+    for (const mode of ["content", "count", "files_with_matches"])
+      assert.doesNotMatch(
+        (await ask(b, "Grep", { pattern: "hello", output_mode: mode })).join("\n"),
+        /secret|key/,
+        mode,
+      );
+  });
+
 test("an aborted search ends with the call", async () => {
   await using b = await ground("our ripgrep");
   const signal = AbortSignal.abort();

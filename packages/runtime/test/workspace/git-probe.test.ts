@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { classify, type Plan } from "../../src/guard/index.ts";
@@ -38,6 +38,7 @@ test("settings that git could act on are a reason to ask", () => {
     ["filter.x.notyetinvented", "./run"],
     ["gpg.ssh.defaultkeycommand", "./run"],
     ["gpg.notyetinvented", "./run"],
+    ["hook.x.command", "./run"],
     ["diff.x.textconv", "./run"],
   ];
   for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
@@ -141,4 +142,7 @@ test("what is looked at before a plan is bounded, whatever a repository includes
   for (let at = 1; at < 20; at += 1) place.put(`work/.git/i${at}`, "");
   place.put("work/.git/i0", `# include ${"x".repeat(500_000)}\n`);
   assert.match(hazard(), /git would wait for it/);
+  if (!existsSync("/proc/self/pagemap")) return; // says that it has no bytes, and has no end
+  git(work, "config", "include.path", "/proc/self/pagemap");
+  assert.match(hazard(), /pagemap is no plain file/);
 });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { realpathSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
+import { Guarding } from "../../src/agent/guarding.ts";
 import { classify, decide, mergeLayers, partsOf } from "../../src/guard/index.ts";
 import { type PermissionFlags, settingsOfFlags } from "../../src/guard/settings.ts";
 import { planHazard, runPlan } from "../../src/workspace/run-plan.ts";
@@ -147,4 +148,22 @@ test("settings that hold keys at home are kept back wherever the home folder lie
     assert.match((await printed(command, ground, {})) ?? "asked", /^plain$/m, command);
   const athome = { cwd: far, home: far };
   assert.match((await printed("grep -rh -e secret -e plain .", athome, {})) ?? "asked", /^plain\n$/);
+});
+
+test("a search shows no file of a rule that says to ask, unless the place that was asked about is searched", () => {
+  const settings = settingsOfFlags({ ask: ["Read(./secrets)", "Read(*.sqlite)"] }, { base: "/ws", home: "/home/ann" });
+  assert.ok(typeof settings !== "string");
+  const guarding = new Guarding({
+    ...{ policy: mergeLayers([settings]), mode: "default", roots: ["/ws"], cwd: "/ws", home: "/home/ann" },
+    ...{ outputs: "/ws/out", readingTools: [], tools: [], asks: "person" },
+  });
+  const shown = [
+    guarding.mayShow("/ws/src/a", "/ws"),
+    guarding.mayShow("/ws/secrets/key"),
+    guarding.mayShow("/ws/secrets/key", "/ws"),
+    guarding.mayShow("/ws/secrets/key", "/ws/secrets"),
+    guarding.mayShow("/ws/secrets/x.sqlite", "/ws/secrets"),
+    guarding.mayShow("/ws/x.sqlite", "/ws/x.sqlite"),
+  ];
+  assert.deepEqual(shown, [true, false, false, true, false, true]);
 });
