@@ -1,15 +1,17 @@
 /** What in a folder could run something or change what we do, as hashes: the thing a person trusts.
  *  Invariant: bytes are hashed and never interpreted; links are noted and never followed, but for those that lead git to
- *  its settings; a part that cannot be read whole makes the whole unreadable.
- *  Elsewhere: who said yes to which hashes (store.ts), what settings of git include (included.ts), holding files (../files). */
+ *  its settings and hooks; a part that cannot be read whole makes the whole unreadable.
+ *  Elsewhere: who said yes to which hashes (store.ts), where git keeps its own (git-places.ts), what settings of git
+ *  include (included.ts), holding files (../files). */
 
 import { createHash } from "node:crypto";
-import { realpath, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, readdir, realpath, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { type Root, readBounded } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { withoutBranches } from "./git-config.ts";
-import { includedPaths } from "./included.ts";
+import { gitPlaces } from "./git-places.ts";
+import { hooksPathsIn, includedPaths } from "./included.ts";
 
 export type Configuration = {
   /** Name inside the folder → what stands there, as a hash. */
@@ -61,6 +63,8 @@ class Reading {
   readonly #root: Root;
   /** Paths as git opens them. */
   readonly #included = new Set<string>();
+  /** Folders of hooks that settings name. */
+  readonly #hooksPaths = new Set<string>();
   #files = 0;
   #bytes = 0;
 
@@ -87,6 +91,7 @@ class Reading {
       if (!link.ok) throw new Unreadable(`${name}: ${link.reason}`);
       this.entries[name] = `link ${sha256(link.text)}`;
       if (GIT_SETTINGS.includes(name)) await this.#addIncluded(path);
+      if (name.startsWith(".git/hooks/")) await this.#addHook(path);
       return;
     }
     const read = await this.#root.read(path, { maxBytes: MAX_BYTES - this.#bytes });
@@ -97,9 +102,51 @@ class Reading {
     if (GIT_SETTINGS.includes(name)) await this.#addAllIncluded(path, read.bytes);
   }
 
+  /** Settings and hooks that lie elsewhere than usual, for this work tree or for all. */
+  async addElsewhere(): Promise<void> {
+    const folder = this.#root.path;
+    const places = await gitPlaces(folder);
+    if (places === undefined) return;
+    if (places === "unreadable") throw new Unreadable(".git: where it leads cannot be told");
+    const { own, common, isUsual } = places;
+    if (!isUsual)
+      for (const file of [join(common, "config"), join(own, "config.worktree")]) await this.#addIncluded(file);
+    const usual = await lstat(join(common, "hooks")).catch(() => undefined);
+    if (!isUsual || !usual?.isDirectory()) await this.#addHooks(join(common, "hooks"));
+    for (const path of this.#hooksPaths) await this.#addHooks(resolve(folder, path));
+  }
+
+  async #addHooks(path: string): Promise<void> {
+    const names = await readdir(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return []; // a change once it is there
+      throw new Unreadable(`${path}: cannot be read`);
+    });
+    for (const name of names) if (!name.endsWith(".sample")) await this.#addHook(join(path, name));
+  }
+
+  async #addHook(path: string): Promise<void> {
+    const real = await realpath(path).catch(() => undefined);
+    const facts = real === undefined ? undefined : await stat(real).catch(() => undefined);
+    if (real === undefined || facts === undefined || facts.isDirectory()) return; // git runs no folder
+    if (++this.#files > MAX_FILES) throw new Unreadable(`over ${MAX_FILES} files of configuration`);
+    const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
+    const name = this.#nameOf(path);
+    if (bytes === undefined) throw new Unreadable(`${name}: is no plain file`);
+    this.#bytes += bytes.length;
+    const led = path === real ? name : `${name} -> ${this.#nameOf(real)}`;
+    this.entries[led] ??= `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`;
+  }
+
+  #nameOf(path: string): string {
+    const inside = `${this.#root.path}/`;
+    return path.startsWith(inside) ? path.slice(inside.length) : path;
+  }
+
   async #addAllIncluded(file: string, settings: Uint8Array, depth = 0): Promise<void> {
     const paths = includedPaths(file, settings);
-    if (paths === undefined) throw new Unreadable(`${file}: what it includes cannot be told`);
+    const hooks = hooksPathsIn(settings);
+    if (paths === undefined || hooks === undefined) throw new Unreadable(`${file}: what it includes cannot be told`);
+    for (const path of hooks) this.#hooksPaths.add(path);
     for (const path of paths) await this.#addIncluded(path, depth + 1);
   }
 
@@ -112,8 +159,7 @@ class Reading {
       throw new Unreadable(`${path}: too many settings of git that include each other`);
     const real = await realpath(path).catch(() => undefined);
     if (real === undefined || real === "/dev/null") return;
-    const inside = `${this.#root.path}/`;
-    const name = real.startsWith(inside) ? real.slice(inside.length) : real;
+    const name = this.#nameOf(real);
     const facts = await stat(real).catch(() => undefined);
     if (!facts?.isFile() || facts.size > MAX_BYTES - this.#bytes) throw new Unreadable(`${name}: is no plain file`);
     const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
@@ -139,6 +185,7 @@ export const readConfiguration = async (
   const reading = new Reading(root);
   try {
     for (const name of EXECUTABLE) await reading.add(name);
+    await reading.addElsewhere();
   } catch (error) {
     if (error instanceof Unreadable) return { ok: false, reason: error.message };
     throw error;

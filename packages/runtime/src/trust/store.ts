@@ -152,9 +152,17 @@ export const readTrust = (state: string): Promise<{ readonly ok: true; readonly 
     return { ok: true, grants: grants.sort((a, b) => (a.folder < b.folder ? -1 : 1)) };
   });
 
-/** A work tree brings its own files, perhaps of another branch: each must be one that was agreed to. */
-const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant): readonly string[] =>
-  Object.keys(entries).filter((name) => !name.startsWith(".git") && entries[name] !== granted.entries[name]);
+/** A work tree brings its own files, perhaps of another branch: each must be one that was agreed to. What lies with the
+ *  main one is compared there, but for settings of this work tree alone: they may say what those of the main one said. */
+const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant, main: string): readonly string[] =>
+  Object.keys(entries).filter((name) => {
+    if (name.startsWith(".git")) return false;
+    if (!name.startsWith(`${main}/`)) return entries[name] !== granted.entries[name];
+    if (!/\/config\.worktree$/.test(name)) return false;
+    return hashIn(entries[name]) !== hashIn(granted.entries[".git/config.worktree"]);
+  });
+
+const hashIn = (entry: string | undefined): string | undefined => entry?.split(" ").at(-1);
 
 /** Settings and hooks of git count in every work tree, and lie with the main one. */
 const sharedChanges = async (main: string, granted: Grant): Promise<readonly string[]> => {
@@ -183,7 +191,7 @@ const judge = async (store: Root, root: Root): Promise<Trust> => {
   const changed =
     main === undefined
       ? changedNames(grant.entries, entries)
-      : [...(await sharedChanges(main, grant)), ...inheritedBy(entries, grant)];
+      : [...(await sharedChanges(main, grant)), ...inheritedBy(entries, grant, main)];
   if (changed.length > 0) return { kind: "changed", folder, changed, ...kept };
   const trusted = { kind: "trusted", folder, through: grant.folder, entries } as const;
   return { ...trusted, ...(accepted === undefined ? {} : { accepted }) };
