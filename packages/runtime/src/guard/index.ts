@@ -13,6 +13,7 @@ export {
   type Plan,
   type PlanCommand,
   type PlanRedirect,
+  type PlanRule,
   type PlanStep,
   type PlanWord,
   PRINTS_WORDS,
@@ -54,7 +55,7 @@ export {
   type SandboxMode,
   TIGHTENING,
 } from "./policy.ts";
-export { type PlanRule, planRules, type ReadRules, readRules } from "./read-rules.ts";
+export { planRules, type ReadRules, readRules } from "./read-rules.ts";
 export { parseRule, type Rule, type RuleList } from "./rules.ts";
 export {
   describeProblem,

@@ -5,6 +5,7 @@
 
 import picomatch from "picomatch";
 import { isSecret } from "../paths/index.ts";
+import type { WrittenPattern } from "./bash/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
 type Name = {
@@ -109,9 +110,6 @@ const globbed = (glob: string): Name => {
   const forgiving = picomatch(glob.normalize("NFKC").toLowerCase(), options);
   return { exact, forgiving, source: glob };
 };
-
-/** A pattern as plain data: `**`, a name that is meant letter by letter, or a pattern for names. */
-export type WrittenPattern = readonly (readonly ("**" | { readonly name: string } | { readonly glob: string })[])[];
 
 export const writtenPattern = ({ forgiving }: PathPattern): WrittenPattern =>
   forgiving.map((components) =>

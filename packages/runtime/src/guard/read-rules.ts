@@ -3,6 +3,7 @@
  *  is judged, and with everything below what a rule names.
  *  Elsewhere: judging commands as they are written (decide.ts), asking about each file (../workspace). */
 
+import type { PlanRule } from "./bash/index.ts";
 import {
   coversFolded,
   foldedNames,
@@ -10,13 +11,9 @@ import {
   patternsBelow,
   reachesBelow,
   tighteningPattern,
-  type WrittenPattern,
   writtenPattern,
 } from "./path-rules.ts";
 import type { Policy } from "./policy.ts";
-
-/** `rule`: as people know it, with where it was written. */
-export type PlanRule = { readonly rule: string; readonly paths: WrittenPattern };
 
 /** What denies reading, or says to ask: neither is for a plan that runs unasked. */
 export const planRules = ({ deny, ask }: Pick<Policy, "deny" | "ask">): readonly PlanRule[] =>

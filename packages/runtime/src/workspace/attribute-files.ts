@@ -4,7 +4,7 @@
  *  looked at nearest first; beyond the bound only folders that the index knows.
  *  Elsewhere: the attributes that hide keys (git-attributes.ts). */
 
-import { type Dirent, realpathSync } from "node:fs";
+import { type Dirent, lstatSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { isKeyEnding, isSecret, secretPatterns } from "../paths/index.ts";
 import { askGit } from "./ask-git.ts";
@@ -80,11 +80,20 @@ const shownBy = (folder: string, text: string | undefined): readonly ShownLine[]
     .map(([pattern = ""]) => ({ pattern: folder + pattern, isHarmless: isHarmless(pattern) }));
 };
 
-/** Undefined for what cannot be read whole. */
-const textAt = (path: string | Buffer): string | undefined => {
+/** Undefined for what cannot be read whole. In a checkout a link is not followed: git takes its text for the attributes. */
+const textAt = (path: string | Buffer, isKept: boolean): string | undefined => {
+  if (isKept && isLink(path)) return undefined;
   const file = readPlainFile(path, MOST_BYTES);
   if (file === "unreadable") return undefined;
   return file === "missing" ? "" : file.toString();
+};
+
+const isLink = (path: string | Buffer): boolean => {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  } catch {
+    return true;
+  }
 };
 
 const MOST_KEPT = 50;
@@ -92,12 +101,12 @@ const MOST_KEPT = 50;
 /** What the repository has git show by attributes of its own. */
 export const shownLines = (checkout: Checkout, isPlain: boolean): readonly ShownLine[] => {
   const { top, git } = checkout;
-  const info = shownBy("", textAt(join(git, "info/attributes")));
+  const info = shownBy("", textAt(join(git, "info/attributes"), false));
   if (top === "") return info;
   const { folders, isWhole } = foldersWithAttributes(top);
   const known = isWhole ? [] : [...foldersOf(indexNames(top)?.entries ?? [])].map((folder) => `${folder}/`);
   const found = new Set(["", ...folders, ...known]);
-  const there = [...found].flatMap((folder) => shownBy(fromBytes(folder), textAt(asBytes(top, folder + NAME))));
+  const there = [...found].flatMap((folder) => shownBy(fromBytes(folder), textAt(asBytes(top, folder + NAME), true)));
   return [...info, ...there, ...(isPlain && !indexMayKeep({ git }, NAME) ? [] : keptBeside(top, found))];
 };
 

@@ -41,7 +41,7 @@ export const openAttributes = (withheld: readonly string[] = []): number => {
     unlinkSync(path);
     writeSync(
       descriptor,
-      [ATTRIBUTES, ...withheld.map((pattern) => `${quoted(anyCase(pattern))} -diff\n`)].join(""),
+      [ATTRIBUTES, ...withheld.map((pattern) => `${quoted(anyCase(pattern.toLowerCase()))} -diff\n`)].join(""),
       0,
     );
     return descriptor;

@@ -127,5 +127,5 @@ export const recordsOf = (own: string): readonly string[] => {
 
 const pointerIn = (path: string): string | undefined => {
   const file = readPlainFile(path, LONGEST_POINTER);
-  return typeof file === "string" ? undefined : file.toString().replace(/\n$/, "");
+  return typeof file === "string" ? undefined : file.toString().replace(/[\r\n]+$/, ""); // as git takes them off
 };

@@ -262,6 +262,11 @@ test("attributes that git does not keep count in every folder that a path may le
       place.put("home/other/.gitattributes", line);
       symlinkSync("../other", place.at("home/work/z.d"));
     },
+    "in the text of a link": (place) => {
+      place.put("home/work/.env diff", "plain\n");
+      symlinkSync(".env diff", place.at("home/work/.gitattributes"));
+      gitIn(place.work, "add", ".gitattributes", ".env diff");
+    },
     "in a folder that programs fill": (place) => place.put("home/work/node_modules/x/.gitattributes", "* diff\n"),
   };
   for (const [where, change] of Object.entries(places)) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { classify, type Plan } from "../../src/guard/index.ts";
@@ -142,7 +142,16 @@ test("what is looked at before a plan is bounded, whatever a repository includes
   for (let at = 1; at < 20; at += 1) place.put(`work/.git/i${at}`, "");
   place.put("work/.git/i0", `# include ${"x".repeat(500_000)}\n`);
   assert.match(hazard(), /git would wait for it/);
+  execFileSync("mkfifo", [join(place.path, "pipe")]);
+  git(work, "config", "include.path", "../../pipe");
+  renameSync(join(work, ".git"), join(work, "gitd"));
+  for (const end of ["", "\n", "\n\n", "\r\n", "\r\n\n"]) {
+    place.put("work/.git", `gitdir: gitd${end}`);
+    assert.match(hazard(), /pipe is no plain file/, JSON.stringify(end));
+  }
+  rmSync(join(work, ".git"));
+  renameSync(join(work, "gitd"), join(work, ".git"));
+  place.put("work/.git/config", "[core]\n\tbare = false\n[include]\n\tpath = /proc/self/pagemap\n");
   if (!existsSync("/proc/self/pagemap")) return; // says that it has no bytes, and has no end
-  git(work, "config", "include.path", "/proc/self/pagemap");
   assert.match(hazard(), /pagemap is no plain file/);
 });

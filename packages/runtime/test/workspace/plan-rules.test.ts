@@ -121,6 +121,9 @@ test("git shows nothing of what a rule names in a workspace below the top of its
       assert.doesNotMatch(shown ?? "", /the secret/, `${rule}: ${command}`);
     }
   assert.match((await printed("git diff", ground, { deny: ["Read(./secrets)"] })) ?? "asked", /\+the secret/);
+  const inCapitals = { deny: ["Read(./SECRETS/**)", "Read(./Src)", "Read(./PLAIN)"] };
+  for (const command of ["git diff HEAD", "git show HEAD", "git log -p -1"])
+    assert.doesNotMatch((await printed(command, ground, inCapitals)) ?? "", /the secret/, command);
 });
 
 test("settings that hold keys at home are kept back wherever the home folder lies", async () => {

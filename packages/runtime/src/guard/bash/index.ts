@@ -4,7 +4,7 @@ export { belowProblem, fedProgram, findStarts } from "./below.ts";
 export { type ClassifyOptions, classify, type Verdict } from "./classify.ts";
 export { LISTS_NAMES, PRINTS_WORDS } from "./feeding.ts";
 export { partsOf } from "./parts.ts";
-export type { Plan, PlanCommand, PlanRedirect, PlanStep, PlanWord } from "./plan.ts";
+export type { Plan, PlanCommand, PlanRedirect, PlanRule, PlanStep, PlanWord, WrittenPattern } from "./plan.ts";
 export { repeatsProblem } from "./programs/index.ts";
 export { folded, gluedValues, noFileProblem, pathProblem } from "./secrets.ts";
 export { walkOf } from "./walking.ts";

@@ -2,8 +2,6 @@
  *  Invariant: every word is final but for file names that a pattern stands for; nothing in it is shell syntax.
  *  Elsewhere: making one (classify.ts), running one (../../workspace). */
 
-import type { PlanRule } from "../read-rules.ts";
-
 /** A word with its quotes resolved. */
 export type PlanWord = {
   readonly text: string;
@@ -52,6 +50,12 @@ export type GitFolder = {
   readonly cd: readonly PlanWord[];
   readonly within: readonly PlanWord[];
 };
+
+/** A pattern for paths as plain data: `**`, a name that is meant letter by letter, or a pattern for names. */
+export type WrittenPattern = readonly (readonly ("**" | { readonly name: string } | { readonly glob: string })[])[];
+
+/** `rule`: as people know it, with where it was written. */
+export type PlanRule = { readonly rule: string; readonly paths: WrittenPattern };
 
 export type Plan = {
   readonly steps: readonly PlanStep[];
