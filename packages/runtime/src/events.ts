@@ -78,6 +78,15 @@ export type EventBody =
       /** As the tool declares it; absent where it does not, or nothing will run. */
       readonly touches?: Touches;
     }
+  /** An extension put other arguments in the place of the model's. */
+  | {
+      readonly type: "call_changed";
+      readonly callId: string;
+      readonly tool: string;
+      readonly args: JsonObject;
+      readonly touches?: Touches;
+      readonly extension: string;
+    }
   | { readonly type: "question_asked"; readonly callId: string; readonly reason: string; readonly rule?: string }
   | { readonly type: "question_answered"; readonly callId: string; readonly answer: "allow" | "always" | "deny" }
   | {
@@ -214,6 +223,10 @@ export type EventBody =
   /** `damage`: what is wrong with an entry of an earlier life, where that is the problem. */
   | { readonly type: "journal_troubled"; readonly problem: string; readonly damage?: JournalDamage }
   | { readonly type: "settings_noticed"; readonly notice: string }
+  /** A hook threw, took too long or returned something odd; the agent goes on. */
+  | { readonly type: "hook_failed"; readonly extension: string; readonly hook: string; readonly reason: string }
+  /** The session opened without it. */
+  | { readonly type: "extension_skipped"; readonly extension: string; readonly reason: string }
   /** A tool server has told its list, for the first time or anew. */
   | { readonly type: "server_listed"; readonly server: string; readonly tools: number }
   /** It did not start, or is gone; calls of its tools are answered with an error until it is back. */
@@ -265,6 +278,8 @@ const LEVELS: Readonly<Partial<Record<EventBody["type"], Level>>> = {
   observer_failed: "warn",
   journal_troubled: "warn",
   settings_noticed: "warn",
+  hook_failed: "warn",
+  extension_skipped: "warn",
   server_lost: "warn",
   prefix_not_stored: "warn",
 };

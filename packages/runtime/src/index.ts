@@ -31,10 +31,19 @@ export {
 } from "./events.ts";
 export {
   type ConfiguredServers,
+  type Contribution,
+  type Extension,
+  type ExtensionApi,
+  type ExtensionAround,
+  type ExtensionFactory,
   editServers,
   type FoundSkills,
+  type HookTimes,
   type HttpServer,
+  type LiveExtension,
   MCP_FILE,
+  type McpOptions,
+  mcp,
   readEntry,
   readServers,
   readSkills,
@@ -46,6 +55,7 @@ export {
   type Skill,
   type SkillPlaces,
   type StdioServer,
+  skills,
   targetWords,
   type WrittenServer,
 } from "./extensions/index.ts";
@@ -165,7 +175,17 @@ export {
   type TasksOptions,
   type UnreadTask,
 } from "./observe/index.ts";
-export type { Answer, Ask, Clock, Ids, Question } from "./ports.ts";
+export type {
+  Answer,
+  Ask,
+  CallVerdict,
+  Clock,
+  HookedCall,
+  HookNote,
+  Hooks,
+  Ids,
+  Question,
+} from "./ports.ts";
 export {
   addressIn,
   createSession,

@@ -4,6 +4,7 @@
  *  Elsewhere: filling them (session.ts), what is asked (guard/). */
 
 import type { ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
+import type { CallFault, EventBody } from "./events.ts";
 import type { Touches } from "./guard/index.ts";
 
 /** The time, from one place, so that a test can hold it still. */
@@ -76,4 +77,55 @@ export type Delegated = {
   readonly content?: readonly (TextBlock | ImageBlock)[];
   readonly isError?: boolean;
   readonly facts?: Json;
+};
+
+// --- extensions --------------------------------------------------------------------------------------------------------
+
+/** A call as an extension sees it. */
+export type HookedCall = {
+  readonly callId: string;
+  /** `main`, or the id of a task. */
+  readonly agent: string;
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly touches?: Touches;
+};
+
+/** What an extension says of a call before it runs. It can tighten and never loosen. */
+export type CallVerdict =
+  | { readonly kind: "deny"; readonly reason: string }
+  | { readonly kind: "ask"; readonly reason: string }
+  /** Runs with these arguments instead. They are checked and judged like any others; the model's own words stay, and the
+   *  result says what ran. */
+  | { readonly kind: "change"; readonly args: JsonObject };
+
+/** Text for the model, at the tail. */
+export type HookNote = { readonly note: string };
+
+export type Hooked<T> = T | undefined | Promise<T | undefined>;
+
+type Happened<T extends EventBody["type"]> = Extract<EventBody, { readonly type: T }>;
+
+/** What an extension may do while a session runs. A hook has a time limit. One that throws, hangs or gives something odd is
+ *  reported by an event, and the agent goes on; only `beforeCall` then denies its call. */
+export type Hooks = {
+  /** Before a call that the guard does not deny. */
+  readonly beforeCall?: (call: HookedCall, signal: AbortSignal) => Hooked<CallVerdict>;
+  /** After a call that ran. A note becomes part of its result. */
+  readonly afterCall?: (
+    call: HookedCall & { readonly text: string; readonly fault?: CallFault; readonly ms: number },
+    signal: AbortSignal,
+  ) => Hooked<HookNote>;
+  /** A prompt of the user. A note stands before it. */
+  readonly promptEntered?: (prompt: { readonly text: string }, signal: AbortSignal) => Hooked<HookNote>;
+  readonly beforeCompaction?: (
+    compaction: { readonly agent: string; readonly why: "threshold" | "context-full" | "asked" },
+    signal: AbortSignal,
+  ) => Hooked<unknown>;
+  readonly sessionOpened?: (opened: Happened<"session_opened">, signal: AbortSignal) => Hooked<unknown>;
+  readonly exchangeEnded?: (ended: Happened<"exchange_ended">, signal: AbortSignal) => Hooked<unknown>;
+  readonly forkStarted?: (started: Happened<"fork_started">, signal: AbortSignal) => Hooked<unknown>;
+  readonly taskEnded?: (ended: Happened<"task_ended">, signal: AbortSignal) => Hooked<unknown>;
+  /** The session waits for this one, within the time limit. */
+  readonly sessionClosed?: (closed: { readonly session: string }, signal: AbortSignal) => Hooked<unknown>;
 };

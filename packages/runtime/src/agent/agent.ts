@@ -5,7 +5,7 @@
  *  Elsewhere: turns (run.ts), exchanges of a session (../session), making a child (../fork). */
 
 import { type Block, type Client, type ModelFacts, type ToolResultBlock, type Ttl, text } from "@prefork/wire";
-import { firstContent, type OpenTask, type Prompt } from "../context/index.ts";
+import { firstContent, type Note, noteText, type OpenTask, type Prompt } from "../context/index.ts";
 import type { EventBody, NoteKind } from "../events.ts";
 import { type Journal, JournalError, type PlainEntry } from "../journal/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
@@ -16,6 +16,7 @@ import { type Dispatch, runBatch } from "./dispatch.ts";
 import type { Guarding } from "./guarding.ts";
 import type { Lineage } from "./lineage.ts";
 import type { OpenCalls } from "./open-calls.ts";
+import type { AgentHooks } from "./options.ts";
 import type { Run, StartedFamily, Tail } from "./run.ts";
 import type { TurnLimits } from "./stop.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
@@ -60,6 +61,7 @@ export type AgentParts = {
   readonly beside?: Dispatch["beside"];
   /** Where it may work, if that is not wherever its guard lets it. */
   readonly bounds?: Dispatch["bounds"];
+  readonly hooks?: AgentHooks;
   /** What runs beside it now, for a summary. */
   readonly tasks?: () => readonly OpenTask[];
   readonly emit: (event: EventBody) => void;
@@ -114,16 +116,19 @@ export class Agent implements AsyncDisposable {
     const { line, watch, guarding, emit } = this.#parts;
     const around = await watch.read(guarding.mode);
     const words = wordsOf(prompt);
+    const hooked = await this.#hookedNotes(words, signal);
     const results = await this.#answerOpenCalls(signal);
     const isFirst = line.prefix.messages === 0;
     const telling = isFirst ? undefined : watch.changes(guarding.mode, around);
     const told = isFirst ? NOTHING_TOLD : (this.#parts.notices?.() ?? NOTHING_TOLD);
+    const before = hooked.map((note) => text(noteText(note)));
     const content: readonly Block[] = isFirst
-      ? firstContent(around, prompt)
+      ? firstContent(around, prompt, before)
       : [
           ...results,
           ...(telling?.blocks ?? []),
           ...told.blocks,
+          ...before,
           ...(typeof prompt === "string" ? [text(prompt)] : prompt),
         ];
     const { also, entered } = telling ?? watch.begun(around);
@@ -133,7 +138,7 @@ export class Agent implements AsyncDisposable {
     told.entered();
     this.#lastPrompt = words;
     emit({ type: "prompt_entered", text: words });
-    this.#tellNotes(telling?.notes ?? []);
+    this.#tellNotes([...(telling?.notes ?? []), ...hooked]);
   }
 
   /** Enters what there is to tell, where nobody else speaks. False: nothing. */
@@ -182,6 +187,7 @@ export class Agent implements AsyncDisposable {
     const { planned } = line;
     if (why === "threshold" && planned && !planned.isOver?.())
       return { kind: "left", reason: "its family is sent first" };
+    await this.#parts.hooks?.beforeCompaction({ agent: settings.name, why }, asking.signal);
     const made = await compact(why, {
       ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
       tasks: this.#parts.tasks?.() ?? [],
@@ -198,7 +204,8 @@ export class Agent implements AsyncDisposable {
 
   dispatch(): Dispatch {
     const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids } = this.#parts;
-    const { ask, remember, beside, bounds } = this.#parts;
+    const { ask, remember, beside, bounds, hooks } = this.#parts;
+    const { name: agent } = settings;
     const asker = { agent: settings.name, ...(settings.scope === undefined ? {} : { scope: settings.scope }) };
     return {
       registry,
@@ -229,7 +236,23 @@ export class Agent implements AsyncDisposable {
       now: clock.now,
       ...(beside ? { beside } : {}),
       ...(bounds ? { bounds } : {}),
+      ...(hooks
+        ? {
+            hooks: {
+              before: (callId, call, signal) => hooks.beforeCall({ callId, agent, ...call }, signal),
+              after: (callId, call, signal) => hooks.afterCall({ callId, agent, ...call }, signal),
+            },
+          }
+        : {}),
     };
+  }
+
+  /** What extensions add to a prompt of the user. A child's comes from its parent. */
+  async #hookedNotes(words: string, signal: AbortSignal): Promise<readonly Note[]> {
+    const { hooks, settings } = this.#parts;
+    if (!hooks || settings.name !== "main") return [];
+    const notes = await hooks.promptEntered({ text: words }, signal);
+    return notes.map((note) => ({ kind: "reminder", text: note }));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,11 +4,12 @@
  *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
  *  Elsewhere: may it run (../guard), what it does (../tools), who asked (turn.ts). */
 
-import type { JsonObject, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
+import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
 import { type Decision, decide, type GuardContext, type Plan, type ToolCall, type Touches } from "../guard/index.ts";
 import type { Answer, Question } from "../ports.ts";
 import { type Registry, type Tool, type ToolContext, type ToolOutput, touchesOf } from "../tools/index.ts";
+import type { HookVerdict } from "./options.ts";
 import { type Content, checkedOutput, contentOf } from "./output.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -41,9 +42,19 @@ export type Dispatch = {
   readonly graceMs?: number; // default: 5,000
   /** Where it may work, if that is not wherever the guard lets it. */
   readonly bounds?: Bounds;
+  readonly hooks?: CallHooks;
   /** Given where a batch must not wait for its slow calls. */
   readonly beside?: (calls: readonly ToolUseBlock[]) => Beside | undefined;
 };
+
+/** What extensions say of a call before it runs, and add after it did. */
+export type CallHooks = {
+  readonly before: (callId: string, call: ToolCall, signal: AbortSignal) => Promise<HookVerdict>;
+  /** Gives notes for the result. */
+  readonly after: (callId: string, call: RanCall, signal: AbortSignal) => Promise<readonly string[]>;
+};
+
+export type RanCall = ToolCall & { readonly text: string; readonly fault?: CallFault; readonly ms: number };
 
 export type Bounds = {
   /** A call whose paths mean somewhere else, spelled so; its result says it. */
@@ -94,9 +105,9 @@ type Ready = {
   readonly plan?: Plan;
   readonly approved: boolean;
   readonly reason: string;
-  readonly touches?: Touches;
+  readonly judged: ToolCall;
   /** Told with its result. */
-  readonly note?: string;
+  readonly notes: readonly string[];
 };
 
 type BatchOptions = {
@@ -201,15 +212,11 @@ const prepareCall = async (
   };
   const tool = dispatch.registry.find(call.name);
   if (!tool) return no("unknown-tool", `There is no tool ${call.name}. ${dispatch.registry.advice(call.name)}`);
-  const flat = { ...call, input: dispatch.registry.unwrap(tool, call.input) };
-  const moved = dispatch.bounds?.relocate?.(flat);
-  const checked = dispatch.registry.check(tool, moved?.input ?? flat.input);
-  if (!checked.ok) return no("bad-input", `${call.name}: ${checked.reason}`);
-  const { input, args } = checked;
-  const touches = touchesOf(tool, input);
-  const judged: ToolCall = { tool: call.name, args, ...(touches ? { touches } : {}) };
-  dispatch.emit({ type: "call_proposed", callId: call.id, ...judged });
-  const decision = decide(judged, dispatch.guard());
+  const flat = dispatch.registry.unwrap(tool, call.input);
+  const proposed = judgeInput({ call, tool, dispatch }, flat);
+  if (!proposed.ok) return no("bad-input", `${call.name}: ${proposed.reason}`);
+  dispatch.emit({ type: "call_proposed", callId: call.id, ...proposed.judged });
+  const { decision, input, judged, notes } = await afterHooks({ call, tool, dispatch }, proposed, signal);
   // A person is asked about the state after all earlier calls, so these come to their end first.
   if (decision.kind === "ask") await settle();
   const settled = decision.kind === "ask" ? await askAbout(call, { judged, decision, dispatch }, signal) : decision;
@@ -218,12 +225,67 @@ const prepareCall = async (
     const refused = refuse(call, dispatch, { fault: signal.aborted ? "aborted" : "denied", text });
     return { refused, ...("stop" in settled && settled.stop ? { stop: true } : {}) };
   }
-  const plan = settled.kind === "allow" ? settled.plan : undefined;
+  const { plan } = decision;
   const readOnly = tool.readOnly || plan !== undefined;
-  const approved = decision.kind === "ask";
-  const note = moved === undefined ? {} : { note: moved.note };
-  const ready = { call, tool, input, readOnly, approved, reason: settled.reason };
-  return { ...ready, ...note, ...(plan ? { plan } : {}), ...(touches ? { touches } : {}) };
+  const ready = { call, tool, input, judged, readOnly, notes, approved: decision.kind === "ask" };
+  return { ...ready, reason: settled.reason, ...(plan ? { plan } : {}) };
+};
+
+type Proposing = { readonly call: ToolUseBlock; readonly tool: Tool; readonly dispatch: Dispatch };
+
+type Judged = {
+  readonly ok: true;
+  readonly judged: ToolCall;
+  readonly input: unknown;
+  readonly decision: HookedDecision;
+  readonly notes: readonly string[];
+};
+
+/** What a hook asks about may run as a plan all the same. */
+type HookedDecision = Decision & { readonly plan?: Plan };
+
+/** What the call would do, and may it? */
+const judgeInput = (
+  { call, tool, dispatch }: Proposing,
+  given: RawJson,
+): Judged | { readonly ok: false; readonly reason: string } => {
+  const moved = dispatch.bounds?.relocate?.({ ...call, input: given });
+  const checked = dispatch.registry.check(tool, moved?.input ?? given);
+  if (!checked.ok) return checked;
+  const { input, args } = checked;
+  const touches = touchesOf(tool, input);
+  const judged: ToolCall = { tool: call.name, args, ...(touches ? { touches } : {}) };
+  const decision = decide(judged, dispatch.guard());
+  return { ok: true, judged, input, decision, notes: moved === undefined ? [] : [moved.note] };
+};
+
+/** Extensions may deny the call, have a person asked, or change what is executed; what they change it into is judged like
+ *  any call, and the result says what ran. */
+const afterHooks = async (proposing: Proposing, proposed: Judged, signal: AbortSignal): Promise<Judged> => {
+  const { call, dispatch } = proposing;
+  if (!dispatch.hooks || proposed.decision.kind === "deny") return proposed;
+  const verdict = await dispatch.hooks.before(call.id, proposed.judged, signal);
+  if (verdict.kind === "deny") return { ...proposed, decision: { kind: "deny", reason: verdict.reason } };
+  const { changed } = verdict;
+  const now = changed ? judgeInput(proposing, JSON.stringify(changed.args)) : proposed;
+  if (!now.ok) {
+    const reason = `${changed?.by} changed its arguments into some that ${call.name} does not take: ${now.reason}`;
+    return { ...proposed, decision: { kind: "deny", reason } };
+  }
+  const decision = asked(now.decision, verdict.asks, dispatch.guard());
+  if (!changed) return { ...now, decision };
+  dispatch.emit({ type: "call_changed", callId: call.id, ...now.judged, extension: changed.by });
+  const note = `[${changed.by} changed this call; it ran with ${JSON.stringify(now.judged.args)}]`;
+  return { ...now, decision, notes: [note, ...now.notes] };
+};
+
+const asked = (decision: HookedDecision, asks: readonly string[], { asks: who }: GuardContext): HookedDecision => {
+  if (asks.length === 0 || decision.kind === "deny") return decision;
+  const reasons = [...(decision.kind === "ask" ? [decision.reason] : []), ...asks].join("; ");
+  if (who === "nobody") return { kind: "deny", reason: `${reasons}; there is nobody to ask` };
+  const { plan } = decision;
+  const notes = decision.kind === "ask" ? decision.notes : [];
+  return { kind: "ask", reason: reasons, notes, ...(plan ? { plan } : {}) };
 };
 
 type Settled =
@@ -281,7 +343,7 @@ const runCall = async (
 ): Promise<ToolResultBlock> => {
   const { call, readOnly, reason, plan } = ready;
   const begun = dispatch.now();
-  const closed = await dispatch.bounds?.begin?.(ready.touches);
+  const closed = await dispatch.bounds?.begin?.(ready.judged.touches);
   if (closed !== undefined) return refuse(call, dispatch, { fault: "denied", text: closed });
   dispatch.record.started(call.id, call.name, readOnly);
   const asPlan = plan ? { asPlan: true as const } : {};
@@ -300,12 +362,21 @@ const runCall = async (
 type Given = { readonly content: Content; readonly fault?: CallFault };
 
 const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): Promise<Given> => {
-  const { call, tool } = ready;
+  const { call, tool, judged, notes } = ready;
+  const begun = dispatch.now();
   const output = await outputOf(ready, dispatch, signal);
-  const noted = ready.note === undefined ? [] : [{ type: "text" as const, text: ready.note }];
-  const content = await dispatch.shorten(call.id, tool.name, [...noted, ...contentOf(output)]);
-  return { content, ...(output.fault ? { fault: output.fault } : {}) };
+  const content = await dispatch.shorten(call.id, tool.name, [...asBlocks(notes), ...contentOf(output)]);
+  const fault = output.fault ? { fault: output.fault } : {};
+  if (!dispatch.hooks) return { content, ...fault };
+  const ran = { ...judged, ...fault, text: shownText(content), ms: dispatch.now() - begun };
+  const added = await dispatch.hooks.after(call.id, ran, signal);
+  return { content: [...content, ...asBlocks(added)], ...fault };
 };
+
+const asBlocks = (texts: readonly string[]): Content => texts.map((text) => ({ type: "text", text }));
+
+const shownText = (content: Content): string =>
+  content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
 
 type Moving = { readonly patience: Patience; readonly signal: AbortSignal };
 
@@ -364,7 +435,7 @@ const resultWith = ({ id: toolUseId }: ToolUseBlock, { content, fault }: Ended):
 });
 
 const tell = (call: ToolUseBlock, { emit }: Dispatch, { content, ms, fault }: Ended): void => {
-  const text = content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
+  const text = shownText(content);
   emit({ type: "call_ended", callId: call.id, tool: call.name, text, ms, ...(fault === undefined ? {} : { fault }) });
 };
 

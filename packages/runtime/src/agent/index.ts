@@ -49,7 +49,7 @@ export {
 } from "./lineage.ts";
 export { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
 export { type LeftOpen, leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
-export type { AgentExtensions, AgentOptions } from "./options.ts";
+export type { AgentExtensions, AgentHooks, AgentOptions, HookVerdict } from "./options.ts";
 export type { Content } from "./output.ts";
 export {
   CUT_AGAIN,

@@ -73,8 +73,8 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     ...{ ...rights, roots, cwd, home },
     outputs: journal.outputs.path,
     ...(making.move ? { move: making.move } : {}),
-    readingTools: options.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
-    tools: options.tools.map(({ name }) => name),
+    readingTools: registry.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
+    tools: registry.tools.map(({ name }) => name),
   });
   const world = await ToolWorld.open({
     ...{ cwd, roots: [...roots, ...policy.directories], home, journal, clock, ids, state },
@@ -102,6 +102,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     ...(beside ? { beside } : {}),
     ...(bounds ? { bounds } : {}),
     ...(tasks ? { tasks } : {}),
+    ...(extensions.hooks ? { hooks: extensions.hooks } : {}),
     facts: modelFacts(line.state.head.model),
     watch: new SurroundingsWatch(
       {

@@ -2,10 +2,10 @@
  *  requests to, and what it may use.
  *  Elsewhere: what a caller of a session may leave out (../session: options.ts), making one (make-agent.ts). */
 
-import type { KeySettings } from "@prefork/wire";
+import type { JsonObject, KeySettings } from "@prefork/wire";
 import type { Offered, Section } from "../context/index.ts";
 import type { Policy } from "../guard/index.ts";
-import type { Clock, DelegatedCall, Delegation, Ids } from "../ports.ts";
+import type { Clock, DelegatedCall, Delegation, HookedCall, Hooks, Ids } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
 import type { Engine } from "./engine.ts";
 
@@ -40,4 +40,30 @@ export type AgentExtensions = {
   readonly offered?: () => Offered;
   /** `fork`: starts one for a skill; absent where nobody may. */
   readonly delegation: (fork?: DelegatedCall) => Pick<Delegation, "mcpCall" | "skill">;
+  readonly hooks?: AgentHooks;
 };
+
+/** The hooks of all extensions as an agent asks them. None of them rejects. */
+export type AgentHooks = {
+  readonly beforeCall: (call: HookedCall, signal: AbortSignal) => Promise<HookVerdict>;
+  /** Gives notes for the result. */
+  readonly afterCall: (
+    call: Parameters<NonNullable<Hooks["afterCall"]>>[0],
+    signal: AbortSignal,
+  ) => Promise<readonly string[]>;
+  /** Gives notes that stand before the prompt. */
+  readonly promptEntered: (prompt: { readonly text: string }, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly beforeCompaction: (
+    compaction: Parameters<NonNullable<Hooks["beforeCompaction"]>>[0],
+    signal: AbortSignal,
+  ) => Promise<void>;
+};
+
+export type HookVerdict =
+  | { readonly kind: "deny"; readonly reason: string }
+  | {
+      readonly kind: "go";
+      /** Why a person should be asked. */
+      readonly asks: readonly string[];
+      readonly changed?: { readonly args: JsonObject; readonly by: string };
+    };

@@ -404,7 +404,8 @@ class Edits {
   readonly #proposed = new Map<string, readonly string[]>();
 
   noticed(event: EventBody): void {
-    if (event.type === "call_proposed") this.#proposed.set(event.callId, event.touches?.writes ?? []);
+    if (event.type === "call_proposed" || event.type === "call_changed")
+      this.#proposed.set(event.callId, event.touches?.writes ?? []);
     else if (event.type === "call_ended") {
       const paths = this.#proposed.get(event.callId) ?? [];
       this.#proposed.delete(event.callId);

@@ -148,7 +148,7 @@ export class RunAudit implements AsyncDisposable {
     const { agent, cwd, now = Date.now } = this.#options;
     const isOwn = event.agent === agent;
     const key = "callId" in event ? `${event.agent} ${event.callId}` : "";
-    if (event.type === "call_proposed") {
+    if (event.type === "call_proposed" || event.type === "call_changed") {
       const { touches, args } = event;
       this.#proposed.set(key, { ...(touches ? { touches } : {}), stays: args.run_in_background === true });
     } else if (event.type === "call_started") {

@@ -28,10 +28,12 @@ export type Surroundings = {
 
 export type Prompt = string | readonly ContentBlock[];
 
-export const firstContent = (around: Surroundings, prompt: Prompt): readonly ContentBlock[] => [
-  ...surroundingBlocks(around),
-  ...promptBlocks(prompt),
-];
+/** `notes`: what extensions add to this prompt. */
+export const firstContent = (
+  around: Surroundings,
+  prompt: Prompt,
+  notes: readonly TextBlock[] = [],
+): readonly ContentBlock[] => [...surroundingBlocks(around), ...notes, ...promptBlocks(prompt)];
 
 export const promptBlocks = (prompt: Prompt): readonly ContentBlock[] =>
   typeof prompt === "string" ? [text(prompt)] : prompt;

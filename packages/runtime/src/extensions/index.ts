@@ -1,10 +1,20 @@
-/** What a session has beside its own tools: tool servers and skills, each an extension. */
+/** What a session has beside its own tools: tool servers, skills and a user's own code, each an extension. */
 
+export type {
+  Contribution,
+  Extension,
+  ExtensionApi,
+  ExtensionAround,
+  ExtensionFactory,
+  LiveExtension,
+} from "./extension.ts";
 export {
   type ConfiguredServers,
   editServers,
   type HttpServer,
   MCP_FILE,
+  type McpOptions,
+  mcp,
   readEntry,
   readServers,
   type ServerEntry,
@@ -17,12 +27,11 @@ export {
   type WrittenServer,
 } from "./mcp/index.ts";
 export { type Extensions, openExtensions } from "./open.ts";
+export type { HookTimes } from "./run-hooks.ts";
 export {
   type FoundSkills,
   readSkills,
   type Skill,
   type SkillPlaces,
-  skillCall,
-  skillsSection,
-  startsFork,
+  skills,
 } from "./skills/index.ts";

@@ -1,21 +1,27 @@
-/** What a session has beside its own tools: tool servers, open for as long as it is, and skills.
- *  Invariant: what enters the list of tools is fixed when the session is opened, and for a resumed one it is what its
- *  journal says; everything later goes through constant tools and words at the tail. A fork has the same, but for skills
- *  that would start one.
- *  Elsewhere: servers (mcp/), skills (skills/), telling the model (../agent: surroundings.ts). */
+/** What a session has beside its own tools: its extensions, open for as long as it is.
+ *  Invariant: what enters the list of tools and the first content is copied when the session is opened, and for a resumed
+ *  one the list is what its journal says; everything later goes through constant tools and words at the tail. One that
+ *  cannot be opened is skipped with a warning.
+ *  Elsewhere: the contract (extension.ts), servers (mcp/), skills (skills/), a user's own (modules.ts). */
 
-import type { ToolSpec } from "@prefork/wire";
+import { InputError, type ToolSpec, type ToolUseBlock } from "@prefork/wire";
 import { type AgentExtensions, toolEnvironment } from "../agent/index.ts";
-import type { EventBody } from "../events.ts";
-import type { Clock, DelegatedCall, Delegation } from "../ports.ts";
+import { type Offered, oneLine } from "../context/index.ts";
+import type { EventBody, RuntimeEvent } from "../events.ts";
+import type { Clock } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
-import { type ServerEntry, Servers, type ServersOptions } from "./mcp/index.ts";
-import { type Skill, skillCall, skillsSection } from "./skills/index.ts";
+import type { Extension, LiveExtension } from "./extension.ts";
+import { mcp, type ServerEntry, type ServersOptions } from "./mcp/index.ts";
+import { HookRunner, type HookTimes } from "./run-hooks.ts";
+import { type Skill, skills } from "./skills/index.ts";
 
 export type ExtensionsOptions = {
   readonly cwd: string;
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly tools: readonly Tool[];
+  readonly extensions?: readonly Extension[];
+  readonly extensionTimes?: HookTimes;
   readonly servers?: readonly ServerEntry[];
   readonly serverTimes?: ServersOptions["times"];
   readonly skills?: readonly Skill[];
@@ -24,27 +30,113 @@ export type ExtensionsOptions = {
 export type Extensions = AgentExtensions & {
   /** For the list of tools, once. `earlier`: the list that an earlier life of the session has sent. */
   readonly freeze: (earlier?: readonly ToolSpec[]) => readonly Tool[];
+  /** Does this call start a fork? */
+  readonly startsFork: (call: Pick<ToolUseBlock, "name" | "input">) => boolean;
   /** From now on what happens is told; what has happened so far is given back. */
   readonly follow: (emit: (event: EventBody) => void) => readonly EventBody[];
-  readonly close: () => Promise<void>;
+  /** Tells extensions of what happens in the session. */
+  readonly happened: (event: RuntimeEvent) => void;
+  /** `session`: its id, where it had opened. */
+  readonly close: (session?: string) => Promise<void>;
 };
 
 export const openExtensions = async (options: ExtensionsOptions): Promise<Extensions> => {
-  const { cwd, clock, servers: entries = [], skills = [], serverTimes } = options;
-  const sections = skillsSection(skills);
-  const skill = (fork?: DelegatedCall): Pick<Delegation, "skill"> =>
-    skills.length === 0 ? {} : { skill: skillCall(skills, fork) };
-  if (entries.length === 0)
-    return { freeze: () => [], sections, delegation: skill, follow: () => [], close: async () => {} };
-  const environment = toolEnvironment(options.environment);
-  const times = serverTimes === undefined ? {} : { times: serverTimes };
-  const servers = await Servers.open({ servers: entries, cwd, clock, environment, ...times });
+  const all = extensionsOf(options);
+  const tried = await Promise.all(all.map((extension) => openOne(extension, options)));
+  const { opened, skipped } = fitting(tried, options.tools);
+  const live = opened.map((one) => one.live);
+  const hooked = opened.flatMap(({ name, live: { on } }) => (on ? [{ name, on }] : []));
+  const hooks = hooked.length === 0 ? undefined : new HookRunner(hooked, options.extensionTimes);
+  const offers = live.flatMap(({ offered }) => offered ?? []);
   return {
-    freeze: (earlier) => servers.freeze(earlier),
-    sections,
-    offered: servers.offered,
-    delegation: (fork) => ({ ...skill(fork), mcpCall: servers.mcpCall }),
-    follow: (emit) => servers.follow(emit),
-    close: () => servers.close(),
+    freeze: (earlier) => live.flatMap(({ tools = [] }) => (typeof tools === "function" ? tools(earlier) : tools)),
+    sections: live.flatMap(({ sections = [] }) => sections.map(({ name, text }) => ({ name, text }))),
+    ...(offers.length === 0 ? {} : { offered: () => offers.map((offered) => offered()).reduce(together) }),
+    delegation: (fork) => Object.assign({}, ...live.map(({ delegation }) => delegation?.(fork))),
+    startsFork: (call) => live.some(({ startsFork }) => startsFork?.(call)),
+    ...(hooks ? { hooks } : {}),
+    follow: (emit) => {
+      hooks?.tellTo(emit);
+      return [...skipped, ...live.flatMap(({ follow }) => follow?.(emit) ?? [])];
+    },
+    happened: (event) => hooks?.happened(event, event.agent),
+    close: async (session) => {
+      if (session !== undefined) await hooks?.close(session);
+      await Promise.all(live.map(({ close }) => close?.()));
+    },
   };
 };
+
+/** Those of a caller, and what its options say of servers and skills. */
+const extensionsOf = (options: ExtensionsOptions): readonly Extension[] => {
+  const { extensions = [], servers = [], skills: list = [], serverTimes: times } = options;
+  const all = [
+    ...(list.length === 0 ? [] : [skills(list)]),
+    ...(servers.length === 0 ? [] : [mcp(servers, times === undefined ? {} : { times })]),
+    ...extensions,
+  ];
+  const twice = all.find(({ name }, at) => all.findIndex((other) => other.name === name) !== at);
+  if (twice) throw new InputError(`there are two extensions named ${twice.name}`);
+  return all;
+};
+
+type Opened = {
+  readonly name: string;
+  readonly live: LiveExtension;
+  /** Tools that are known without asking. */
+  readonly listed: readonly Tool[];
+  /** It came to be when the session was opened, so the caller cannot have known of its tools. */
+  readonly isLate: boolean;
+};
+type Skipped = Extract<EventBody, { readonly type: "extension_skipped" }>;
+
+const skip = (extension: string, reason: string): Skipped => ({ type: "extension_skipped", extension, reason });
+
+/** Lists are copied here: what their owner puts in later does not count. */
+const openOne = async (extension: Extension, options: ExtensionsOptions): Promise<Opened | Skipped> => {
+  const { name, tools = [], sections = [], on, open } = extension;
+  const { cwd, clock } = options;
+  try {
+    const live = (await open?.({ cwd, clock, environment: toolEnvironment(options.environment) })) ?? {};
+    const more = live.tools ?? [];
+    const listed = [...tools, ...(typeof more === "function" ? [] : more)];
+    const hooks = live.on ?? on;
+    return {
+      ...{ name, listed, isLate: open !== undefined },
+      live: {
+        ...live,
+        tools: (earlier) => [...listed, ...(typeof more === "function" ? more(earlier) : [])],
+        sections: [...sections, ...(live.sections ?? [])],
+        ...(hooks ? { on: { ...hooks } } : {}),
+      },
+    };
+  } catch (error) {
+    return skip(name, oneLine(error instanceof Error ? error.message : String(error)));
+  }
+};
+
+/** Of those that came late, one with a tool that is there already is skipped as a whole. */
+const fitting = (tried: readonly (Opened | Skipped)[], tools: readonly Tool[]): Fitting => {
+  const taken = new Set(tools.map(({ name }) => name));
+  const opened: Opened[] = [];
+  const skipped: Skipped[] = [];
+  for (const one of tried) {
+    const twice = "live" in one && one.isLate ? one.listed.find(({ name }) => taken.has(name)) : undefined;
+    if (!("live" in one)) skipped.push(one);
+    else if (twice) {
+      skipped.push(skip(one.name, `there is another tool named ${twice.name}`));
+      void one.live.close?.();
+    } else {
+      opened.push(one);
+      for (const { name } of one.listed) taken.add(name);
+    }
+  }
+  return { opened, skipped };
+};
+
+type Fitting = { readonly opened: readonly Opened[]; readonly skipped: readonly Skipped[] };
+
+const together = (one: Offered, other: Offered): Offered => ({
+  listed: { ...one.listed, ...other.listed },
+  servers: [...one.servers, ...other.servers],
+});

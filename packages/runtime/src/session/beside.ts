@@ -8,7 +8,6 @@ import { type Client, lessUsage, modelFacts, noUsage } from "@prefork/wire";
 import { type Account, type Agent, type AgentSettings, estimatePrompt, type Lineage } from "../agent/index.ts";
 import { Children, ForkHost, IsolatedWork, type LeftBehind, Runs, TaskTools } from "../children/index.ts";
 import type { Extensions } from "../extensions/index.ts";
-import { startsFork } from "../extensions/index.ts";
 import {
   type CacheSafeParams,
   type ForkGate,
@@ -112,7 +111,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     openFork: children.openFork,
     openAgent: children.openAgent,
     wake: children.wake,
-    startsFork: startsFork(options.skills ?? []),
+    startsFork: extensions.startsFork,
     takeState: (siblings) => isolated.takeState(siblings),
     stopShell: (id) => parent().world.shells.stop(id),
     line: () => parent().line,

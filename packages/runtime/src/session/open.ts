@@ -241,6 +241,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     throw error;
   });
   if (replayed) slot.save(snapshotOf(agent, options), options.querySource);
+  hub.follow((event) => extensions.happened(event));
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());

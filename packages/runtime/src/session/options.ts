@@ -15,7 +15,7 @@ import {
   type TurnLimits,
 } from "../agent/index.ts";
 import { DEFAULT_WINDOW } from "../context/index.ts";
-import type { ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
+import type { Extension, HookTimes, ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
@@ -80,6 +80,9 @@ export type SessionOptions = {
   readonly serverTimes?: ServersOptions["times"];
   /** Instructions that its model may ask for. Default: none; `readSkills` finds those of the user and the project. */
   readonly skills?: readonly Skill[];
+  /** What else is added: tools, sections of the first content, hooks. Default: none; `readExtensions` finds a user's own. */
+  readonly extensions?: readonly Extension[];
+  readonly extensionTimes?: HookTimes;
 };
 
 type Filled =
@@ -137,7 +140,10 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     model,
     directories: options.directories ?? [],
     tools,
-    permissions: filledPermissions(options.permissions ?? {}, { home, cwd, tools }),
+    permissions: filledPermissions(options.permissions ?? {}, {
+      ...{ home, cwd },
+      tools: [...tools, ...(options.extensions ?? []).flatMap((extension) => extension.tools ?? [])],
+    }),
     limits: options.limits ?? {},
     maxTokens: options.maxTokens ?? 16_000,
     settings: options.settings ?? {},

@@ -203,7 +203,7 @@ export class Session implements AsyncDisposable {
       await agent[Symbol.asyncDispose]();
     } finally {
       client.close();
-      await extensions.close();
+      await extensions.close(this.id);
       hub.close();
       await journal.close();
     }

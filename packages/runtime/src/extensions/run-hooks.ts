@@ -1,0 +1,173 @@
+/** The hooks of all extensions, asked in their order.
+ *  Invariant: whatever a hook does, the agent goes on: it is waited for no longer than its time limit, and its failure is
+ *  an event. A `beforeCall` that fails denies its call: who cannot judge has not agreed. What only looks on is never
+ *  waited for, but when the session closes.
+ *  Elsewhere: the hooks there are (../ports.ts), what becomes of a verdict (../agent: dispatch.ts). */
+
+import type { AgentHooks, HookVerdict } from "../agent/index.ts";
+import { escapeTags } from "../context/index.ts";
+import type { EventBody } from "../events.ts";
+import type { CallVerdict, HookedCall, Hooks } from "../ports.ts";
+
+export type HookedExtension = { readonly name: string; readonly on: Hooks };
+
+export type HookTimes = { readonly hookMs?: number }; // default: 10,000
+
+/** More of a note is not entered. */
+const MOST_NOTE = 10_000;
+
+type Failed = { readonly failed: string };
+
+export class HookRunner implements AgentHooks {
+  readonly #extensions: readonly HookedExtension[];
+  readonly #ms: number;
+  readonly #watching = new Set<Promise<unknown>>();
+  #emit: (event: EventBody) => void = () => {};
+
+  constructor(extensions: readonly HookedExtension[], { hookMs = 10_000 }: HookTimes = {}) {
+    this.#extensions = extensions;
+    this.#ms = hookMs;
+  }
+
+  tellTo(emit: (event: EventBody) => void): void {
+    this.#emit = emit;
+  }
+
+  async beforeCall(call: HookedCall, signal: AbortSignal): Promise<HookVerdict> {
+    const asks: string[] = [];
+    const changedBy: string[] = [];
+    let args = call.args;
+    for (const { name, on } of this.#extensions) {
+      const { beforeCall: hook } = on;
+      if (!hook) continue;
+      const given = await this.#ask({ name, hook: "beforeCall", read: asVerdict }, signal, (limit) =>
+        hook({ ...call, args: structuredClone(args) }, limit),
+      );
+      if (isFailed(given)) return { kind: "deny", reason: `${name} could not judge the call: ${given.failed}` };
+      if (given?.kind === "deny") return { kind: "deny", reason: `${name}: ${given.reason}` };
+      if (given?.kind === "ask") asks.push(`${name}: ${given.reason}`);
+      if (given?.kind === "change") {
+        args = given.args;
+        changedBy.push(name);
+      }
+    }
+    return { kind: "go", asks, ...(changedBy.length === 0 ? {} : { changed: { args, by: changedBy.join(", ") } }) };
+  }
+
+  afterCall(call: Parameters<NonNullable<Hooks["afterCall"]>>[0], signal: AbortSignal): Promise<readonly string[]> {
+    return this.#notes("afterCall", signal, (on, limit) => on.afterCall?.({ ...call, args: { ...call.args } }, limit));
+  }
+
+  promptEntered(prompt: { readonly text: string }, signal: AbortSignal): Promise<readonly string[]> {
+    return this.#notes("promptEntered", signal, (on, limit) => on.promptEntered?.(prompt, limit));
+  }
+
+  async beforeCompaction(
+    compaction: Parameters<NonNullable<Hooks["beforeCompaction"]>>[0],
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const { name, on } of this.#extensions)
+      if (on.beforeCompaction)
+        await this.#ask({ name, hook: "beforeCompaction", read: asAnything }, signal, (limit) =>
+          on.beforeCompaction?.(compaction, limit),
+        );
+  }
+
+  /** Tells of what happened whoever looks on. */
+  happened(event: EventBody, agent: string): void {
+    if (event.type === "session_opened") this.#watch("sessionOpened", (on, limit) => on.sessionOpened?.(event, limit));
+    else if (event.type === "exchange_ended" && agent === "main")
+      this.#watch("exchangeEnded", (on, limit) => on.exchangeEnded?.(event, limit));
+    else if (event.type === "fork_started") this.#watch("forkStarted", (on, limit) => on.forkStarted?.(event, limit));
+    else if (event.type === "task_ended") this.#watch("taskEnded", (on, limit) => on.taskEnded?.(event, limit));
+  }
+
+  async close(session: string): Promise<void> {
+    await Promise.all(this.#watching);
+    this.#watch("sessionClosed", (on, limit) => on.sessionClosed?.({ session }, limit));
+    await Promise.all(this.#watching);
+  }
+
+  #watch(hook: keyof Hooks, call: (on: Hooks, limit: AbortSignal) => unknown): void {
+    for (const { name, on } of this.#extensions) {
+      if (!on[hook]) continue;
+      const told = this.#ask({ name, hook, read: asAnything }, NEVER, (limit) => call(on, limit)).finally(() =>
+        this.#watching.delete(told),
+      );
+      this.#watching.add(told);
+    }
+  }
+
+  async #notes(
+    hook: "afterCall" | "promptEntered",
+    signal: AbortSignal,
+    call: (on: Hooks, limit: AbortSignal) => unknown,
+  ): Promise<readonly string[]> {
+    const notes: string[] = [];
+    for (const { name, on } of this.#extensions) {
+      if (!on[hook]) continue;
+      const given = await this.#ask({ name, hook, read: asNote }, signal, (limit) => call(on, limit));
+      if (given && !isFailed(given)) notes.push(escapeTags(`${name}: ${given.note}`));
+    }
+    return notes;
+  }
+
+  /** What one hook gives, in time. */
+  async #ask<T>(asked: Asked<T>, signal: AbortSignal, call: (limit: AbortSignal) => unknown): Promise<T | Failed> {
+    const own = new AbortController();
+    const limit = AbortSignal.any([signal, own.signal]);
+    const late = Promise.withResolvers<Failed>();
+    const timer = setTimeout(() => late.resolve({ failed: `took longer than ${this.#ms} ms` }), this.#ms);
+    const leave = (): void => late.resolve({ failed: INTERRUPTED });
+    signal.addEventListener("abort", leave, { once: true });
+    if (signal.aborted) leave();
+    const given = (async () => asked.read(await call(limit)))().catch((error: unknown): Failed => {
+      return { failed: error instanceof Error ? error.message : String(error) };
+    });
+    const first = await Promise.race([given, late.promise]).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", leave);
+    });
+    if (isFailed(first)) {
+      own.abort(); // nobody waits for it any more
+      const { name: extension, hook } = asked;
+      if (first.failed !== INTERRUPTED) this.#emit({ type: "hook_failed", extension, hook, reason: first.failed });
+    }
+    return first;
+  }
+}
+
+const INTERRUPTED = "the user interrupted";
+const NEVER = new AbortController().signal;
+
+type Asked<T> = {
+  readonly name: string;
+  readonly hook: keyof Hooks;
+  /** Throws for what a hook must not give. */
+  readonly read: (given: unknown) => T;
+};
+
+const isFailed = (given: unknown): given is Failed => isObject(given) && typeof given.failed === "string";
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const asAnything = (): undefined => undefined;
+
+const asNote = (given: unknown): { readonly note: string } | undefined => {
+  if (given === undefined || given === null) return undefined;
+  if (!isObject(given) || typeof given.note !== "string")
+    throw new TypeError("it returned something other than a note");
+  const note = given.note.toWellFormed().trim();
+  if (note === "") return undefined;
+  return { note: note.length > MOST_NOTE ? `${note.slice(0, MOST_NOTE - 1).toWellFormed()}…` : note };
+};
+
+/** Only what JSON can hold is taken on, as a copy. */
+const asVerdict = (given: unknown): CallVerdict | undefined => {
+  if (given === undefined || given === null) return undefined;
+  const { kind, reason, args } = isObject(given) ? given : {};
+  if ((kind === "deny" || kind === "ask") && typeof reason === "string") return { kind, reason };
+  if (kind === "change" && isObject(args)) return { kind, args: JSON.parse(JSON.stringify(args)) };
+  throw new TypeError("it returned something other than a verdict");
+};
