@@ -14,14 +14,20 @@ type Outcome =
   | { readonly kind: "skipped"; readonly reason: string }
   | { readonly kind: "failed"; readonly detail: string };
 
-export type TestResult = { readonly name: string; readonly ms: number; readonly outcome: Outcome };
+export type TestResult = {
+  readonly name: string;
+  readonly ms: number;
+  /** Milliseconds after the start of its process. */
+  readonly endedAt: number;
+  readonly outcome: Outcome;
+};
 
 export type FileResult = {
   readonly path: string;
   /** The optional program that was hidden from it. */
   readonly hides?: string;
   readonly tests: readonly TestResult[];
-  /** From the start of its process to its end. */
+  /** From the start of its process to its end; where it shares one, from its first test to its last. */
   readonly ms: number;
   /** What the file printed, shown only beside a failure. */
   readonly printed: string;
@@ -73,8 +79,10 @@ export async function collectShared(
   if (failed.length > 0) return { why: [...failed, lastLines(all.printed)].join("\n") };
   const starts = paths.map((path) => all.tests.findIndex(({ name }) => name === beginningOf(path)));
   const results = paths.map((path, at): FileResult => {
-    const tests = all.tests.slice((starts[at] ?? 0) + 1, starts[at + 1]).filter((test) => !isWhole(test));
-    return { path, tests, ms: tests.reduce((sum, { ms }) => sum + ms, 0), printed: all.printed };
+    const start = starts[at] ?? 0;
+    const tests = all.tests.slice(start + 1, starts[at + 1]).filter((test) => !isWhole(test));
+    const ms = (tests.at(-1)?.endedAt ?? 0) - (all.tests[start]?.endedAt ?? 0);
+    return { path, tests, ms, printed: all.printed };
   });
   const empty = results.findIndex(({ tests }, at) => starts[at] === -1 || tests.length === 0);
   return empty === -1 ? results : { why: `${paths[empty]} ended without a single test` };
@@ -95,7 +103,8 @@ export async function collect(events: Events, file: TestFile): Promise<FileResul
     const isWholeFile = relative(file.root, finished.name) === file.path;
     const outcome = outcomeOf(finished, isWholeFile && file.path.endsWith(".test.ts"));
     const name = isWholeFile ? WHOLE_FILE : [...names.slice(0, finished.nesting), finished.name].join(" › ");
-    if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, outcome });
+    const endedAt = performance.now() - begun;
+    if (outcome !== undefined) tests.push({ name, ms: finished.details.duration_ms, endedAt, outcome });
   }
   const { path, hides, toSources } = file;
   return {
