@@ -4,12 +4,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempDisposableSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -35,7 +37,8 @@ function makeFolder(files: Readonly<Record<string, string>>, copied: readonly st
 }
 
 function runNode(cwd: string, parameters: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<End> {
-  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env; // else a runner inside a test refuses to run
+  // A runner inside a test refuses to run; compiled code goes where the program puts it.
+  const { NODE_TEST_CONTEXT: _, NODE_COMPILE_CACHE: __, NODE_DISABLE_COMPILE_CACHE: ___, ...inherited } = process.env;
   const child = spawn(process.execPath, parameters, { cwd, env: { ...inherited, ...env } });
   const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
   child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
@@ -443,4 +446,20 @@ test("the door passes arguments and exit code to the built program", async () =>
   using folder = makeFolder(files, [door]);
   const end = await runNode(folder.path, [door, "cost", "--json"]);
   assert.deepEqual(end, { code: 5, stdout: "cost+--json\n", stderr: "" });
+});
+
+test("compiled code is kept in a folder of the user's own, and in no folder that others can write to", async () => {
+  const files = {
+    ...cliManifest,
+    "packages/cli/dist/main.js":
+      'import { getCompileCacheDir } from "node:module"; export const main = async () => { console.log(getCompileCacheDir()); return 0; };',
+  };
+  using folder = makeFolder(files, [door]);
+  const kept = join(folder.path, "cache/prefork/compiled");
+  const run = async (): Promise<string> =>
+    (await runNode(folder.path, [door, "demo"], { XDG_CACHE_HOME: join(folder.path, "cache") })).stdout;
+  const first = await run();
+  assert.deepEqual([dirname(first), statSync(kept).mode & 0o777], [kept, 0o700]);
+  chmodSync(kept, 0o770);
+  assert.equal(await run(), "undefined\n");
 });

@@ -55,7 +55,9 @@ async function main(root: string, parameters: readonly string[]): Promise<number
 async function buildPackages(root: string): Promise<FileResult> {
   const begun = performance.now();
   const { ok, output } = await build(root);
-  const tests = ok ? [] : [{ name: "compiles", ms: 0, endedAt: 0, outcome: { kind: "failed", detail: output } as const }];
+  const tests = ok
+    ? []
+    : [{ name: "compiles", ms: 0, endedAt: 0, outcome: { kind: "failed", detail: output } as const }];
   return { path: "packages", tests, ms: performance.now() - begun, printed: "" };
 }
 
@@ -104,7 +106,9 @@ async function runGroup(group: readonly Job[], how: Run): Promise<readonly FileR
 
 const failedTogether = (paths: readonly string[], why: string): FileResult => ({
   path: paths.join(", "),
-  tests: [{ name: "run in one process", ms: 0, endedAt: 0, outcome: { kind: "failed", detail: `only together: ${why}` } }],
+  tests: [
+    { name: "run in one process", ms: 0, endedAt: 0, outcome: { kind: "failed", detail: `only together: ${why}` } },
+  ],
   ms: 0,
   printed: "",
 });

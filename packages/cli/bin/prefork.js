@@ -3,7 +3,10 @@
  *  Invariant: parses on every Node that knows modules, and loads nothing else before it must.
  *  Elsewhere: the commands (dist/main.js, bundled from src/main.ts; without a build, the sources themselves). */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import * as nodeModule from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 
 const built = new URL("../dist/main.js", import.meta.url);
@@ -68,8 +71,26 @@ const runOn = async (runtime, parameters) => {
   });
 };
 
+/** Compiled code is kept for the next start, in a folder of the user's own: whoever could write there would run code. */
+const keepCompiled = () => {
+  if (process.env.NODE_DISABLE_COMPILE_CACHE || nodeModule.enableCompileCache === undefined) return;
+  const base = process.env.XDG_CACHE_HOME || join(process.env.HOME || homedir(), ".cache");
+  const folder = join(base, "prefork", "compiled");
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const { uid, mode } = statSync(folder);
+    if (uid !== process.getuid?.() || (mode & 0o077) !== 0) return;
+    nodeModule.enableCompileCache(folder);
+  } catch {
+    // a home that cannot be written to: it starts a little slower
+  }
+};
+
 const runBuilt = async () => {
-  if (isAtLeast(OLDEST_FOR_BUILD)) return (await import(built.href)).main(process.argv.slice(2));
+  if (isAtLeast(OLDEST_FOR_BUILD)) {
+    keepCompiled();
+    return (await import(built.href)).main(process.argv.slice(2));
+  }
   const { fileURLToPath } = await import("node:url");
   const pinned = findPinnedRuntime();
   if (pinned) return runOn(fileURLToPath(pinned), process.argv.slice(1));
