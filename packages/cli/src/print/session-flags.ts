@@ -81,7 +81,10 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
     environment: toolEnvironment(env),
   });
-  const found = await readSkills({ home, project: cwd, trusted: trust.kind === "trusted" });
+  const found = await readSkills({
+    ...{ home, project: cwd, trusted: trust.kind === "trusted" },
+    ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
+  });
   return {
     ...{ cwd, home, state, directories },
     policy: loaded.policy,

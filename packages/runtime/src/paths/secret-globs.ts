@@ -60,8 +60,11 @@ const UNLESS_SOURCE: readonly string[] = [
   ...HISTORIES.flatMap((one) => ended(`.*${one}`)),
 ];
 
+/** What editors put before a copy, of a file or of a folder. */
+const MARKED: readonly string[] = ["#*", ".#*", "~$*"];
+
 const ALWAYS: readonly string[] = [
-  ...["#*", ".#*", "~$*", "..*"],
+  ...[...MARKED, "..*"],
   // A file in the place of a key folder, or one that it was packed into.
   ...FOLDERS.filter((name) => !name.includes("/")).flatMap((name) => [
     name,
@@ -104,6 +107,7 @@ const fromCopy = (place: string): readonly string[] =>
     );
 
 const COPIED_FOLDERS: readonly string[] = [
+  ...MARKED,
   ...copiedFolder(".[a-z0-9]*"),
   ...BEFORE.flatMap((before) => [`${before}.*`, `${before}*[!a-z0-9].*`]),
   ...FOLDED_FOLDERS.filter((name) => isSingle(name) && !name.startsWith(".")).map((name) => `${name}[!a-z0-9]*`),

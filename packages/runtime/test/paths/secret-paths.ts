@@ -58,7 +58,9 @@ export const secretPaths = (rounds: number, seed = 7): readonly string[] => {
       });
       const path =
         names > 1 && chance.below(2) === 0
-          ? withName(last, chance.below(names - 1), (name) => name + chance.one(FOLDER_AFTER))
+          ? withName(last, chance.below(names - 1), (name) =>
+              chance.below(3) === 0 ? chance.one(BEFORE_COPIES) + name : name + chance.one(FOLDER_AFTER),
+            )
           : last;
       const below = chance.below(4) === 0 ? `some/folder/${path}` : path;
       return inAnyCase(round === 0 ? sample : below, round === 0 ? 2 : index);

@@ -1,13 +1,14 @@
 /** Which skills are there: folders with a SKILL.md, the user's own and those of a trusted project.
  *  Invariant: of a folder that is not trusted no byte is read; a project's are read without following links; names are
- *  plain words and the folder's own; sizes and numbers are bounded; whatever is left out is told. What was read here is
- *  what is used, so that a file which changes later changes nothing.
+ *  plain words and the folder's own; sizes and numbers are bounded; whatever is left out is told. What is read here is what
+ *  was trusted and what is used, so that a file which changes later changes nothing.
  *  Elsewhere: what the model is told and given (words.ts), trust (../trust). */
 
 import { realpath, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { oneLine } from "../../context/index.ts";
 import { openRoot, type Root, tamperingRisk } from "../../files/index.ts";
+import { isEntryOf } from "../../trust/index.ts";
 import { readFrontMatter } from "./front-matter.ts";
 
 export type Skill = {
@@ -25,6 +26,8 @@ export type SkillPlaces = {
   readonly project: string;
   /** Only then are the project's read. */
   readonly trusted: boolean;
+  /** What was trusted, by name: a file that is none of it is left out. Default: whatever is there. */
+  readonly entries?: Readonly<Record<string, string>>;
 };
 
 export type FoundSkills = { readonly skills: readonly Skill[]; readonly notices: readonly string[] };
@@ -37,8 +40,8 @@ const MOST_SKILLS = 200;
 const MOST_BYTES = 128_000;
 const MOST_DESCRIPTION = 1_024;
 
-export const readSkills = async ({ home, project, trusted }: SkillPlaces): Promise<FoundSkills> => {
-  const gathering = new Gathering();
+export const readSkills = async ({ home, project, trusted, entries }: SkillPlaces): Promise<FoundSkills> => {
+  const gathering = new Gathering(entries);
   for (const folder of FOLDERS) await gathering.own(join(home, folder));
   if (trusted && project !== home) await gathering.project(project);
   return gathering.found();
@@ -47,6 +50,11 @@ export const readSkills = async ({ home, project, trusted }: SkillPlaces): Promi
 class Gathering {
   readonly #skills = new Map<string, Skill>();
   readonly #notices: string[] = [];
+  readonly #trusted: SkillPlaces["entries"];
+
+  constructor(trusted: SkillPlaces["entries"]) {
+    this.#trusted = trusted;
+  }
 
   found(): FoundSkills {
     const skills = [...this.#skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -96,6 +104,8 @@ class Gathering {
     if (risk !== undefined) return this.#leaveOut(file, risk);
     const read = await root.read(file, { maxBytes: MOST_BYTES });
     if (!read.ok) return this.#leaveOut(file, read.reason);
+    if (!isOwn && this.#trusted && !isEntryOf(this.#trusted[relative(root.path, file)], read.bytes))
+      return this.#leaveOut(file, "it was changed while prefork started");
     const skill = skillIn(read.bytes.toString("utf8"), path, name);
     if (typeof skill === "string") return this.#leaveOut(file, skill);
     this.#skills.set(name, skill);

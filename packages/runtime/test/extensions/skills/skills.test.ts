@@ -8,7 +8,7 @@ import { FORK_PLACEHOLDER_RESULT, type JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import { readFrontMatter } from "../../../src/extensions/skills/front-matter.ts";
 import { skillsSection } from "../../../src/extensions/skills/index.ts";
-import { readSkills, type Skill } from "../../../src/index.ts";
+import { configurationOf, readSkills, type Skill } from "../../../src/index.ts";
 import { scratch } from "../../scratch.ts";
 import { openGround } from "../../session/fault-ground.ts";
 
@@ -195,4 +195,26 @@ test("where forks are switched off, a skill that would be one is refused with th
   await using ground = await openGround(model);
   await using session = await ground.open({ skills: SKILLS, forks: "off" });
   assert.match((await session.prompt(asked("look")).result()).text, /^! No fork was started: .*off/);
+});
+
+test("a project's skill that is no longer the one that was trusted is left out", async () => {
+  using place = scratch();
+  for (const name of ["kept", "changed"]) place.put(`project/.claude/skills/${name}/SKILL.md`, file(name, "Good."));
+  const project = place.at("project");
+  const shown = await configurationOf(project);
+  assert.ok(shown.ok);
+  const { entries } = shown.configuration;
+  place.put("project/.claude/skills/changed/SKILL.md", file("changed", "Evil."));
+  place.put("project/.claude/skills/new/SKILL.md", file("new", "Evil."));
+  const found = await readSkills({ home: place.at("home"), project, trusted: true, entries });
+  assert.deepEqual(
+    [found.skills.map(({ name }) => name), found.notices],
+    [
+      ["kept"],
+      ["changed", "new"].map(
+        (name) =>
+          `skill ${place.at("project/.claude/skills", name, "SKILL.md")} is left out: it was changed while prefork started`,
+      ),
+    ],
+  );
 });
