@@ -272,8 +272,7 @@ test("attributes that git does not keep count in every folder that a path may le
   for (const [where, change] of Object.entries(places)) {
     using place = withKeys();
     change(place);
-    for (const text of ["git diff HEAD", "git show HEAD~0", "git log -p", "git grep -h secret HEAD"])
-      await staysKept(where, text, place);
+    for (const text of ["git diff HEAD~0", "git log -p"]) await staysKept(where, text, place);
   }
 });
 
@@ -298,7 +297,7 @@ test("a line of attributes passes only where its names are no keys, in whatever 
   ];
   for (const line of shows) {
     place.put("home/work/.gitattributes", `${line}\n`);
-    for (const text of ["git log -p", "git show HEAD~1"]) await staysKept(line, text, place);
+    await staysKept(line, "git log -p", place);
   }
   const passes = [
     ...[
@@ -346,19 +345,21 @@ test("git is not let loose on names in an index that are no paths in the reposit
     ],
     ...[`${home}/.codex/auth.json`, ".codex/.git/x", ".GIT/config"],
   ];
-  using model = withKeys();
-  for (const [at] of odd(model.home).entries()) {
-    using place = withKeys();
-    const name = odd(place.home)[at] ?? "";
+  using place = withKeys();
+  const plain = readFileSync(place.at("home/work/.git/index"));
+  for (const [at, name] of odd(place.home).entries()) {
+    writeFileSync(place.at("home/work/.git/index"), plain);
     const stand = `zz/${"z".repeat(Buffer.byteLength(name) - 3)}`;
     place.put(`home/work/${stand}`, "plain\n");
     gitIn(place.work, "add", "-f", stand);
     renameInIndex(place.work, { [stand]: name });
-    for (const version of ["2", "4"]) {
-      if (version === "4") gitIn(place.work, "update-index", "--index-version", "4");
-      for (const text of ["git grep -h secret", "git diff", "git diff HEAD", "git diff-files -p", "git status -v"])
-        await staysKept(`${name}, version ${version}`, text, place);
-    }
+    await staysKept(name, "git grep -h secret", place);
+    if (at > 0) continue;
+    for (const text of ["git diff", "git diff HEAD", "git diff-files -p", "git status -v"])
+      await staysKept(name, text, place);
+    gitIn(place.work, "update-index", "--index-version", "4");
+    await staysKept(`${name}, version 4`, "git diff", place);
+    gitIn(place.work, "update-index", "--index-version", "2");
   }
 });
 
