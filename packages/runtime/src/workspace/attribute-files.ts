@@ -34,20 +34,26 @@ const ending = (name: string): string => (name.includes(".") ? name.slice(name.l
 const ENDINGS_OF_TEXTS: ReadonlySet<string> = new Set(
   [
     ...secretPatterns.sources.map((pattern) => ending(pattern)),
-    ..."asm awk bash bat bib clj cljs cmake cmd coffee csproj cu cuh d dbk dpr elm erl f f90 feature fish fs fsproj gd".split(
+    ..."ada adb ads asm awk bash bat bib bibtex c++ cl clj cljs cmake cmd coffee cshtml csproj csx cu cuh cxx d".split(
       " ",
     ),
-    ..."glsl gql gradle graphql groovy hbs hrl htm hx hxx inc ipynb jl jsp kts less lisp m map markdown ml mli mm".split(
+    ..."dbk dpr dts dtsi ejs el elm epub erl f f03 f08 f77 f90 f95 feature fish fountain fs fsproj gd glsl gql".split(
       " ",
     ),
-    ..."nim nix odin pas pl pm po pot props ps1 psm1 pug r rake rkt rmd s sass sh shader sln sol styl sv targets tcl tex".split(
+    ..."gradle graphql groovy h++ haml hbs hh hrl htm hx hxx inc ino ipynb jl jsp jspf jspx kts less lisp lsp m".split(
       " ",
     ),
-    ..."ttl twig unity v vb vbproj vhd vim wat xaml xhtml xsd xsl xslt zig zsh".split(" "),
-    ..."avif bmp doc docx dot eot gif ico jpeg jpg mov mp3 mp4 odp ods odt ogg otf pdf png ppt pptx psd rtf svg tif tiff".split(
+    ..."map markdown ml mli mm mustache nim nix odin pas phtml pl plx pm po pot props ps1 psm1 pug pxd py3 pyw".split(
       " ",
     ),
-    ..."ttf wav webm webp woff woff2 xls xlsx".split(" "),
+    ..."pyx r rake rkt rmd s sass scm sh shader sln sol ss storyboard strings styl sv targets tcl tex textile ttl".split(
+      " ",
+    ),
+    ..."twig unity v vb vbproj vhd vhdl vim wat xaml xhtml xib xsd xsl xslt zig zsh".split(" "),
+    ..."avif bmp doc docx dot eot gif ico jpeg jpg mov mp3 mp4 odp ods odt ogg otf pdf png ppt pptx psd rtf svg".split(
+      " ",
+    ),
+    ..."tif tiff ttf wav webm webp woff woff2 xls xlsx".split(" "),
   ].filter((one) => !isKeyEnding(one)),
 );
 
