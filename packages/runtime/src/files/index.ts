@@ -1,6 +1,16 @@
 export { readBounded } from "./bounded.ts";
 export { newDraftName, removeAbandonedDrafts } from "./drafts.ts";
 export { Folder, isSame, SwappedError, type Way } from "./folder.ts";
+export {
+  acquireLock,
+  firstLock,
+  type Lock,
+  LockError,
+  type LockHolder,
+  livenessOf,
+  lockHolder,
+  thisProcess,
+} from "./lock.ts";
 export { tamperingRisk } from "./ownership.ts";
 export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState } from "./private-folder.ts";
 export { type Kind, kindOf, refusalOf } from "./reasons.ts";

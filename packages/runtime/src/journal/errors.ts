@@ -2,6 +2,8 @@
  *  Invariant: `reason` is a closed union; whatever was in a journal before a failure is still in it afterwards.
  *  Elsewhere: damage that does not stop a reading is a problem, not an error (read.ts, replay.ts). */
 
+import { LockError } from "../files/index.ts";
+
 export type JournalFault =
   | "disk-full"
   | "locked"
@@ -44,6 +46,7 @@ const codeOf = (error: unknown): string | undefined =>
 /** An error of the operating system in a place it came from; anything else is a bug and is thrown on. */
 export const journalErrorOf = (error: unknown, place: string): JournalError => {
   if (error instanceof JournalError) return error;
+  if (error instanceof LockError) return new JournalError(error.reason, error.message, { cause: error });
   const code = codeOf(error);
   if (code === undefined) throw error;
   const [reason, sentence] = FAULTS[code] ?? ["io", `the file system answered ${code}`];

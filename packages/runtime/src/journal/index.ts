@@ -36,7 +36,6 @@ export {
   growMessage,
   type NewEpoch,
 } from "./growth.ts";
-export { acquireLock, type Lock, type LockHolder, livenessOf, lockHolder, thisProcess } from "./lock.ts";
 export { exportMarkdown } from "./markdown.ts";
 export {
   createJournal,

@@ -7,11 +7,11 @@ import { closeSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { FrozenPrefix, Protocol } from "@prefork/wire";
-import type { Folder } from "../files/index.ts";
+import { type Folder, type LockHolder, thisProcess } from "../files/index.ts";
 import { Appender } from "./appender.ts";
 import type { OpenedEntry } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
-import { acquireLock, firstLock, type LockHolder, thisProcess } from "./lock.ts";
+import { lockNewSession, lockSession } from "./lock.ts";
 import {
   enterSession,
   isSessionId,
@@ -71,7 +71,7 @@ const createIn = async (sessions: MadeSessions, store: SessionStore, creating: C
     const folder = await all.enter(id);
     undo.unshift(() => folder.close());
     await folder.handle.chmod(0o700); // what the umask took away
-    const lock = await firstLock(folder, id, self);
+    const lock = await lockNewSession(folder, id, self);
     const fd = openJournalFile(folder, "create");
     undo.unshift(() => closeSync(fd));
     const appender = new Appender({ fd, path: join(place, JOURNAL_FILE), end: 0, unterminated: false });
@@ -184,7 +184,7 @@ const write = async (store: SessionStore, writing: Writing): Promise<OpenedJourn
   const { id, folder, sessions } = writing;
   const undo: (() => void | Promise<void>)[] = [() => folder.close()];
   try {
-    const lock = await acquireLock(folder, id, thisProcess());
+    const lock = await lockSession(folder, id, thisProcess());
     undo.unshift(lock.release);
     const fd = openJournalFile(folder, "append");
     undo.unshift(() => closeSync(fd));

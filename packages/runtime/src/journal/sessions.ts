@@ -5,10 +5,10 @@
 import { closeSync } from "node:fs";
 import { lstat, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Folder } from "../files/index.ts";
+import { type Folder, type Lock, type LockHolder, lockHolder, thisProcess } from "../files/index.ts";
 import type { ParentPointer, StartedBy } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
-import { acquireLock, type Lock, type LockHolder, lockHolder, thisProcess } from "./lock.ts";
+import { lockSession } from "./lock.ts";
 import { mustEnter, mustHaveSessions, noSession, type SessionStore } from "./open.ts";
 import { isSessionId, OUTPUTS_FOLDER, openJournalFile, openSessions, readAll } from "./place.ts";
 import { survey } from "./survey.ts";
@@ -135,7 +135,7 @@ type Held = { readonly folder: Folder; readonly lock: Lock };
 const hold = async (sessions: Folder, id: string): Promise<Held> => {
   const folder = await mustEnter(sessions, id);
   try {
-    return { folder, lock: await acquireLock(folder, id, thisProcess()) };
+    return { folder, lock: await lockSession(folder, id, thisProcess()) };
   } catch (error) {
     await folder.close();
     throw error;

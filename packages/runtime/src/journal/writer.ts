@@ -4,12 +4,11 @@
  *  Elsewhere: making and opening one (open.ts), what makes a prefix grow (growth.ts), the file (appender.ts). */
 
 import { join } from "node:path";
-import type { Folder } from "../files/index.ts";
+import type { Folder, Lock, LockHolder } from "../files/index.ts";
 import type { Appender } from "./appender.ts";
 import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
 import type { Draft } from "./growth.ts";
 import { encodeLine } from "./line.ts";
-import type { Lock, LockHolder } from "./lock.ts";
 import { type MadeSessions, OUTPUTS_FOLDER } from "./place.ts";
 
 export type WriterParts = {

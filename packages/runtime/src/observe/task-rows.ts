@@ -12,10 +12,10 @@ import {
   noUsage,
   type Usage,
 } from "@prefork/wire";
+import type { LockHolder } from "../files/index.ts";
 import {
   JournalError,
   type ListedSession,
-  type LockHolder,
   listSessions,
   mustAllBeReadable,
   readJournal,

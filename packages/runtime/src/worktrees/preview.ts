@@ -5,7 +5,7 @@
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { livenessOf } from "../journal/index.ts";
+import { livenessOf } from "../files/index.ts";
 import type { Place } from "./create.ts";
 import { WorktreeError } from "./errors.ts";
 import { inOrder, type MergeOptions, type MergeOutcome, mergeable, orFailed, planWork } from "./merge.ts";

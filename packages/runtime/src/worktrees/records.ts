@@ -3,7 +3,7 @@
  *  nobody understands is kept and skipped.
  *  Elsewhere: the file (store.ts), looking at what is really there (repair.ts). */
 
-import type { LockHolder } from "../journal/index.ts";
+import type { LockHolder } from "../files/index.ts";
 import type { TreePath } from "./git.ts";
 
 /** How work on a task ended, in the words of its task. */

@@ -5,7 +5,7 @@
 
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { livenessOf } from "../journal/index.ts";
+import { livenessOf } from "../files/index.ts";
 import { openCopy, removeCopy } from "./copies.ts";
 import { type Place, takeAway } from "./create.ts";
 import { filesOf } from "./errors.ts";

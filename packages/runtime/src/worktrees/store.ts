@@ -8,8 +8,16 @@ import { constants } from "node:fs";
 import { mkdir, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Folder, openPrivateFolder } from "../files/index.ts";
-import { acquireLock, JournalError, type LockHolder, livenessOf, lockHolder, thisProcess } from "../journal/index.ts";
+import {
+  acquireLock,
+  Folder,
+  LockError,
+  type LockHolder,
+  livenessOf,
+  lockHolder,
+  openPrivateFolder,
+  thisProcess,
+} from "../files/index.ts";
 import { inWords, WorktreeError, worktreeErrorOf } from "./errors.ts";
 import type { Steps } from "./git.ts";
 import { tableOf, type Worktree, type WorktreeRecord, type WorktreeTable } from "./records.ts";
@@ -125,7 +133,7 @@ export class WorktreeStore {
     const until = performance.now() + patienceMs;
     for (;;) {
       const lock = await acquireLock(folder, doing, this.self).catch((error: unknown) => {
-        if (error instanceof JournalError && error.reason === "locked") return undefined;
+        if (error instanceof LockError && error.reason === "locked") return undefined;
         throw worktreeErrorOf(error, doing);
       });
       if (lock)

@@ -4,8 +4,8 @@ import { lstatSync, readdirSync, readlinkSync, symlinkSync, unlinkSync } from "n
 import { hostname } from "node:os";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { livenessOf, thisProcess } from "../../src/files/lock.ts";
 import { createJournal, listSessions, openJournal, readSession } from "../../src/journal/index.ts";
-import { livenessOf, thisProcess } from "../../src/journal/lock.ts";
 import { scratch } from "../scratch.ts";
 import { session, storeIn } from "./histories.ts";
 import { type Fact, startWriter } from "./processes.ts";
