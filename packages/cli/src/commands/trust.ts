@@ -33,7 +33,7 @@ const gather = (value: string, before: readonly string[] | undefined): readonly 
 
 export const trustCommand = (io: Io): Command =>
   newCommand("trust", io)
-    .description("trust a folder: use its settings, skills and tool servers as they are now")
+    .description("trust a folder: use its settings, skills, extensions and tool servers as they are now")
     .argument("[dir]", "the folder", ".")
     .option("--show", "say what would be trusted, and change nothing")
     .option("--accept <rule>", "accept this rule of the folder that allows; may be given again", gather)
@@ -82,6 +82,8 @@ const trust = async ({ state, folder, home, flags }: Asked, io: Io): Promise<voi
   const rules = await projectRules(folder, home);
   showRules(rules, io);
   showUnused(names, io);
+  if (names.some((name) => name.startsWith(".prefork/extensions/")))
+    io.out("  .prefork/extensions holds code that runs inside prefork, with all that you may do\n");
   if (flags.show) {
     const now = await trustOf(state, folder);
     io.out(`It is ${now.kind === "trusted" ? "" : "not "}trusted.\n`);

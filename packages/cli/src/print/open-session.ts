@@ -54,10 +54,11 @@ const optionsOf = async (
   engine: SessionOptions["engine"],
   io: Io,
 ): Promise<SessionOptions> => {
-  const { cwd, home, state, directories, policy, servers, skills, stated, limits, appendSystemPrompt } = plan;
+  const { cwd, home, state, directories, policy, servers, skills, extensions, stated, limits } = plan;
+  const { appendSystemPrompt } = plan;
   return {
     ...{ engine, engines: enginesOf(io.env), environment: await sessionEnvironment(io), querySource: "main" },
-    ...{ cwd, home, state, directories, servers, skills, limits },
+    ...{ cwd, home, state, directories, servers, skills, extensions, limits },
     permissions: { policy, stated, ...(ask ? { ask } : {}) },
     ...(model === undefined ? {} : { model }),
     ...(forks === undefined ? {} : { forks }),

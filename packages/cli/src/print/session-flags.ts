@@ -7,9 +7,11 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import {
   describeProblem,
+  type Extension,
   loadSettings,
   type Mode,
   type Policy,
+  readExtensions,
   readServers,
   readSkills,
   type ServerEntry,
@@ -43,6 +45,7 @@ export type SessionPlan = {
   readonly policy: Policy;
   readonly servers: readonly ServerEntry[];
   readonly skills: readonly Skill[];
+  readonly extensions: readonly Extension[];
   /** The command line says how calls are to be judged: only then may forks run with nobody to ask. */
   readonly stated: boolean;
   readonly limits: SessionLimits;
@@ -85,11 +88,16 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
     ...{ home, project: cwd, trusted: trust.kind === "trusted" },
     ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
   });
+  const extensions = await readExtensions({
+    ...{ project: cwd, trusted: trust.kind === "trusted", settings: loaded.extensions },
+    ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
+  });
   return {
     ...{ cwd, home, state, directories },
     policy: loaded.policy,
     servers,
     skills: found.skills,
+    extensions,
     stated: [mode, flags.allow, flags.deny].some((given) => given !== undefined),
     limits: limitsOf(flags),
     notices: [...(await trustNotice(trust)), ...notices, ...found.notices],
@@ -139,6 +147,7 @@ const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
         ".prefork/settings.local.json",
         ".claude/settings.json",
         ".claude/settings.local.json",
+        ".prefork/extensions",
         ".mcp.json",
       ]);
       return unused.length === 0

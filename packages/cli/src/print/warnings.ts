@@ -22,6 +22,8 @@ export type WarningKind =
   | "merge"
   | "repaired"
   | "server-lost"
+  /** One was skipped, or a hook of it failed. */
+  | "extension"
   | "observer-failed"
   | "compaction-failed"
   /** How many more there were. */
@@ -125,6 +127,10 @@ export class Warnings {
         return { kind: "settings", message: event.notice };
       case "server_lost":
         return { kind: "server-lost", message: `tool server ${event.server}: ${event.reason}` };
+      case "extension_skipped":
+        return { kind: "extension", message: `extension ${event.extension} is skipped: ${event.reason}` };
+      case "hook_failed":
+        return { kind: "extension", message: `extension ${event.extension}: ${event.hook} failed: ${event.reason}` };
       case "observer_failed":
         return about(event, {
           kind: "observer-failed",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { callTools, type SimScript, say, type ToolCall, toolResults } from "@prefork/simulator";
@@ -371,4 +371,50 @@ test("commands see the environment without the keys", async () => {
   );
   await ground.prefork(["-p", "--permission-mode", "bypass", "look"], { env: { GREETING: "hello" } });
   assert.equal(ground.read("seen.txt"), "[] [hello]\n");
+});
+
+const COUNTER = `
+export default (api: any) => ({
+  name: "counter",
+  tools: [
+    {
+      name: "Count",
+      description: "Counts.",
+      input: api.z.strictObject({}),
+      readOnly: false,
+      run: async () => ({ content: "counted in $PLACE" }),
+    },
+  ],
+});
+`;
+
+test("extensions of the user's settings and of a trusted folder are loaded; rules may name their tools", async () => {
+  await using ground = await openGround(calling({ name: "Count" }));
+  const put = (path: string, text: string): void => {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  };
+  const own = join(ground.env.HOME ?? "", ".prefork");
+  put(join(own, "mine.ts"), COUNTER.replace("$PLACE", "the user's own"));
+  put(join(own, "settings.json"), JSON.stringify({ extensions: ["./mine.ts", "./none.ts"] }));
+  const skipped = `prefork: extension ${join(own, "none.ts")} is skipped: there is no such file\n`;
+  const asked = await ground.prefork(["-p", "count"]);
+  assert.match(asked.out, /^no: Not allowed: Count is not a known tool; .*the rule Count would allow it\n$/);
+  assert.equal(asked.err.startsWith(skipped), true, asked.err);
+  const allowed = await ground.prefork(["-p", "--allow", "Count", "count"]);
+  assert.deepEqual([allowed.code, allowed.out, allowed.err], [0, "yes: counted in the user's own\n", skipped]);
+  const misspelled = await ground.prefork(["-p", "--allow", "Reed", "count"]);
+  assert.match(misspelled.err, /names no known tool; did you mean Read\?/);
+
+  rmSync(join(own, "settings.json"));
+  put(ground.at(".prefork/extensions/theirs.ts"), COUNTER.replace("$PLACE", "the folder"));
+  const unknown = await ground.prefork(["-p", "--allow", "Count", "count"]);
+  assert.match(unknown.err, /names no known tool/);
+  const trusted = await ground.prefork(["trust", ground.work]);
+  assert.match(
+    trusted.out,
+    /: \.prefork\/extensions\/theirs\.ts\n {2}\.prefork\/extensions holds code that runs inside/,
+  );
+  const used = await ground.prefork(["-p", "--allow", "Count", "count"]);
+  assert.deepEqual([used.code, used.out, used.err], [0, "yes: counted in the folder\n", ""]);
 });

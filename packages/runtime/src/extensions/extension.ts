@@ -34,6 +34,7 @@ export type ExtensionAround = {
 
 /** What an opened extension has beside its data; closed with the session. */
 export type LiveExtension = Omit<Contribution, "tools"> & {
+  readonly name?: string; // default: the extension's
   /** A function is asked once. `earlier`: the list that an earlier life of the session has sent. */
   readonly tools?: readonly Tool[] | ((earlier?: readonly ToolSpec[]) => readonly Tool[]);
   /** What servers offer now; changes are announced at the tail. */

@@ -10,7 +10,7 @@ import { type Offered, oneLine } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import type { Clock } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
-import type { Extension, LiveExtension } from "./extension.ts";
+import type { Extension, ExtensionAround, LiveExtension } from "./extension.ts";
 import { mcp, type ServerEntry, type ServersOptions } from "./mcp/index.ts";
 import { HookRunner, type HookTimes } from "./run-hooks.ts";
 import { type Skill, skills } from "./skills/index.ts";
@@ -92,46 +92,64 @@ type Skipped = Extract<EventBody, { readonly type: "extension_skipped" }>;
 
 const skip = (extension: string, reason: string): Skipped => ({ type: "extension_skipped", extension, reason });
 
-/** Lists are copied here: what their owner puts in later does not count. */
 const openOne = async (extension: Extension, options: ExtensionsOptions): Promise<Opened | Skipped> => {
-  const { name, tools = [], sections = [], on, open } = extension;
-  const { cwd, clock } = options;
+  const { cwd, clock, environment } = options;
   try {
-    const live = (await open?.({ cwd, clock, environment: toolEnvironment(options.environment) })) ?? {};
-    const more = live.tools ?? [];
-    const listed = [...tools, ...(typeof more === "function" ? [] : more)];
-    const hooks = live.on ?? on;
-    return {
-      ...{ name, listed, isLate: open !== undefined },
-      live: {
-        ...live,
-        tools: (earlier) => [...listed, ...(typeof more === "function" ? more(earlier) : [])],
-        sections: [...sections, ...(live.sections ?? [])],
-        ...(hooks ? { on: { ...hooks } } : {}),
-      },
-    };
+    const around = { cwd, clock, environment: toolEnvironment(environment) };
+    const { name = extension.name, listed, ...live } = await openLive(extension, around);
+    return { name, listed, live, isLate: extension.open !== undefined };
   } catch (error) {
-    return skip(name, oneLine(error instanceof Error ? error.message : String(error)));
+    return skip(extension.name, oneLine(error instanceof Error ? error.message : String(error)));
   }
 };
 
-/** Of those that came late, one with a tool that is there already is skipped as a whole. */
+/** What an extension says of itself, and what opening it gives. Lists are copied: what their owner puts in later does not
+ *  count. */
+export const openLive = async (
+  { tools = [], sections = [], on, open }: Extension,
+  around: ExtensionAround,
+): Promise<LiveExtension & Pick<Opened, "listed">> => {
+  const live = (await open?.(around)) ?? {};
+  const more = live.tools ?? [];
+  const listed = [...tools, ...(typeof more === "function" ? [] : more)];
+  const hooks = live.on ?? on;
+  return {
+    ...live,
+    listed,
+    tools: typeof more === "function" ? (earlier) => [...listed, ...more(earlier)] : listed,
+    sections: [...sections, ...(live.sections ?? [])],
+    ...(hooks ? { on: { ...hooks } } : {}),
+  };
+};
+
+/** Of those that came late, one with a name or a tool that is there already is skipped as a whole. */
 const fitting = (tried: readonly (Opened | Skipped)[], tools: readonly Tool[]): Fitting => {
   const taken = new Set(tools.map(({ name }) => name));
+  const names = new Set<string>();
   const opened: Opened[] = [];
   const skipped: Skipped[] = [];
   for (const one of tried) {
-    const twice = "live" in one && one.isLate ? one.listed.find(({ name }) => taken.has(name)) : undefined;
+    const clash = "live" in one && one.isLate ? clashOf(one, { taken, names }) : undefined;
     if (!("live" in one)) skipped.push(one);
-    else if (twice) {
-      skipped.push(skip(one.name, `there is another tool named ${twice.name}`));
+    else if (clash !== undefined) {
+      skipped.push(skip(one.name, clash));
       void one.live.close?.();
     } else {
       opened.push(one);
+      names.add(one.name);
       for (const { name } of one.listed) taken.add(name);
     }
   }
   return { opened, skipped };
+};
+
+const clashOf = (
+  { name, listed }: Opened,
+  { taken, names }: { readonly taken: ReadonlySet<string>; readonly names: ReadonlySet<string> },
+): string | undefined => {
+  if (names.has(name)) return `there is another extension named ${name}`;
+  const tool = listed.find((one) => taken.has(one.name));
+  return tool && `there is another tool named ${tool.name}`;
 };
 
 type Fitting = { readonly opened: readonly Opened[]; readonly skipped: readonly Skipped[] };

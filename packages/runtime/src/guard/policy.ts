@@ -34,6 +34,8 @@ export type LayerSettings = {
   readonly worktrees?: WorktreeRules;
   /** Tool servers that it names; no part of the policy. */
   readonly servers?: WrittenServers;
+  /** Modules that it names, as paths from the file; no part of the policy. */
+  readonly extensions?: readonly string[];
   /** What the file says that its layer may not decide, and that is left out. */
   readonly notices: readonly string[];
 };

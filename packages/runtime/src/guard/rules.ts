@@ -37,8 +37,8 @@ export type RuleReading =
 export type RuleOptions = PathPlace & {
   readonly list: RuleList;
   readonly origin: string;
-  /** Tools beside the built-in ones. */
-  readonly tools?: readonly string[];
+  /** Tools beside the built-in ones. `any`: extensions bring some whose names are not known yet. */
+  readonly tools?: readonly string[] | "any";
 };
 
 /** What a rule's text means. */
@@ -74,10 +74,11 @@ const formOf = (text: string, options: RuleOptions): RuleForm | string => {
   return "has a pattern, but only Bash, Read, Edit, Write and WebFetch take one";
 };
 
-const wholeTool = (name: string, others: readonly string[]): RuleForm | string => {
-  const tools = [...knownTools, ...others];
+const wholeTool = (name: string, others: readonly string[] | "any"): RuleForm | string => {
+  const tools = [...knownTools, ...(others === "any" ? [] : others)];
   if (tools.includes(name)) return { kind: "tool", tool: name };
   const meant = nearest(name, tools);
+  if (others === "any" && meant === undefined && /^[\w-]{1,64}$/.test(name)) return { kind: "tool", tool: name };
   return `names no known tool${meant === undefined ? "" : `; did you mean ${meant}?`}`;
 };
 

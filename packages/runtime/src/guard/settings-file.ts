@@ -147,6 +147,10 @@ export const settingsFile = z.strictObject({
     .exactOptional()
     .describe("Copies of the checkout that agents work in. Only in your own settings"),
   mcpServers: z.record(z.string().min(1), server).exactOptional().describe("Tool servers, by name"),
+  extensions: z
+    .array(z.string().regex(/^(?:\.{1,2}\/|\/|~\/)/, "must begin with ./, ../, / or ~/"))
+    .exactOptional()
+    .describe("Modules of your own that extend agents, as paths from this file. Only in your own settings"),
   sandbox: z
     .strictObject({
       mode: z

@@ -17,7 +17,7 @@ export type SettingsSource = PathPlace & {
   /** What errors call the file. */
   readonly name: string;
   readonly layer: Layer;
-  readonly tools?: readonly string[];
+  readonly tools?: readonly string[] | "any";
   /** Of a project: did the person accept this rule that allows? Default: none. */
   readonly accepts?: (rule: string) => boolean;
 };
@@ -193,8 +193,9 @@ type LayerReading = { readonly settings: LayerSettings; readonly complaints: rea
 
 const LISTS: readonly RuleList[] = ["allow", "ask", "deny"];
 
-const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => {
-  const { permissions = {}, forks, worktrees, sandbox, mcpServers: servers } = file;
+const readLayer = (file: SettingsFile, given: SettingsSource): LayerReading => {
+  const { permissions = {}, forks, worktrees, sandbox, mcpServers: servers, extensions } = file;
+  const source: SettingsSource = extensions && mayLoosen(given.layer) ? { ...given, tools: "any" } : given;
   const complaints: Complaint[] = [];
   const rules = LISTS.flatMap((list) => readRules(permissions[list] ?? [], { list, source, complaints }));
   const directories = (permissions.additionalDirectories ?? []).flatMap((text, index) => {
@@ -214,6 +215,7 @@ const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => 
     ...refusedFields(permissions, source),
     ...refusedForks(forks ?? {}, source),
     ...(free || worktrees === undefined ? [] : ["worktrees"]),
+    ...(free || extensions === undefined ? [] : ["extensions"]),
   ];
   const offered = free ? [] : rules.filter(({ list }) => list === "allow");
   const { accepted, notices } = acceptedRules(offered, source);
@@ -229,6 +231,7 @@ const readLayer = (file: SettingsFile, source: SettingsSource): LayerReading => 
     ...(forks === undefined ? {} : { forks }),
     ...(free && worktrees !== undefined ? { worktrees } : {}),
     ...(servers === undefined ? {} : { servers }),
+    ...(free && extensions !== undefined ? { extensions } : {}),
     notices: [
       ...notices,
       ...refused.map(
@@ -292,7 +295,10 @@ export type PermissionFlags = {
 };
 
 /** The command line as a layer, or what is wrong with it. Here alone `bypass` can be said. */
-export const settingsOfFlags = (flags: PermissionFlags, place: PathPlace): LayerSettings | string => {
+export const settingsOfFlags = (
+  flags: PermissionFlags,
+  place: PathPlace & Pick<SettingsSource, "tools">,
+): LayerSettings | string => {
   const source: SettingsSource = { ...place, name: "the command line", layer: "command-line" };
   const { mode, directories, ...lists } = flags;
   const given = Object.fromEntries(Object.entries(lists).map(([list, rules]) => [list, [...(rules ?? [])]]));

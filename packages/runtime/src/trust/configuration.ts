@@ -26,6 +26,7 @@ const SETTINGS = ["settings.json", "settings.local.json", "agents", "skills", "h
 const EXECUTABLE: readonly string[] = [
   ...SETTINGS.map((name) => `.prefork/${name}`),
   ...SETTINGS.map((name) => `.claude/${name}`),
+  ".prefork/extensions",
   ".agents/skills",
   ".mcp.json",
   ".envrc",

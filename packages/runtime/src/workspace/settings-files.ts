@@ -4,7 +4,7 @@
  *  Elsewhere: what a file says (parseSettings of ../guard), whether a folder is trusted (../trust). */
 
 import { lstat, readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { openRoot, tamperingRisk } from "../files/index.ts";
 import {
   describeProblem,
@@ -37,7 +37,13 @@ export type SettingsPlaces = {
 };
 
 export type LoadedSettings =
-  | { readonly kind: "policy"; readonly policy: Policy; readonly servers: readonly ServersInFile[] }
+  | {
+      readonly kind: "policy";
+      readonly policy: Policy;
+      readonly servers: readonly ServersInFile[];
+      /** Modules that the user's settings name: absolute. */
+      readonly extensions: readonly string[];
+    }
   | { readonly kind: "broken"; readonly problems: readonly SettingsProblem[] };
 
 /** Tool servers that a file of settings names. */
@@ -108,6 +114,9 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
   const { home, project, flags = {}, accepted = [] } = places;
   const layers: LayerSettings[] = [];
   const servers: ServersInFile[] = [];
+  const extensions: string[] = [];
+  const ofProject = Object.keys(places.entries ?? {}).some((name) => name.startsWith(".prefork/extensions/"));
+  const tools = (): { readonly tools?: "any" } => (ofProject || extensions.length > 0 ? { tools: "any" } : {});
   const problems: SettingsProblem[] = [];
   const note = (name: string, message: string): void => {
     problems.push({ name, line: 1, column: 1, path: "", message });
@@ -126,18 +135,23 @@ export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettin
     if (text === undefined) continue;
     const accepts = (text: string): boolean =>
       layer !== "user" && accepted.some(({ file, rule }) => join(project, file) === path && rule === text);
-    const parsed = parse(text, { name: path, layer, base, home, accepts });
+    const parsed = parse(text, { name: path, layer, base, home, accepts, ...tools() });
     if (parsed.kind === "settings") {
       layers.push(parsed.settings);
       if (parsed.settings.servers) servers.push({ path, servers: parsed.settings.servers });
+      extensions.push(...(parsed.settings.extensions ?? []).map((name) => placeOf(name, { home, path })));
     } else problems.push(...parsed.problems);
   }
   layers.push(...keptLayers(places));
-  const line = settingsOfFlags(flags, { base: project, home });
+  const line = settingsOfFlags(flags, { base: project, home, ...tools() });
   if (typeof line === "string") note("the command line", line);
   else layers.push(line);
-  return problems.length > 0 ? { kind: "broken", problems } : { kind: "policy", policy: mergeLayers(layers), servers };
+  if (problems.length > 0) return { kind: "broken", problems };
+  return { kind: "policy", policy: mergeLayers(layers), servers, extensions };
 };
+
+const placeOf = (name: string, { home, path }: { readonly home: string; readonly path: string }): string =>
+  name.startsWith("~/") ? join(home, name.slice(2)) : resolve(dirname(path), name);
 
 /** What was broken when it was trusted has never held. */
 const keptLayers = ({ home, project, trusted, kept = [] }: SettingsPlaces): readonly LayerSettings[] => {

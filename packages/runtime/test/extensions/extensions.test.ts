@@ -1,18 +1,21 @@
 /** The extension contract: what an extension adds, what its hooks may do, and what none of them can. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import * as z from "zod";
 import {
+  configurationOf,
   defineTool,
   type Extension,
+  type ExtensionPlaces,
   type Hooks,
   type Question,
   type RuntimeEvent,
+  readExtensions,
   skills,
   type Tool,
 } from "../../src/index.ts";
@@ -231,6 +234,125 @@ test("a resumed session goes on with the bytes that it had, whatever extensions 
   const [before, after] = bodies(ground);
   assert.deepEqual(after?.tools, before?.tools);
   assert.equal(withoutMarkers(after?.messages[0]), withoutMarkers(before?.messages[0]));
+});
+
+// --- a user's own modules ------------------------------------------------------------------------------------------------
+
+const GOOD = `
+import { answer } from "./parts/answer.ts";
+import { platform } from "node:os";
+export default (api: { readonly z: typeof import("zod"); readonly defineTool: (tool: object) => object }) => ({
+  name: "counter",
+  tools: [
+    api.defineTool({
+      name: "Count",
+      description: "Counts.",
+      input: api.z.strictObject({ to: api.z.number() }),
+      readOnly: true,
+      touches: () => ({}),
+      run: async ({ to }: { readonly to: number }) => ({ content: \`\${answer} \${to} \${typeof platform()}\` }),
+    }),
+  ],
+  sections: [{ name: "counting", text: "Use Count." }],
+});
+`;
+
+/** What each module of the user comes to: how it is called, or why it is skipped. */
+const opened = async (ground: Ground, places: Partial<ExtensionPlaces>): Promise<readonly string[]> => {
+  const extensions = await readExtensions({ project: ground.work, trusted: false, settings: [], ...places });
+  await using session = await ground.open({ extensions });
+  const reader = session.events();
+  const { events } = await followed(session.prompt("count"));
+  await session.close();
+  const skipped: string[] = [];
+  for await (const event of reader)
+    if (event.type === "extension_skipped") skipped.push(`${event.extension}: ${event.reason}`);
+  return [...results(events), ...skipped].map((line) => line.replaceAll(ground.folder.at("."), ""));
+};
+
+const COUNTING = { count: callTools([{ name: "Count", input: { to: 3 } }]) };
+
+test("a module of the user's own settings brings a tool; it imports from its folder and from node:", async () => {
+  await using ground = await openGround(COUNTING);
+  ground.folder.put("own/count.ts", GOOD);
+  ground.folder.put("own/parts/answer.ts", 'export const answer: string = "up to";\n');
+  assert.deepEqual(await opened(ground, { settings: [ground.folder.at("own/count.ts")] }), ["ok: up to 3 string"]);
+});
+
+test("a module that cannot be used is named with the reason, and the session opens without it", async () => {
+  await using ground = await openGround(COUNTING);
+  const put = (name: string, text: string): string => ground.folder.put(`own/${name}`, text);
+  ground.folder.put("outside.mjs", "export const value = 1;\n");
+  const returning = (value: string): string => `export default () => (${value});\n`;
+  const files = [
+    ground.folder.at("own/missing.ts"),
+    put("notes.md", "no module"),
+    put("syntax.mjs", "export default ((;\n"),
+    put("throws.mjs", 'throw new RangeError("too much");\n'),
+    put("nothing.mjs", "export const x = 1;\n"),
+    put("leaves.mjs", 'import { value } from "../outside.mjs";\nexport default () => ({ name: "leaves", value });\n'),
+    put("package.mjs", 'import zod from "zod";\nexport default () => zod;\n'),
+    put("later.mjs", 'export default async () => import("../outside.mjs");\n'),
+    put("list.mjs", returning("[]")),
+    put("field.mjs", returning('{ name: "field", agents: [] }')),
+    put("hook.mjs", returning('{ name: "hook", on: { beforeTool: () => {} } }')),
+    put("tool.mjs", returning('{ name: "tool", tools: [{ name: "X", description: "", readOnly: true, run() {} }] }')),
+    put("once.mjs", returning('{ name: "same" }')),
+    put("twice.mjs", returning('{ name: "same" }')),
+  ];
+  const outcome = await opened(ground, { settings: files });
+  const outside = "which is outside of /own; only its folder and node: are allowed";
+  assert.deepEqual(
+    outcome.slice(1).filter((line) => !line.startsWith("/own/syntax.mjs: ")),
+    [
+      "/own/missing.ts: there is no such file",
+      "/own/notes.md: it is no module: its name must end in .ts, .mts, .js or .mjs",
+      "/own/throws.mjs: RangeError: too much",
+      "/own/nothing.mjs: TypeError: its default export must be a function (api) => extension",
+      `/own/leaves.mjs: leaves.mjs imports ../outside.mjs, ${outside}`,
+      `/own/package.mjs: package.mjs imports zod, ${outside}`,
+      `/own/later.mjs: later.mjs imports ../outside.mjs, ${outside}`,
+      "/own/list.mjs: TypeError: what it returns must be an object",
+      "/own/field.mjs: TypeError: agents is no field of an extension; it has name, tools, sections, on, open",
+      "/own/hook.mjs: TypeError: on.beforeTool is no hook; there are beforeCall, afterCall, promptEntered, beforeCompaction, sessionOpened, exchangeEnded, forkStarted, taskEnded, sessionClosed",
+      "/own/tool.mjs: TypeError: tools[0].input must be a schema, as api.z.object makes it",
+      "same: there is another extension named same",
+    ],
+  );
+  assert.match(outcome[0] ?? "", /^unknown-tool: There is no tool Count\./);
+  assert.match(outcome.find((line) => line.startsWith("/own/syntax.mjs: ")) ?? "", /SyntaxError/);
+});
+
+test("modules of a folder are used once it is trusted, with the very bytes that were trusted", async () => {
+  await using ground = await openGround(COUNTING);
+  const folder = ".prefork/extensions";
+  ground.folder.put(`work/${folder}/count.ts`, GOOD);
+  ground.folder.put(`work/${folder}/parts/answer.ts`, 'export const answer = "at most";\n');
+  const unknown = (await opened(ground, {})).join();
+  assert.match(unknown, /^unknown-tool: There is no tool Count\./);
+
+  const read = await configurationOf(ground.work);
+  assert.ok(read.ok);
+  const { entries } = read.configuration;
+  assert.deepEqual(Object.keys(entries), [`${folder}/count.ts`, `${folder}/parts/answer.ts`]);
+  assert.deepEqual(await opened(ground, { trusted: true, entries }), ["ok: at most 3 string"]);
+});
+
+test("a file of a trusted folder that was changed since is not loaded", async () => {
+  await using ground = await openGround();
+  const file = ground.folder.put(
+    "work/.prefork/extensions/deep/index.mjs",
+    'export default () => ({ name: "deep" });\n',
+  );
+  const read = await configurationOf(ground.work);
+  assert.ok(read.ok);
+  const { entries } = read.configuration;
+  writeFileSync(file, 'export default () => ({ name: "other" });\n');
+  const [line] = await opened(ground, { trusted: true, entries });
+  assert.equal(
+    line,
+    "/work/.prefork/extensions/deep/index.mjs: .prefork/extensions/deep/index.mjs is not as you trusted it; look at it, then trust the folder again (prefork trust)",
+  );
 });
 
 // --- the law -----------------------------------------------------------------------------------------------------------

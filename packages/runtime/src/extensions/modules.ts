@@ -1,0 +1,164 @@
+/** A user's own extensions: TypeScript or JavaScript modules named in the user's settings, and those in
+ *  `.prefork/extensions/` of a trusted folder.
+ *  Invariant: of a folder that is not trusted nothing is looked at; of a trusted one every file that is loaded has the
+ *  bytes that were trusted; a module imports from its own folder and from `node:`, and nothing else. One that cannot be
+ *  used is skipped with its file and the reason.
+ *  Elsewhere: the contract (extension.ts), is what a module returns an extension (check-extension.ts), trust (../trust). */
+
+import { lstat, readdir, realpath } from "node:fs/promises";
+import { registerHooks } from "node:module";
+import { basename, dirname, extname, join, relative, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import * as z from "zod";
+import { tamperingRisk } from "../files/index.ts";
+import { defineTool, failed } from "../tools/index.ts";
+import { isEntryOf } from "../trust/index.ts";
+import { checkedExtension, checkedFactory } from "./check-extension.ts";
+import type { Extension, ExtensionAround, LiveExtension } from "./extension.ts";
+import { openLive } from "./open.ts";
+
+export type ExtensionPlaces = {
+  readonly project: string;
+  /** Only then are the project's used. */
+  readonly trusted: boolean;
+  /** Hashes of the files that were trusted, by name. */
+  readonly entries?: Readonly<Record<string, string>>;
+  /** Modules that the user's settings name: absolute. */
+  readonly settings: readonly string[];
+};
+
+export const EXTENSIONS_FOLDER = ".prefork/extensions";
+
+const MODULE = /^[^.].*\.(?:ts|mts|js|mjs)$/;
+const DECLARATIONS = /\.d\.m?ts$/;
+
+/** Loading a module takes no longer. */
+const LOAD_MS = 10_000;
+
+/** None of them is loaded before its session opens. */
+export const readExtensions = async (places: ExtensionPlaces): Promise<readonly Extension[]> => [
+  ...places.settings.map((file) => moduleExtension({ file, isOwn: true })),
+  ...(places.trusted ? await projectModules(places) : []),
+];
+
+/** Files of the folder, and folders in it that have an `index` file; the others are for their use. */
+const projectModules = async ({ project, entries }: ExtensionPlaces): Promise<readonly Extension[]> => {
+  const folder = join(project, EXTENSIONS_FOLDER);
+  const found = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const files = await Promise.all(
+    found.map(async (entry): Promise<readonly string[]> => {
+      const path = join(folder, entry.name);
+      if (entry.isFile()) return isModule(entry.name) ? [path] : [];
+      const inside = entry.isDirectory() ? await readdir(path) : [];
+      return inside.filter((name) => isModule(name) && name.startsWith("index.")).map((name) => join(path, name));
+    }),
+  );
+  const trusted = entries ? { trusted: { project, entries } } : {};
+  return files
+    .flat()
+    .sort()
+    .map((file) => moduleExtension({ file, isOwn: false, ...trusted }));
+};
+
+const isModule = (name: string): boolean => MODULE.test(name) && !DECLARATIONS.test(name);
+
+type Module = {
+  readonly file: string;
+  /** The user's own, and not a project's. */
+  readonly isOwn: boolean;
+  readonly trusted?: { readonly project: string; readonly entries: Readonly<Record<string, string>> };
+};
+
+const nameOf = (file: string): string => {
+  const name = basename(file, extname(file));
+  return name === "index" ? basename(dirname(file)) : name;
+};
+
+const moduleExtension = (module: Module): Extension => ({
+  name: module.file,
+  open: async (around) => {
+    try {
+      return await loaded(module, around);
+    } catch (error) {
+      throw new Error(reasonOf(error), { cause: error });
+    }
+  },
+});
+
+const loaded = async (module: Module, around: ExtensionAround): Promise<LiveExtension> => {
+  const { file, isOwn } = module;
+  const stats = await lstat(file).catch(() => undefined);
+  if (!stats) throw new Error("there is no such file");
+  if (!isModule(basename(file))) throw new Error("it is no module: its name must end in .ts, .mts, .js or .mjs");
+  if (!isOwn && !stats.isFile()) throw new Error("it is not a plain file");
+  const risk = isOwn ? await tamperingRisk(file) : undefined;
+  if (risk !== undefined) throw new Error(`${risk}; make it yours alone (chown, chmod go-w)`);
+  const path = await realpath(file);
+  const hooks = keepInside(dirname(path), module);
+  try {
+    const work = (async () => {
+      const { default: factory } = (await import(pathToFileURL(path).href)) as { readonly default?: unknown };
+      const made = await checkedFactory(factory)({ cwd: around.cwd, z, defineTool, failed });
+      const extension = checkedExtension(made, nameOf(file));
+      return { name: extension.name, ...(await openLive(extension, around)) };
+    })();
+    const live = await inTime(work);
+    return {
+      ...live,
+      close: async () => {
+        await live.close?.();
+        hooks.deregister();
+      },
+    };
+  } catch (error) {
+    hooks.deregister();
+    throw error;
+  }
+};
+
+const inTime = async <T>(work: Promise<T>): Promise<T> => {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`it took longer than ${LOAD_MS} ms to load`)), LOAD_MS);
+  work.catch(() => {}); // where it fails later, nobody waits any more
+  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
+};
+
+/** For as long as the extension is open: what is imported from this folder stays in it, and has the bytes that were
+ *  trusted. */
+const keepInside = (folder: string, { trusted }: Module): ReturnType<typeof registerHooks> => {
+  const root = pathToFileURL(`${folder}${sep}`).href;
+  const isInside = (url: string | undefined): boolean => url?.startsWith(root) === true;
+  return registerHooks({
+    resolve: (specifier, context, next) => {
+      if (!isInside(context.parentURL)) return next(specifier, context);
+      const resolved = resolvedOr(() => next(specifier, context));
+      if (resolved?.url.startsWith("node:") || isInside(resolved?.url)) return next(specifier, context);
+      const from = relative(folder, fileURLToPath(context.parentURL ?? root));
+      if (resolved === undefined && /^\.{0,2}\//.test(specifier)) return next(specifier, context); // there is no such file
+      throw new Error(
+        `${from} imports ${specifier}, which is outside of ${folder}; only its folder and node: are allowed`,
+      );
+    },
+    load: (url, context, next) => {
+      const given = next(url, context);
+      if (!trusted || !isInside(url)) return given;
+      const name = relative(trusted.project, fileURLToPath(url)).split(sep).join("/");
+      const { source } = given;
+      const bytes = typeof source === "string" ? Buffer.from(source) : source;
+      if (!bytes || !isEntryOf(trusted.entries[name], Buffer.from(bytes as Uint8Array)))
+        throw new Error(`${name} is not as you trusted it; look at it, then trust the folder again (prefork trust)`);
+      return given;
+    },
+  });
+};
+
+const resolvedOr = <T>(resolve: () => T): T | undefined => {
+  try {
+    return resolve();
+  } catch {
+    return undefined;
+  }
+};
+
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? `${error.name === "Error" ? "" : `${error.name}: `}${error.message}` : String(error);
