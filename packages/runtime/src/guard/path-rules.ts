@@ -199,6 +199,13 @@ export const namesKeys = ({ exact, forgiving }: PathPattern): boolean =>
 export const isHidden = ({ exact }: PathPattern): boolean =>
   exact.some((component) => component !== "any" && /^\./.test(component.only ?? ""));
 
+/** Are all names known on the way to what the rule names, so that it can be found without looking everywhere? */
+export const isPlaced = ({ forgiving }: PathPattern): boolean =>
+  forgiving.every((components) => {
+    const end = components.findLastIndex((component) => component !== "any");
+    return !components.slice(0, end + 1).includes("any");
+  });
+
 /** Could something below the folder fall under the rule? */
 export const reachesBelow = (pattern: PathPattern, folded: readonly string[]): boolean => {
   return pattern.forgiving.some((components) => {

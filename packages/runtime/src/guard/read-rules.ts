@@ -7,6 +7,7 @@ import type { PlanRule } from "./bash/index.ts";
 import {
   coversFolded,
   foldedNames,
+  isPlaced,
   type PathPattern,
   patternsBelow,
   reachesBelow,
@@ -24,10 +25,15 @@ export const planRules = ({ deny, ask }: Pick<Policy, "deny" | "ask">): readonly
   );
 
 export type ReadRules = {
+  readonly isEmpty: boolean;
   /** Why a file must not be read. The path is absolute. */
   readonly problem: (path: string) => string | undefined;
   /** For a folder: which paths in it fall under a rule. Undefined where nothing below it can. */
   readonly inside: (folder: string) => ((path: string) => boolean) | undefined;
+  /** The same for rules that name a place: does a path fall under one, or lead towards it? */
+  readonly towards: (folder: string) => ((path: string) => "under" | "towards" | undefined) | undefined;
+  /** Could what a rule names stand anywhere below the folder? */
+  readonly isAnywhere: (folder: string) => boolean;
   /** The same as patterns below a folder, in the way of .gitignore. */
   readonly below: (folder: string) => readonly string[];
 };
@@ -40,16 +46,30 @@ export const readRules = (rules: readonly PlanRule[]): ReadRules => {
     const folded = foldedNames(namesOf(path));
     return patterns.some((pattern) => coversFolded(pattern, folded));
   };
+  const reaching = (folder: string): readonly PathPattern[] => {
+    const folded = foldedNames(namesOf(folder));
+    return compiled.map(({ pattern }) => pattern).filter((pattern) => reachesBelow(pattern, folded));
+  };
   return {
+    isEmpty: rules.length === 0,
     problem: (path) => {
       const found = compiled.find(({ pattern }) => isCovered([pattern], path));
       return found && `${path} falls under ${found.rule}; ask for it`;
     },
     inside: (folder) => {
-      const folded = foldedNames(namesOf(folder));
-      const patterns = compiled.map(({ pattern }) => pattern).filter((pattern) => reachesBelow(pattern, folded));
+      const patterns = reaching(folder);
       return patterns.length === 0 ? undefined : (path) => isCovered(patterns, path);
     },
+    towards: (folder) => {
+      const patterns = reaching(folder).filter(isPlaced);
+      if (patterns.length === 0) return undefined;
+      return (path) => {
+        const folded = foldedNames(namesOf(path));
+        if (patterns.some((pattern) => coversFolded(pattern, folded))) return "under";
+        return patterns.some((pattern) => reachesBelow(pattern, folded)) ? "towards" : undefined;
+      };
+    },
+    isAnywhere: (folder) => reaching(folder).some((pattern) => !isPlaced(pattern)),
     below: (folder) => [...new Set(compiled.flatMap(({ pattern }) => patternsBelow(pattern, namesOf(folder))))],
   };
 };

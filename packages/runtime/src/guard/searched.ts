@@ -14,11 +14,13 @@ export type Searches = {
   readonly hiddenToo: boolean;
   /** git shows what files hold, any of the repository. */
   readonly shows: boolean;
+  /** Run as a plan, it leaves out just the files that rules name. */
+  readonly leavesOut: boolean;
   /** Files whose names come from elsewhere. */
   readonly unknown: boolean;
 };
 
-const NONE: Searches = { words: [], here: false, hiddenToo: true, shows: false, unknown: false };
+const NONE: Searches = { words: [], here: false, hiddenToo: true, shows: false, leavesOut: false, unknown: false };
 
 const MOST_PLACES = 20;
 
@@ -32,6 +34,7 @@ export const searchesOf = ({ words }: ShellCommand): Searches => {
     here: found.some(({ here }) => here),
     hiddenToo: found.some(({ hiddenToo, here, words: named }) => hiddenToo && (here || named.length > 0)),
     shows: found.some(({ shows }) => shows),
+    leavesOut: found.every(({ leavesOut, here, words: named }) => leavesOut || (!here && named.length === 0)),
     unknown: found.some(({ unknown }) => unknown),
   };
 };
@@ -101,7 +104,7 @@ const grepped = (args: readonly ShellWord[], letters: string): Searches => {
   });
   const isGiven = args.some(({ text }) => /^-[a-zA-Z0-9]*[ef]|^--(?:regexp|file)/.test(text));
   const files = isGiven ? operands : operands.slice(1);
-  return { ...NONE, words: files, here: files.length === 0 || isDoubtful };
+  return { ...NONE, words: files, here: files.length === 0 || isDoubtful, leavesOut: true };
 };
 
 /** They print names or facts, and nothing of what files hold. */
@@ -115,7 +118,7 @@ const found = (args: readonly ShellWord[]): Searches | undefined => {
   });
   if (!acts) return undefined;
   const starts = startsOf(args);
-  return { ...NONE, words: starts, here: starts.length === 0 };
+  return { ...NONE, words: starts, here: starts.length === 0, leavesOut: true };
 };
 
 /** The folders that find begins in: what stands before its expression. */
@@ -127,8 +130,10 @@ const startsOf = (args: readonly ShellWord[]): readonly ShellWord[] => {
 
 // --- git -----------------------------------------------------------------------------------------------------------------
 
-const PATCH = /^-[a-zA-Z]*[pu]|^-U\d|^-[cL]|^--(?:pat|cc|uni|word-d|color-w|remerge|binary|ext-d|function-c|W)/;
-const ONLY_NAMES = /^--(?:stat|name|short|num|summary|dirstat|quiet|exit-code|raw|no-patch)|^-(?:s|q)$/;
+/** Options that show no contents, and what they leave of those that would: `--exit-code` and `-q` print as before. */
+const PATCH =
+  /^-[a-zA-Z]*[puU]|^-[cL]|^--(?:pat|cc|dd|uni|word-d|color-w|remerge|binary|ext-d|function-c|check|diff-m)/;
+const ONLY_NAMES = /^--(?:stat|name|short|num|summary|dirstat|compact-s|quiet|raw|no-patch)|^-s$/;
 
 /** Subcommands that show what files hold: always, unless they are told to give names only, or with an option. */
 const ALWAYS_SHOW = new Set("diff show".split(" "));
@@ -146,11 +151,11 @@ const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
   const has = (pattern: RegExp): boolean => options.some((text) => pattern.test(text));
   const paths = end === -1 ? [] : rest.slice(end + 1);
   const isLimited = paths.length > 0 && paths.every(({ text }) => !/[*?[:\0]/.test(text));
-  const limited: Searches = { ...NONE, words: paths };
-  if (subcommand === "grep") return isLimited ? limited : { ...NONE, here: true };
+  const limited: Searches = { ...NONE, words: paths, leavesOut: true };
+  if (subcommand === "grep") return isLimited ? limited : { ...NONE, here: true, leavesOut: true };
   const shows =
     SHOW_ALL.has(subcommand) ||
-    (ALWAYS_SHOW.has(subcommand) && (!has(ONLY_NAMES) || has(PATCH))) ||
+    (ALWAYS_SHOW.has(subcommand) && (!(has(ONLY_NAMES) || (subcommand === "show" && has(/^-q$/))) || has(PATCH))) ||
     (SHOW_WITH_PATCH.has(subcommand) && has(PATCH)) ||
     (subcommand === "status" && has(/^-[a-z]*v|^--verb/)) ||
     (subcommand === "commit" && has(/^-[a-z]*v|^--verb|^-[a-z]*p$|^--pat/)) ||
@@ -212,6 +217,12 @@ const NO_FILES =
   /^(?:echo|printf|test|\[|:|true|false|export|declare|typeset|local|readonly|unset|shift|set|return|exit|sleep|kill|wait)$/;
 
 const isMessageOption = (text: string): boolean => /^-[a-z]*m$|^--(?:message|title|body)$/.test(text);
+
+/** Does the command tell of names and facts alone, whatever its words become? */
+export const isListing = ({ words }: ShellCommand): boolean => {
+  const run = words[commandPlaces(words).lastIndexOf(true)];
+  return run !== undefined && (NAMES_ONLY.has(programOf(run)) || programOf(run) === "du");
+};
 
 /** Is this word certainly no file that the command opens, whatever it becomes? */
 export const isWithoutFiles = ({ words }: ShellCommand, word: ShellWord): boolean => {

@@ -10,12 +10,13 @@ import {
   coversFolded,
   foldedNames,
   isHidden,
+  isPlaced,
   namesKeys,
   type PathPattern,
   reachesBelow,
 } from "./path-rules.ts";
 import { programOf } from "./programs-with-programs.ts";
-import { fedByPipe, isWithoutFiles, type Searches, searchesOf } from "./searched.ts";
+import { fedByPipe, isListing, isWithoutFiles, type Searches, searchesOf } from "./searched.ts";
 import { COMPUTED, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
 import type { Levels } from "./variable-values.ts";
 import { ANYWHERE, NAME, settledReach } from "./word-reach.ts";
@@ -23,12 +24,19 @@ import { ANYWHERE, NAME, settledReach } from "./word-reach.ts";
 export type TouchedPlace = { readonly cwd: string; readonly home?: string };
 
 /** Folders that are searched with all that is in them. */
-export type SearchedFolder = { readonly folder: readonly string[]; readonly hiddenToo: boolean };
+export type SearchedFolder = {
+  readonly folder: readonly string[];
+  readonly hiddenToo: boolean;
+  /** Run as a plan, the search leaves out just the files that rules name. */
+  readonly leavesOut: boolean;
+};
 
 export type Touched = {
   /** Paths as names from the root. */
   readonly literal: readonly (readonly string[])[];
   readonly computed: readonly (readonly string[])[];
+  /** The same in commands that tell of names alone. */
+  readonly listed: readonly (readonly string[])[];
   /** Paths in texts of another language, where a name may be something else. */
   readonly possible: readonly (readonly string[])[];
   readonly searched: readonly SearchedFolder[];
@@ -46,7 +54,7 @@ const MOST_NAMES = 20_000;
 const MOST_TEXTS = 60;
 const DEEPEST = 6;
 
-const LOST: Touched = { literal: [], computed: [], possible: [], searched: [], shown: [], lost: true };
+const LOST: Touched = { literal: [], computed: [], listed: [], possible: [], searched: [], shown: [], lost: true };
 
 type Names = readonly string[];
 
@@ -122,36 +130,44 @@ class Paths {
     }
     const literal: Names[] = [];
     const computed: Names[] = [];
+    const listed: Names[] = [];
     const possible: Names[] = [];
     const searched: SearchedFolder[] = [];
     const shown: Names[] = [];
     for (const { command, reaches } of all) {
+      const isGit = command.words.some((word) => programOf(word) === "git");
+      const isLister = command.redirects.length === 0 && isListing(command);
       for (const word of wordsOf(command)) {
         if (word.reach && isWithoutFiles(command, word)) continue;
         const level = this.#level(word, reaches);
         if (level === ANYWHERE) return LOST;
-        const paths = this.#paths(word, textsOf(word.text));
+        const paths = [
+          ...this.#paths(word, [...textsOf(word.text), ...behindColons(word.text)]),
+          ...(isGit ? behindColons(word.text).flatMap((text) => this.#fromAbove(text)) : []),
+        ];
         for (const names of paths) {
           if (!names.some(isComputed)) literal.push(names);
-          else if (level === NAME && !this.#isDeep) computed.push(names);
-          else searched.push({ folder: knownPart(names), hiddenToo: true });
+          else if (level === NAME && !this.#isDeep) (isLister ? listed : computed).push(names);
+          else searched.push({ folder: knownPart(names), hiddenToo: true, leavesOut: false });
         }
       }
       for (const text of innerTexts(command).loose) possible.push(...this.#from(text));
       const searches: Searches = searchesOf(command);
+      const { hiddenToo, leavesOut } = searches;
       for (const word of searches.words) {
         const found = this.#paths(word, [word.text]);
-        searched.push(...found.map((folder) => ({ folder: knownPart(folder), hiddenToo: searches.hiddenToo })));
+        searched.push(...found.map((folder) => ({ folder: knownPart(folder), hiddenToo, leavesOut })));
       }
-      if (searches.here) searched.push(...this.#folders.map((folder) => ({ folder, hiddenToo: searches.hiddenToo })));
+      if (searches.here) searched.push(...this.#folders.map((folder) => ({ folder, hiddenToo, leavesOut })));
       if (searches.shows) shown.push(...this.#folders);
       if (searches.unknown || this.#isLost || this.#names > MOST_NAMES) return LOST;
     }
     const fed = fedByPipe(all.map(({ command }) => command));
     if (fed === "unknown") return LOST;
     for (const word of fed)
-      for (const names of this.#from(word.text)) searched.push({ folder: knownPart(names), hiddenToo: true });
-    return { literal, computed, possible, searched, shown, lost: this.#isLost };
+      for (const names of this.#from(word.text))
+        searched.push({ folder: knownPart(names), hiddenToo: true, leavesOut: true });
+    return { literal, computed, listed, possible, searched, shown, lost: this.#isLost };
   }
 
   #level({ reach }: ShellWord, reaches: Levels): number {
@@ -197,6 +213,12 @@ class Paths {
     }
     if (text.startsWith("/")) return this.#give(walk([], text));
     return this.#folders.flatMap((folder) => this.#walked(folder, text));
+  }
+
+  /** A path of a commit counts from the top of the repository, which may be any folder above. */
+  #fromAbove(text: string): readonly Names[] {
+    if (/^[./~]|^\0/.test(text)) return [];
+    return this.#folders.flatMap(ancestors).flatMap((folder) => this.#walked(folder, text));
   }
 
   /** Nothing more is made of a text that is lost. */
@@ -260,31 +282,44 @@ const MOST_LETTERS = 40;
 const textsOf = (text: string): readonly string[] => {
   const texts = [text, /=(.+)$/s.exec(text)?.[1], /:(.+)$/s.exec(text)?.[1], /[@<>](.+)$/s.exec(text)?.[1]];
   texts.push(/^\w+:\/\/[^/]*(\/.+)$/s.exec(text)?.[1]);
-  texts.push(/^:[0-3]:(.+)$/s.exec(text)?.[1]); // a stage of git's index
   const letters = /^-\w+/.exec(text)?.[0].length ?? 0;
   for (let at = 2; at <= Math.min(letters, MOST_LETTERS); at++) texts.push(text.slice(at));
   return [...new Set(texts.filter((found) => found !== undefined && found !== ""))] as string[];
+};
+
+const MOST_COLONS = 8;
+
+/** `HEAD:file`, `:0:file`, `-L1,5:file`: whatever stands behind a colon may be a path. */
+const behindColons = (text: string): readonly string[] => {
+  const parts = text.split(":").slice(0, MOST_COLONS + 1);
+  return parts
+    .slice(1)
+    .map((_, at) => text.slice(parts.slice(0, at + 1).join(":").length + 1))
+    .filter((rest) => rest !== "");
 };
 
 /** How a path rule bears on a command. */
 export type Bearing = "names" | "might come to";
 
 /** For many rules: the paths are prepared once. `isPlanned`: it runs as a plan, so that git shows nothing of what rules
- *  name, and searches leave out files that usually hold keys. */
+ *  name, and searches leave out files that usually hold keys, and what a rule names by its place. */
 export const bearingOf = (touched: Touched, isPlanned: boolean): ((pattern: PathPattern) => Bearing | undefined) => {
   const folded = (paths: readonly Names[]): readonly Names[] => paths.map(foldedNames);
-  const [literal, computed, possible] = [folded(touched.literal), folded(touched.computed), folded(touched.possible)];
+  const [literal, possible] = [folded(touched.literal), folded(touched.possible)];
+  const computed = folded(isPlanned ? touched.computed : [...touched.computed, ...touched.listed]);
   const searched = [
     ...touched.searched,
-    ...(isPlanned ? [] : touched.shown.map((folder) => ({ folder, hiddenToo: true }))),
+    ...(isPlanned ? [] : touched.shown.map((folder) => ({ folder, hiddenToo: true, leavesOut: false }))),
   ].map((found) => ({ ...found, folder: foldedNames(found.folder) }));
   return (pattern) => {
     if (literal.some((names) => coversFolded(pattern, names))) return "names";
     if (touched.lost || computed.some((names) => couldCoverFolded(pattern, names))) return "might come to";
     if (possible.some((names) => coversFolded(pattern, names))) return "might come to";
     if (isPlanned && namesKeys(pattern)) return undefined;
+    const isLeftOut = isPlanned && isPlaced(pattern);
     const found = searched.some(
-      ({ folder, hiddenToo }) => (hiddenToo || !isHidden(pattern)) && reachesBelow(pattern, folder),
+      ({ folder, hiddenToo, leavesOut }) =>
+        (hiddenToo || !isHidden(pattern)) && !(isLeftOut && leavesOut) && reachesBelow(pattern, folder),
     );
     return found ? "might come to" : undefined;
   };

@@ -3,6 +3,7 @@
  *  in the home folder wherever that lies, what is no plain file, and the rules of the plan.
  *  Elsewhere: names as they are written (../guard/bash), rules (../guard). */
 
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { belowProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../guard/index.ts";
 import { isSecret } from "../paths/index.ts";
@@ -31,7 +32,7 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: Judged
     const base = homes.find((one) => path === one || path.startsWith(`${one}/`));
     return base === undefined ? undefined : `~${path.slice(base.length)}`;
   };
-  const rules = readRules(written);
+  const rules = readRules(written.map(withPlaces));
   const problem = (path: string): string | undefined => {
     const short = fromHome(path);
     return pathProblem(path) ?? (short === undefined ? undefined : pathProblem(short)) ?? rules.problem(path);
@@ -45,4 +46,38 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: Judged
     },
     isKey: (path) => isSecret(path) || isSecret(fromHome(path) ?? ""),
   };
+};
+
+type Names = PlanRule["paths"][number];
+
+/** What a rule names may be a link, or be reached through one: the rule holds for the place as well. */
+const withPlaces = (rule: PlanRule): PlanRule => ({
+  ...rule,
+  paths: [...rule.paths, ...rule.paths.flatMap((names) => placeOf(names) ?? [])],
+});
+
+const placeOf = (names: Names): readonly Names[] | undefined => {
+  const other = names.findIndex((name) => typeof name === "string" || "glob" in name);
+  const fixed = (other < 0 ? names : names.slice(0, other)).map((name) =>
+    typeof name === "object" && "name" in name ? name.name : "",
+  );
+  // As far as there is something: the rest need not be there yet.
+  for (let end = fixed.length; end > 0; end -= 1) {
+    const path = `/${fixed.slice(0, end).join("/")}`;
+    if (!existsSync(path)) continue;
+    const place = canonical(path);
+    const rest = names.slice(end);
+    return place === path
+      ? undefined
+      : [
+          [
+            ...place
+              .split("/")
+              .filter(Boolean)
+              .map((name) => ({ name })),
+            ...rest,
+          ],
+        ];
+  }
+  return undefined;
 };

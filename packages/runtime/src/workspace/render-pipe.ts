@@ -21,7 +21,8 @@ import { expandPattern, type LookedAt } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
 import { canonical, reached } from "./reached.ts";
 import { waitingFile } from "./waiting-files.ts";
-import { withoutKeys } from "./walk-limits.ts";
+import { GREPS, withoutKeys } from "./walk-limits.ts";
+import { goRound } from "./walk-round.ts";
 import {
   alsoOpened,
   gitFolder,
@@ -114,8 +115,10 @@ const expandAll = (
   const { cwd, home, exitCode, fed = [], judge } = place;
   const words: string[] = [];
   const names: string[] = [];
+  const sought = new Set<number>();
   for (const word of args) {
     if (!word.pattern) {
+      if (word.sought) sought.add(words.length);
       words.push(word.status ? word.text.replaceAll("$?", String(exitCode)) : atHome(word, home));
       if (!word.sought) names.push(atHome(word, home));
       continue;
@@ -152,7 +155,10 @@ const expandAll = (
   if (!walk) return words;
   const entered = words.map((word) => reenter(word, cwd, program));
   const left = lookThrough(walk, lookedAt);
-  return "problem" in left ? left : withoutKeys(program, entered, left);
+  if ("problem" in left) return left;
+  if (!GREPS.includes(program)) return withoutKeys(program, entered, left);
+  const round = goRound(entered, sought, left);
+  return withoutKeys(program, round.words, round.left);
 };
 
 /** ripgrep reads what is to be ignored in every folder that it comes to. */

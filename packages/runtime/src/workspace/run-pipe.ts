@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
+import { resolve } from "node:path";
 import {
   fedProgram,
   LISTS_NAMES,
@@ -22,7 +23,7 @@ import type { PathJudge } from "./path-judge.ts";
 import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { searchPath } from "./programs.ts";
-import { reached } from "./reached.ts";
+import { canonical, reached } from "./reached.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { isFolder } from "./walk-starts.ts";
 
@@ -60,8 +61,9 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, na
   const [feeding, ...after] = commands.slice(at) as [PlanCommand, ...PlanCommand[]];
   // Who only prints words may get any, and xargs may read them itself.
   if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], { ...run, fed: [] }, stdout);
-  const fed = fedNames(feeding.args, stdout);
-  if ("problem" in fed) return refuse(fed.problem, run);
+  const given = fedNames(feeding.args, stdout);
+  if ("problem" in given) return refuse(given.problem, run);
+  const fed = withoutRuled(given, run);
   const { files, problem } = lookAtFed(fed, run);
   if (problem !== undefined) return refuse(problem, run);
   // Names as they were looked at, each with a zero after it: nobody reads them in another way.
@@ -71,6 +73,21 @@ export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, na
   if (fed.complaint === undefined) return end;
   run.output.error(`${fed.complaint}\n`);
   return after.length === 0 && end.exitCode === 0 ? { ...end, exitCode: 1 } : end;
+};
+
+/** Names of files that rules name are left out, as a search leaves them out. */
+const withoutRuled = (fed: FedNames, { cwd, judge }: PipeRun): FedNames => {
+  const [program, ...words] = fed.inner;
+  const { rules } = judge;
+  if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return fed;
+  const places =
+    fed.place === undefined ? undefined : words.filter(({ text, sought }) => !sought && text.includes(fed.place ?? ""));
+  const isRuled = (name: string): boolean =>
+    (places?.map(({ text }) => text.replaceAll(fed.place ?? "", () => name)) ?? [name]).some((file) => {
+      const path = reached(cwd, file);
+      return rules.problem(canonical(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
+    });
+  return { ...fed, names: fed.names.filter((name) => name === "" || !isRuled(name)) };
 };
 
 const MOST_NAMES_BYTES = 4_000_000;

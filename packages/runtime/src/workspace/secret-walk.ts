@@ -89,3 +89,26 @@ export const findSecrets = (folders: readonly string[], bounds: WalkBounds = {})
   }
   return { found, isWhole };
 };
+
+type Towards = (folder: string) => ((path: string) => "under" | "towards" | undefined) | undefined;
+
+/** What rules name by its place: looked for only on the way there, so that it is found in trees of any size. */
+export const findPlaced = (folders: readonly string[], towards: Towards): SecretWalk => {
+  const found: FoundSecret[] = [];
+  const queue = [...new Set(folders)];
+  let names = 0;
+  for (let at = 0; at < queue.length; at += 1) {
+    const folder = queue[at] ?? "";
+    const leads = towards(folder);
+    if (!leads) continue;
+    for (const entry of entriesOf(folder, MAX_NAMES - names)) {
+      names += 1;
+      const path = folder.endsWith("/") ? folder + entry.name : `${folder}/${entry.name}`;
+      const led = entry.isSymbolicLink() ? undefined : leads(path); // no walk enters a link
+      if (names > MAX_NAMES || (led && entry.name.includes("\ufffd"))) return { found, isWhole: false };
+      if (led === "under") found.push({ path, kind: entry.isDirectory() ? "folder" : "file", byRule: true });
+      else if (led && entry.isDirectory() && !queue.includes(path)) queue.push(path);
+    }
+  }
+  return { found, isWhole: true };
+};

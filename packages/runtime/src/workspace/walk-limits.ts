@@ -17,7 +17,7 @@ export type LeftOut = SecretWalk & {
   readonly here: WalkStart;
 };
 
-const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
+export const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 
 /** What a pattern would take for a sign stands for itself. */
 const literal = (name: string): string => name.replace(/[\\*?[\]{}!]/g, "\\$&");
@@ -46,7 +46,7 @@ const namedFor = (path: string, isFolder: boolean, { path: start }: WalkStart): 
   return { kind: "file", name: own };
 };
 
-const isBelow = (path: string, { path: start }: WalkStart): boolean =>
+export const isBelow = (path: string, { path: start }: WalkStart): boolean =>
   path.startsWith(start.endsWith("/") ? start : `${start}/`);
 
 const namesOf = ({ found, starts, here }: LeftOut): readonly Named[] => {
@@ -96,6 +96,16 @@ const FOLDERS_IN_LARGE_TREES: readonly string[] = [...new Set([...SINGLE_FOLDERS
 /** grep compares a pattern with the whole of a name that it was given, `./folder/file`; find and rg with a path. */
 const inOneName = (pattern: string): string => pattern.replaceAll("[!", "[!/");
 
+/** What rules name, as the program comes to it from each folder that it begins in. */
+const shownPaths = ({ found, starts, here }: LeftOut): readonly { readonly kind: string; readonly path: string }[] =>
+  found
+    .filter(({ byRule }) => byRule)
+    .flatMap(({ path, kind }) =>
+      [here, ...starts]
+        .filter((start) => isBelow(path, start))
+        .map(({ word, path: start }) => ({ kind, path: `${word.replace(/\/+$/, "")}/${relative(start, path)}` })),
+    );
+
 const grepOptions = (left: LeftOut): readonly string[] => [
   ...namesOf(left).map(({ kind, name }) => `${kind === "file" ? "--exclude" : "--exclude-dir"}=${literal(name)}`),
   ...(left.isWhole ? [] : FILES_IN_LARGE_TREES.map((name) => `--exclude=${inOneName(anyCase(name))}`)),
@@ -105,14 +115,27 @@ const grepOptions = (left: LeftOut): readonly string[] => [
 /** rg takes white space off the end of a glob, so any bytes stand for it. */
 const untrimmed = (glob: string): string => glob.replace(/\s+$/, (blanks) => "?".repeat(Buffer.byteLength(blanks)));
 
+const withoutRuled = (left: LeftOut): LeftOut => ({ ...left, found: left.found.filter(({ byRule }) => !byRule) });
+
+/** Are all folders that a walk begins in written so that a glob finds again what is below them? rg takes the working
+ *  directory off an absolute path, whatever follows. */
+const isClean = ({ starts }: LeftOut): boolean =>
+  starts.every(({ word, path }) =>
+    word.startsWith("/") ? word.replace(/\/$/, "") === path : RELATIVE.test(word.replace(/^\.\/(?=.)|\/$/g, "")),
+  );
+
+/** Steps back stand first, and no step is empty. */
+const RELATIVE = /^(?:\.|\.\.(?:\/\.\.)*|(?:\.\.\/)*(?!\.{1,2}(?:\/|$))[^/]+(?:\/(?!\.{1,2}(?:\/|$))[^/]+)*)$/;
+
 /** Case does not count, and these outrank `--glob`: so do ours, being the last of their kind. */
 const rgOptions = (left: LeftOut): readonly string[] => [
   "--no-ignore-messages", // they repeat lines of what is to be ignored, which may be a link to keys
-  ...namesOf(left).flatMap(({ kind, name }) => [
+  ...namesOf(isClean(left) ? withoutRuled(left) : left).flatMap(({ kind, name }) => [
     `--iglob=!${untrimmed(literal(name))}`,
     // A folder that rg begins in is not left out by its own name.
     ...(kind === "folder" ? [`--iglob=!**/${literal(name)}/**`] : []),
   ]),
+  ...shownPaths(left).map(({ path }) => `--iglob=!/${untrimmed(literal(path.replace(/^\.\//, "")))}`),
   ...(left.isWhole
     ? []
     : [

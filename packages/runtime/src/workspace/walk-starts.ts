@@ -15,7 +15,7 @@ import { keyBelowTop, topOf } from "./git-top.ts";
 import { indexProblem } from "./index-names.ts";
 import type { PathJudge } from "./path-judge.ts";
 import { canonical, reached } from "./reached.ts";
-import { findSecrets, type SecretWalk } from "./secret-walk.ts";
+import { findPlaced, findSecrets, type SecretWalk } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
 
 /** More than that is left out by pattern. */
@@ -92,13 +92,22 @@ export const lookThrough = (
   known: Pick<Known, "walks" | "judge">,
 ): LeftOut | { readonly problem: string } => {
   const folders = [...new Set([walk.here, ...walk.starts].map(({ path }) => path))].sort();
+  const { rules } = known.judge;
   const { found, isWhole } = walked(folders, known);
-  const ruled = found.filter(({ byRule }) => byRule);
   const starts = walk.starts.length === 0 ? [walk.here] : walk.starts;
-  const isRuled = starts.some(({ path }) => known.judge.rules.inside(path) !== undefined);
-  if (isRuled && (!isWhole || ruled.length > MOST_LEFT_OUT))
+  const placed = findPlaced(
+    starts.map(({ path }) => path),
+    rules.towards,
+  );
+  const ruled = [...new Map([...found.filter(({ byRule }) => byRule), ...placed.found].map((one) => [one.path, one]))];
+  const isHidden = !placed.isWhole || (!isWhole && starts.some(({ path }) => rules.isAnywhere(path)));
+  if (isHidden || ruled.length > MOST_LEFT_OUT)
     return { problem: "rules name files below, and there are too many to leave them out; search a smaller folder" };
-  return found.length > MOST_LEFT_OUT ? { ...walk, found: ruled, isWhole: false } : { ...walk, found, isWhole };
+  const keys = found.filter(({ byRule }) => !byRule);
+  const left = ruled.map(([, one]) => one);
+  return keys.length > MOST_LEFT_OUT
+    ? { ...walk, found: left, isWhole: false }
+    : { ...walk, found: [...keys, ...left], isWhole };
 };
 
 /** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
@@ -200,15 +209,21 @@ export const gitProblem = (
     : undefined;
 };
 
-/** git searches what it does not keep only where it is told to; then what may hold keys is left out by name, since a
- *  repository's own attributes could have it shown. */
+/** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
+ *  keep only where it is told to; then what may hold keys is left out by name, since a repository's own attributes could
+ *  have it shown. */
 export const gitWithout = (
   words: readonly string[],
   cwd: string,
   known: Known,
 ): readonly string[] | { readonly problem: string } => {
-  if (!words.includes("grep") || !words.includes("--untracked")) return words;
+  if (verbOf(words) !== "grep") return words;
   const folder = gitFolder(words, cwd);
+  const { rules } = known.judge;
+  const ruled = rules.isEmpty ? [] : rules.below(topOf(folder));
+  // Without `--`: it would make revisions of the words before.
+  const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
+  if (!words.includes("--untracked")) return searched;
   const looked = lookThrough({ starts: [], here: { word: ".", path: canonical(folder) } }, known);
   if ("problem" in looked) return looked;
   const { found, isWhole } = looked;
@@ -216,5 +231,5 @@ export const gitWithout = (
   const { files, folders, places, placesUnlessSource } = secretPatterns;
   const paths = [...files, ...folders, ...folders.map((name) => `${name}/**`), ...places, ...placesUnlessSource];
   const patterns = isWhole ? [] : paths.map((path) => `:(exclude,icase,glob)**/${path}`);
-  return [...words, ...(words.includes("--") ? [] : ["--"]), ...names, ...patterns];
+  return [...searched, ...names, ...patterns];
 };

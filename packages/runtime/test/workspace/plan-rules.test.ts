@@ -94,6 +94,88 @@ test("what no rule names is read as before, beside and below what one names", as
     assert.match((await printed(command, ground, { deny: ["Read(./secrets)"] })) ?? "asked", expected, command);
 });
 
+const SEARCHES: readonly (readonly [command: string, finds: readonly string[]])[] = [
+  ["grep -rl plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["grep -rl plain .", ["./Docs/b", "./a", "./src/secrets/b"]],
+  ["grep -rl plain ./ src", ["./Docs/b", "./a", "./src/secrets/b", "src/secrets/b"]],
+  ["grep -rl -e plain -- .", ["./Docs/b", "./a", "./src/secrets/b"]],
+  ["grep -rl --include='b*' plain .", ["./Docs/b", "./src/secrets/b"]],
+  ["grep -rl plain Docs src", ["Docs/b", "src/secrets/b"]],
+  ["grep -rl . here/", ["here/Docs/b", "here/a", "here/src/secrets/b"]],
+  ["cd src && grep -rl plain ..", ["../Docs/b", "../a", "../src/secrets/b"]],
+  ["rg -l plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["rg -l plain ./", ["./Docs/b", "./a", "./src/secrets/b"]],
+  ["rg -l plain .//.", [".//./Docs/b", ".//./a"]],
+  ["cd src && rg -l plain ..", ["../Docs/b", "../a", "../src/secrets/b"]],
+  ["rg -l plain here/", ["here/Docs/b", "here/a", "here/src/secrets/b"]],
+  ["find . -type f -name 'b*' -exec grep -l plain {} +", ["./Docs/b", "./src/secrets/b"]],
+  ["find . -name key -exec cat {} +", []],
+  ["git grep -l plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["git grep -ha secret", []],
+  ["git grep -h --cached secret", []],
+  ["git grep -h secret HEAD", []],
+  ["git grep -h --untracked secret", []],
+  ["git ls-files | xargs grep -l plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["find . -type f -name 'k*' -o -name a | xargs cat", ["plain"]],
+  ["ls Docs | xargs -I{} cat Docs/{}", ["plain"]],
+  ["git diff --stat -- . | tail -1", [" 1 file changed, 0 insertions(+), 0 deletions(-)"]],
+];
+
+test("a search beside a rule runs unasked and leaves out just the place that the rule names", async () => {
+  using place = scratch();
+  for (const name of ["secrets/key", "secrets/deep/key", "docs/private/key", "Docs/Private/key"])
+    place.put(`work/${name}`, "the secret, plain\n");
+  for (const name of ["a", "Docs/b", "src/secrets/b"]) place.put(`work/${name}`, "plain\n");
+  const ground = { cwd: place.at("work"), home: place.at("home") };
+  gitIn(ground.cwd, "init", "-q", "-b", "main");
+  commitAll(ground.cwd);
+  place.put("work/secrets/key", "the secret, plain, changed\n");
+  symlinkSync(".", place.at("work/here"));
+  const deny = ["Read(./secrets/**)", "Read(./docs/private)"];
+  const outcome = async (): Promise<unknown> =>
+    Object.fromEntries(
+      await Promise.all(
+        SEARCHES.map(async ([command]) => {
+          const lines = (await printed(command, ground, { deny }))?.split("\n").filter(Boolean);
+          return [
+            command,
+            lines
+              ?.map((line) => line.replace(/^\.git\/.*/, ""))
+              .filter(Boolean)
+              .sort(),
+          ];
+        }),
+      ),
+    );
+  assert.deepEqual(await outcome(), Object.fromEntries(SEARCHES));
+});
+
+test("what a rule names by a link is kept back at the place that the link leads to", async () => {
+  using place = scratch();
+  place.put("far/data/key", "the secret\n");
+  place.put("far/plain", "plain\n");
+  place.put("work/plain", "plain\n");
+  const links = { data: "../far/data", here: ".", over: "here/data", home: "../far" };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, place.at("work", name));
+  const ground = { cwd: place.at("work"), home: place.at("work/home") };
+  const commands = [
+    "cat d*/key",
+    "cat here/d*/key",
+    "cat ../far/data/key",
+    "cat ov*/key",
+    `cat ${place.at("far")}/d*/key`,
+  ];
+  const searches = ["grep -rh secret ../far", "grep -rh secret data/", "find ../far -type f -exec cat {} +"];
+  for (const rule of ["Read(./data)", "Read(./data/**)", "Read(~/data/k*)"])
+    for (const command of [...commands, ...searches])
+      assert.doesNotMatch(
+        (await printed(command, ground, { deny: [rule] })) ?? "",
+        /the secret/,
+        `${rule}: ${command}`,
+      );
+  assert.match((await printed("cat ../far/pl*", ground, { deny: ["Read(./data)"] })) ?? "asked", /^plain$/m);
+});
+
 test("git shows nothing of what a rule names in a workspace below the top of its repository", async () => {
   using place = scratch();
   for (const name of ["app/secrets/key", "app/src/a"]) place.put(`mono/${name}`, "the secret\n");
