@@ -15,7 +15,6 @@ export {
 export {
   type ForkHandle,
   type ForkOutcome,
-  familyOf,
   type MergeBackOptions,
   type Report,
   readReport,
@@ -266,6 +265,7 @@ export {
   type ChangedFile,
   type Checked,
   type ConflictedFile,
+  familyOf,
   isUnmerged,
   type Looked,
   type MergeOptions,

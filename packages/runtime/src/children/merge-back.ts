@@ -4,14 +4,7 @@
  *  Elsewhere: merging (../worktrees), waking a child (../fork). */
 
 import { InputError } from "@prefork/wire";
-import {
-  isUnmerged,
-  type MergeOptions,
-  type MergeOutcome,
-  type OnConflict,
-  type Worktree,
-  type Worktrees,
-} from "../worktrees/index.ts";
+import type { MergeOptions, MergeOutcome, OnConflict, Worktrees } from "../worktrees/index.ts";
 import type { ForkHost } from "./host.ts";
 import { handBackText } from "./isolation.ts";
 import type { Runs } from "./runs.ts";
@@ -70,17 +63,3 @@ const mergeOrHandBack = async (
     await waking.runs.ended([task], "all");
   }
 };
-
-/** Those that started together with a task, or with the last one, and are not merged: in the order they were asked for. */
-export const familyOf = async (worktrees: Worktrees, task?: string): Promise<readonly string[]> => {
-  const all = [...(await worktrees.table()).worktrees.values()].filter(({ state }) => state.kind !== "gone");
-  const first = task === undefined ? all.findLast(isUnmerged) : all.find((one) => one.task === task);
-  return all
-    .filter((one) => first && startedTogether(one, first) && isUnmerged(one))
-    .toSorted((one, other) => (one.order ?? 0) - (other.order ?? 0))
-    .map((one) => one.task);
-};
-
-/** Those of the same snapshot. Lists of earlier versions know only its commit, which two snapshots may share. */
-const startedTogether = (one: Worktree, other: Worktree): boolean =>
-  one.family === other.family && one.origin === other.origin;

@@ -1,6 +1,9 @@
+/** Copies of a checkout for tasks: made, finished, merged, taken back and repaired. */
+
 export { type Checked, runCheck } from "./check.ts";
 export type { Created } from "./create.ts";
 export { WorktreeError, type WorktreeFault } from "./errors.ts";
+export { familyOf } from "./family.ts";
 export type { ChangedFile, Looked } from "./look.ts";
 export type { MergeOptions, MergeOutcome, OnConflict } from "./merge.ts";
 export type { ConflictedFile } from "./merge-plan.ts";

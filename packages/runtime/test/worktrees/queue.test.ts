@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { familyOf } from "../../src/children/index.ts";
-import { type MergeOutcome, runCheck, type Worktrees } from "../../src/worktrees/index.ts";
+import { familyOf, type MergeOutcome, runCheck, type Worktrees } from "../../src/worktrees/index.ts";
 import { commitUsual, type Files, type Ground, openGround, photograph, photographFiles } from "./ground.ts";
 
 const finished = async (
