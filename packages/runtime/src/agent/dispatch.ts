@@ -370,7 +370,7 @@ const resultOf = async (ready: Ready, dispatch: Dispatch, signal: AbortSignal): 
   if (!dispatch.hooks) return { content, ...fault };
   const ran = { ...judged, ...fault, text: shownText(content), ms: dispatch.now() - begun };
   const added = await dispatch.hooks.after(call.id, ran, signal);
-  return { content: [...content, ...asBlocks(added)], ...fault };
+  return { content: [...content, ...asBlocks(added.map((note) => `[${note}]`))], ...fault };
 };
 
 const asBlocks = (texts: readonly string[]): Content => texts.map((text) => ({ type: "text", text }));

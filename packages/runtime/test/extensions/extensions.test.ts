@@ -68,7 +68,7 @@ test("an extension brings tools and a section, and hears of what happens", async
   const session = await ground.open({ extensions: [mine, skills([])], permissions: { ...unasked, mode: "default" } });
   const { events } = await followed(session.prompt("sum"));
   await session.close();
-  assert.deepEqual(results(events), ["ok: 5\nmine: checked"]);
+  assert.deepEqual(results(events), ["ok: 5\n[mine: checked]"]);
   const [first] = bodies(ground);
   const content = JSON.stringify(first?.messages[0]);
   assert.match(content, /<section name=\\"house\\">\\nCount with Add\./);
