@@ -17,14 +17,17 @@ import {
   parseRule,
   partsOf,
   planRules,
+  type Rule,
   readRules,
   type ToolCall,
   type ToolFilter,
+  tighteningPattern,
   type Verdict,
+  writtenPattern,
 } from "../guard/index.ts";
 import { isSecret } from "../paths/index.ts";
 import { type Registry, touchesOf } from "../tools/index.ts";
-import { planHazard } from "../workspace/index.ts";
+import { placesOf, planHazard } from "../workspace/index.ts";
 
 export type GuardingOptions = {
   readonly policy: Policy;
@@ -101,7 +104,7 @@ export class Guarding {
     const { roots, cwd, home, readingTools, asks, unwatched } = this.#options;
     return {
       mode: this.#mode,
-      policy: this.#policy,
+      policy: { ...this.#policy, deny: this.#policy.deny.map(inPlaces), ask: this.#policy.ask.map(inPlaces) },
       ...{ roots, cwd, home, readingTools, asks, partsOf },
       ...(this.#filter ? { filter: this.#filter } : {}),
       ...(unwatched === undefined ? {} : { filterContext: { unwatched } }),
@@ -115,7 +118,7 @@ export class Guarding {
    *  under itself, somebody was asked. */
   mayShow(path: string, from?: string): boolean {
     if (isSecret(path)) return false;
-    const asked = this.#policy.ask.filter((rule) => from === undefined || !isNamed([rule], from));
+    const asked = this.#policy.ask.map(inPlaces).filter((rule) => from === undefined || !isNamed([rule], from));
     if (isNamed(asked, path)) return false;
     return decide({ tool: "Read", args: { file_path: path } }, { ...this.context(), asks: "person" }).kind !== "deny";
   }
@@ -156,6 +159,17 @@ const isNamed = (ask: Policy["ask"], path: string): boolean => {
   if (rules.length === 0) return false;
   const { problem } = readRules(rules);
   return [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
+};
+
+/** What tightens holds as well for the place that a link in its own path leads to. */
+const inPlaces = (rule: Rule): Rule => {
+  const { form } = rule;
+  if (form.kind !== "path") return rule;
+  const places = placesOf(writtenPattern(form.pattern));
+  if (places.length === 0) return rule;
+  const { exact, forgiving } = form.pattern;
+  const pattern = { exact, forgiving: [...forgiving, ...tighteningPattern(places).forgiving] };
+  return { ...rule, form: { ...form, pattern } };
 };
 
 /** The name behind links; rules hold for both. */

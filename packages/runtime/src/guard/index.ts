@@ -44,7 +44,7 @@ export { type JsonLine, readJsonLine } from "./json-line.ts";
 export { memoryOnly } from "./memory-folder.ts";
 export { inBoth, movedPath, movedPolicy } from "./moved-policy.ts";
 export { type NotesPlace, notesFor } from "./notes.ts";
-export type { Move } from "./path-rules.ts";
+export { type Move, tighteningPattern, writtenPattern } from "./path-rules.ts";
 export {
   type Layer,
   type LayerSettings,

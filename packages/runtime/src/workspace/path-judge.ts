@@ -51,33 +51,24 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: Judged
 type Names = PlanRule["paths"][number];
 
 /** What a rule names may be a link, or be reached through one: the rule holds for the place as well. */
-const withPlaces = (rule: PlanRule): PlanRule => ({
-  ...rule,
-  paths: [...rule.paths, ...rule.paths.flatMap((names) => placeOf(names) ?? [])],
-});
+const withPlaces = (rule: PlanRule): PlanRule => ({ ...rule, paths: [...rule.paths, ...placesOf(rule.paths)] });
 
-const placeOf = (names: Names): readonly Names[] | undefined => {
-  const other = names.findIndex((name) => typeof name === "string" || "glob" in name);
-  const fixed = (other < 0 ? names : names.slice(0, other)).map((name) =>
-    typeof name === "object" && "name" in name ? name.name : "",
-  );
+/** The same paths where links lead, for those that lead elsewhere. */
+export const placesOf = (paths: PlanRule["paths"]): PlanRule["paths"] => paths.flatMap((names) => placeOf(names));
+
+const placeOf = (names: Names): readonly Names[] => {
+  const fixed: string[] = [];
+  for (const name of names) {
+    if (name === "**" || "glob" in name) break;
+    fixed.push(name.name);
+  }
   // As far as there is something: the rest need not be there yet.
   for (let end = fixed.length; end > 0; end -= 1) {
     const path = `/${fixed.slice(0, end).join("/")}`;
     if (!existsSync(path)) continue;
     const place = canonical(path);
-    const rest = names.slice(end);
-    return place === path
-      ? undefined
-      : [
-          [
-            ...place
-              .split("/")
-              .filter(Boolean)
-              .map((name) => ({ name })),
-            ...rest,
-          ],
-        ];
+    const parts = place.split("/").filter((name) => name !== "");
+    return place === path ? [] : [[...parts.map((name) => ({ name })), ...names.slice(end)]];
   }
-  return undefined;
+  return [];
 };

@@ -174,6 +174,22 @@ test("what a rule names by a link is kept back at the place that the link leads 
         `${rule}: ${command}`,
       );
   assert.match((await printed("cat ../far/pl*", ground, { deny: ["Read(./data)"] })) ?? "asked", /^plain$/m);
+  const settings = settingsOfFlags({ deny: ["Read(./data)"], allow: ["Read", "Bash"] }, { base: ground.cwd });
+  assert.ok(typeof settings !== "string");
+  const guarding = new Guarding({
+    ...{ policy: mergeLayers([settings]), mode: "default", roots: [ground.cwd], ...ground },
+    ...{ outputs: "/out", readingTools: [], tools: [], asks: "person" },
+  });
+  const answers = ["data/key", "here/data/key", "over/key", "../far/data/key", "../far/plain", "plain"].map((name) => [
+    decide({ tool: "Read", args: { file_path: place.at("work", name) } }, guarding.context()).kind,
+    decide({ tool: "Bash", args: { command: `node run.js ${name}` } }, guarding.context()).kind,
+    guarding.mayShow(place.at("work", name)),
+  ]);
+  const [denied, allowed] = [
+    ["deny", "deny", false],
+    ["allow", "allow", true],
+  ];
+  assert.deepEqual(answers, [denied, denied, denied, denied, allowed, allowed]);
 });
 
 test("git shows nothing of what a rule names in a workspace below the top of its repository", async () => {
