@@ -1,6 +1,6 @@
 /** What does git know of some paths and commits?
- *  Invariant: git is started directly, without a shell, in the clean environment of read-only plans, and not at all where
- *  the repository configures what could start a program; each answer is bounded in time and size; an answer that did not
+ *  Invariant: git is started directly, without a shell, in the clean environment of read-only plans, on a view of the
+ *  repository, and not at all where the repository is not understood; each answer is bounded in time and size; an answer that did not
  *  come is no answer, never a "no".
  *  Elsewhere: what makes git harmless (../workspace), what is asked (claims.ts). */
 
@@ -8,7 +8,7 @@ import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { classify } from "../guard/index.ts";
-import { cleanEnvironment, findProgram, type PlanCell, planHazard } from "../workspace/index.ts";
+import { cleanEnvironment, findProgram, GitViews, type PlanCell, planHazard } from "../workspace/index.ts";
 
 export type GitPlace = { readonly cwd: string; readonly signal: AbortSignal; readonly cell?: PlanCell };
 
@@ -116,25 +116,35 @@ type RunGit = (words: readonly string[]) => Promise<GitAnswer>;
 const FAILED: GitAnswer = { text: "", complaint: "", problem: "failed" };
 
 const runner =
-  (git: string, { cwd, signal, cell }: GitPlace): RunGit =>
-  (words) =>
-    new Promise((done) => {
-      const plain = [git, ...words];
-      const [program = "", ...args] = cell ? cell.enter(plain, cwd) : plain;
-      const how = {
-        cwd,
-        env: cleanEnvironment(),
-        signal,
-        maxBuffer: MOST_OUTPUT_BYTES,
-        killSignal: "SIGKILL",
-      } as const;
-      try {
-        const child = execFile(program, args, how, (error, text, complaint) => {
-          const isLong = error?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
-          done(error ? { text, complaint, problem: isLong ? "too long" : "failed" } : { text, complaint });
-        });
-        child.stdin?.end();
-      } catch {
-        done(FAILED); // more words than the system passes on
-      }
-    });
+  (git: string, place: GitPlace): RunGit =>
+  async (words) => {
+    using views = new GitViews();
+    const view = views.of(place.cwd, words);
+    if ("problem" in view) return FAILED;
+    return await started([git, ...words], place, view.variables());
+  };
+
+const started = (
+  plain: readonly string[],
+  { cwd, signal, cell }: GitPlace,
+  variables: Readonly<Record<string, string>>,
+): Promise<GitAnswer> =>
+  new Promise((done) => {
+    const [program = "", ...args] = cell ? cell.enter(plain, cwd) : plain;
+    const how = {
+      cwd,
+      env: { ...cleanEnvironment(), ...variables },
+      signal,
+      maxBuffer: MOST_OUTPUT_BYTES,
+      killSignal: "SIGKILL",
+    } as const;
+    try {
+      const child = execFile(program, args, how, (error, text, complaint) => {
+        const isLong = error?.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER";
+        done(error ? { text, complaint, problem: isLong ? "too long" : "failed" } : { text, complaint });
+      });
+      child.stdin?.end();
+    } catch {
+      done(FAILED); // more words than the system passes on
+    }
+  });

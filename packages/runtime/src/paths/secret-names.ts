@@ -148,9 +148,6 @@ const hasForm = (name: string): boolean =>
   isWord(name) ||
   endsLike(name);
 
-/** Does a name that ends so say data, keys, or a copy of whatever? */
-export const isKeyEnding = (word: string): boolean => ENDINGS.has(word) || DATA.has(word) || COPIES.has(word);
-
 /** git's own settings, also those of submodules and of repositories without a working tree. */
 const isGitSetting = (folders: readonly string[], last: string): boolean =>
   /^(?:config(?:\.worktree)?|credentials)$/.test(last) && folders.some((name) => name.endsWith(".git"));

@@ -6,8 +6,8 @@
 
 import { join, relative } from "node:path";
 import { leadsToSecrets } from "../paths/index.ts";
-import { askGit, hasNoRepository } from "./ask-git.ts";
-import { topOf } from "./git-top.ts";
+import { askGit } from "./ask-git.ts";
+import type { View } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
 import { canonical } from "./reached.ts";
 
@@ -26,7 +26,7 @@ const EMPTY =
 type Asked = { readonly verb: string; readonly words: readonly string[] };
 
 /** The verb, and what stands behind it. */
-const readAsked = (words: readonly string[]): Asked => {
+export const readAsked = (words: readonly string[]): Asked => {
   let at = 0;
   while (words[at]?.startsWith("-")) at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1;
   return { verb: words[at] ?? "", words: words.slice(at + 1) };
@@ -85,17 +85,18 @@ const UNANSWERED = {
   problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
 };
 
-const lookUp = (names: readonly string[], folder: string): readonly Named[] | typeof UNANSWERED => {
+const lookUp = (names: readonly string[], view: View): readonly Named[] | typeof UNANSWERED => {
   const questions = names.flatMap((name) => {
     const colon = colonIn(name);
     return [name, peeled(colon > 0 ? name.slice(0, colon) : name)];
   });
+  if (view.repository === undefined) return [];
   const answer = askGit({
-    folder,
+    view,
     words: ["cat-file", "--batch-check=%(objecttype)"],
     input: questions.map((question) => `${question}\n`).join(""),
   });
-  if (answer === undefined || hasNoRepository(answer)) return [];
+  if (answer === undefined) return []; // no git
   const types = answer.text.split("\n");
   if (answer.failed || types.length !== questions.length + 1) return UNANSWERED;
   return names.map((name, at) => ({
@@ -109,9 +110,9 @@ const lookUp = (names: readonly string[], folder: string): readonly Named[] | ty
 /** `…-g1234abc`, as git describes commits: git takes the number at its end, whatever stands before it. */
 const DESCRIBED = /-g[0-9a-f]{4,}(?=$|[\^~])/i;
 
-type Around = { readonly verb: string; readonly folder: string; readonly judge: PathJudge };
+type Around = { readonly verb: string; readonly view: View; readonly judge: PathJudge };
 
-const problemOf = ({ name, type, revision, path }: Named, { verb, folder, judge }: Around): string | undefined => {
+const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }: Around): string | undefined => {
   if (!/^(?:blob|tree|tag)$/.test(type)) return undefined; // a commit, or nothing
   const isIndex = name.startsWith(":");
   if (path === undefined && revision === "commit")
@@ -122,8 +123,8 @@ const problemOf = ({ name, type, revision, path }: Named, { verb, folder, judge 
       return `git ${verb} ${name}: which file this was is not known; name it: git show HEAD:FILE`;
     return EMPTY.test(name) || verb === "show" || verb === "cat-file" ? undefined : folderProblem(verb, name);
   }
-  const top = topOf(folder);
-  const place = join(baseOf(path, folder, top), path);
+  const { top } = view;
+  const place = join(baseOf(path, canonical(view.folder), top), path);
   const keys = judge.problem(place);
   if (keys !== undefined || type !== "tree") return keys;
   if (verb === "grep") return folderProblem(verb, name);
@@ -159,10 +160,10 @@ const walksCommits = ({ verb, words }: Asked): boolean =>
   ["log", "whatchanged", "reflog", "grep", "blame", "annotate", "cat-file"].includes(verb) ||
   (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
 
-/** `folder`: where git runs. */
+/** `view`: of the folder that git runs in. */
 export const objectProblem = (
   words: readonly string[],
-  folder: string,
+  view: View,
   judge: PathJudge,
 ): { readonly problem: string } | undefined => {
   const asked = readAsked(words);
@@ -171,7 +172,7 @@ export const objectProblem = (
   const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));
   if (everything !== undefined)
     return { problem: `git ${verb} ${everything} may print files whose paths are not known; use git log -p` };
-  const here = canonical(folder);
+  const here = canonical(view.folder);
   const file = namedFiles(asked)
     .map((name) => judge.problem(join(here, name)))
     .find((problem) => problem !== undefined);
@@ -182,8 +183,8 @@ export const objectProblem = (
     return { problem: `git ${verb}: ${JSON.stringify(broken)} holds a line break; leave it out` };
   const names = [...new Set(objects.flatMap(namesIn))].filter((name) => name !== "");
   if (names.length === 0) return undefined;
-  const found = lookUp(names, folder);
+  const found = lookUp(names, view);
   if ("problem" in found) return found;
-  const problem = found.map((one) => problemOf(one, { verb, folder: here, judge })).find((one) => one !== undefined);
+  const problem = found.map((one) => problemOf(one, { verb, view, judge })).find((one) => one !== undefined);
   return problem === undefined ? undefined : { problem };
 };

@@ -1,13 +1,9 @@
-/** Does a repository configure something that git would start, and that no override switches off?
- *  Invariant: asks git itself, with everything switched off that can be; reading its own configuration starts nothing.
- *  Elsewhere: the overrides (environment.ts), files that are links (git-links.ts), commands that use git
- *  (guard/bash). */
+/** Which settings of a repository are a reason to ask?
+ *  Invariant: git sees none of them (git-settings.ts), so nothing is started; but where a repository names a program, or
+ *  what git of today does not know, git's answer without it may be another one, and people want to hear of it.
+ *  Elsewhere: reading settings, and those that git gets to see (git-settings.ts). */
 
-import { lstatSync, realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { askGit, through } from "./ask-git.ts";
-import { linkHazard } from "./git-links.ts";
-import { reached } from "./reached.ts";
+import { nameOf, type Setting } from "./git-settings.ts";
 
 /** Filters run when contents are compared, drivers when changes are shown, promisors when an object is missing. An alias stands in for a subcommand that this git does not have or no longer keeps. */
 const HAZARD =
@@ -69,53 +65,15 @@ const isKnown = (key: string): boolean => {
 /** The built-in monitor is switched off by an override; a program of the repository's choice is a reason to ask. */
 const HARMLESS = /^(core\.fsmonitor=(false|true|0|1|on|off|yes|no|))$/is;
 
-/** What is wrong with a repository, and the reason in words. */
-export type Hazard = { readonly key: string; readonly reason: string };
-
-const configured = (key: string): Hazard => ({
-  key,
-  reason: `the repository configures ${key}, which git could act on`,
-});
-
-/** The first hazard of the repository that git finds from `folder` and the `-C` it is given there; undefined where there
- *  is none, or no repository. */
-export const gitHazard = (folder: string, within: readonly string[] = []): Hazard | undefined => {
-  const asked = askGit({ folder, words: [...through(within), "config", "--list", "--show-scope", "-z"] });
-  if (asked === undefined) return undefined;
-  if (/^fatal: cannot change to/.test(asked.complaint)) return undefined; // nor can git when it is run
-  if (asked.failed) return { key: "config", reason: "git cannot read the repository's settings" };
-  const fields = asked.text.split("\0");
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const scope = fields[at] ?? "";
-    const [key = "", value = ""] = (fields[at + 1] ?? "").split(/\n(.*)/s);
-    if (scope === "command") continue;
-    if (HAZARD.test(key.toLowerCase()) && !HARMLESS.test(`${key}=${value}`)) return configured(key);
-    if (!isKnown(key)) return configured(key);
-    if (key === "core.worktree" && isElsewhere(folder, within)) return configured(key);
-  }
-  const reason = linkHazard(folder, within);
-  return reason === undefined ? undefined : { key: "files", reason };
+const isHazard = (setting: Setting): boolean => {
+  const key = nameOf(setting);
+  return (HAZARD.test(key.toLowerCase()) && !HARMLESS.test(`${key}=${setting.value ?? ""}`)) || !isKnown(key);
 };
 
-/** A repository may say that its files lie somewhere else, in a folder that is none of its business: in any but the one
- *  that its `.git` was found in. */
-const isElsewhere = (folder: string, within: readonly string[]): boolean => {
-  const answer = askGit({ folder, words: [...through(within), "rev-parse", "--show-toplevel"] });
-  if (answer === undefined || answer.failed) return true;
-  const top = answer.text.replace(/\n$/, "");
-  try {
-    const here = realpathSync.native(within.reduce(reached, folder));
-    return top !== nearestAbove(here);
-  } catch {
-    return true;
-  }
-};
+export const configured = (key: string): string => `the repository configures ${key}, which git could act on`;
 
-const nearestAbove = (folder: string): string | undefined => {
-  if (lstatSync(join(folder, ".git"), { throwIfNoEntry: false }) !== undefined) return folder;
-  return dirname(folder) === folder ? undefined : nearestAbove(dirname(folder));
+/** The first that is a reason to ask, in words. */
+export const settingsProblem = (settings: readonly Setting[]): string | undefined => {
+  const found = settings.find(isHazard);
+  return found && configured(nameOf(found));
 };
-
-/** Does git find a repository from here that it is willing to use? */
-export const isInRepository = (folder: string): boolean =>
-  askGit({ folder, words: ["rev-parse", "--git-dir"] })?.failed === false;

@@ -5,16 +5,9 @@
 
 import { join } from "node:path";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
-import { askGit, hasNoRepository } from "./ask-git.ts";
+import { askGit } from "./ask-git.ts";
+import type { View } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
-import { plainCheckout } from "./plain-checkout.ts";
-import { canonical } from "./reached.ts";
-
-/** The top folder of the repository that git finds from `folder`; that folder itself where there is none. */
-export const topOf = (folder: string): string => {
-  const top = plainCheckout(folder)?.top ?? askGit({ folder, words: ["rev-parse", "--show-toplevel"] })?.text.trimEnd();
-  return top === undefined || top === "" ? canonical(folder) : canonical(top);
-};
 
 const PATHS: readonly (readonly string[])[] = [
   ...[...secretPatterns.folders, ...secretPatterns.places, ...secretPatterns.placesUnlessSource],
@@ -40,18 +33,19 @@ const restsBelow = (top: string): readonly string[] => {
 const MOST_PATTERNS = 400;
 
 /** A file of the repository that holds keys only because of where the repository lies. */
-export const keyBelowTop = (folder: string, { isKey }: Pick<PathJudge, "isKey">): string | undefined => {
-  const top = topOf(folder);
+export const keyBelowTop = (view: View, { isKey }: Pick<PathJudge, "isKey">): string | undefined => {
+  const { top } = view;
+  if (view.repository === undefined) return undefined;
   const isHome = isKey(join(top, ".mcp.json")); // some settings hold keys only in a home folder
   const rests = [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
   if (rests.length === 0) return undefined;
   const paths = rests
     .slice(0, MOST_PATTERNS)
     .flatMap((rest) => [rest, `${rest}/**`].map((one) => `:(top,icase,glob)${one}`));
-  const kept = askGit({ folder, words: ["ls-files", "-z", "--full-name", "--", ...paths] });
+  const kept = askGit({ view, words: ["ls-files", "-z", "--full-name", "--", ...paths] });
   const history = ["log", "--all", "--reflog", "-m", "--format=", "--name-only", "--no-renames", "-z", "--", ...paths];
-  const before = askGit({ folder, words: history });
-  if (kept === undefined || before === undefined || hasNoRepository(kept)) return undefined;
+  const before = askGit({ view, words: history });
+  if (kept === undefined || before === undefined) return undefined; // no git
   if (kept.failed || before.failed) return top;
   return [...kept.text.split("\0"), ...before.text.split("\0")]
     .map((name) => name.trim())

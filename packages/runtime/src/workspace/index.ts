@@ -2,6 +2,7 @@ export { type Comparison, type DatedBreach, Watch, type WatchOptions, watchTrees
 export { editText, type TextEdit } from "./edit-text.ts";
 export { cleanEnvironment } from "./environment.ts";
 export { checkFileCall, type FileCallAnswer, performFileCall } from "./file-calls.ts";
+export { GitViews } from "./git-view.ts";
 export { placesOf } from "./path-judge.ts";
 export { type CellOptions, type OpenedCell, openCell, type PlanCell } from "./plan-cell.ts";
 export { findProgram, findRipgrep, whyMissing } from "./programs.ts";

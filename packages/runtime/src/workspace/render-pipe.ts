@@ -14,8 +14,10 @@ import {
   type PlanWord,
   pathProblem,
 } from "../guard/index.ts";
-import { objectProblem } from "./git-objects.ts";
+import { ownAnswer } from "./git-answers.ts";
+import { objectProblem, verbOf } from "./git-objects.ts";
 import { remoteProblem } from "./git-remotes.ts";
+import type { GitViews } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
 import { findProgram } from "./programs.ts";
@@ -32,17 +34,11 @@ import {
   lookThrough,
   reenter,
   walkAt,
-  withheldFrom,
 } from "./walk-starts.ts";
 
 export type Problem = { readonly problem: string };
 
-export type Rendered = {
-  readonly script: string;
-  readonly words: readonly string[];
-  /** What git must not show. */
-  readonly withheld: readonly string[];
-};
+export type Rendered = { readonly script: string; readonly words: readonly string[] };
 
 /** What stands around a pipe when its words are made final. */
 export type RenderPlace = {
@@ -51,9 +47,9 @@ export type RenderPlace = {
   readonly exitCode: number;
   /** What the first command, an xargs, will be given beside its words. */
   readonly fed?: readonly string[];
-  /** What git must not show (Plan.withheld). */
-  readonly withheld?: readonly string[];
   readonly judge: PathJudge;
+  /** What git gets to see. */
+  readonly views: GitViews;
 };
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
@@ -68,33 +64,32 @@ const MOST_WORDS = 20_000;
 export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
   const parts: string[] = [];
   const all: string[] = [];
-  const lookedAt = { names: 0, walks: new Map(), shown: new Map(), judge: place.judge };
-  const withheld = new Set(place.withheld);
+  const lookedAt = { names: 0, walks: new Map(), judge: place.judge };
   for (const [at, command] of commands.entries()) {
-    const words = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
-    if ("problem" in words) return words;
+    const expanded = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
+    if ("problem" in expanded) return expanded;
+    const { words, stands = command.program, variables = {} } = expanded;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
     const problem = reachedProblem(inputs, command.program, place);
     if (problem !== undefined) return { problem };
-    if (command.program === "git")
-      for (const pattern of withheldFrom(words, place.cwd, place.judge)) withheld.add(pattern);
     // After the names: what may not be read is said so, whether or not the program is there.
-    const program = findProgram(command.program);
-    if (program === undefined) return { problem: `${command.program}: not found in system folders` };
+    const program = findProgram(stands);
+    if (program === undefined) return { problem: `${stands}: not found in system folders` };
     if (all.length + words.length > MOST_WORDS) return { problem: `${command.program}: too many names to leave out` };
     const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
     const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
     // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
     const limited = timeLimit(command);
     if ("problem" in limited) return limited;
-    const argv = limited.length === 0 ? [program, ...words] : [...limited, command.program, ...words];
+    const argv = limited.length === 0 ? [program, ...words] : [...limited, stands, ...words];
     const name = limited.length === 0 ? command.program : "timeout";
-    parts.push(`${zone}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
+    const around = Object.entries(variables).map(([key, value]) => `${key}=${quoted(value)} `);
+    parts.push(`${zone}${around.join("")}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
     all.push(...argv);
   }
   const [only = "", ...more] = parts;
   const script = LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
-  return { script, words: all, withheld: [...withheld] };
+  return { script, words: all };
 };
 
 /** What stands before a program that may only run so long; it finds the program in the same folders as we do. In the
@@ -107,11 +102,19 @@ const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
   return [timeout, ...(knowsForeground ? ["--foreground"] : []), limit];
 };
 
+type Expanded = {
+  readonly words: readonly string[];
+  /** The program that stands in for the one of the plan. */
+  readonly stands?: string;
+  /** Of its environment, beside what all programs get. */
+  readonly variables?: Readonly<Record<string, string>>;
+};
+
 const expandAll = (
   { program, args }: PlanCommand,
   place: RenderPlace,
   lookedAt: LookedAt & Known,
-): readonly string[] | Problem => {
+): Expanded | Problem => {
   const { cwd, home, exitCode, fed = [], judge } = place;
   const words: string[] = [];
   const names: string[] = [];
@@ -140,25 +143,33 @@ const expandAll = (
     walk?.starts.map(({ path }) => folderProblem(path, judge)).find(Boolean) ??
     (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts) : undefined);
   if (problem !== undefined) return { problem };
-  if (program === "git") {
-    const folder = gitFolder(words, cwd);
-    // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
-    const inKeys = judge.problem(join(canonical(folder), "name"));
-    if (inKeys !== undefined) return { problem: inKeys };
-    return (
-      gitProblem(words, { cwd, withheld: place.withheld, known: lookedAt }) ??
-      objectProblem(words, folder, judge) ??
-      remoteProblem(words, folder) ??
-      gitWithout(words, cwd, lookedAt)
-    );
-  }
-  if (!walk) return words;
+  if (program === "git") return expandGit(words, place, lookedAt);
+  if (!walk) return { words };
   const entered = words.map((word) => reenter(word, cwd, program));
   const left = lookThrough(walk, lookedAt);
   if ("problem" in left) return left;
-  if (!GREPS.includes(program)) return withoutKeys(program, entered, left);
+  if (!GREPS.includes(program)) return { words: withoutKeys(program, entered, left) };
   const round = goRound(entered, sought, left);
-  return withoutKeys(program, round.words, round.left);
+  return { words: withoutKeys(program, round.words, round.left) };
+};
+
+const expandGit = (
+  words: readonly string[],
+  { cwd, judge, views }: RenderPlace,
+  lookedAt: Known,
+): Expanded | Problem => {
+  const folder = gitFolder(words, cwd);
+  // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
+  const inKeys = judge.problem(join(canonical(folder), "name"));
+  if (inKeys !== undefined) return { problem: inKeys };
+  const view = views.of(folder, words);
+  if ("problem" in view) return view;
+  const found = gitProblem(words, view, judge) ?? objectProblem(words, view, judge) ?? remoteProblem(words, view);
+  if (found !== undefined) return found;
+  const answer = ownAnswer(words, view);
+  if (answer !== undefined) return answer;
+  const limited = gitWithout(words, view, lookedAt);
+  return "problem" in limited ? limited : { words: limited, variables: view.variables(verbOf(words)) };
 };
 
 /** ripgrep reads what is to be ignored in every folder that it comes to. */

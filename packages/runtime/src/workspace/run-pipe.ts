@@ -18,7 +18,7 @@ import {
 } from "../guard/index.ts";
 import { cleanEnvironment } from "./environment.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
-import { openAttributes } from "./git-attributes.ts";
+import { GitViews } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
 import { coveredIn, type PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
@@ -136,11 +136,12 @@ const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: 
 };
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
-  const rendered = renderPipe(commands, run);
+  using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below });
+  const rendered = renderPipe(commands, { ...run, views });
   if ("problem" in rendered) return refuse(rendered.problem, run);
   const inCell = !tellsOfTheSystem(commands, run.cwd);
   const isGit = commands.some(({ program }) => program === "git");
-  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit });
+  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit, attributes: views.attributes() });
   if ("problem" in child) return refuse(child.problem, run);
   child.stdin?.on("error", () => {}); // a reader may stop before the last name
   child.stdin?.end(input);
@@ -177,29 +178,33 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     );
   });
 
-type Way = { readonly inCell: boolean; readonly piped: boolean; readonly isGit: boolean };
+type Way = {
+  readonly inCell: boolean;
+  readonly piped: boolean;
+  readonly isGit: boolean;
+  /** For git outside of a repository: the files that it must not show. */
+  readonly attributes: string | undefined;
+};
 
 /** The first descriptor beside the three that every program has. */
 const BESIDE = 3;
 
 const start = (
-  { script, words, withheld }: Rendered,
+  { script, words }: Rendered,
   run: PipeRun,
-  { inCell, piped, isGit }: Way,
+  { inCell, piped, isGit, attributes }: Way,
 ): ChildProcess | Problem => {
   const shell = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", ...words];
   const cell = inCell ? run.cell : undefined;
   const opened: number[] = [];
   try {
-    if (isGit) opened.push(openAttributes(withheld));
-    const attributes = isGit ? `/dev/fd/${BESIDE}` : undefined;
     // git compares the files that it knows with those that are there, so all of them have to be.
     const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];
-    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE + opened.length }) : shell;
+    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE }) : shell;
     if (cell) opened.push(openSync("/dev/null", "r"));
     const [program = "", ...args] = argv;
-    const [last = 0] = opened.slice(-1);
-    const beside = cell ? [...opened.slice(0, -1), ...coveredIn(argv).map(() => last)] : opened;
+    const [nothing = 0] = opened;
+    const beside = cell ? coveredIn(argv).map(() => nothing) : [];
     const scratch = cell ? { TMPDIR: cell.scratch } : {};
     return spawn(program, args, {
       cwd: run.cwd,

@@ -8,14 +8,14 @@ import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import type { Plan, PlanStep } from "../guard/index.ts";
-import { gitHazard } from "./git-probe.ts";
+import { viewProblem } from "./git-view.ts";
 import { pathJudge } from "./path-judge.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { canonical, reached } from "./reached.ts";
 import { atHome } from "./render-pipe.ts";
 import { type PipeAround, runPipe } from "./run-pipe.ts";
-import { waitingFile, waitingSettings } from "./waiting-files.ts";
+import { waitingFile } from "./waiting-files.ts";
 
 export type PlanLimits = {
   readonly timeoutMs?: number; // default: 60,000
@@ -43,7 +43,7 @@ export type PlanResult = {
 
 const MOST_REPOSITORIES = 8;
 
-/** What keeps a plan from being run in this folder: a repository whose configuration could start programs. */
+/** What keeps a plan from being run in this folder: a repository that is not understood, or that names programs. */
 export const planHazard = (
   plan: Plan,
   { cwd, home = homedir() }: Pick<PlanRun, "cwd" | "home">,
@@ -58,10 +58,11 @@ export const planHazard = (
     looked.add(place);
     // Nothing else happens in this process while git is asked.
     if (looked.size > MOST_REPOSITORIES) return `git would run in more than ${MOST_REPOSITORIES} folders`;
-    const waiting = waitingFile(place) ?? waitingSettings(place);
+    if (!isFolder(place)) continue; // git says so itself
+    const waiting = waitingFile(place);
     if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
-    const hazard = gitHazard(folder, ways);
-    if (hazard) return hazard.reason;
+    const problem = viewProblem(place);
+    if (problem !== undefined) return problem;
   }
   return undefined;
 };

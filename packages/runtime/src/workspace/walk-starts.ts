@@ -7,12 +7,11 @@ import { lstatSync, statSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { findStarts, type PlanCommand, walkOf } from "../guard/index.ts";
 import { secretPatterns } from "../paths/index.ts";
-import type { ShownLine } from "./attribute-files.ts";
-import { shownByAttributes } from "./git-attributes.ts";
 import { verbOf } from "./git-objects.ts";
-import { isInRepository } from "./git-probe.ts";
-import { keyBelowTop, topOf } from "./git-top.ts";
-import { indexProblem } from "./index-names.ts";
+import { isDoubt, orDoubt } from "./git-repository.ts";
+import { keyBelowTop } from "./git-top.ts";
+import { linkedFolder } from "./git-tracked.ts";
+import type { View } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
 import { canonical, reached } from "./reached.ts";
 import { findPlaced, findSecrets, type SecretWalk } from "./secret-walk.ts";
@@ -73,8 +72,6 @@ const innerWords = (words: readonly string[]): readonly string[] => {
 export type Known = {
   readonly judge: PathJudge;
   readonly walks: Map<string, SecretWalk>;
-  /** What attributes of a repository have shown, by the folder that git runs in. */
-  readonly shown: Map<string, readonly ShownLine[]>;
 };
 
 const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks" | "judge">): SecretWalk => {
@@ -165,62 +162,39 @@ const showsFiles = (words: readonly string[]): boolean =>
   words.some((word) => SHOWING.includes(word)) ||
   (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
 
-/** They read the files that the index names. */
-const readsByIndex = (verb: string): boolean => ["diff", "diff-files", "diff-index", "status", "grep"].includes(verb);
-
-const shownIn = (folder: string, shown: Known["shown"]): readonly ShownLine[] => {
-  const lines = shown.get(folder) ?? shownByAttributes(folder);
-  shown.set(folder, lines);
-  return lines;
-};
-
-type GitPlace = {
-  readonly cwd: string;
-  readonly withheld?: readonly string[] | undefined;
-  readonly known: Known;
-};
-
-/** What rules keep git from showing, as patterns from the top of the repository, wherever in it git runs. */
-export const withheldFrom = (words: readonly string[], cwd: string, { rules }: PathJudge): readonly string[] =>
-  showsFiles(words) ? rules.below(topOf(gitFolder(words, cwd))) : [];
+/** Reads tracked files by their names, also through a folder that became a link. */
+const searchesFiles = (words: readonly string[]): boolean => words.includes("grep") && !words.includes("--cached");
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = (
   words: readonly string[],
-  { cwd, withheld: before = [], known }: GitPlace,
+  view: View,
+  judge: PathJudge,
 ): { readonly problem: string } | undefined => {
-  const folder = gitFolder(words, cwd);
-  const withheld = [...before, ...withheldFrom(words, cwd, known.judge)];
-  const lines = showsFiles(words) ? shownIn(folder, known.shown) : [];
-  if (withheld.length > 0 && lines.length > 0)
-    return { problem: "the repository's attributes could have git show a file that a rule denies; name the files" };
-  const verb = verbOf(words);
-  const named = readsByIndex(verb) ? indexProblem(verb, folder) : undefined;
-  if (named !== undefined) return { problem: named };
-  const shown = lines.find(({ isHarmless }) => !isHarmless)?.pattern;
-  if (shown !== undefined) return { problem: `the repository has git show ${shown}, which may hold keys; ask for it` };
-  const below = showsFiles(words) ? keyBelowTop(folder, known.judge) : undefined;
+  const index = searchesFiles(words) ? view.repository?.index : undefined;
+  const link = index && orDoubt(() => linkedFolder(view.top, index));
+  if (isDoubt(link)) return { problem: link.message };
+  if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
+  const below = showsFiles(words) ? keyBelowTop(view, judge) : undefined;
   if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
-  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(folder, word))))
+  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(view.folder, word))))
     return undefined;
-  const asIs = words.includes("--no-index") || !isInRepository(folder);
+  const asIs = words.includes("--no-index") || view.repository === undefined;
   return asIs
     ? { problem: "outside a repository git diff would read whole folders; use diff -r for folders" }
     : undefined;
 };
 
 /** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
- *  keep only where it is told to; then what may hold keys is left out by name, since a repository's own attributes could
- *  have it shown. */
+ *  keep only where it is told to; then what may hold keys is left out by name. */
 export const gitWithout = (
   words: readonly string[],
-  cwd: string,
+  { folder, top }: View,
   known: Known,
 ): readonly string[] | { readonly problem: string } => {
   if (verbOf(words) !== "grep") return words;
-  const folder = gitFolder(words, cwd);
   const { rules } = known.judge;
-  const ruled = rules.isEmpty ? [] : rules.below(topOf(folder));
+  const ruled = rules.isEmpty ? [] : rules.below(top);
   // Without `--`: it would make revisions of the words before.
   const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
   if (!words.includes("--untracked")) return searched;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { appendFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { checkAll, gitIn, only, type Place, tell, withKeys } from "./with-keys.ts";
@@ -236,7 +236,17 @@ const staysKept = async (what: string, text: string, place: Place): Promise<void
   assert.deepEqual([kept, shown.includes("the secret")], [true, false], `${what}: ${text}`);
 };
 
-test("attributes that git does not keep count in every folder that a path may lead through", async () => {
+/** It runs, and hides what may hold keys. */
+const staysHidden = async (what: string, text: string, place: Place): Promise<void> => {
+  const { shown, kept } = await tell(text, place);
+  assert.deepEqual(
+    [kept, shown.includes("the secret"), shown.includes("plain")],
+    [false, false, true],
+    `${what}: ${text}`,
+  );
+};
+
+test("attributes of no folder that a path may lead through have git show keys", async () => {
   const line = ".env diff\n";
   const goneFrom = (place: Place): void => {
     gitIn(place.work, "rm", "-rqf", "z.d");
@@ -272,11 +282,14 @@ test("attributes that git does not keep count in every folder that a path may le
   for (const [where, change] of Object.entries(places)) {
     using place = withKeys();
     change(place);
-    for (const text of ["git diff HEAD~0", "git log -p"]) await staysKept(where, text, place);
+    place.put("home/work/plain.txt", "plain, changed\n");
+    place.put("home/work/.env", "the secret, changed\n");
+    for (const text of ["git diff HEAD", "git log -p", "git grep -h -e secret -e plain HEAD"])
+      await staysHidden(where, text, place);
   }
 });
 
-test("a line of attributes passes only where its names are no keys, in whatever commit they stand", async () => {
+test("no line of attributes has git show a key, in whatever commit it stands", async () => {
   using place = withKeys();
   place.put("home/work/prod-7.key", "the secret\n");
   gitIn(place.work, "add", "-f", "prod-7.key");
@@ -292,12 +305,13 @@ test("a line of attributes passes only where its names are no keys, in whatever 
       "*.KEY diff",
       "\ufeffprod-7.key diff",
       "\t prod-7.key\tdiff\r",
+      "[attr]prefork-key diff\nprod-7.key -prefork-key diff",
       "config diff",
     ],
   ];
   for (const line of shows) {
     place.put("home/work/.gitattributes", `${line}\n`);
-    await staysKept(line, "git log -p", place);
+    await checkAll(place, [["git log -p", /Binary files a\/prod-7\.key and/]]);
   }
   const passes = [
     ...[
@@ -378,7 +392,7 @@ test("a search goes through no folder that became a link", async () => {
   ]);
 });
 
-test("the files of a repository inside another are looked at where git reads them", async () => {
+test("git does not open a repository inside another", async () => {
   for (const version of ["2", "4"]) {
     using place = withKeys();
     const commit = gitIn(place.work, "rev-parse", "HEAD");
@@ -386,7 +400,16 @@ test("the files of a repository inside another are looked at where git reads the
     gitIn(place.work, "update-index", "--index-version", version, "--add", "--cacheinfo", `160000,${commit},inner`);
     await checkAll(place, [["git status", /On branch/]]);
     symlinkSync("../../../.netrc", place.at("home/work/inner/.git/packed-refs"));
-    await checkAll(place, ["git status", "git diff", "git diff HEAD", "git ls-files -m"].map(only));
+    place.put("home/work/plain.txt", "plain, changed\n");
+    await checkAll(
+      place,
+      ["git status", "git diff", "git diff HEAD", "git ls-files -m", "git ls-files -s"].map((text) => [text, /plain/]),
+    );
+    await checkAll(place, [["git submodule status"]]);
+    // In the place of a file that is tracked.
+    rmSync(place.at("home/work/plain.txt"));
+    renameSync(place.at("home/work/inner"), place.at("home/work/plain.txt"));
+    await checkAll(place, ["git status", "git diff"].map(only));
   }
 });
 
@@ -405,11 +428,13 @@ test("a folder that is nearly a repository does not hide the one that git takes"
   }
 });
 
-test("a search of what the index keeps shows no keys in folders that are not checked out", async () => {
+test("an index that keeps whole folders in one entry is a reason to ask", async () => {
   using place = withKeys();
   gitIn(place.work, "sparse-checkout", "init", "--cone", "--sparse-index");
   gitIn(place.work, "sparse-checkout", "set", "z.d");
   place.put("home/work/z.d/plain", "plain\n");
   gitIn(place.work, "add", "z.d/plain");
+  await checkAll(place, [["git grep -h --cached -e secret -e plain"]]);
+  gitIn(place.work, "sparse-checkout", "reapply", "--no-sparse-index");
   await checkAll(place, [["git grep -h --cached -e secret -e plain", /plain/]]);
 });

@@ -1,0 +1,175 @@
+/** Questions about git's own paths and other repositories, which a git that sees a view would answer wrongly.
+ *  Invariant: answered from what was read, in git's words, or refused; no git is started for them but to shorten numbers.
+ *  Answered here: `rev-parse` of git's folders, `worktree list`, `config --show-origin`. Refused: `submodule` where there
+ *  are submodules. All others are answered by git through the view.
+ *  Elsewhere: the view (git-view.ts), reading worktrees (git-worktrees.ts). */
+
+import { dirname, relative } from "node:path";
+import { askGit } from "./ask-git.ts";
+import { locate } from "./git-checkout.ts";
+import { readAsked } from "./git-objects.ts";
+import { isDoubt, orDoubt, type ReadRepository } from "./git-repository.ts";
+import { isInclude, nameOf } from "./git-settings.ts";
+import type { View, ViewProblem } from "./git-view.ts";
+import { readWorktrees, type Worktree } from "./git-worktrees.ts";
+import { canonical } from "./reached.ts";
+
+/** A program that prints the answer. */
+export type OwnAnswer = { readonly words: readonly string[]; readonly stands: string };
+
+const printed = (text: string): OwnAnswer => ({ stands: "printf", words: ["%s", text] });
+
+/** Undefined for what git itself is asked. */
+export const ownAnswer = (words: readonly string[], view: View): OwnAnswer | ViewProblem | undefined => {
+  const { repository } = view;
+  if (repository === undefined) return undefined;
+  const { verb, words: rest } = readAsked(words);
+  if (verb === "rev-parse" && rest.some((word) => OWN_PATH.test(word))) return pathsOf(rest, view, repository);
+  if (verb === "worktree" && rest[0] === "list") return worktrees(rest.slice(1), view, repository);
+  if (verb === "config") return configAnswer(rest, repository);
+  const [module] = repository.index?.repositories ?? [];
+  if (verb === "submodule" && module !== undefined)
+    return { problem: `git submodule would look into ${module}, a repository of its own; ask for it` };
+  return undefined;
+};
+
+// --- rev-parse -----------------------------------------------------------------------------------------------------------
+
+const OWN_PATH =
+  /^--(?:git-dir|absolute-git-dir|git-common-dir|git-path|shared-index-path|show-superproject-working-tree|path-format)(?:=|$)/;
+
+const pathsOf = (
+  rest: readonly string[],
+  view: View,
+  { checkout, isBare }: ReadRepository,
+): OwnAnswer | ViewProblem => {
+  const { top, git, common, isFolder } = checkout;
+  const here = canonical(view.folder);
+  const below = relative(top, here);
+  let isAbsolute = false;
+  const shared = (): string => {
+    if (git !== common || !isFolder || isAbsolute) return common;
+    return here === top ? ".git" : relative(here, git);
+  };
+  const lines: string[] = [];
+  for (let at = 0; at < rest.length; at += 1) {
+    const word = rest[at] ?? "";
+    if (/^--path-format=(?:absolute|relative)$/.test(word)) isAbsolute = word.endsWith("absolute");
+    else if (word === "--git-dir") lines.push(here === top && isFolder && !isAbsolute ? ".git" : git);
+    else if (word === "--absolute-git-dir") lines.push(git);
+    else if (word === "--git-common-dir") lines.push(shared());
+    else if (word === "--show-toplevel" && !isBare) lines.push(top);
+    else if (word === "--show-prefix") lines.push(below === "" ? "" : `${below}/`);
+    else if (word === "--show-cdup") lines.push("../".repeat(below === "" ? 0 : below.split("/").length));
+    else if (word === "--is-inside-work-tree") lines.push(String(!isBare));
+    else if (word === "--is-inside-git-dir") lines.push("false");
+    else if (word === "--is-bare-repository") lines.push(String(isBare));
+    else if (word === "--git-path" && git === common && rest[at + 1] !== undefined) {
+      at += 1;
+      lines.push(`${shared()}/${rest[at]}`);
+    } else if (word === "--show-superproject-working-tree" && isAlone(top)) continue;
+    else if (word !== "--shared-index-path")
+      return OWN_PATH.test(word)
+        ? { problem: `git rev-parse ${word} is not told here without looking around; ask for it` }
+        : { problem: `git rev-parse ${word}: ask for git's own paths by themselves: git rev-parse --git-dir` };
+  }
+  return printed(lines.map((line) => `${line}\n`).join(""));
+};
+
+/** No repository around it. */
+const isAlone = (top: string): boolean => {
+  const around = dirname(top) === top ? undefined : orDoubt(() => locate(dirname(top)));
+  return !isDoubt(around) && around?.kind !== "checkout";
+};
+
+// --- config --------------------------------------------------------------------------------------------------------------
+
+/** Where a setting stands, and settings that may stand in files which the repository's own settings include: those are
+ *  not read. */
+const configAnswer = (
+  rest: readonly string[],
+  { checkout, settings }: ReadRepository,
+): OwnAnswer | ViewProblem | undefined => {
+  const [key = "", ...more] = rest.filter((word) => !/^(?:get|--get|--show-origin)$/.test(word));
+  const [, first = "", middle = "", last = ""] = /^([^.]*)(\..*)?\.([^.]*)$/s.exec(key) ?? [];
+  const name = `${first.toLowerCase()}${middle}.${last.toLowerCase()}`;
+  const found = settings.findLast((setting) => nameOf(setting) === name);
+  if (found === undefined && settings.some(isInclude))
+    return { problem: "the repository has git read settings from other files, which may hold keys; ask for it" };
+  if (!rest.includes("--show-origin")) return undefined;
+  if (key.startsWith("-") || more.length > 0)
+    return { problem: "git config --show-origin takes one key: git config --show-origin --get KEY" };
+  if (found === undefined) return { stands: "false", words: [] };
+  const file = `${checkout.isFolder && checkout.git === checkout.common ? ".git" : checkout.common}/config`;
+  return printed(`file:${file}\t${found.value ?? ""}\n`);
+};
+
+// --- worktree ------------------------------------------------------------------------------------------------------------
+
+type ListForm = "plain" | "verbose" | "porcelain";
+
+const FORMS: Readonly<Record<string, ListForm>> = {
+  "": "plain",
+  "--porcelain": "porcelain",
+  "-v": "verbose",
+  "--verbose": "verbose",
+};
+
+const worktrees = (rest: readonly string[], view: View, repository: ReadRepository): OwnAnswer | ViewProblem => {
+  const form = FORMS[rest.join(" ")];
+  if (form === undefined) return { problem: "git worktree list takes --porcelain or -v alone" };
+  const found = orDoubt(() => readWorktrees(repository));
+  if (isDoubt(found)) return { problem: found.message };
+  if (form === "porcelain") return printed(found.map(porcelain).join(""));
+  const listed = inColumns(found, form, view);
+  return listed === undefined
+    ? { problem: "git does not tell what the worktrees are at; ask for it" }
+    : printed(listed);
+};
+
+const GONE = "gitdir file points to non-existent location";
+
+const inColumns = (found: readonly Worktree[], form: ListForm, view: View): string | undefined => {
+  const short = shortened(view, found);
+  const width = Math.max(...found.map(({ path }) => path.length));
+  return (
+    short &&
+    found
+      .map((one) => {
+        const branch = one.branch ? `[${one.branch.replace(/^refs\/heads\//, "")}]` : "(detached HEAD)";
+        const at = one.isBare ? "(bare)" : `${short.get(one.commit)} ${branch}`;
+        return `${one.path.padEnd(width + 1)} ${at}${notes(one, form === "verbose")}\n`;
+      })
+      .join("")
+  );
+};
+
+const notes = ({ locked, isGone }: Worktree, isVerbose: boolean): string => {
+  const lock = locked === undefined ? "" : isVerbose && locked !== "" ? `\n\tlocked: ${locked}` : " locked";
+  const gone = !isGone || locked !== undefined ? "" : isVerbose ? `\n\tprunable: ${GONE}` : " prunable";
+  return lock + gone;
+};
+
+const porcelain = ({ path, isBare, branch, commit, locked, isGone }: Worktree): string =>
+  [
+    `worktree ${path}`,
+    ...(isBare ? ["bare"] : [`HEAD ${commit}`, branch === undefined ? "detached" : `branch ${branch}`]),
+    ...(locked === undefined ? [] : [`locked${locked === "" ? "" : ` ${locked}`}`]),
+    ...(isGone && locked === undefined ? [`prunable ${GONE}`] : []),
+    "\n",
+  ].join("\n");
+
+/** The shortest form of each number, as git makes it. */
+const shortened = (view: View, found: readonly Worktree[]): ReadonlyMap<string, string> | undefined => {
+  const commits = [...new Set(found.filter(({ isBare }) => !isBare).map(({ commit }) => commit))];
+  const known = new Map(commits.filter((one) => /^0+$/.test(one)).map((one) => [one, one.slice(0, 7)]));
+  const asked = commits.filter((one) => !known.has(one));
+  if (asked.length === 0) return known;
+  const answer = askGit({ view, words: ["log", "--no-walk=unsorted", "--format=%H %h", ...asked, "--"] });
+  if (answer === undefined || answer.failed) return undefined;
+  for (const line of answer.text.split("\n")) {
+    const [whole = "", short = ""] = line.split(" ");
+    known.set(whole, short);
+  }
+  return known;
+};

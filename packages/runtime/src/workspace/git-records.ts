@@ -1,0 +1,204 @@
+/** What a repository keeps beside objects, index and settings: its refs, reflogs, and operations in progress.
+ *  Invariant: a name is handed on only if git would take it for one, a value only if it is a number or another ref; what
+ *  holds neither is a reason to ask. Lines of reflogs that have another form are left out, as git passes over them.
+ *  Elsewhere: where the files lie (git-checkout.ts), writing them down again (git-view.ts). */
+
+import type { Dirent } from "node:fs";
+import { join } from "node:path";
+import { type Checkout, Doubt, isFolder, linkText, look, readGitFile } from "./git-checkout.ts";
+import { listFolder } from "./list-folder.ts";
+import { canonical } from "./reached.ts";
+
+/** Files of git's folder by their names in it. */
+export type Records = ReadonlyMap<string, string | Buffer>;
+
+const MOST_BYTES = 16_000_000;
+const MOST_LOG_BYTES = 16_000_000;
+const MOST_REFS = 50_000;
+
+/** By git's own rules, but without any control character. Bytes over 127 are parts of letters. */
+const NO_REF = /[^!-}\u0080-\uffff]|[\^:?*[\\]|\.\.|@\{|\/\/|(?:^|\/)\.|\.lock(?:\/|$)|[/.]$/;
+
+/** Byte by byte, since not every name is UTF-8, and back for the file system. */
+const toBytes = (text: string): string => Buffer.from(text).toString("latin1");
+const toText = (bytes: string): string => Buffer.from(bytes, "latin1").toString();
+
+const isRefName = (name: string): boolean => /^refs\/./.test(name) && !NO_REF.test(name);
+
+const HEX = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
+/** A number, or `ref: NAME`; undefined for anything else. */
+const refValue = (text: string): string | undefined => {
+  const plain = text.replace(/[ \t\r\n]+$/, "");
+  if (HEX.test(plain)) return plain;
+  const [, target = ""] = /^ref:[ \t\r\n]*(.*)$/s.exec(plain) ?? [];
+  return isRefName(target) ? `ref: ${target}` : undefined;
+};
+
+export const readRef = (path: string): string | undefined => {
+  const link = linkText(path);
+  if (link !== undefined && isRefName(link)) return `ref: ${toBytes(link)}`; // an old form of the same
+  const file = readGitFile(path, 4_096);
+  const value = file && refValue(file.toString("latin1"));
+  if (file && value === undefined) throw new Doubt(`${path} holds no number of a commit and no name of a branch`);
+  return value;
+};
+
+// --- refs ----------------------------------------------------------------------------------------------------------------
+
+/** Each worktree has its own of these. */
+const PER_WORKTREE = /^refs\/(?:bisect|worktree|rewritten)\//;
+
+type Refs = Map<string, string>;
+
+const addPacked = (common: string, refs: Refs): void => {
+  const path = join(common, "packed-refs");
+  const text = readGitFile(path, MOST_BYTES)?.toString("latin1") ?? "";
+  for (const line of text.split("\n")) {
+    if (line === "" || /^(?:#|\^[0-9a-f]+$)/.test(line)) continue; // what a tag stands for git finds by itself
+    const [, number = "", name = ""] = /^([0-9a-f]+) (.+)$/.exec(line) ?? [];
+    if (!HEX.test(number) || !isRefName(name)) throw new Doubt(`${path} holds a line that is no ref`);
+    refs.set(name, number);
+  }
+};
+
+const entriesOf = (folder: string): readonly Dirent[] => {
+  try {
+    return listFolder(folder, MOST_REFS);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw new Doubt(`${folder} cannot be looked at`);
+  }
+};
+
+/** Names that git passes over, and so do we. */
+const isPassedOver = (name: string): boolean => name.startsWith(".") || name.endsWith(".lock");
+
+const addLoose = (root: string, refs: Refs, isWanted: (name: string) => boolean): void => {
+  const queue = ["refs"];
+  const seen = new Set<string>();
+  let names = 0;
+  for (let at = 0; at < queue.length; at += 1) {
+    const folder = queue[at] ?? "";
+    const place = canonical(join(root, folder));
+    if (seen.has(place)) continue;
+    seen.add(place);
+    for (const entry of entriesOf(place)) {
+      names += 1;
+      if (names > MOST_REFS) throw new Doubt(`${root} keeps too many refs to look at`);
+      const name = `${folder}/${entry.name}`;
+      if (isPassedOver(entry.name) || !isWanted(`${name}/`)) continue;
+      const path = join(place, entry.name);
+      if (entry.isDirectory() || (entry.isSymbolicLink() && isFolder(path))) queue.push(name);
+      else if (isRefName(name) && isWanted(name)) {
+        const value = readRef(path);
+        if (value !== undefined) refs.set(toBytes(name), value);
+      }
+    }
+  }
+};
+
+const HEADER = "# pack-refs with: sorted \n";
+
+const byBytes = ([a]: readonly [string, string], [b]: readonly [string, string]): number => (a < b ? -1 : 1);
+
+/** Numbers in one file, whatever they were kept in; refs that stand for others in files of their own. */
+const readRefs = ({ git, common }: Checkout): Map<string, string | Buffer> => {
+  const refs: Refs = new Map();
+  addPacked(common, refs);
+  addLoose(common, refs, (name) => git === common || !PER_WORKTREE.test(name));
+  if (git !== common) addLoose(git, refs, (name) => PER_WORKTREE.test(name) || /^refs\/\w+\/$/.test(name));
+  const [packed, single]: [[string, string][], [string, string][]] = [[], []];
+  for (const [name, value] of refs)
+    (value.startsWith("ref: ") || PER_WORKTREE.test(name) ? single : packed).push([name, value]);
+  const lines = packed.sort(byBytes).map(([name, value]) => `${value} ${name}\n`);
+  const files = new Map<string, string | Buffer>(
+    single.map(([name, value]) => [toText(name), Buffer.from(`${value}\n`, "latin1")]),
+  );
+  return files.set("packed-refs", Buffer.from(HEADER + lines.join(""), "latin1"));
+};
+
+// --- single files ----------------------------------------------------------------------------------------------------------
+
+/** Names for commits, each in a file of its own: numbers, one a line. */
+const NAMES_COMMITS: readonly string[] = [
+  ...["ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "BISECT_HEAD"],
+  ...["BISECT_EXPECTED_REV", "AUTO_MERGE"],
+];
+
+/** Written by git while it rebases, picks or bisects; `git status` tells how far it has come. */
+const IN_PROGRESS: readonly string[] = [
+  ...["head-name", "onto", "orig-head", "interactive", "amend", "msgnum", "end", "done", "git-rebase-todo"].map(
+    (name) => `rebase-merge/${name}`,
+  ),
+  ...["head-name", "onto", "orig-head", "applying", "rebasing", "next", "last"].map((name) => `rebase-apply/${name}`),
+  ...["sequencer/todo", "BISECT_LOG", "BISECT_START", "BISECT_NAMES", "BISECT_TERMS"],
+];
+
+const MOST_PROGRESS_BYTES = 1_000_000;
+
+const hexLines = (file: Buffer): string =>
+  file
+    .toString("latin1")
+    .split("\n")
+    .filter((line) => HEX.test(line))
+    .map((line) => `${line}\n`)
+    .join("");
+
+const LOG_LINE = /^[0-9a-f]{40,64} [0-9a-f]{40,64} [^\n]*> \d{1,15} [+-]\d{4}(?:\t.*)?$/;
+
+const readLog = (path: string): Buffer | undefined => {
+  const file = readGitFile(path, MOST_LOG_BYTES);
+  const lines = file?.toString("latin1").split("\n") ?? [];
+  const kept = lines.filter((line) => LOG_LINE.test(line)).map((line) => `${line}\n`);
+  return file && Buffer.from(kept.join(""), "latin1");
+};
+
+/** The reflogs of refs that are there. */
+const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>): void => {
+  const packed = toText(files.get("packed-refs")?.toString("latin1") ?? "")
+    .split("\n")
+    .slice(1);
+  const names = [...packed.map((line) => line.slice(line.indexOf(" ") + 1)), ...files.keys()];
+  for (const name of names.filter(isRefName)) {
+    const log = readLog(join(PER_WORKTREE.test(name) ? git : common, "logs", name));
+    if (log) files.set(`logs/${name}`, log);
+  }
+};
+
+export type Wanted = {
+  /** All reflogs, not only those that `git status` tells from. */
+  readonly logs: boolean;
+};
+
+/** All that git may read beside objects, index and settings. */
+export const readRecords = (checkout: Checkout, { logs }: Wanted): Records => {
+  const { git, common } = checkout;
+  const files = readRefs(checkout);
+  if (logs) addLogs(checkout, files);
+  const add = (name: string, content: string | Buffer | undefined): void => {
+    if (content !== undefined) files.set(name, content);
+  };
+  const head = readRef(join(git, "HEAD"));
+  if (head === undefined) throw new Doubt(`${join(git, "HEAD")} leads nowhere`);
+  add("HEAD", Buffer.from(`${head}\n`, "latin1"));
+  add("logs/HEAD", readLog(join(git, "logs/HEAD")));
+  add("logs/refs/stash", readLog(join(common, "logs/refs/stash")));
+  for (const name of NAMES_COMMITS) {
+    const file = readGitFile(join(git, name), MOST_PROGRESS_BYTES);
+    add(name, file && hexLines(file));
+  }
+  const fetched = readGitFile(join(git, "FETCH_HEAD"), MOST_PROGRESS_BYTES)?.toString("latin1").slice(0, 64);
+  const [number] = /^(?:[0-9a-f]{64}|[0-9a-f]{40})/.exec(fetched ?? "") ?? [];
+  add("FETCH_HEAD", number && `${number}\n`);
+  for (const name of IN_PROGRESS)
+    if (look(join(git, name.split("/")[0] ?? name)) !== undefined)
+      add(name, readGitFile(join(git, name), MOST_PROGRESS_BYTES));
+  const shallow = readGitFile(join(common, "shallow"), MOST_BYTES);
+  add("shallow", shallow && hexLines(shallow));
+  const ignored = readGitFile(join(common, "info/exclude"), MOST_PROGRESS_BYTES);
+  if (ignored && /^[^#\s]/m.test(ignored.toString("latin1"))) add("info/exclude", ignored);
+  add("info/sparse-checkout", readGitFile(join(git, "info/sparse-checkout"), MOST_PROGRESS_BYTES));
+  return files;
+};

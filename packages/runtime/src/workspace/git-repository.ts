@@ -1,0 +1,76 @@
+/** A repository, read whole and understood.
+ *  Invariant: nothing is written and git is not started; what is not understood is a reason to ask.
+ *  Elsewhere: finding it (git-checkout.ts), its parts (git-settings.ts, git-index.ts, git-records.ts), what git gets to
+ *  see of it (git-view.ts). */
+
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { type Checkout, Doubt, isFolder, locate, readGitFile } from "./git-checkout.ts";
+import { type IndexCopy, readIndex } from "./git-index.ts";
+import { configured, settingsProblem } from "./git-probe.ts";
+import { type Records, readRecords } from "./git-records.ts";
+import { isTrue, nameOf, readSettings, type Setting } from "./git-settings.ts";
+import { checkTracked } from "./git-tracked.ts";
+import { canonical, reached } from "./reached.ts";
+
+/** A repository as far as it was understood. */
+export type ReadRepository = {
+  readonly checkout: Checkout;
+  readonly settings: readonly Setting[];
+  /** It says of itself that it has no files beside it. */
+  readonly isBare: boolean;
+  readonly index: IndexCopy | undefined;
+  /** Seconds. What git finds unchanged depends on it. */
+  readonly indexTime: number;
+  readonly records: Records;
+  /** Its own private attributes. */
+  readonly attributes: Buffer;
+};
+
+const MOST_INDEX_BYTES = 64_000_000;
+const MOST_ATTRIBUTES = 1_000_000;
+
+const lastOf = (settings: readonly Setting[], name: string): Setting | undefined =>
+  settings.findLast((setting) => nameOf(setting) === name);
+
+/** Read whole, and nothing of it written anywhere. Undefined where there is no repository. */
+export const readRepository = (folder: string, wanted = { logs: false }): ReadRepository | undefined => {
+  if (!isFolder(folder)) return undefined; // git says so itself
+  const located = locate(folder);
+  if (located.kind === "none") return undefined;
+  const { checkout } = located;
+  const settings = readSettings(checkout);
+  const hazard = settingsProblem(settings);
+  if (hazard !== undefined) throw new Doubt(hazard);
+  if (!/^[01]$/.test(lastOf(settings, "core.repositoryformatversion")?.value ?? "0"))
+    throw new Doubt(configured("core.repositoryformatversion"));
+  if ((lastOf(settings, "extensions.refstorage")?.value ?? "files") !== "files")
+    throw new Doubt(configured("extensions.refstorage"));
+  const elsewhere = lastOf(settings, "core.worktree");
+  if (elsewhere && canonical(reached(checkout.git, elsewhere.value ?? "")) !== checkout.top)
+    throw new Doubt(configured("core.worktree"));
+  const bare = lastOf(settings, "core.bare");
+  const isBare = !elsewhere && checkout.git === checkout.common && bare !== undefined && isTrue(bare.value);
+  const format = lastOf(settings, "extensions.objectformat")?.value === "sha256" ? "sha256" : "sha1";
+  const path = join(checkout.git, "index");
+  const bytes = readGitFile(path, MOST_INDEX_BYTES);
+  const index = bytes && readIndex(bytes, format);
+  if (index && !isBare) checkTracked(checkout.top, index);
+  const indexTime = index ? Math.floor(statSync(path).mtimeMs / 1_000) : 0;
+  const attributes = readGitFile(join(checkout.common, "info/attributes"), MOST_ATTRIBUTES) ?? Buffer.alloc(0);
+  return { checkout, settings, isBare, index, indexTime, attributes, records: readRecords(checkout, wanted) };
+};
+
+export const isDoubt = (value: unknown): value is Doubt => value instanceof Doubt;
+
+/** What the system does not let us read is doubtful too. */
+export const orDoubt = <T>(read: () => T): T | Doubt => {
+  try {
+    return read();
+  } catch (error) {
+    if (isDoubt(error)) return error;
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (typeof code !== "string") throw error;
+    return new Doubt(`${path ?? "the repository"} cannot be read (${code})`, { cause: error });
+  }
+};
