@@ -60,7 +60,7 @@ const gluedTexts = (text: string): readonly string[] =>
 
 const MOST_LOOSE = 400;
 
-const looseWords = (text: string): readonly string[] =>
+export const looseWords = (text: string): readonly string[] =>
   text
     .split(/[^\w.\-/~@%+\0]+/)
     .filter((word) => word !== "" && !word.includes(COMPUTED))

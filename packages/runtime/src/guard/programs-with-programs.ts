@@ -129,6 +129,13 @@ const readerOf = (command: ShellCommand, written: Written): Reader => {
   return readerIn(command, words, { places: commandPlaces(words), written });
 };
 
+/** What is written out in commands, where one of them could take it for its program. */
+export const readAsPrograms = (commands: readonly ShellCommand[]): readonly string[] => {
+  const written = writtenIn(commands);
+  const isRead = commands.some((command) => readerOf(command, written) !== "none");
+  return isRead ? written.texts.map(({ text }) => text) : [];
+};
+
 /** Whatever is written out anywhere may be what a reader gets. */
 const collectWritten = (readers: ReadonlySet<Reader>, into: Collection): string | undefined => {
   if (!readers.has("shell") && !readers.has("other")) return undefined;

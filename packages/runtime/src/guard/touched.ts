@@ -4,7 +4,7 @@
  *  Elsewhere: reading the text (shell-words.ts), texts inside words (inner-texts.ts), programs that read whole folders
  *  (searched.ts), comparing paths with a rule (path-rules.ts). */
 
-import { innerTexts } from "./inner-texts.ts";
+import { innerTexts, looseWords } from "./inner-texts.ts";
 import {
   couldCoverFolded,
   coversFolded,
@@ -15,7 +15,7 @@ import {
   type PathPattern,
   reachesBelow,
 } from "./path-rules.ts";
-import { programOf } from "./programs-with-programs.ts";
+import { programOf, readAsPrograms } from "./programs-with-programs.ts";
 import { fedByPipe, isListing, isWithoutFiles, type Searches, searchesOf } from "./searched.ts";
 import { COMPUTED, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
 import type { Levels } from "./variable-values.ts";
@@ -162,7 +162,9 @@ class Paths {
       if (searches.shows) shown.push(...this.#folders);
       if (searches.unknown || this.#isLost || this.#names > MOST_NAMES) return LOST;
     }
-    const fed = fedByPipe(all.map(({ command }) => command));
+    const commands = all.map(({ command }) => command);
+    for (const text of readAsPrograms(commands).flatMap(looseWords)) possible.push(...this.#from(text));
+    const fed = fedByPipe(commands);
     if (fed === "unknown") return LOST;
     for (const word of fed)
       for (const names of this.#from(word.text))

@@ -7,6 +7,7 @@ import { readOnly } from "../../src/guard/filters.ts";
 import { mergeLayers } from "../../src/guard/policy.ts";
 import type { PermissionFlags } from "../../src/guard/settings.ts";
 import { corpusLines } from "../corpus.ts";
+import { READ_AS_PROGRAMS } from "./evaluated-texts.ts";
 import { contextOf, decideBash, layerOf, ROOT } from "./policies.ts";
 
 const file = (tool: string, path: string): ToolCall => ({ tool, args: { file_path: path } });
@@ -321,6 +322,15 @@ test("everyday commands with computed names run beside a rule that denies a file
     const decision = decideBash(command, context);
     assert.equal(decision.kind, "allow", `${command}: ${decision.reason}`);
   }
+});
+
+test("a denied file in a text that a program could take for its own is asked about", () => {
+  const context = contextOf({ deny: ["Read(./secrets/**)"], allow: ["Bash"] });
+  const texts = READ_AS_PROGRAMS.map((text) => text.replaceAll(/\brm\b(?:", "y| -rf y| y)?|erm/g, "e cat secrets/key"));
+  assert.deepEqual(
+    texts.filter((text) => decideBash(text, context).kind === "allow"),
+    [],
+  );
 });
 
 test("a search that runs unasked takes along the rules by which it leaves files out", () => {
