@@ -87,6 +87,19 @@ export type EventBody =
       readonly touches?: Touches;
       readonly extension: string;
     }
+  /** A question waits for whoever may answer it, with all that they need to know. */
+  | {
+      readonly type: "question_opened";
+      readonly questionId: string;
+      readonly tool: string;
+      readonly args: JsonObject;
+      readonly touches?: Touches;
+      readonly reason: string;
+      readonly rule?: string;
+      readonly notes: readonly string[];
+    }
+  /** It was answered, by whomever, or nobody needs the answer any more. */
+  | { readonly type: "question_closed"; readonly questionId: string }
   | { readonly type: "question_asked"; readonly callId: string; readonly reason: string; readonly rule?: string }
   | { readonly type: "question_answered"; readonly callId: string; readonly answer: "allow" | "always" | "deny" }
   | {

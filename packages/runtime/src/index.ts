@@ -185,7 +185,10 @@ export type {
   HookNote,
   Hooks,
   Ids,
+  PromptEnd,
   Question,
+  SessionControl,
+  Subscription,
 } from "./ports.ts";
 export {
   addressIn,

@@ -3,8 +3,8 @@
  *  the loop runs tools: that circle is cut here, and only session.ts closes it.
  *  Elsewhere: filling them (session.ts), what is asked (guard/). */
 
-import type { ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
-import type { CallFault, EventBody } from "./events.ts";
+import type { DocumentBlock, ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
+import type { CallFault, EventBody, ExchangeEnd, RuntimeEvent } from "./events.ts";
 import type { Touches } from "./guard/index.ts";
 
 /** The time, from one place, so that a test can hold it still. */
@@ -128,4 +128,42 @@ export type Hooks = {
   readonly taskEnded?: (ended: Happened<"task_ended">, signal: AbortSignal) => Hooked<unknown>;
   /** The session waits for this one, within the time limit. */
   readonly sessionClosed?: (closed: { readonly session: string }, signal: AbortSignal) => Hooked<unknown>;
+};
+
+// --- whoever is attached to a session ------------------------------------------------------------------------------------
+
+/** Events as they happen. `keptFrom`: the oldest seq that could still be had when it began; older ones are in the journal. */
+export type Subscription = AsyncIterableIterator<RuntimeEvent> & Disposable & { readonly keptFrom: number };
+
+export type PromptEnd = {
+  readonly end: ExchangeEnd;
+  readonly reason: string;
+  /** The last answer's text. */
+  readonly text: string;
+  readonly turns: number;
+  readonly usage: Usage;
+  readonly usd: number;
+};
+
+/** How a terminal, another process, an editor or a page takes part in a session. Any number may be attached. */
+export type SessionControl = {
+  readonly session: string;
+  /** From this seq on, as far as events are kept, then live. Default: live only. Kept are the latest 5,000 since the first
+   *  control of the session was asked for, without those of level debug, and at most 16 million characters of text. */
+  readonly subscribe: (fromSeq?: number) => Subscription;
+  /** One at a time: while an exchange runs it is refused, whoever began that. */
+  readonly prompt: (
+    prompt: string | readonly (TextBlock | ImageBlock | DocumentBlock)[],
+    options?: { readonly signal?: AbortSignal; readonly tasks?: "wait" | "leave" },
+  ) => Promise<PromptEnd>;
+  /** Questions that nobody has answered yet. */
+  readonly questions: () => readonly Question[];
+  /** The first answer to a question counts. False: it does not wait any more, and nothing has happened. */
+  readonly answer: (questionId: string, answer: Answer) => boolean;
+  /** Words for the main agent while it works, or for a task: read at the next boundary. A task that has ended is woken. */
+  readonly steer: (text: string, taskId?: string) => Promise<void>;
+  /** Ends a task, or without an id the exchange that runs; resolves when that has ended. */
+  readonly stop: (taskId?: string) => Promise<void>;
+  /** Whoever waits for this task, or for any, goes on; the task does too. */
+  readonly background: (taskId?: string) => void;
 };

@@ -3,7 +3,7 @@
  *  Elsewhere: starting and waking (host.ts), what runs (runs.ts), states (../tasks). */
 
 import type { JsonObject } from "@prefork/wire";
-import type { DelegatedCall, Ids } from "../ports.ts";
+import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
 import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
 import { type ForkHost, refused } from "./host.ts";
 import type { Runs } from "./runs.ts";
@@ -46,23 +46,29 @@ export class TaskTools {
   };
 
   /** Words for a task: it reads them at its next boundary, or is woken by them. */
-  readonly sendMessage: DelegatedCall = async ({ to, message }) => {
+  readonly sendMessage: DelegatedCall = async ({ to, message }) =>
+    typeof to === "string" && typeof message === "string"
+      ? this.send(to, message)
+      : refused(`There is no task ${String(to)}.`);
+
+  /** `by`: who says it, where that is not the main agent. */
+  async send(to: string, message: string, by?: "user"): Promise<Delegated> {
     const { table, runs, ids, host } = this.#options;
-    const addressed = typeof to === "string" ? table.find(to) : undefined;
-    if (!addressed || typeof message !== "string") return refused(`There is no task ${String(to)}.`);
+    const addressed = table.find(to);
+    if (!addressed) return refused(`There is no task ${to}.`);
     const running = runs.find(addressed.id);
-    const mail = { id: ids.next("notice"), message };
+    const mail = { id: ids.next("notice"), message, ...(by ? { by } : {}) };
     const steered = running?.steer(mail) ?? "too late";
     if (steered === "not begun") table.step(addressed.id, { type: "mailed", mail });
     if (steered !== "too late") return { text: `${addressed.id} reads it when its present turn ends.` };
     await running?.ended.promise; // its report is being checked, and then it can be woken
     const task = table.find(addressed.id) ?? addressed;
     if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${stateWords(task)}.`);
-    const woken = await host.wake(task.id, { message });
+    const woken = await host.wake(task.id, { message, ...(by ? { by } : {}) });
     return woken === undefined
       ? { text: `${task.id} had ended (${stateWords(task)}) and goes on with your message; it reports again.` }
       : refused(`${task.id} could not be woken: ${woken}`);
-  };
+  }
 
   async #join(ids: readonly string[], { wait, timeout_ms: ms }: JsonObject, signal: AbortSignal): Promise<void> {
     if (wait !== "any" && wait !== "all") return;

@@ -5,6 +5,10 @@
 
 import { type EventBody, levelOf, type RuntimeEvent } from "../events.ts";
 
+/** Of what happened, for those who are attached later. */
+const MOST_KEPT = 5_000;
+const MOST_KEPT_CHARACTERS = 16_000_000;
+
 /** Beyond this a reader that lags is spared what only shows progress. */
 const MOST_WAITING = 10_000;
 
@@ -93,6 +97,9 @@ export class EventHub {
   readonly #readers = new Set<Reader>();
   /** What happened before anybody could listen: whoever comes before the first exchange hears of it. */
   #early: RuntimeEvent[] | undefined = [];
+  /** Once somebody could be attached: the latest that happened, without what only shows progress. */
+  #kept: RuntimeEvent[] | undefined;
+  #keptCharacters = 0;
   readonly #followers = new Set<(event: RuntimeEvent) => void>();
   #seq = 0;
   #isClosed = false;
@@ -110,6 +117,7 @@ export class EventHub {
       ...{ ...body, seq: this.#seq, at: now(), level: levelOf(body), agent },
     };
     if (this.#early && this.#early.length < MOST_WAITING) this.#early.push(event);
+    if (this.#kept) this.#remember(event);
     for (const reader of this.#readers) reader.give(event);
     for (const follower of this.#followers) follower(event);
   }
@@ -134,8 +142,46 @@ export class EventHub {
     return reader;
   }
 
+  /** From now on what happens is kept for a while. */
+  keep(): void {
+    if (this.#kept) return;
+    this.#kept = [];
+    for (const event of this.#early ?? []) this.#remember(event);
+  }
+
+  /** What is kept from this seq on, then what happens. Without a seq: what happens from now on. */
+  replay(fromSeq?: number): EndingReader & { readonly keptFrom: number } {
+    const reader = new Reader((left) => this.#readers.delete(left), {});
+    const kept = this.#kept ?? [];
+    if (fromSeq !== undefined) for (const event of kept) if (event.seq >= fromSeq) reader.give(event);
+    this.#readers.add(reader);
+    if (this.#isClosed) reader.end();
+    return Object.assign(reader, { keptFrom: kept[0]?.seq ?? this.#seq + 1 });
+  }
+
+  #remember(event: RuntimeEvent): void {
+    if (event.level === "debug" || !this.#kept) return;
+    this.#kept.push(event);
+    this.#keptCharacters += sizeOf(event);
+    // A part at a time: taking one from the front of a long list for each event would cost more than the list.
+    if (this.#kept.length <= MOST_KEPT * 1.1 && this.#keptCharacters <= MOST_KEPT_CHARACTERS) return;
+    let gone = Math.max(0, this.#kept.length - MOST_KEPT);
+    for (const dropped of this.#kept.slice(0, gone)) this.#keptCharacters -= sizeOf(dropped);
+    while (this.#keptCharacters > MOST_KEPT_CHARACTERS && gone < this.#kept.length) {
+      const dropped = this.#kept[gone++];
+      this.#keptCharacters -= dropped ? sizeOf(dropped) : 0;
+    }
+    this.#kept.splice(0, gone);
+  }
+
   close(): void {
     this.#isClosed = true;
     for (const reader of this.#readers) reader.end();
   }
 }
+
+/** Characters of its texts, which are what makes an event large. */
+const sizeOf = (event: RuntimeEvent): number => {
+  const text = "text" in event ? event.text.length : 0;
+  return "args" in event ? text + JSON.stringify(event.args).length : text;
+};

@@ -201,6 +201,11 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
       ask,
       ...(options.signal ? { signal: options.signal } : {}),
       covers: (rule, question) => agent.guarding.covers(rule, question),
+      waits: ({ id: questionId, agent: asker, scope: _scope, ...question }, isWaiting) =>
+        hub.emit(
+          isWaiting ? { type: "question_opened", questionId, ...question } : { type: "question_closed", questionId },
+          asker,
+        ),
     });
   const beside = composeBeside({
     ...{ options, registry, journal, client, stored, hub, settings, questions, line, extensions },
@@ -245,7 +250,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, client, stored, hub, extensions }, ...beside });
+  return new Session({ ...{ options, agent, journal, client, stored, hub, extensions, questions }, ...beside });
 };
 
 /** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported

@@ -30,8 +30,9 @@ export type Permissions = {
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   readonly mode?: Mode; // default: the policy's
-  /** Answers questions. Default: nobody does, and what would be asked is denied with the missing rule named. */
-  readonly ask?: Ask;
+  /** Answers questions. `attached`: they wait until somebody answers through a control of the session. Default: nobody
+   *  does, and what would be asked is denied with the missing rule named. */
+  readonly ask?: Ask | "attached";
   /** Somebody said how calls are to be judged, so forks may run with nobody to ask. Default: whether `allow`, `deny` or
    *  `mode` is given. */
   readonly stated?: boolean;
@@ -110,7 +111,8 @@ export type FilledOptions = Omit<SessionOptions, Filled | "permissions"> &
     readonly notices: readonly string[];
   };
 
-export type FilledPermissions = Permissions & {
+export type FilledPermissions = Omit<Permissions, "ask"> & {
+  readonly ask?: Ask;
   readonly policy: Policy;
   readonly mode: Mode;
   readonly stated: boolean;
@@ -190,10 +192,19 @@ type Place = { readonly home: string; readonly cwd: string; readonly tools: read
 
 const filledPermissions = (permissions: Permissions, place: Place): FilledPermissions => {
   const policy = permissions.policy ?? policyOf(permissions, place);
-  const { allow, deny, mode } = permissions;
+  const { allow, deny, mode, ask, ...rest } = permissions;
   const stated = permissions.stated ?? [allow, deny, mode].some((given) => given !== undefined);
-  return { ...permissions, policy, stated, mode: mode ?? policy.mode };
+  const asking = ask === undefined ? {} : { ask: ask === "attached" ? waitsForAttached : ask };
+  return { ...rest, ...asking, policy, stated, mode: mode ?? policy.mode };
 };
+
+/** Until somebody who is attached has answered: then the question is taken back from here. */
+const waitsForAttached: Ask = (_question, signal) =>
+  new Promise((resolve) => {
+    const gone = (): void => resolve({ kind: "deny" });
+    if (signal.aborted) gone();
+    else signal.addEventListener("abort", gone, { once: true });
+  });
 
 const policyOf = ({ allow = [], deny = [] }: Permissions, { home, cwd, tools }: Place): Policy => {
   const rules = (texts: readonly string[], list: RuleList): readonly Rule[] =>

@@ -21,15 +21,21 @@ import type { Extensions } from "../extensions/index.ts";
 import type { CacheSafeParams, ForkOptions, StoredPrefixes } from "../fork/index.ts";
 import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
-import type { Task } from "../tasks/index.ts";
+import type { SessionControl } from "../ports.ts";
+import type { Questions, Task } from "../tasks/index.ts";
 import type { MergeOutcome, Undone, Worktrees } from "../worktrees/index.ts";
 import type { Beside } from "./beside.ts";
+import { controlOf, type RunningExchange } from "./control.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";
 import { Exchange, endsExchange } from "./exchange.ts";
 import { checkExchangeLimits, type FilledOptions, type SessionLimits } from "./options.ts";
 
 /** What a session is composed of; made in open.ts. */
-export type SessionParts = Pick<Beside, "host" | "runs" | "table" | "slot" | "keepAlive" | "isolated"> & {
+export type SessionParts = Pick<
+  Beside,
+  "host" | "runs" | "table" | "slot" | "keepAlive" | "isolated" | "inbox" | "taskTools"
+> & {
+  readonly questions: Questions | undefined;
   readonly options: FilledOptions;
   readonly agent: Agent;
   readonly journal: JournalWriter;
@@ -58,6 +64,7 @@ export class Session implements AsyncDisposable {
   #isWatching = false;
   /** The exchange that was begun by what its tasks had to tell. */
   #woken: Promise<unknown> | undefined;
+  #exchanging: RunningExchange | undefined;
 
   /** Use `createSession` or `resumeSession`. */
   constructor(parts: SessionParts) {
@@ -96,6 +103,19 @@ export class Session implements AsyncDisposable {
     return this.#parts.hub.read();
   }
 
+  /** For whoever is attached: a terminal, another process, a page. Any number may be. */
+  control(): SessionControl {
+    return controlOf(
+      {
+        id: this.id,
+        prompt: async (prompt, options) => this.prompt(prompt, options).result(),
+        stopTask: (taskId) => this.stopTask(taskId),
+        running: () => this.#exchanging,
+      },
+      this.#parts,
+    );
+  }
+
   prompt(prompt: Prompt, options: PromptOptions = {}): Exchange {
     const before = this.#mustBeFree();
     if (typeof prompt === "string" && prompt.trim() === "") throw new InputError("the prompt is empty");
@@ -108,8 +128,10 @@ export class Session implements AsyncDisposable {
     const stop = new AbortController();
     const result = this.#alone(async (done) => {
       await before;
+      this.#begins(stop, result);
       return this.#exchange(prompt, { ...options, stop: stop.signal, done });
     });
+    if (!before) this.#begins(stop, result);
     return new Exchange(events, result, (reason) => stop.abort(reason));
   }
 
@@ -227,6 +249,14 @@ export class Session implements AsyncDisposable {
     return undefined;
   }
 
+  #begins(stop: AbortController, result: Promise<unknown>): void {
+    const ended = (): void => {
+      if (this.#exchanging === exchanging) this.#exchanging = undefined;
+    };
+    const exchanging: RunningExchange = { abort: () => stop.abort(), ended: result.then(ended, ended) };
+    this.#exchanging = exchanging;
+  }
+
   /** Whoever learns that it is over, by its outcome or by its last event, can begin the next; another may have been let
    *  wait for it, and is not over then. */
   #alone<T>(work: (done: () => void) => Promise<T>): Promise<T> {
@@ -340,9 +370,11 @@ export class Session implements AsyncDisposable {
         if (this.#running !== undefined)
           await this.#running; // it hears of them at its own boundaries
         else {
+          const stop = new AbortController();
           const exchange = this.#alone((done) =>
-            this.#exchange(undefined, { stop: this.#closing.signal, tasks: "leave", done }),
+            this.#exchange(undefined, { stop: stop.signal, tasks: "leave", done }),
           );
+          this.#begins(stop, exchange);
           this.#woken = this.#running;
           const { end } = await exchange;
           if (end !== "done") return; // what it could not hear now, the next prompt tells

@@ -1,0 +1,64 @@
+/** A session as those who are attached to it see it: events, prompts, answers.
+ *  Invariant: nothing here is a second way to do something: each part goes where the session's own methods go, so several
+ *  who are attached see the same and cannot be in each other's way.
+ *  Elsewhere: the port (../ports.ts), what events are kept (event-hub.ts), the queue of questions (../tasks). */
+
+import { InputError } from "@prefork/wire";
+import { escapeTags } from "../context/index.ts";
+import type { Ids, PromptEnd, SessionControl } from "../ports.ts";
+import type { Questions } from "../tasks/index.ts";
+import type { Beside } from "./beside.ts";
+import type { EventHub } from "./event-hub.ts";
+
+export type RunningExchange = { readonly abort: () => void; readonly ended: Promise<unknown> };
+
+export type Controlled = Pick<Beside, "host" | "inbox" | "taskTools"> & {
+  readonly hub: EventHub;
+  readonly questions: Questions | undefined;
+  readonly options: { readonly ids: Ids };
+};
+
+/** What a session does itself. */
+export type SessionActs = {
+  readonly id: string;
+  readonly prompt: (...given: Parameters<SessionControl["prompt"]>) => Promise<PromptEnd>;
+  readonly stopTask: (taskId: string) => Promise<unknown>;
+  /** The exchange under way, where there is one. */
+  readonly running: () => RunningExchange | undefined;
+};
+
+export const controlOf = (session: SessionActs, parts: Controlled): SessionControl => {
+  const { hub, questions, host, inbox, taskTools, options } = parts;
+  const { running } = session;
+  hub.keep();
+  return {
+    session: session.id,
+    subscribe: (fromSeq) => hub.replay(fromSeq),
+    prompt: session.prompt,
+    questions: () => questions?.waiting ?? [],
+    answer: (questionId, answer) => questions?.answer(questionId, answer) ?? false,
+    steer: async (text, taskId) => {
+      if (text.trim() === "") throw new InputError("the message is empty");
+      if (taskId !== undefined) {
+        const { text: said, isError } = await taskTools.send(taskId, text, "user");
+        if (isError) throw new InputError(said);
+        return;
+      }
+      if (!running()) throw new InputError("nothing runs that could be steered; prompt instead");
+      const words = `${STEERED}\n${escapeTags(text)}`;
+      inbox.add({ id: options.ids.next("notice"), task: "user", text: words });
+    },
+    stop: async (taskId) => {
+      if (taskId !== undefined) {
+        await session.stopTask(taskId);
+        return;
+      }
+      const exchange = running();
+      exchange?.abort();
+      await exchange?.ended;
+    },
+    background: (taskId) => host.background(taskId),
+  };
+};
+
+const STEERED = "Message of the user, sent while you work:";
