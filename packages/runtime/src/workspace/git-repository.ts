@@ -33,8 +33,15 @@ const MOST_ATTRIBUTES = 1_000_000;
 const lastOf = (settings: readonly Setting[], name: string): Setting | undefined =>
   settings.findLast((setting) => nameOf(setting) === name);
 
+export type WantedParts = {
+  /** All reflogs, not only those that `git status` tells from. Default: no. */
+  readonly logs?: boolean;
+  /** A look at each tracked file on the disk, which takes longer than all the rest. Default: no. */
+  readonly tracked?: boolean;
+};
+
 /** Read whole, and nothing of it written anywhere. Undefined where there is no repository. */
-export const readRepository = (folder: string, wanted = { logs: false }): ReadRepository | undefined => {
+export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRepository | undefined => {
   if (!isFolder(folder)) return undefined; // git says so itself
   const located = locate(folder);
   if (located.kind === "none") return undefined;
@@ -55,10 +62,18 @@ export const readRepository = (folder: string, wanted = { logs: false }): ReadRe
   const path = join(checkout.git, "index");
   const bytes = readGitFile(path, MOST_INDEX_BYTES);
   const index = bytes && readIndex(bytes, format);
-  if (index && !isBare) checkTracked(checkout.top, index);
+  if (index && !isBare && wanted.tracked) checkTracked(checkout.top, index);
   const indexTime = index ? Math.floor(statSync(path).mtimeMs / 1_000) : 0;
   const attributes = readGitFile(join(checkout.common, "info/attributes"), MOST_ATTRIBUTES) ?? Buffer.alloc(0);
-  return { checkout, settings, isBare, index, indexTime, attributes, records: readRecords(checkout, wanted) };
+  return {
+    checkout,
+    settings,
+    isBare,
+    index,
+    indexTime,
+    attributes,
+    records: readRecords(checkout, { logs: wanted.logs ?? false }),
+  };
 };
 
 export const isDoubt = (value: unknown): value is Doubt => value instanceof Doubt;

@@ -74,7 +74,7 @@ export class GitViews {
     if (known) return known;
     const made = orDoubt(() => {
       const place = join(this.#made(), String(this.#views.size));
-      const repository = readRepository(folder, { logs });
+      const repository = readRepository(folder, { logs, tracked: true });
       const view = new View({ folder, place, hiding: this.#hiding(repository?.checkout.top) }, repository);
       view.variables(); // what cannot be written is told now
       return view;

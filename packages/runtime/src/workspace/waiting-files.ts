@@ -79,7 +79,9 @@ const below = (folder: string): string | undefined => {
       const path = join(here, entry.name);
       if (isOdd(entry) && READ_UNASKED.includes(entry.name) && keepsWaiting(path)) return path;
       // git looks whether a folder is a repository of its own.
-      if (entry.name === ".git" && keepsWaiting(join(path, "HEAD"))) return join(path, "HEAD");
+      const nested = entry.name === ".git" ? ["HEAD", "commondir"].map((name) => join(path, name)) : [];
+      const waiting = nested.find(keepsWaiting);
+      if (waiting !== undefined) return waiting;
       if (entry.isDirectory() && !PASSED_OVER.includes(entry.name)) queue.push(path);
     }
   }
