@@ -44,16 +44,16 @@ const objectIn = (input: string): JsonObject | undefined => {
 
 export type Holder = { readonly task: string; readonly label: string };
 
-/** Who writes which file of a checkout that several share. */
+/** Who writes which file of a checkout that several share. A name that ends in a slash is a folder with all below it. */
 export class WriteClaims {
   readonly #held = new Map<string, Holder>();
 
   /** Takes the files that a call writes, all or none. Gives who has one of them, where somebody else does. */
   take({ writes = [] }: Touches, { cwd, ...holder }: Holder & { readonly cwd: string }): Held | undefined {
-    const names = writes.map((path) => canonical(resolve(cwd, path)));
-    for (const path of names) {
-      const other = this.#held.get(path);
-      if (other && other.task !== holder.task) return { ...other, path };
+    const names = writes.map((path) => canonical(resolve(cwd, path)) + (path.endsWith("/") ? "/" : ""));
+    for (const [held, other] of this.#held) {
+      const path = other.task === holder.task ? undefined : names.find((name) => overlap(name, held));
+      if (path !== undefined) return { ...other, path };
     }
     for (const path of names) this.#held.set(path, holder);
     return undefined;
@@ -63,6 +63,11 @@ export class WriteClaims {
     for (const [path, holder] of this.#held) if (holder.task === task) this.#held.delete(path);
   }
 }
+
+const overlap = (one: string, other: string): boolean =>
+  one === other ||
+  (one.endsWith("/") && `${other}/`.startsWith(one)) ||
+  (other.endsWith("/") && `${one}/`.startsWith(other));
 
 export type Held = Holder & { readonly path: string };
 

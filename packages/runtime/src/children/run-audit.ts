@@ -131,6 +131,7 @@ export class RunAudit implements AsyncDisposable {
 
   #isOwn({ path, atMs }: DatedBreach, hasCell: boolean): boolean {
     if (this.#written.has(path)) return true;
+    if ([...this.#written].some((name) => name.endsWith("/") && path.startsWith(name))) return true;
     const at = (span: Span): boolean => span.from - TICK_MS <= atMs && atMs <= span.to + 1;
     const couldHave = (span: Span): boolean => at(span) && !(hasCell && span.isKeptIn);
     return !this.#options.othersRun && this.#commands.some(couldHave) && !this.#others.some(at);
@@ -155,8 +156,8 @@ export class RunAudit implements AsyncDisposable {
       const { touches, stays = false } = this.#proposed.get(key) ?? {};
       const { writes = [], runs = [], reaches = [] } = touches ?? {};
       if (touches && runs.length + reaches.length === 0) {
-        for (const path of writes.map((name) => resolve(cwd, name)))
-          if (isOwn) this.#written.add(path);
+        for (const [path, name] of writes.map((name) => [resolve(cwd, name), name] as const))
+          if (isOwn) this.#written.add(name.endsWith("/") ? `${path}/` : path);
           else this.#watch.accountFor(path);
         return;
       }

@@ -5,8 +5,9 @@
 import type { JsonObject } from "@prefork/wire";
 import type { Plan } from "./bash/index.ts";
 
-/** What a call touches outside the agent, as its tool declares it. Paths are absolute, or relative to the working folder.
- *  A list that is left out is empty: `{}` touches nothing. A tool that declares nothing may touch anything. */
+/** What a call touches outside the agent, as its tool declares it. Paths are absolute, or relative to the working folder;
+ *  one that ends in a slash stands for everything below it. A list that is left out is empty: `{}` touches nothing. A tool
+ *  that declares nothing may touch anything. */
 export type Touches = {
   readonly reads?: readonly string[];
   readonly writes?: readonly string[];

@@ -14,7 +14,7 @@ import { type PathPattern, patternsBelow } from "./path-rules.ts";
 import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
 import { programOf } from "./programs-with-programs.ts";
 import { planRules } from "./read-rules.ts";
-import { allowsOne, type Matter, matches, matterOf, parseRule, type Rule } from "./rules.ts";
+import { allowsOne, type Matter, matches, matterOf, type PathTool, parseRule, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
 import { suggestRule } from "./suggest.ts";
 import { ruleName, type Target, targetOf } from "./targets.ts";
@@ -112,7 +112,8 @@ const byRestriction = (question: Question): Decision | undefined => {
     byPlanMode(question) ??
     byTightening(question, "ask") ??
     byProtection(question) ??
-    byDeniedPaths(question)
+    byDeniedPaths(question) ??
+    byRuleBelow(question)
   );
 };
 
@@ -164,6 +165,21 @@ const declaredIn = ({ call: { tool, touches = {} }, context }: Question): readon
       host.startsWith("mcp__") ? [{ tool: host, args: {} }] : [{ tool: "WebFetch", args: { url: `https://${host}/` } }],
     ),
   ].map((call) => ({ ...prepare(call, inner), by: tool }));
+};
+
+/** A tool that touches a whole folder may come to a file in it that a rule is about, and nobody but a person can tell. */
+const byRuleBelow = ({ call, matters, context, by }: Question): Decision | undefined => {
+  const { file_path: path } = call.args;
+  if (by === undefined || typeof path !== "string" || !path.endsWith("/")) return undefined;
+  const about: readonly PathTool[] = call.tool === "Read" ? ["Read"] : ["Read", "Edit", "Write"];
+  const rule = [...context.policy.deny, ...context.policy.ask].find(
+    ({ form }) =>
+      form.kind === "path" &&
+      about.includes(form.tool) &&
+      matters.flatMap(namesOf).some((names) => patternsBelow(form.pattern, names).length > 0),
+  );
+  if (!rule) return undefined;
+  return { kind: "ask", reason: `${by}: ${path} holds files of ${rule.text} (${rule.origin})`, notes: [] };
 };
 
 const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>

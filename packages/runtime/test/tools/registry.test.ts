@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { contentTokens } from "@prefork/simulator";
 import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import * as z from "zod";
-import { relocated } from "../../src/children/bounds.ts";
+import { relocated, WriteClaims } from "../../src/children/bounds.ts";
 import { readArguments } from "../../src/guard/index.ts";
 import { builtInTools, createRegistry, defineTool, type Tool, withWaitingAgent } from "../../src/tools/index.ts";
 import { registry } from "./bench-of-tools.ts";
@@ -305,4 +305,18 @@ test("a call into the checkout is moved to the copy by the argument that names t
   assert.equal(moved("Grep", { pattern: "/repo", path: "/repo" }), JSON.stringify({ pattern: "/repo", path: "/copy" }));
   assert.equal(moved("Read", { file_path: "/elsewhere/a" }), undefined);
   assert.equal(moved("Bash", { command: "/repo/a" }), undefined);
+});
+
+test("one child at a time writes a file; a folder is claimed with all below it", () => {
+  const claims = new WriteClaims();
+  const take = (task: string, ...writes: readonly string[]) =>
+    claims.take({ writes }, { task, label: "part", cwd: "/none" });
+  assert.equal(take("one", "a.ts", "dist/"), undefined);
+  assert.equal(take("one", "a.ts"), undefined);
+  assert.deepEqual(take("other", "b.ts", "a.ts"), { task: "one", label: "part", path: "/none/a.ts" });
+  assert.deepEqual(take("other", "dist/main.js"), { task: "one", label: "part", path: "/none/dist/main.js" });
+  assert.equal(take("other", "b.ts", "distant.ts"), undefined, "what was refused has claimed nothing");
+  assert.deepEqual(take("one", "./"), { task: "other", label: "part", path: "/none/" });
+  claims.release("one");
+  assert.equal(take("other", "dist/"), undefined);
 });
