@@ -72,6 +72,9 @@ export const cleanEnvironment = (timeZone?: string, attributes = "/dev/null"): R
   GIT_NO_LAZY_FETCH: "1",
   // A repository may put one file in the place of another, and then a path no longer says what is shown.
   GIT_NO_REPLACE_OBJECTS: "1",
+  // Notes are files by their numbers: a repository may have one stand for any file. No ref can have this name.
+  GIT_NOTES_REF: "refs/notes/.none",
+  GIT_NOTES_DISPLAY_REF: "",
   GIT_ALLOW_PROTOCOL: "none",
   GIT_ASKPASS: "false",
   // Tool chains that would fetch or start another version of themselves because a project asks for it.

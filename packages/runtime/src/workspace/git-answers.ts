@@ -1,7 +1,7 @@
 /** Questions about git's own paths and other repositories, which a git that sees a view would answer wrongly.
  *  Invariant: answered from what was read, in git's words, or refused; no git is started for them but to shorten numbers.
  *  Answered here: `rev-parse` of git's folders, `worktree list`, `config --show-origin`. Refused: `submodule` where there
- *  are submodules. All others are answered by git through the view.
+ *  are submodules, `notes` where there are notes. All others are answered by git through the view.
  *  Elsewhere: the view (git-view.ts), reading worktrees (git-worktrees.ts). */
 
 import { dirname, relative } from "node:path";
@@ -27,11 +27,18 @@ export const ownAnswer = (words: readonly string[], view: View): OwnAnswer | Vie
   if (verb === "rev-parse" && rest.some((word) => OWN_PATH.test(word))) return pathsOf(rest, view, repository);
   if (verb === "worktree" && rest[0] === "list") return worktrees(rest.slice(1), view, repository);
   if (verb === "config") return configAnswer(rest, repository);
+  if ((verb === "notes" || rest.some((word) => /^--(?:show-)?notes/.test(word))) && hasNotes(repository))
+    return { problem: `git ${verb}: a note may stand for any file of the repository; ask for it` };
   const [module] = repository.index?.repositories ?? [];
   if (verb === "submodule" && module !== undefined)
     return { problem: `git submodule would look into ${module}, a repository of its own; ask for it` };
   return undefined;
 };
+
+const hasNotes = ({ records }: ReadRepository): boolean =>
+  [...records.keys(), records.get("packed-refs")?.toString("latin1") ?? ""].some((text) =>
+    text.includes("refs/notes/"),
+  );
 
 // --- rev-parse -----------------------------------------------------------------------------------------------------------
 

@@ -123,7 +123,6 @@ const HANDED_ON: readonly (readonly [keys: string, value: string])[] = [
   ["core.(eol|checkstat|whitespace)", WORDS],
   ["core.abbrev", `${NUMBER}|auto|no|off`],
   ["core.(bigfilethreshold|repositoryformatversion)", NUMBER],
-  ["core.notesref|notes.displayref", "refs/notes/[\\w./*-]+"],
   ["extensions.objectformat", "sha1|sha256"],
   ["branch.<plain>.(remote|pushremote)", "[\\w./-]+"],
   ["branch.<plain>.merge", REF],

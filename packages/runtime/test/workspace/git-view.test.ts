@@ -292,6 +292,14 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
     },
     asked: [...EVERY, ["git show HEAD~1", /Binary files .*prod-7\.key differ/]],
   },
+  "a note that is a key by its number": {
+    make: ({ work }) => gitIn(work, "notes", "add", "-C", gitIn(work, "rev-parse", "HEAD:.env"), "HEAD"),
+    asked: [
+      ...EVERY,
+      ["git log -1 --format=%s%N", /^Add all$/m],
+      ...[["git log --notes"] as const, ["git log --notes=commits"] as const, ["git notes show HEAD"] as const],
+    ],
+  },
   "grafts that are a link to keys": { make: (place) => linked(place, "info/grafts"), asked: EVERY },
   "a reflog that is a link to keys": {
     make: (place) => linked(place, "logs/refs/heads/main"),
