@@ -19,7 +19,9 @@ export {
   type Report,
   readReport,
 } from "./children/index.ts";
+export type { Section } from "./context/index.ts";
 export {
+  type CallFault,
   type EventBody,
   type ExchangeEnd,
   type Level,

@@ -37,6 +37,11 @@ export type LiveExtension = Omit<Contribution, "tools"> & {
   readonly name?: string; // default: the extension's
   /** A function is asked once. `earlier`: the list that an earlier life of the session has sent. */
   readonly tools?: readonly Tool[] | ((earlier?: readonly ToolSpec[]) => readonly Tool[]);
+  readonly close?: () => Promise<void>;
+};
+
+/** An extension of ours that stands behind constant tools. */
+export type ServingExtension = LiveExtension & {
   /** What servers offer now; changes are announced at the tail. */
   readonly offered?: () => Offered;
   /** The far side of constant tools. `fork`: starts one; absent where nobody may. */
@@ -45,7 +50,6 @@ export type LiveExtension = Omit<Contribution, "tools"> & {
   readonly startsFork?: (call: Pick<ToolUseBlock, "name" | "input">) => boolean;
   /** From now on what happens is told; what has happened so far is given back. */
   readonly follow?: (emit: (event: EventBody) => void) => readonly EventBody[];
-  readonly close?: () => Promise<void>;
 };
 
 /** What a user's own module is given: it imports only types from us. */

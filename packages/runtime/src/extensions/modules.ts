@@ -42,7 +42,8 @@ export const readExtensions = async (places: ExtensionPlaces): Promise<readonly 
 ];
 
 /** Files of the folder, and folders in it that have an `index` file; the others are for their use. */
-const projectModules = async ({ project, entries }: ExtensionPlaces): Promise<readonly Extension[]> => {
+const projectModules = async ({ project: given, entries }: ExtensionPlaces): Promise<readonly Extension[]> => {
+  const project = await realpath(given);
   const folder = join(project, EXTENSIONS_FOLDER);
   const found = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const files = await Promise.all(

@@ -10,7 +10,7 @@ import { type Offered, oneLine } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import type { Clock } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
-import type { Extension, ExtensionAround, LiveExtension } from "./extension.ts";
+import type { Extension, ExtensionAround, ServingExtension } from "./extension.ts";
 import { mcp, type ServerEntry, type ServersOptions } from "./mcp/index.ts";
 import { HookRunner, type HookTimes } from "./run-hooks.ts";
 import { type Skill, skills } from "./skills/index.ts";
@@ -82,7 +82,7 @@ const extensionsOf = (options: ExtensionsOptions): readonly Extension[] => {
 
 type Opened = {
   readonly name: string;
-  readonly live: LiveExtension;
+  readonly live: ServingExtension;
   /** Tools that are known without asking. */
   readonly listed: readonly Tool[];
   /** It came to be when the session was opened, so the caller cannot have known of its tools. */
@@ -108,8 +108,8 @@ const openOne = async (extension: Extension, options: ExtensionsOptions): Promis
 export const openLive = async (
   { tools = [], sections = [], on, open }: Extension,
   around: ExtensionAround,
-): Promise<LiveExtension & Pick<Opened, "listed">> => {
-  const live = (await open?.(around)) ?? {};
+): Promise<ServingExtension & Pick<Opened, "listed">> => {
+  const live: ServingExtension = (await open?.(around)) ?? {};
   const more = live.tools ?? [];
   const listed = [...tools, ...(typeof more === "function" ? [] : more)];
   const hooks = live.on ?? on;
