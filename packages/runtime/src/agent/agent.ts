@@ -4,7 +4,15 @@
  *  through ports.
  *  Elsewhere: turns (run.ts), exchanges of a session (../session), making a child (../fork). */
 
-import { type Block, type Client, type ModelFacts, type ToolResultBlock, type Ttl, text } from "@prefork/wire";
+import {
+  type Block,
+  type Client,
+  type JsonObject,
+  type ModelFacts,
+  type ToolResultBlock,
+  type Ttl,
+  text,
+} from "@prefork/wire";
 import { firstContent, type Note, noteText, type OpenTask, type Prompt } from "../context/index.ts";
 import type { EventBody, NoteKind } from "../events.ts";
 import { type Journal, JournalError, type PlainEntry } from "../journal/index.ts";
@@ -239,7 +247,11 @@ export class Agent implements AsyncDisposable {
       ...(hooks
         ? {
             hooks: {
-              before: (callId, call, signal) => hooks.beforeCall({ callId, agent, ...call }, signal),
+              before: (callId, call, signal) => {
+                const touches = (args: JsonObject) =>
+                  registry.touches({ name: call.tool, input: JSON.stringify(args) });
+                return hooks.beforeCall({ callId, agent, ...call }, { signal, touches });
+              },
               after: (callId, call, signal) => hooks.afterCall({ callId, agent, ...call }, signal),
             },
           }

@@ -4,7 +4,7 @@
 
 import type { JsonObject, KeySettings } from "@prefork/wire";
 import type { Offered, Section } from "../context/index.ts";
-import type { Policy } from "../guard/index.ts";
+import type { Policy, Touches } from "../guard/index.ts";
 import type { Clock, DelegatedCall, Delegation, HookedCall, Hooks, Ids } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
 import type { Engine } from "./engine.ts";
@@ -45,7 +45,11 @@ export type AgentExtensions = {
 
 /** The hooks of all extensions as an agent asks them. None of them rejects. */
 export type AgentHooks = {
-  readonly beforeCall: (call: HookedCall, signal: AbortSignal) => Promise<HookVerdict>;
+  /** `touches`: what the call would touch with other arguments. */
+  readonly beforeCall: (
+    call: HookedCall,
+    judging: { readonly signal: AbortSignal; readonly touches: (args: JsonObject) => Touches | undefined },
+  ) => Promise<HookVerdict>;
   /** Gives notes for the result. */
   readonly afterCall: (
     call: Parameters<NonNullable<Hooks["afterCall"]>>[0],

@@ -1,4 +1,5 @@
-/** The hooks of all extensions, asked in their order.
+/** The hooks of all extensions, asked in their order. Those before a call agree to its arguments as they are in the end:
+ *  who was asked before another changed them is asked again.
  *  Invariant: whatever a hook does, the agent goes on: it is waited for no longer than its time limit, and its failure is
  *  an event. A `beforeCall` that fails denies its call: who cannot judge has not agreed. What only looks on is never
  *  waited for, but when the session closes.
@@ -33,29 +34,43 @@ export class HookRunner implements AgentHooks {
     this.#emit = emit;
   }
 
-  async beforeCall(call: HookedCall, signal: AbortSignal): Promise<HookVerdict> {
+  async beforeCall(
+    call: HookedCall,
+    { signal, touches }: Parameters<AgentHooks["beforeCall"]>[1],
+  ): Promise<HookVerdict> {
+    const judging = this.#extensions.filter(({ on }) => on.beforeCall);
     const asks: string[] = [];
-    const changedBy: string[] = [];
-    let args = call.args;
-    for (const { name, on } of this.#extensions) {
-      const { beforeCall: hook } = on;
-      if (!hook) continue;
+    let now = call;
+    let changedBy: readonly string[] = [];
+    /** Those who have seen the arguments as they are now. */
+    let agreed: readonly string[] = [];
+    for (const extension of [...judging, ...judging.slice(0, -1)]) {
+      const { name, on } = extension;
+      if (agreed.includes(name)) continue;
       const given = await this.#ask({ name, hook: "beforeCall", read: asVerdict }, signal, (limit) =>
-        hook({ ...call, args: structuredClone(args) }, limit),
+        on.beforeCall?.(structuredClone(now), limit),
       );
       if (isFailed(given)) return { kind: "deny", reason: `${name} could not judge the call: ${given.failed}` };
       if (given?.kind === "deny") return { kind: "deny", reason: `${name}: ${given.reason}` };
       if (given?.kind === "ask") asks.push(`${name}: ${given.reason}`);
-      if (given?.kind === "change") {
-        args = given.args;
-        changedBy.push(name);
+      if (given?.kind !== "change") agreed = [...agreed, name];
+      else {
+        const { args } = given;
+        const touched = touches(args);
+        const { touches: _before, ...rest } = now;
+        now = { ...rest, args, ...(touched ? { touches: touched } : {}) };
+        changedBy = [...new Set([...changedBy, name])];
+        agreed = [name];
       }
     }
-    return { kind: "go", asks, ...(changedBy.length === 0 ? {} : { changed: { args, by: changedBy.join(", ") } }) };
+    const by = changedBy.join(", ");
+    if (judging.some(({ name }) => !agreed.includes(name)))
+      return { kind: "deny", reason: `${by} do not agree about the arguments of the call` };
+    return { kind: "go", asks: [...new Set(asks)], ...(by === "" ? {} : { changed: { args: now.args, by } }) };
   }
 
   afterCall(call: Parameters<NonNullable<Hooks["afterCall"]>>[0], signal: AbortSignal): Promise<readonly string[]> {
-    return this.#notes("afterCall", signal, (on, limit) => on.afterCall?.({ ...call, args: { ...call.args } }, limit));
+    return this.#notes("afterCall", signal, (on, limit) => on.afterCall?.(structuredClone(call), limit));
   }
 
   promptEntered(prompt: { readonly text: string }, signal: AbortSignal): Promise<readonly string[]> {
@@ -74,7 +89,9 @@ export class HookRunner implements AgentHooks {
   }
 
   /** Tells of what happened whoever looks on. */
-  happened(event: EventBody, agent: string): void {
+  happened(told: EventBody, agent: string): void {
+    if (!HEARD.includes(told.type)) return;
+    const event = structuredClone(told); // others read it too
     if (event.type === "session_opened") this.#watch("sessionOpened", (on, limit) => on.sessionOpened?.(event, limit));
     else if (event.type === "exchange_ended" && agent === "main")
       this.#watch("exchangeEnded", (on, limit) => on.exchangeEnded?.(event, limit));
@@ -137,6 +154,7 @@ export class HookRunner implements AgentHooks {
   }
 }
 
+const HEARD: readonly EventBody["type"][] = ["session_opened", "exchange_ended", "fork_started", "task_ended"];
 const INTERRUPTED = "the user interrupted";
 const NEVER = new AbortController().signal;
 

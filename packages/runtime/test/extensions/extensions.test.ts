@@ -159,6 +159,39 @@ test("a hook before a call may deny it, have a person asked, or change what is e
   );
 });
 
+test("every extension agrees to the arguments that run, whoever changed them and in whatever order", async () => {
+  await using ground = await openGround((request) =>
+    toolResults(request).length > 0 ? say("seen") : callTools([{ name: "Write", input: write(files(ground).a) }]),
+  );
+  const { b } = files(ground);
+  const write = (path: string): JsonObject => ({ file_path: path, content: "" });
+  const seen: string[] = [];
+  const watching: Extension = {
+    name: "watching",
+    on: {
+      beforeCall: ({ args, touches }) => {
+        seen.push(`${args.file_path} ${touches?.writes}`.replaceAll(`${ground.work}/`, ""));
+        return touches?.writes?.includes(b) ? { kind: "deny", reason: "not there" } : undefined;
+      },
+    },
+  };
+  const moving = (name: string, path: string): Extension => ({
+    name,
+    on: { beforeCall: ({ args }) => (args.file_path === path ? undefined : { kind: "change", args: write(path) }) },
+  });
+  const run = async (...extensions: readonly Extension[]): Promise<readonly string[]> => {
+    await using session = await ground.open({ extensions });
+    return results((await followed(session.prompt("write"))).events);
+  };
+  const denied = ["denied: Not allowed: watching: not there"];
+  assert.deepEqual(await run(watching, moving("moving", b)), denied);
+  assert.deepEqual(await run(moving("moving", b), watching), denied);
+  assert.deepEqual(seen, ["a.txt a.txt", "b.txt b.txt", "b.txt b.txt"]);
+  assert.deepEqual(await run(moving("one", b), moving("other", `${ground.work}/c.txt`)), [
+    "denied: Not allowed: one, other do not agree about the arguments of the call",
+  ]);
+});
+
 test("with nobody to ask, a call that an extension wants asked about is denied", async () => {
   await using ground = await openGround({ sum: callTools([{ name: "Add", input: { a: 1, b: 1 } }]) });
   const on: Hooks = { beforeCall: () => ({ kind: "ask", reason: "hm" }) };
