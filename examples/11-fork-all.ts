@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { anthropicEngine, createSession, readOnly } from "@prefork/runtime";
+import { readOnly } from "@prefork/guard";
+import { anthropicEngine, createSession } from "@prefork/runtime";
 import { callTools, type SimRequest, say, startSimulator, toolResults } from "@prefork/simulator";
 
 const parts = ["schema", "service", "tests"];

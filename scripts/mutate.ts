@@ -27,7 +27,7 @@ const modules: Readonly<Record<string, Module>> = {
     sources: ["packages/wire/src/economics/*.ts"],
     tests: ["packages/wire/test/{economics*,worked-figures,prices,launch-gate}.test.ts"],
   },
-  guard: { sources: ["packages/runtime/src/guard/**/*.ts"], tests: ["packages/runtime/test/guard/*.test.ts"] },
+  guard: { sources: ["packages/guard/src/{rules,bash}/**/*.ts"], tests: ["packages/guard/test/rules/*.test.ts"] },
 };
 
 const KILLED_SHARE = 0.85;

@@ -1,5 +1,5 @@
-/** What others get: the tarball that `npm pack` makes of packages/cli, unpacked far from the clone (a real install needs
- *  the package registry and is tried by verify-install.ts), and the declarations of our libraries, compiled strictly. */
+/** What others get: the tarballs that `npm pack` makes of our packages, unpacked far from the clone, and run and compiled
+ *  there. A real install needs the package registry and is tried by verify-install.ts. */
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -53,17 +53,42 @@ test("the packed command line has its bundle, needs none of our packages, and ru
   assert.equal(detail.startsWith(`${ripgrep}, `), existsSync(ripgrep), detail);
 });
 
-const CONSUMER = {
-  compilerOptions: {
-    ...{ target: "es2023", lib: ["es2023"], module: "nodenext", types: ["node"] },
-    ...{ strict: true, skipLibCheck: false, noEmit: true, noUnusedLocals: true },
-  },
-};
+/** In the order of their dependencies. */
+const LIBRARIES = ["wire", "simulator", "xray", "guard", "worktrees", "runtime"] as const;
+
+/** Uses every library as somebody who has only its tarball would. */
+const USE = `
+import { classify } from "@prefork/guard";
+import { anthropicEngine, createSession } from "@prefork/runtime";
+import { say, startSimulator } from "@prefork/simulator";
+import { knownModels } from "@prefork/wire";
+import { Worktrees } from "@prefork/worktrees";
+import { diffRequests } from "@prefork/xray";
+import { startProxy } from "@prefork/xray/proxy";
+
+await using simulator = await startSimulator({ script: () => say("alone") });
+await using proxy = await startProxy({ upstream: simulator.url });
+const engine = anthropicEngine({ baseUrl: proxy.url, credential: { kind: "api-key", value: "any" } });
+await using session = await createSession({ engine, home: process.cwd(), state: process.cwd() + "/state" });
+const { text } = await session.prompt("go").result();
+const body = (said) => JSON.stringify({ model: "claude-sonnet-5", max_tokens: 1, messages: [{ role: "user", content: said }] });
+const worktrees = await Worktrees.open({ cwd: process.cwd(), state: process.cwd() + "/state" }).catch(({ name }) => name);
+console.log(JSON.stringify({
+  text,
+  wire: knownModels.has("claude-sonnet-5"),
+  guard: classify("ls | head -1").verdict,
+  xray: diffRequests(body("a"), body("b")).divergence?.path,
+  worktrees,
+  proxy: (await proxy.report()).answered,
+}));
+`;
 
 const EVERYTHING = `
+import * as guard from "@prefork/guard";
 import * as runtime from "@prefork/runtime";
 import { type SimRequest, say } from "@prefork/simulator";
 import * as wire from "@prefork/wire";
+import * as worktrees from "@prefork/worktrees";
 import * as xray from "@prefork/xray";
 import * as proxy from "@prefork/xray/proxy";
 
@@ -71,21 +96,65 @@ export const last = ({ body }: SimRequest): string => {
   const content = body.messages.at(-1)?.content ?? "";
   return typeof content === "string" ? content : content.map(({ text = "" }) => text).join(body.model);
 };
-export { proxy, runtime, say, wire, xray };
+export { guard, proxy, runtime, say, wire, worktrees, xray };
 `;
 
-test("our declarations and the README's program compile with lib es2023 and without skipLibCheck", () => {
+const RESOLUTIONS = {
+  nodenext: { module: "nodenext" },
+  bundler: { module: "esnext", moduleResolution: "bundler" },
+};
+
+const consumer = (resolution: keyof typeof RESOLUTIONS) => ({
+  compilerOptions: {
+    ...{ target: "es2023", lib: ["es2023"], types: ["node"], ...RESOLUTIONS[resolution] },
+    ...{ strict: true, skipLibCheck: false, noEmit: true, noUnusedLocals: true },
+  },
+  files: ["everything.ts", "readme.ts"],
+});
+
+test("every library works from its tarball in an empty project, for Node and for two ways of resolving", () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), "prefork-consumer-"));
   const at = (path: string): string => join(folder.path, path);
-  for (const name of ["@prefork/wire", "@prefork/simulator", "@prefork/xray", "@prefork/runtime", "@types/node"]) {
+  const link = (name: string): void => {
     mkdirSync(dirname(at(`node_modules/${name}`)), { recursive: true });
-    symlinkSync(join(repository, "node_modules", name), at(`node_modules/${name}`));
+    if (!existsSync(at(`node_modules/${name}`)))
+      symlinkSync(join(repository, "node_modules", name), at(`node_modules/${name}`));
+  };
+  const flags = ["--json", "--offline", "--loglevel=error", `--pack-destination=${folder.path}`];
+  const workspaces = LIBRARIES.map((name) => `--workspace=@prefork/${name}`);
+  const json = execFileSync("npm", ["pack", ...flags, ...workspaces, "--ignore-scripts"], {
+    cwd: repository,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const packed = JSON.parse(json) as readonly (Packed & { readonly name: string })[];
+  assert.deepEqual(packed.map(({ name }) => name).sort(), LIBRARIES.map((name) => `@prefork/${name}`).sort());
+  for (const { name, filename } of packed) {
+    mkdirSync(at(`node_modules/${name}`), { recursive: true });
+    execFileSync("tar", ["-xzf", at(filename), "--strip-components=1", "-C", at(`node_modules/${name}`)]);
+    const { dependencies = {} } = JSON.parse(readFileSync(at(`node_modules/${name}/package.json`), "utf8"));
+    for (const dependency of Object.keys(dependencies)) if (!dependency.startsWith("@prefork/")) link(dependency);
   }
+  link("@types/node");
   const [, program = ""] = /```ts\n(.*?)```/s.exec(readFileSync(join(repository, "README.md"), "utf8")) ?? [];
   const files = { "package.json": '{ "type": "module" }', "everything.ts": EVERYTHING, "readme.ts": program };
-  for (const [path, text] of Object.entries({ ...files, "tsconfig.json": JSON.stringify(CONSUMER) }))
-    writeFileSync(at(path), text);
+  for (const [path, text] of Object.entries({ ...files, "use.js": USE })) writeFileSync(at(path), text);
+  const env = { HOME: folder.path, PATH: process.env.PATH };
+  const used = spawnSync(process.execPath, ["use.js"], { cwd: folder.path, env, encoding: "utf8" });
+  assert.deepEqual(
+    [used.stderr, JSON.parse(used.stdout || "null")],
+    [
+      "",
+      {
+        ...{ text: "alone", wire: true, guard: "read-only", xray: "messages[0].content" },
+        ...{ worktrees: "WorktreeError", proxy: 1 }, // there is no repository here
+      },
+    ],
+  );
   const tsc = join(repository, "node_modules/typescript/bin/tsc");
-  const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", folder.path], { encoding: "utf8" });
-  assert.deepEqual([program.includes("forkRequests"), status, stdout], [true, 0, ""]);
+  for (const resolution of ["nodenext", "bundler"] as const) {
+    writeFileSync(at("tsconfig.json"), JSON.stringify(consumer(resolution)));
+    const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", folder.path], { encoding: "utf8" });
+    assert.deepEqual([resolution, program.includes("forkRequests"), status, stdout], [resolution, true, 0, ""]);
+  }
 });

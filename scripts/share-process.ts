@@ -38,7 +38,7 @@ export const filesThatShare = (root: string, inputs: Metafile["inputs"]): Readon
     judged.set(path, known);
     return known;
   };
-  const ofTests = (path: string): boolean => /^packages\/[^/]+\/test\//.test(path);
+  const ofTests = (path: string): boolean => /^packages\/(?:[^/]+\/test|testing\/src)\//.test(path);
   const reached = (path: string, seen: Set<string>): Set<string> => {
     if (seen.has(path) || !ofTests(path)) return seen;
     seen.add(path);

@@ -12,7 +12,7 @@ const at = (path: string): string => pathToFileURL(fileURLToPath(new URL(`../${p
 const soaks: Readonly<Record<string, Soak>> = {
   /** Folders and files swapped for links while they are written through, by another process. */
   paths: async () => {
-    const { SOAK_TRIES, swapSoak } = await import(at("packages/runtime/test/files/swap-soak.ts"));
+    const { SOAK_TRIES, swapSoak } = await import(at("packages/guard/test/files/swap-soak.ts"));
     const result = await swapSoak(SOAK_TRIES);
     return { held: result.escapes.length === 0, summary: JSON.stringify(result) };
   },
@@ -44,7 +44,7 @@ const soaks: Readonly<Record<string, Soak>> = {
   },
   /** Worktrees: a task's life killed at every step, and merges of random edits on both sides. */
   worktrees: async () => {
-    const { worktreesSoak } = await import(at("packages/runtime/test/worktrees/worktrees-soak.ts"));
+    const { worktreesSoak } = await import(at("packages/worktrees/test/worktrees-soak.ts"));
     const result = await worktreesSoak();
     return { held: result.broken.length === 0, summary: JSON.stringify(result) };
   },
@@ -56,10 +56,7 @@ const soaks: Readonly<Record<string, Soak>> = {
   },
   /** Every command of the everyday corpora, held against bash and against the bytes of the repository. */
   plans: async () => {
-    const [cwd, file] = [
-      fileURLToPath(new URL("..", import.meta.url)),
-      "packages/runtime/test/workspace/plan-as-bash.test.ts",
-    ];
+    const [cwd, file] = [fileURLToPath(new URL("..", import.meta.url)), "packages/guard/test/run/plan-as-bash.test.ts"];
     const env = { ...process.env, PREFORK_ALL_PLANS: "yes" };
     const { status, stdout } = spawnSync(process.execPath, [...process.execArgv, "scripts/test.ts", file], {
       ...{ cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] },

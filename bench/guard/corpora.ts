@@ -1,10 +1,10 @@
 /** The commands that are judged: both published corpora of the runtime, as plain texts.
- *  Elsewhere: what they are and why (packages/runtime/test/guard/corpus). */
+ *  Elsewhere: what they are and why (packages/guard/test/rules/corpus). */
 
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const folder = join(import.meta.dirname, "../../packages/runtime/test/guard/corpus");
+const folder = join(import.meta.dirname, "../../packages/guard/test/rules/corpus");
 
 const commandsIn = (names: string): readonly string[] => {
   const commands = globSync(names, { cwd: folder })

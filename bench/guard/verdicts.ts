@@ -1,7 +1,7 @@
 /** How many commands are judged in a second of one core, and how long the slowest takes.
  *  Invariant: what is counted is judged rightly; a fast wrong answer fails the run. */
 
-import { classify } from "@prefork/runtime";
+import { classify } from "@prefork/guard";
 import { cpuPerUnit, type Extent, interleave } from "../measure.ts";
 import type { Finding } from "../table.ts";
 import type { Corpora } from "./corpora.ts";

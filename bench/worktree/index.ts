@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { appendFile, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Worktrees } from "@prefork/runtime";
+import { Worktrees } from "@prefork/worktrees";
 import { cpuMicros, type Extent, median } from "../measure.ts";
 import { makeScratch } from "../scratch.ts";
 import type { Finding } from "../table.ts";

@@ -11,13 +11,16 @@ const packageOrder: Readonly<Record<string, readonly string[]>> = {
   wire: [],
   simulator: ["wire"],
   xray: ["wire"],
-  runtime: ["wire"],
+  guard: [],
+  worktrees: ["guard"],
+  testing: ["guard"],
+  runtime: ["guard", "worktrees", "wire"],
   remote: ["runtime", "wire"],
-  cli: ["runtime", "xray", "simulator", "wire"],
+  cli: ["runtime", "guard", "worktrees", "xray", "simulator", "wire"],
 };
 
 /** Tests of every package run against the simulator, and may ask x-ray what a cache would make of their requests. */
-const testsMayImport = ["simulator", "xray"];
+const testsMayImport = ["simulator", "xray", "testing", "guard"];
 
 /** Rows from the bottom up: a file or folder of `src` imports from its own row and the rows above it in this list. */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -38,15 +41,10 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["index", "internal"],
   ],
   xray: [["compare"], ["proxy"], ["index"]],
+  guard: [["json"], ["paths"], ["bash"], ["rules"], ["files"], ["trust"], ["settings"], ["run"], ["index", "internal"]],
   runtime: [
-    ["paths"],
-    ["guard"],
     ["events", "ports"],
-    ["files"],
-    ["trust"],
     ["journal"],
-    ["workspace"],
-    ["worktrees"],
     ["context"],
     ["tools"],
     ["agent"],

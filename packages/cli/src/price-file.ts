@@ -98,7 +98,7 @@ const READ_FAILURES: Readonly<Record<string, string>> = {
 /** The built-in table, with the user's file over it where one is named. */
 export const priceTable = async (path: string | undefined): Promise<ReadonlyMap<string, ModelFacts>> => {
   if (path === undefined) return knownModels;
-  const { tamperingRisk } = await import("@prefork/runtime");
+  const { tamperingRisk } = await import("@prefork/guard");
   const risk = await tamperingRisk(path);
   if (risk !== undefined) throw new UsageError(`${path} is not used: ${risk}`);
   let text: string;

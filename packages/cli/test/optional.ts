@@ -3,7 +3,7 @@
  *  machine: what the guard promises must hold without it. Tests about it say `uses("bwrap")` and `withBwrap`.
  *  Elsewhere: the second run and the list of programs (scripts/optional.ts). */
 
-import { probeSandbox } from "@prefork/runtime";
+import { probeSandbox } from "@prefork/guard";
 
 export type OptionalProgram = "bwrap" | "@vscode/ripgrep";
 

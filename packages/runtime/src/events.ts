@@ -3,8 +3,8 @@
  *  other way round; readers are never imported by what they read.
  *  Elsewhere: what must survive (journal/), what goes over the wire (ModelEvent of @prefork/wire). */
 
+import type { Touches } from "@prefork/guard";
 import type { JsonObject, MarkerPlace, ModelErrorReason, StopReason, Usage } from "@prefork/wire";
-import type { Touches } from "./guard/index.ts";
 
 export type Level = "debug" | "info" | "warn" | "error";
 

@@ -3,9 +3,9 @@
  *  the loop runs tools: that circle is cut here, and only session.ts closes it.
  *  Elsewhere: filling them (session.ts), what is asked (guard/). */
 
+import type { Touches } from "@prefork/guard";
 import type { DocumentBlock, ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
 import type { CallFault, EventBody, ExchangeEnd, RuntimeEvent } from "./events.ts";
-import type { Touches } from "./guard/index.ts";
 
 /** The time, from one place, so that a test can hold it still. */
 export type Clock = {

@@ -4,7 +4,7 @@
 
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { classify, openCell, type Plan, type PlanCell, planHazard, readJsonLine, runPlan } from "@prefork/runtime";
+import { classify, openCell, type Plan, type PlanCell, planHazard, readJsonLine, runPlan } from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type GivenLine, givenLines, jsonLine } from "../lines.ts";

@@ -12,7 +12,7 @@ import {
   type Root,
   RootError,
   readCallLine,
-} from "@prefork/runtime";
+} from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { givenLines, jsonLine } from "../lines.ts";

@@ -17,7 +17,7 @@ import {
   settingsJsonSchema,
   stateFolder,
   trustOf,
-} from "@prefork/runtime";
+} from "@prefork/guard";
 import { type Command, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";

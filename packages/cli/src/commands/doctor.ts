@@ -18,9 +18,9 @@ import {
   runPlan,
   type SandboxProbe,
   stateFolder,
-  Worktrees,
   whyMissing,
-} from "@prefork/runtime";
+} from "@prefork/guard";
+import { Worktrees } from "@prefork/worktrees";
 import { type Command, Option } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { type EngineFlags, PROVIDERS } from "../print/index.ts";

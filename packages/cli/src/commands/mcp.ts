@@ -6,18 +6,15 @@
 import { lstat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { describeProblem, loadSettings, stateFolder, trustOf } from "@prefork/guard";
 import {
   type ConfiguredServers,
-  describeProblem,
-  loadSettings,
   MCP_FILE,
   readServers,
   type ServerEntry,
   Servers,
-  stateFolder,
   targetWords,
   toolEnvironment,
-  trustOf,
 } from "@prefork/runtime";
 import { type Command, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";

@@ -3,7 +3,7 @@
  *  model chose to call things cannot act on the terminal.
  *  Elsewhere: merging (@prefork/runtime), the command (merge.ts). */
 
-import type { MergeOutcome, Undone } from "@prefork/runtime";
+import type { MergeOutcome, Undone } from "@prefork/worktrees";
 import { painter, type Style } from "../table.ts";
 import { inLine } from "./tasks-store.ts";
 import { counted } from "./worktrees-store.ts";

@@ -5,7 +5,8 @@
  *  and ends as the merge would.
  *  Elsewhere: merging (@prefork/runtime), words for what came of it (merge-report.ts), the list (worktrees.ts). */
 
-import { type Checked, familyOf, type MergeOutcome, type Policy, type Worktrees } from "@prefork/runtime";
+import type { Policy } from "@prefork/guard";
+import { type Checked, familyOf, type MergeOutcome, type Worktrees } from "@prefork/worktrees";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";

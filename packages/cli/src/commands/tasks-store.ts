@@ -3,7 +3,8 @@
  *  Elsewhere: reading journals (@prefork/runtime). */
 
 import { homedir } from "node:os";
-import { JournalError, type SessionStore, stateFolder, type UnreadableSession } from "@prefork/runtime";
+import { stateFolder } from "@prefork/guard";
+import { JournalError, type SessionStore, type UnreadableSession } from "@prefork/runtime";
 import { type Io, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";
 import { shortened, terminalColumns, widthOf } from "../width.ts";

@@ -15,7 +15,7 @@ import {
   revoke,
   stateFolder,
   trustOf,
-} from "@prefork/runtime";
+} from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";

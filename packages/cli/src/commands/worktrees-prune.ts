@@ -3,7 +3,7 @@
  *  typed on a terminal, or --yes.
  *  Elsewhere: removing (@prefork/runtime). */
 
-import { isUnmerged, type Looked, type Worktree, type Worktrees } from "@prefork/runtime";
+import { isUnmerged, type Looked, type Worktree, type Worktrees } from "@prefork/worktrees";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";

@@ -2,7 +2,7 @@
  *  Invariant: labels, names and diffs are shown as letters; what nobody works on any more is never shown as at work.
  *  Elsewhere: what is there (@prefork/runtime), the words of a merge (merge-report.ts). */
 
-import type { ChangedFile, Looked, MergeOutcome, Worktree, Worktrees } from "@prefork/runtime";
+import type { ChangedFile, Looked, MergeOutcome, Worktree, Worktrees } from "@prefork/worktrees";
 import { jsonLine } from "../lines.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import { visible } from "../visible.ts";

@@ -4,15 +4,15 @@
  *  Elsewhere: the worktrees themselves (@prefork/runtime). */
 
 import { homedir } from "node:os";
+import { stateFolder } from "@prefork/guard";
 import {
   type MergePoint,
-  stateFolder,
   type Worktree,
   WorktreeError,
   type WorktreeFault,
   Worktrees,
   type WorktreeTable,
-} from "@prefork/runtime";
+} from "@prefork/worktrees";
 import { folderAt } from "../folder-flag.ts";
 import { type Io, UsageError } from "../io.ts";
 import { said } from "./tasks-store.ts";

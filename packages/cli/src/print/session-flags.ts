@@ -7,20 +7,22 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import {
   describeProblem,
-  type Extension,
   loadSettings,
   type Mode,
   type Policy,
+  type SettingsProblem,
+  stateFolder,
+  trustOf,
+} from "@prefork/guard";
+import {
+  type Extension,
   readExtensions,
   readServers,
   readSkills,
   type ServerEntry,
   type SessionLimits,
-  type SettingsProblem,
   type Skill,
-  stateFolder,
   toolEnvironment,
-  trustOf,
 } from "@prefork/runtime";
 import { folderAt } from "../folder-flag.ts";
 import { type Io, UsageError } from "../io.ts";

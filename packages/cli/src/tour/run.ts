@@ -5,6 +5,7 @@
 
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { stateFolder } from "@prefork/guard";
 import {
   anthropicEngine,
   createSession,
@@ -14,7 +15,6 @@ import {
   type ObservedFamily,
   type RuntimeEvent,
   readFamily,
-  stateFolder,
   type Task,
 } from "@prefork/runtime";
 import { addUsage, noUsage, type Usage } from "@prefork/wire";

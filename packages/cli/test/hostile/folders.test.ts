@@ -213,7 +213,7 @@ test("a command that never ends is ended, what it left running too, and a pipe i
 }, async () => {
   using at = place();
   spawnSync("mkfifo", [at.at("pipe")]);
-  const { classify, runPlan } = await import("@prefork/runtime");
+  const { classify, runPlan } = await import("@prefork/guard");
   const run = async (text: string, limit: { readonly timeoutMs?: number } = {}) => {
     const judged = classify(text);
     assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { classify } from "@prefork/runtime";
+import { classify } from "@prefork/guard";
 import fc from "fast-check";
 import {
   countFiles,

@@ -3,6 +3,7 @@
  *  said.
  *  Elsewhere: when it is due, what is asked and what follows (../context). */
 
+import type { Mode } from "@prefork/guard";
 import {
   type Client,
   costOf,
@@ -29,7 +30,6 @@ import {
   summaryDirective,
 } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import type { Mode } from "../guard/index.ts";
 import type { Journal } from "../journal/index.ts";
 import { type Account, estimatePrompt, estimateTokens, fit, type Spent } from "./account.ts";
 import { textOf } from "./answer.ts";

@@ -4,9 +4,9 @@
  *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
  *  Elsewhere: may it run (../guard), what it does (../tools), who asked (turn.ts). */
 
+import { type Decision, decide, type GuardContext, type Plan, type ToolCall, type Touches } from "@prefork/guard";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
-import { type Decision, decide, type GuardContext, type Plan, type ToolCall, type Touches } from "../guard/index.ts";
 import type { Answer, Question } from "../ports.ts";
 import { type Registry, type Tool, type ToolContext, type ToolOutput, touchesOf } from "../tools/index.ts";
 import type { HookVerdict } from "./options.ts";

@@ -3,7 +3,7 @@
  *  shell that a command opens.
  *  Elsewhere: commands that only read see nothing of it, which names are keys (../workspace). */
 
-import { isProviderKey } from "../workspace/index.ts";
+import { isProviderKey } from "@prefork/guard/internal";
 
 const STARTS_SOMETHING: readonly string[] = [
   "BASH_ENV",

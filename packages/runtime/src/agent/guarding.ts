@@ -4,30 +4,33 @@
  *  Elsewhere: the answer for a call (../guard), asking (dispatch.ts). */
 
 import { realpathSync } from "node:fs";
-import type { ToolUseBlock } from "@prefork/wire";
 import {
   type ClassifyOptions,
   classify,
   decide,
   type GuardContext,
-  inBoth,
   type Mode,
-  type Move,
   type Policy,
   parseRule,
   partsOf,
-  planRules,
+  planHazard,
   type Rule,
-  readRules,
   type ToolCall,
   type ToolFilter,
-  tighteningPattern,
   type Verdict,
+} from "@prefork/guard";
+import {
+  inBoth,
+  isSecret,
+  type Move,
+  placesOf,
+  planRules,
+  readRules,
+  tighteningPattern,
   writtenPattern,
-} from "../guard/index.ts";
-import { isSecret } from "../paths/index.ts";
+} from "@prefork/guard/internal";
+import type { ToolUseBlock } from "@prefork/wire";
 import { type Registry, touchesOf } from "../tools/index.ts";
-import { placesOf, planHazard } from "../workspace/index.ts";
 
 export type GuardingOptions = {
   readonly policy: Policy;

@@ -3,13 +3,13 @@
  *  here and nowhere else.
  *  Elsewhere: the main agent (../session: open.ts), forks and others (../children). */
 
+import { draftsIn, type GuardContext, type Mode, type Policy, type ToolFilter } from "@prefork/guard";
+import type { Move } from "@prefork/guard/internal";
 import { type Client, type Json, type KeySettings, modelFacts, type Protocol } from "@prefork/wire";
 import { budgetFor, type ReplacementState } from "../context/index.ts";
-import type { GuardContext, Mode, Move, Policy, ToolFilter } from "../guard/index.ts";
 import type { Journal, Replayed } from "../journal/index.ts";
 import type { Delegation } from "../ports.ts";
 import type { ReadState, Registry, ShellsOptions, ToolFiles } from "../tools/index.ts";
-import { draftsIn } from "../trust/index.ts";
 import type { Account } from "./account.ts";
 import { Agent, type AgentParts, type AgentSettings } from "./agent.ts";
 import { Guarding } from "./guarding.ts";

@@ -2,9 +2,9 @@
  *  requests to, and what it may use.
  *  Elsewhere: what a caller of a session may leave out (../session: options.ts), making one (make-agent.ts). */
 
+import type { Policy, Touches } from "@prefork/guard";
 import type { JsonObject, KeySettings } from "@prefork/wire";
 import type { Offered, Section } from "../context/index.ts";
-import type { Policy, Touches } from "../guard/index.ts";
 import type { Clock, DelegatedCall, Delegation, HookedCall, Hooks, Ids } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
 import type { Engine } from "./engine.ts";

@@ -4,6 +4,7 @@
  *  Elsewhere: reading it and wording changes (../context). */
 
 import { existsSync } from "node:fs";
+import type { Mode } from "@prefork/guard";
 import { type Json, type TextBlock, text } from "@prefork/wire";
 import {
   changesBetween,
@@ -19,7 +20,6 @@ import {
   type Told,
   toldOf,
 } from "../context/index.ts";
-import type { Mode } from "../guard/index.ts";
 import type { PlainEntry } from "../journal/index.ts";
 import type { Clock } from "../ports.ts";
 

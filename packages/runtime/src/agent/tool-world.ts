@@ -2,10 +2,18 @@
  *  Invariant: every agent has its own; what must survive is journalled after each batch, and nothing of it twice.
  *  Elsewhere: the tools (../tools), when they run (dispatch.ts). */
 
+import {
+  type OpenedCell,
+  type OpenedSandbox,
+  openCell,
+  openSandbox,
+  probeSandbox,
+  type SandboxMode,
+} from "@prefork/guard";
+import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
 import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
 import { type Budget, type Entering, ReplacementState } from "../context/index.ts";
 import type { EventBody, Todo } from "../events.ts";
-import type { SandboxMode } from "../guard/index.ts";
 import type { Journal, PlainEntry } from "../journal/index.ts";
 import type { Clock, Delegation, Ids } from "../ports.ts";
 import {
@@ -18,16 +26,6 @@ import {
   type ToolContext,
   type ToolFiles,
 } from "../tools/index.ts";
-import {
-  endStragglers,
-  MARK,
-  newMark,
-  type OpenedCell,
-  type OpenedSandbox,
-  openCell,
-  openSandbox,
-  probeSandbox,
-} from "../workspace/index.ts";
 import type { ApprovedCall } from "./dispatch.ts";
 import type { Content } from "./output.ts";
 

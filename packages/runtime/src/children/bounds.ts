@@ -5,8 +5,9 @@
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import type { Touches } from "@prefork/guard";
+import { movedPath } from "@prefork/guard/internal";
 import type { JsonObject } from "@prefork/wire";
-import { movedPath, type Touches } from "../guard/index.ts";
 import type { NamedCall } from "../tools/index.ts";
 import type { Folders } from "./worktree-notice.ts";
 

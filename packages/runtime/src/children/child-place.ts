@@ -3,9 +3,10 @@
  *  Elsewhere: copies (isolation.ts), paths and claims (bounds.ts), composing a child (children.ts). */
 
 import { join } from "node:path";
+import type { Policy, Touches } from "@prefork/guard";
+import { movedPath, movedPolicy } from "@prefork/guard/internal";
 import type { Agent, AgentOptions, Bounds, Making } from "../agent/index.ts";
 import type { ForkPlan } from "../fork/index.ts";
-import { movedPath, movedPolicy, type Policy, type Touches } from "../guard/index.ts";
 import type { Question } from "../ports.ts";
 import type { TaskEnd } from "../tasks/index.ts";
 import type { Registry } from "../tools/index.ts";

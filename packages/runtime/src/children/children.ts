@@ -4,6 +4,7 @@
  *  Elsewhere: bytes and runs (../fork, runs.ts), what an agent is (../agent: make-agent.ts). */
 
 import { basename } from "node:path";
+import type { MemoryFolder } from "@prefork/guard/internal";
 import {
   type Client,
   childTtl,
@@ -34,7 +35,6 @@ import {
 import { agentPrompt, escapeTags, noteText } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import type { ForkPlan } from "../fork/index.ts";
-import type { MemoryFolder } from "../guard/index.ts";
 import {
   createJournal,
   forkJournal,

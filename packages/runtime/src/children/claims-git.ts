@@ -7,8 +7,8 @@
 import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { classify } from "../guard/index.ts";
-import { cleanEnvironment, findProgram, GitViews, type PlanCell, planHazard } from "../workspace/index.ts";
+import { classify, findProgram, type PlanCell, planHazard } from "@prefork/guard";
+import { cleanEnvironment, GitViews } from "@prefork/guard/internal";
 
 export type GitPlace = { readonly cwd: string; readonly signal: AbortSignal; readonly cell?: PlanCell };
 

@@ -5,11 +5,10 @@
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from "node:path";
+import type { PlanCell, Touches } from "@prefork/guard";
 import { oneLine } from "../context/index.ts";
-import type { Touches } from "../guard/index.ts";
 import type { JournalEntry } from "../journal/index.ts";
 import type { NamedCall } from "../tools/index.ts";
-import type { PlanCell } from "../workspace/index.ts";
 import { type Claim, claimsIn, commitsIn, MOST_CLAIMS } from "./claimed.ts";
 import { type GitStatus, type GitView, isThere, viewGit } from "./claims-git.ts";
 import type { Report } from "./report.ts";

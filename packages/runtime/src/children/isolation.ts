@@ -5,12 +5,13 @@
 
 import { isAbsolute, join } from "node:path";
 import { InputError } from "@prefork/wire";
+import { type MergeOutcome, WorktreeError, Worktrees } from "@prefork/worktrees";
+import { runCheck, type Snapshot, type Work } from "@prefork/worktrees/internal";
 import type { AgentOptions } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { type ForkPlan, planOf } from "../fork/index.ts";
 import type { Task } from "../tasks/index.ts";
-import { type MergeOutcome, runCheck, type Snapshot, type Work, WorktreeError, Worktrees } from "../worktrees/index.ts";
 import type { Siblings } from "./family-starts.ts";
 import { type Folders, someOf } from "./worktree-notice.ts";
 

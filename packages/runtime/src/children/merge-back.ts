@@ -4,7 +4,7 @@
  *  Elsewhere: merging (../worktrees), waking a child (../fork). */
 
 import { InputError } from "@prefork/wire";
-import type { MergeOptions, MergeOutcome, OnConflict, Worktrees } from "../worktrees/index.ts";
+import type { MergeOptions, MergeOutcome, OnConflict, Worktrees } from "@prefork/worktrees";
 import type { ForkHost } from "./host.ts";
 import { handBackText } from "./isolation.ts";
 import type { Runs } from "./runs.ts";

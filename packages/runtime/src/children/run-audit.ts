@@ -8,10 +8,9 @@
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
+import { classify, type Touches, type Watch, watchTrees } from "@prefork/guard";
+import { type DatedBreach, leavesCell, type MemoryFolder, partsBelow, shownName } from "@prefork/guard/internal";
 import type { EventBody, RuntimeEvent } from "../events.ts";
-import { classify, type MemoryFolder, type Touches } from "../guard/index.ts";
-import { partsBelow, shownName } from "../paths/index.ts";
-import { type DatedBreach, leavesCell, type Watch, watchTrees } from "../workspace/index.ts";
 import { isUpkeepOfGit } from "./git-upkeep.ts";
 
 export type AuditOptions = {

@@ -2,10 +2,10 @@
  *  Invariant: stands at the end of what it is given, so that siblings share everything before; names both folders.
  *  Elsewhere: making the copy (isolation.ts), what happens to paths all the same (bounds.ts). */
 
+import { shownName } from "@prefork/guard/internal";
 import type { Block, ToolResultBlock } from "@prefork/wire";
 import { oneLine } from "../context/index.ts";
 import type { Entering } from "../fork/index.ts";
-import { shownName } from "../paths/index.ts";
 
 export type Folders = {
   /** Of whoever started it. */

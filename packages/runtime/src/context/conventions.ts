@@ -6,8 +6,8 @@
 import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { openRoot, type Root, RootError, tamperingRisk } from "../files/index.ts";
-import { pathProblem } from "../guard/index.ts";
+import { openRoot, type Root, RootError, tamperingRisk } from "@prefork/guard";
+import { pathProblem } from "@prefork/guard/internal";
 import { importsIn, looksLikeFile } from "./imports.ts";
 import { bytesOfText, figure, headOf } from "./measure.ts";
 

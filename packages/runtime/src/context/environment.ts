@@ -4,7 +4,7 @@
  *  Elsewhere: what git says (git-summary.ts), what is told of a change (notes.ts), project conventions (conventions.ts). */
 
 import { platform as thisPlatform, release as thisRelease } from "node:os";
-import type { Mode } from "../guard/index.ts";
+import type { Mode } from "@prefork/guard";
 import type { Clock } from "../ports.ts";
 import { type GitQuestion, type GitSummary, readGit } from "./git-summary.ts";
 import { encloseParts, escapeTags, oneLine } from "./tags.ts";

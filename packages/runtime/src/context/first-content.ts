@@ -3,8 +3,8 @@
  *  same project agrees with this one for as long as possible; the user's words are the last block, as they were typed.
  *  Elsewhere: what comes before it (system-prompt.ts), what is added when the surroundings change (notes.ts). */
 
+import type { Mode } from "@prefork/guard";
 import { type DocumentBlock, type ImageBlock, type TextBlock, text } from "@prefork/wire";
-import type { Mode } from "../guard/index.ts";
 import type { Conventions } from "./conventions.ts";
 import { type Environment, environmentText } from "./environment.ts";
 import { enclose, encloseParts, oneLine } from "./tags.ts";

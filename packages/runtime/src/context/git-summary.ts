@@ -3,8 +3,7 @@
  *  configures what could start a program; then the reason stands in place of the summary.
  *  Elsewhere: running plans (../workspace), how the summary is worded (environment.ts). */
 
-import { classify, type Plan } from "../guard/index.ts";
-import { findProgram, type PlanCell, type PlanResult, planHazard, runPlan } from "../workspace/index.ts";
+import { classify, findProgram, type Plan, type PlanCell, type PlanResult, planHazard, runPlan } from "@prefork/guard";
 import { oneLine } from "./tags.ts";
 
 export type GitSummary =

@@ -3,8 +3,8 @@
  *  again. The same two states give the same notes, byte for byte.
  *  Elsewhere: where in a request a note goes (../agent), what it was at first (first-content.ts). */
 
+import type { Mode } from "@prefork/guard";
 import type { NoteKind } from "../events.ts";
-import type { Mode } from "../guard/index.ts";
 import type { ConventionFile, Conventions } from "./conventions.ts";
 import { headWords, MODE_WORDS } from "./environment.ts";
 import { conventionFileText, type Surroundings } from "./first-content.ts";

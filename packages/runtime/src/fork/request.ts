@@ -3,9 +3,9 @@
  *  filled here.
  *  Elsewhere: what a plan holds (plan.ts), whether anything may start (gate.ts). */
 
+import type { ToolFilter } from "@prefork/guard";
 import { type ChildProtocol, InputError, type JsonObject, type Message } from "@prefork/wire";
 import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits } from "../agent/index.ts";
-import type { ToolFilter } from "../guard/index.ts";
 import type { ForkGate } from "./gate.ts";
 import {
   type DelegateMode,

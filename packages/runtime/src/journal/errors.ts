@@ -2,7 +2,7 @@
  *  Invariant: `reason` is a closed union; whatever was in a journal before a failure is still in it afterwards.
  *  Elsewhere: damage that does not stop a reading is a problem, not an error (read.ts, replay.ts). */
 
-import { LockError } from "../files/index.ts";
+import { LockError } from "@prefork/guard/internal";
 
 export type JournalFault =
   | "disk-full"

@@ -2,7 +2,7 @@
  *  Invariant: whatever keeps a session from being locked is an error of its journal.
  *  Elsewhere: how a folder is locked (../files: lock.ts). */
 
-import { acquireLock, type Folder, firstLock, type Lock, type LockHolder } from "../files/index.ts";
+import { acquireLock, type Folder, firstLock, type Lock, type LockHolder } from "@prefork/guard/internal";
 import { journalErrorOf } from "./errors.ts";
 
 export const lockSession = async (folder: Folder, session: string, self: LockHolder): Promise<Lock> => {

@@ -6,8 +6,8 @@
 import { closeSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type Folder, type LockHolder, thisProcess } from "@prefork/guard/internal";
 import type { FrozenPrefix, Protocol } from "@prefork/wire";
-import { type Folder, type LockHolder, thisProcess } from "../files/index.ts";
 import { Appender } from "./appender.ts";
 import type { OpenedEntry } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";

@@ -5,7 +5,8 @@
 
 import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { Folder, inspectPrivateFolder, openPrivateFolder, type Root } from "../files/index.ts";
+import { inspectPrivateFolder, openPrivateFolder, type Root } from "@prefork/guard";
+import { Folder } from "@prefork/guard/internal";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
 
 export const JOURNAL_FILE = "journal.jsonl";

@@ -5,7 +5,7 @@
 import { closeSync } from "node:fs";
 import { lstat, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Folder, type Lock, type LockHolder, lockHolder, thisProcess } from "../files/index.ts";
+import { type Folder, type Lock, type LockHolder, lockHolder, thisProcess } from "@prefork/guard/internal";
 import type { ParentPointer, StartedBy } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
 import { lockSession } from "./lock.ts";

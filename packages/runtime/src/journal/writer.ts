@@ -4,7 +4,7 @@
  *  Elsewhere: making and opening one (open.ts), what makes a prefix grow (growth.ts), the file (appender.ts). */
 
 import { join } from "node:path";
-import type { Folder, Lock, LockHolder } from "../files/index.ts";
+import type { Folder, Lock, LockHolder } from "@prefork/guard/internal";
 import type { Appender } from "./appender.ts";
 import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
 import type { Draft } from "./growth.ts";

@@ -3,6 +3,7 @@
  *  running, and one that waits never as done.
  *  Elsewhere: states (../tasks), a family's requests (read-family.ts), stopping and resuming (../session). */
 
+import type { LockHolder } from "@prefork/guard/internal";
 import {
   addUsage,
   type Block,
@@ -12,7 +13,6 @@ import {
   noUsage,
   type Usage,
 } from "@prefork/wire";
-import type { LockHolder } from "../files/index.ts";
 import {
   JournalError,
   type ListedSession,

@@ -2,9 +2,9 @@
  *  Invariant: a limit holds from both sides, the lower one counts; everything that is not said is filled here.
  *  Elsewhere: what the settings say (../guard), what is done with it (../fork). */
 
+import type { ForkRules } from "@prefork/guard/internal";
 import type { SpendLimits } from "../agent/index.ts";
 import type { ForkLimits, ForkSettings, TailChoice } from "../fork/index.ts";
-import type { ForkRules } from "../guard/index.ts";
 
 export type ForkingOptions = TailChoice & {
   /** An Agent call must say "fork" to get one. Default: false. */

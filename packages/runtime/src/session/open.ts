@@ -4,6 +4,8 @@
  *  Elsewhere: what a session does (session.ts), what it is made of (options.ts). */
 
 import { realpath } from "node:fs/promises";
+import { draftsIn } from "@prefork/guard";
+import { eraseKeysFromBlock, removeAbandonedDrafts } from "@prefork/guard/internal";
 import {
   addUsage,
   type Block,
@@ -33,7 +35,6 @@ import {
 import { systemPrompt } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Extensions, openExtensions } from "../extensions/index.ts";
-import { removeAbandonedDrafts } from "../files/index.ts";
 import { type CacheSafeParams, namingClient, planOf, StoredPrefixes } from "../fork/index.ts";
 import {
   ADDRESS_SLOT,
@@ -45,8 +46,6 @@ import {
 } from "../journal/index.ts";
 import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
-import { draftsIn } from "../trust/index.ts";
-import { eraseKeysFromBlock } from "../workspace/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
 import { type FilledOptions, type SessionOptions, withDefaults } from "./options.ts";

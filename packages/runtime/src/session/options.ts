@@ -5,6 +5,7 @@
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
+import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList, stateFolder } from "@prefork/guard";
 import { childTtl, InputError, type KeySettings, modelFacts, type Ttl, windowOf } from "@prefork/wire";
 import {
   type Engine,
@@ -16,10 +17,8 @@ import {
 } from "../agent/index.ts";
 import { DEFAULT_WINDOW } from "../context/index.ts";
 import type { Extension, HookTimes, ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
-import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList } from "../guard/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
-import { stateFolder } from "../trust/index.ts";
 import { type ForkingOptions, forkingOf } from "./forking.ts";
 import { steadyNow } from "./steady-clock.ts";
 import { readSwitches } from "./switches.ts";

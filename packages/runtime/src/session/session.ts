@@ -3,7 +3,9 @@
  *  says so and the next prompt can follow.
  *  Elsewhere: making one (open.ts), the agent that works (../agent), turns (../agent). */
 
+import type { Mode } from "@prefork/guard";
 import { type Client, InputError, noUsage } from "@prefork/wire";
+import type { MergeOutcome, Undone, Worktrees } from "@prefork/worktrees";
 import {
   type Agent,
   type Compacted,
@@ -19,11 +21,9 @@ import type { Prompt } from "../context/index.ts";
 import type { Todo } from "../events.ts";
 import type { Extensions } from "../extensions/index.ts";
 import type { CacheSafeParams, ForkOptions, StoredPrefixes } from "../fork/index.ts";
-import type { Mode } from "../guard/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
 import type { SessionControl } from "../ports.ts";
 import type { Questions, Task } from "../tasks/index.ts";
-import type { MergeOutcome, Undone, Worktrees } from "../worktrees/index.ts";
 import type { Beside } from "./beside.ts";
 import { controlOf, type RunningExchange } from "./control.ts";
 import type { EventHub, EventReader } from "./event-hub.ts";

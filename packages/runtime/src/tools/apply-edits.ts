@@ -3,8 +3,7 @@
  *  the edit was spelled. A refusal shows what stands in the file instead, with line numbers.
  *  Elsewhere: one exact replacement (../workspace), encodings (text-file.ts), may it be edited (known-file.ts). */
 
-import type { Refused } from "../paths/index.ts";
-import { editText, type TextEdit } from "../workspace/index.ts";
+import { editText, type Refused, type TextEdit } from "@prefork/guard/internal";
 import { likest } from "./similar.ts";
 import { linesOf, numbered, type TextFile } from "./text-file.ts";
 

@@ -3,9 +3,9 @@
  *  the sandbox where there is one. The exit code is always told, and other codes than 0 are results, not faults.
  *  Elsewhere: may it run (../guard), plans (../workspace), processes (run-command.ts), output (output-window.ts). */
 
+import { type PlanResult, type PlanRun, runPlan } from "@prefork/guard";
+import type { Refused } from "@prefork/guard/internal";
 import * as z from "zod";
-import type { Refused } from "../paths/index.ts";
-import { type PlanResult, type PlanRun, runPlan } from "../workspace/index.ts";
 import { MOST_KEPT_BYTES } from "./keep.ts";
 import { OutputWindow } from "./output-window.ts";
 import { type CommandEnd, type CommandRun, type RunningCommand, startCommand } from "./run-command.ts";

@@ -3,8 +3,8 @@
  *  its mark, line endings and mode stay.
  *  Elsewhere: finding and replacing (apply-edits.ts), what was read (read-state.ts), writing (../files). */
 
+import type { TextEdit } from "@prefork/guard/internal";
 import * as z from "zod";
-import type { TextEdit } from "../workspace/index.ts";
 import { applyEdits } from "./apply-edits.ts";
 import { kindOfBytes } from "./file-kind.ts";
 import { refusedUse } from "./known-file.ts";

@@ -6,7 +6,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
-import { refusalOf } from "../files/index.ts";
+import { refusalOf } from "@prefork/guard/internal";
 
 /** A file that grows while a command prints. */
 export type KeptFile = {

@@ -5,8 +5,8 @@
 
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Refused } from "../paths/index.ts";
-import { findProgram, findRipgrep, waitingFile } from "../workspace/index.ts";
+import { findProgram, findRipgrep } from "@prefork/guard";
+import { type Refused, waitingFile } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
 import type { ToolContext } from "./tool.ts";
 

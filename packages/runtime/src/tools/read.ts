@@ -4,9 +4,9 @@
  *  Elsewhere: reaching the file (tool-files.ts), kinds (file-kind.ts), encodings (text-file.ts). */
 
 import { basename, dirname } from "node:path";
+import type { ReadResult } from "@prefork/guard";
+import { shownName } from "@prefork/guard/internal";
 import * as z from "zod";
-import type { ReadResult } from "../files/index.ts";
-import { shownName } from "../paths/index.ts";
 import { type FileKind, kindOfBytes } from "./file-kind.ts";
 import { alike } from "./similar.ts";
 import { linesOf, numbered, readText, shortened } from "./text-file.ts";

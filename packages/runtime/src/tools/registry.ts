@@ -3,9 +3,9 @@
  *  it stands at the very front of the prefix. Input that does not fit is refused with the key and what was expected.
  *  Elsewhere: which tools there are (built-in.ts), may a call run (../guard), saying what is wrong (wrong-input.ts). */
 
+import { readJsonLine, type Touches } from "@prefork/guard";
 import { InputError, type Json, type JsonObject, type RawJson, type ToolSpec } from "@prefork/wire";
 import * as z from "zod";
-import { readJsonLine, type Touches } from "../guard/index.ts";
 import { alike } from "./similar.ts";
 import type { Tool } from "./tool.ts";
 import { wrongInput } from "./wrong-input.ts";

@@ -4,8 +4,7 @@
  *  Elsewhere: without ripgrep (search-text.ts), how results are shown (grep.ts). */
 
 import { isUtf8 } from "node:buffer";
-import type { Refused } from "../paths/index.ts";
-import { waitingFile } from "../workspace/index.ts";
+import { type Refused, waitingFile } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
 import { namesHint } from "./search-glob.ts";
 import { type Found, MOST_LINE_BYTES, type Search } from "./search-text.ts";

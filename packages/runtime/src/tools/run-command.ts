@@ -11,8 +11,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
-import type { Refused } from "../paths/index.ts";
-import { type Entered, endStragglers, MARK, newMark, type Sandbox } from "../workspace/index.ts";
+import type { Sandbox } from "@prefork/guard";
+import { type Entered, endStragglers, MARK, newMark, type Refused } from "@prefork/guard/internal";
 import { commandName, isForkName } from "./fork-ancestry.ts";
 import { type LeaderExit, PATIENCE_MS, ProcessGroup } from "./process-group.ts";
 

@@ -4,7 +4,7 @@
  *  Elsewhere: the environment and the cell (../workspace), what is asked (list-files.ts, ripgrep.ts). */
 
 import { spawn } from "node:child_process";
-import { cleanEnvironment } from "../workspace/index.ts";
+import { cleanEnvironment } from "@prefork/guard/internal";
 import type { ToolContext } from "./tool.ts";
 
 export type ProgramRun = {

@@ -4,7 +4,7 @@
  *  Elsewhere: searching (glob.ts, grep.ts), reaching files (tool-files.ts). */
 
 import { dirname } from "node:path";
-import { type Refused, shownName } from "../paths/index.ts";
+import { type Refused, shownName } from "@prefork/guard/internal";
 import type { ToolContext } from "./tool.ts";
 
 export type SearchPlace = {

@@ -5,7 +5,7 @@
 
 import { basename } from "node:path";
 import { createContext, Script } from "node:vm";
-import type { Refused } from "../paths/index.ts";
+import type { Refused } from "@prefork/guard/internal";
 import { inWalkOrder, listFiles } from "./list-files.ts";
 import { translatePattern } from "./search-pattern.ts";
 import type { SearchPlace } from "./search-place.ts";

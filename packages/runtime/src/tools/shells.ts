@@ -6,7 +6,7 @@
  *  and what is announced (../session). */
 
 import { StringDecoder } from "node:string_decoder";
-import type { Refused } from "../paths/index.ts";
+import type { Refused } from "@prefork/guard/internal";
 import type { Clock, Ids } from "../ports.ts";
 import type { KeepStream, KeptFile } from "./keep.ts";
 import { SHOWN_CHARACTERS, whereKept } from "./output-window.ts";

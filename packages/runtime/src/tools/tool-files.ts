@@ -13,8 +13,8 @@ import {
   Root,
   RootError,
   type WriteResult,
-} from "../files/index.ts";
-import { judgeInside, judgePath, type Refused } from "../paths/index.ts";
+} from "@prefork/guard";
+import { judgeInside, judgePath, type Refused } from "@prefork/guard/internal";
 
 export type ToolFilesOptions = {
   /** The folders of the workspace. */

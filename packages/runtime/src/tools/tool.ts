@@ -3,12 +3,11 @@
  *  throws only for a defect or an abort. What it learned about the session (files read, todos) it gives back as data.
  *  Elsewhere: may it run (../guard), when and beside what (../agent), all tools of a session (registry.ts). */
 
+import type { Plan, PlanCell, Sandbox, Touches } from "@prefork/guard";
 import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";
 import type * as z from "zod";
 import type { CallFault, Todo } from "../events.ts";
-import type { Plan, Touches } from "../guard/index.ts";
 import type { Delegation } from "../ports.ts";
-import type { PlanCell, Sandbox } from "../workspace/index.ts";
 import type { KeepStream } from "./keep.ts";
 import type { ReadState } from "./read-state.ts";
 import type { Shells } from "./shells.ts";

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { GuardContext } from "@prefork/guard";
+import { contextOf } from "@prefork/testing/policies";
 import type { ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import * as z from "zod";
 import { type Batch, type Content, type Dispatch, runBatch } from "../../src/agent/index.ts";
 import type { EventBody } from "../../src/events.ts";
-import type { GuardContext } from "../../src/guard/index.ts";
 import { JournalError } from "../../src/journal/index.ts";
 import type { Answer, Question } from "../../src/ports.ts";
 import { createRegistry, defineTool, type Tool, type ToolContext, type ToolOutput } from "../../src/tools/index.ts";
-import { contextOf } from "../guard/policies.ts";
 import { gate } from "../session/fault-ground.ts";
 import { bench } from "../tools/bench-of-tools.ts";
 

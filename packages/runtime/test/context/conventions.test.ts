@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { chmodSync, chownSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { scratch } from "@prefork/testing/scratch";
 import { type Conventions, type ConventionsQuestion, readConventions } from "../../src/context/index.ts";
-import { scratch } from "../scratch.ts";
 import { type Ground, repository } from "./repository.ts";
 
 const read = (ground: Ground, question: Partial<ConventionsQuestion> = {}): Promise<Conventions> =>

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
+import { scratch } from "@prefork/testing/scratch";
 import { environmentText } from "../../src/context/environment.ts";
 import { type Environment, localDate, readEnvironment } from "../../src/context/index.ts";
-import { scratch } from "../scratch.ts";
 import { type Ground, repository } from "./repository.ts";
 
 const NOON = Date.UTC(2026, 10, 15, 12);

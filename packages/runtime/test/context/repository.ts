@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
-import { type Scratch, scratch } from "../scratch.ts";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 
 const GIT = {
   PATH: "/usr/bin:/bin:/usr/local/bin",

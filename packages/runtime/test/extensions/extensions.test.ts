@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { configurationOf } from "@prefork/guard";
 import { callTools, say, toolResults } from "@prefork/simulator";
 import type { JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import * as z from "zod";
 import {
-  configurationOf,
   defineTool,
   type Extension,
   type ExtensionPlaces,

@@ -4,21 +4,21 @@
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
+import { mergeLayers } from "@prefork/guard";
 import { callTools, ManualClock, type SimScript, type Simulator, say, startSimulator } from "@prefork/simulator";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { Block } from "@prefork/wire";
 import {
   anthropicEngine,
   builtInTools,
   createSession,
   type ForkOutcome,
-  mergeLayers,
   readSession,
   type Session,
   type SessionOptions,
 } from "../../src/index.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
 import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 import { seenIn } from "../tasks/seen.ts";
 import { recordTool } from "../tasks/stage.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "./moments.ts";

@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import { callTools, type SimAnswer, type SimRequest, type SimScript, say } from "@prefork/simulator";
 import { FORK_PLACEHOLDER_RESULT, InputError } from "@prefork/wire";
-import { createSession, mergeLayers, type RuntimeEvent } from "../../src/index.ts";
+import { createSession, type RuntimeEvent } from "../../src/index.ts";
 import { type Seen, seenIn } from "../tasks/seen.ts";
 import { type Gate, gate, openStage, type Stage, startedIn, unasked, until } from "../tasks/stage.ts";
 

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { anyCharacter } from "@prefork/testing/any-character";
+import { scratch } from "@prefork/testing/scratch";
 import fc from "fast-check";
 import { type ClaimCheck, checkClaims, editedIn } from "../../src/children/claims.ts";
 import { type Report, readReport } from "../../src/children/report.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
 import { builtInTools, createRegistry } from "../../src/tools/index.ts";
-import { anyCharacter } from "../any-character.ts";
 import { type Ground, repository } from "../context/repository.ts";
-import { scratch } from "../scratch.ts";
 
 const reportOf = (filesChanged: readonly string[], more: Partial<Report> = {}): Report => ({
   ...{ scope: "the part", result: "done", keyFiles: [], issues: "none" },

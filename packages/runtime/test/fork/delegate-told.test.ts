@@ -6,24 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
+import { type FilterVerdict, memoryOnly, only, readOnly, type ToolFilter } from "@prefork/guard";
 import { callTools, say } from "@prefork/simulator";
+import { scratch, treeOf } from "@prefork/testing/scratch";
 import { type JsonObject, type Message, userText } from "@prefork/wire";
 import * as z from "zod";
 import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody } from "../../src/events.ts";
-import {
-  builtInTools,
-  createRegistry,
-  defineTool,
-  type FilterVerdict,
-  type ForkOptions,
-  memoryOnly,
-  only,
-  type RuntimeEvent,
-  readOnly,
-  type ToolFilter,
-} from "../../src/index.ts";
-import { scratch, treeOf } from "../scratch.ts";
+import { builtInTools, createRegistry, defineTool, type ForkOptions, type RuntimeEvent } from "../../src/index.ts";
 
 import {
   asksForSummary,

@@ -4,6 +4,7 @@
 
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after, setImmediate as immediate } from "node:timers/promises";
+import { mergeLayers } from "@prefork/guard";
 import {
   type SeenToolResult,
   type SimAnswer,
@@ -17,9 +18,9 @@ import {
   textOfTokens,
   toolResults,
 } from "@prefork/simulator";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { Json, JsonObject } from "@prefork/wire";
 import type { ForkPlan } from "../../src/fork/plan.ts";
-import { mergeLayers } from "../../src/guard/index.ts";
 import {
   anthropicEngine,
   createSession,
@@ -35,7 +36,6 @@ import {
 } from "../../src/index.ts";
 import type { Ids } from "../../src/ports.ts";
 import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 
 export type FamilyGround = AsyncDisposable & {
   readonly folder: Scratch;

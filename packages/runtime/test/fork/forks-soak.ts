@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { callTools, say, startSimulator } from "@prefork/simulator";
-import { scratch } from "../scratch.ts";
+import { scratch } from "@prefork/testing/scratch";
 import { seenIn } from "./family-ground.ts";
 import type { Held } from "./forks-process.ts";
 

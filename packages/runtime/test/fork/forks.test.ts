@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/simulator";
+import { hideBwrap } from "@prefork/testing/optional";
 import { directiveText, FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
 import {
   type Answer,
@@ -17,7 +18,6 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
-import { hideBwrap } from "../optional.ts";
 
 hideBwrap();
 

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callTools, type SimRequest, say, startSimulator, textOfTokens, toolResults } from "@prefork/simulator";
+import { hideBwrap } from "@prefork/testing/optional";
 import { anthropicEngine, createSession, type RuntimeEvent, type SessionOptions } from "../../src/index.ts";
-import { hideBwrap } from "../optional.ts";
 
 hideBwrap();
 

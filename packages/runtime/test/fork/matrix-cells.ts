@@ -2,7 +2,7 @@
  *  Invariant: the same cells in every run; the covering ones meet every pair of values of any two dimensions.
  *  Elsewhere: the family of one cell (matrix-family.ts), what must hold in it (matrix-laws.ts). */
 
-import { chanceOf } from "../../fuzz/guard/chance.ts";
+import { chanceOf } from "@prefork/testing/chance";
 
 const kinds = [
   "one tool call",

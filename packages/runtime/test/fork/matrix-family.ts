@@ -12,6 +12,7 @@ import {
   startSimulator,
   textOfTokens,
 } from "@prefork/simulator";
+import { scratch } from "@prefork/testing/scratch";
 import { type JsonObject, text } from "@prefork/wire";
 import {
   anthropicEngine,
@@ -22,7 +23,6 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import type { Task } from "../../src/tasks/index.ts";
-import { scratch } from "../scratch.ts";
 import type { Cell } from "./matrix-cells.ts";
 import {
   BEGIN,

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { classify, memoryOnly } from "@prefork/guard";
+import { scratch } from "@prefork/testing/scratch";
 import { noUsage } from "@prefork/wire";
-import { classify, memoryOnly } from "../../src/guard/index.ts";
 import { notificationOf, TASK_ENDS, type Task } from "../../src/tasks/index.ts";
-import { scratch } from "../scratch.ts";
 
 const ROOT = new URL("../../../../", import.meta.url);
 

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync } from "node:fs";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import {
   callTools,
   ManualClock,
@@ -14,6 +15,7 @@ import {
   startSimulator,
   toolResults,
 } from "@prefork/simulator";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { Json, JsonObject } from "@prefork/wire";
 import { Account } from "../../src/agent/index.ts";
 import type { EventBody } from "../../src/events.ts";
@@ -22,14 +24,12 @@ import {
   createSession,
   engineFor,
   explainFamily,
-  mergeLayers,
   type RuntimeEvent,
   readFamily,
   resumeSession,
   type SessionOptions,
 } from "../../src/index.ts";
 import { unkeptJournal } from "../../src/journal/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 
 const PARTS = ["part1", "part2", "part3", "part4", "part5"];
 

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import {
   callTools,
   type LedgerRow,
@@ -16,9 +17,9 @@ import {
   startSimulator,
   toolResults,
 } from "@prefork/simulator";
+import { scratch } from "@prefork/testing/scratch";
 import { directiveText, FORK_DIRECTIVE_PREFIX } from "@prefork/wire";
-import { createSession, engineFor, mergeLayers, type RuntimeEvent } from "../../src/index.ts";
-import { scratch } from "../scratch.ts";
+import { createSession, engineFor, type RuntimeEvent } from "../../src/index.ts";
 
 type Wire = {
   readonly rules: ProviderName;

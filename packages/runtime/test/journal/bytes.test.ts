@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { scratch } from "@prefork/testing/scratch";
 import {
   anthropic,
   bytesOf,
@@ -13,7 +14,6 @@ import {
 } from "@prefork/wire";
 import fc from "fast-check";
 import { createJournal, openJournal, readSession, type SessionStore } from "../../src/journal/index.ts";
-import { scratch } from "../scratch.ts";
 import { anyHistory, factsOf, head, Live, perform, session, shapes, storeIn } from "./histories.ts";
 
 const requestOf = (prefix: FrozenPrefix, markers: readonly Marker[]): Buffer =>

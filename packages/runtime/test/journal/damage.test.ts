@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { type Message, text, toolResult, userText } from "@prefork/wire";
 import fc from "fast-check";
 import { createJournal, JournalError, openJournal, readEntries, readSession, replay } from "../../src/journal/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 import { factsOf, Live, session, storeIn } from "./histories.ts";
 
 const call = (id: string): Message => ({

@@ -1,5 +1,6 @@
 /** Sessions for tests: a store in a folder of its own, and histories by hand and by chance. */
 
+import { anyCharacter } from "@prefork/testing/any-character";
 import {
   anthropic,
   type Block,
@@ -21,7 +22,6 @@ import {
   type NewSession,
   type SessionStore,
 } from "../../src/journal/index.ts";
-import { anyCharacter } from "../any-character.ts";
 
 /** Time stands still unless a test moves it; ids are counted. */
 export const storeIn = (state: string, options: { readonly prefix?: string } = {}): SessionStore & { at: number } => {

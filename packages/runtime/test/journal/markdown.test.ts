@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { scratch } from "@prefork/testing/scratch";
 import { text, toolResult, userText } from "@prefork/wire";
 import { createJournal, exportMarkdown, readSession } from "../../src/journal/index.ts";
-import { scratch } from "../scratch.ts";
 import { Live, session, storeIn } from "./histories.ts";
 
 test("a session is exported as Markdown that keeps its shape whatever was said", async () => {

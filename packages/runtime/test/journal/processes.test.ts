@@ -4,9 +4,9 @@ import { lstatSync, readdirSync, readlinkSync, symlinkSync, unlinkSync } from "n
 import { hostname } from "node:os";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { livenessOf, thisProcess } from "../../src/files/lock.ts";
+import { livenessOf, thisProcess } from "@prefork/guard/internal";
+import { scratch } from "@prefork/testing/scratch";
 import { createJournal, listSessions, openJournal, readSession } from "../../src/journal/index.ts";
-import { scratch } from "../scratch.ts";
 import { session, storeIn } from "./histories.ts";
 import { type Fact, startWriter } from "./processes.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { type Message, text, toolResult, userText } from "@prefork/wire";
 import { createJournal, type OpenCall, readSession } from "../../src/journal/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 import { Live, session, storeIn } from "./histories.ts";
 
 const calls = (...ids: readonly string[]): Message => ({

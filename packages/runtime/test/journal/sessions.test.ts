@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { test } from "node:test";
+import { type Scratch, scratch, treeOf } from "@prefork/testing/scratch";
 import { text, toolResult, userText } from "@prefork/wire";
 import {
   createJournal,
@@ -26,7 +27,6 @@ import {
   readSession,
 } from "../../src/journal/index.ts";
 import { keepIn } from "../../src/tools/index.ts";
-import { type Scratch, scratch, treeOf } from "../scratch.ts";
 import { factsOf, Live, session, storeIn } from "./histories.ts";
 
 /** Names and modes below a folder, without contents. */

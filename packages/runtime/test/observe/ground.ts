@@ -14,6 +14,8 @@ import {
   textOfTokens,
   toolResults,
 } from "@prefork/simulator";
+import { hideBwrap } from "@prefork/testing/optional";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { FORK_PLACEHOLDER_RESULT } from "@prefork/wire";
 import {
   anthropicEngine,
@@ -25,8 +27,6 @@ import {
 import type { SessionStore } from "../../src/journal/index.ts";
 import { type LedgerRow, type ObservedFamily, readFamily } from "../../src/observe/index.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
-import { hideBwrap } from "../optional.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 
 hideBwrap();
 

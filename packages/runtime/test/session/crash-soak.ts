@@ -1,7 +1,7 @@
 /** The long session, killed at moments that follow from a seed, each time anew. */
 
-import { chanceOf } from "../../fuzz/guard/chance.ts";
-import { scratch } from "../scratch.ts";
+import { chanceOf } from "@prefork/testing/chance";
+import { scratch } from "@prefork/testing/scratch";
 import { broken, casesOf } from "./crash-laws.ts";
 import { killedSession, type Moment, type Whole, wholeSession } from "./killed-session.ts";
 

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
+import { mergeLayers } from "@prefork/guard";
 import {
   lastUserText,
   type SimAnswer,
@@ -13,8 +14,8 @@ import {
   startSimulator,
   toolResults,
 } from "@prefork/simulator";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { RetryEdge } from "@prefork/wire";
-import { mergeLayers } from "../../src/guard/index.ts";
 import {
   anthropicEngine,
   createSession,
@@ -27,7 +28,6 @@ import {
   type Session,
   type SessionOptions,
 } from "../../src/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 import { startProxy, type TwistingProxy } from "./twisting-proxy.ts";
 
 export const KEY = "sk-secret-0123456789";

@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, lastUserText, type SimScript, say } from "@prefork/simulator";
+import { treeOf } from "@prefork/testing/scratch";
 import { createSession, type RuntimeEvent, resumeSession } from "../../src/index.ts";
-import { treeOf } from "../scratch.ts";
 import { assertGoesOn, assertOnlyGrown, endOf, followed, openGround, reopened } from "./fault-ground.ts";
 
 /** No file of this process may become longer while it works: what a full disk does, for one process. */

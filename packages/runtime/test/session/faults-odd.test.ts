@@ -15,8 +15,8 @@ import {
   think,
   toolResults,
 } from "@prefork/simulator";
+import { scratch } from "@prefork/testing/scratch";
 import { createSession, type ExchangeResult, engineFor, resumeSession, type SessionOptions } from "../../src/index.ts";
-import { scratch } from "../scratch.ts";
 import { assertGoesOn, endOf, followed, jumpingEdge, openGround, unasked } from "./fault-ground.ts";
 
 const pausing = (name: string): SimAnswer => ({

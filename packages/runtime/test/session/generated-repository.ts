@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { chanceOf } from "../../fuzz/guard/chance.ts";
+import { chanceOf } from "@prefork/testing/chance";
 
 const GIT = {
   PATH: "/usr/local/bin:/usr/bin:/bin",

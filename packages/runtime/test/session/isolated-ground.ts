@@ -1,8 +1,9 @@
 /** A repository with sessions on it whose forks work in worktrees, and what their scripts are made of. */
 
 import { execFileSync } from "node:child_process";
+import { mergeLayers, type Policy } from "@prefork/guard";
 import { callTools, type SimAnswer, say, type ToolCall } from "@prefork/simulator";
-import { mergeLayers, type Policy } from "../../src/index.ts";
+import { treeOf } from "@prefork/testing/scratch";
 import {
   type FamilyGround,
   type FamilyScript,
@@ -11,7 +12,6 @@ import {
   type Seen,
   unasked,
 } from "../fork/family-ground.ts";
-import { treeOf } from "../scratch.ts";
 
 export const git = (cwd: string, ...words: readonly string[]): string =>
   execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...words], { cwd, encoding: "utf8" });

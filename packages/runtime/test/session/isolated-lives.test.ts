@@ -5,8 +5,9 @@ import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { mergeLayers, parseRule, type Rule } from "@prefork/guard";
 import { callTools, say } from "@prefork/simulator";
-import { type Answer, mergeLayers, parseRule, type Question, type Rule } from "../../src/index.ts";
+import type { Answer, Question } from "../../src/index.ts";
 import { bash, endsOf, gate, prompted, starts } from "../fork/family-ground.ts";
 import { copyIn, git, isolated, openRepository, read, report, withRules, working, write } from "./isolated-ground.ts";
 

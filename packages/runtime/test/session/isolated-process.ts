@@ -2,7 +2,7 @@
  *
  *  node isolated-process.ts <url> <folder> */
 
-import { mergeLayers } from "../../src/guard/index.ts";
+import { mergeLayers } from "@prefork/guard";
 import { anthropicEngine, createSession } from "../../src/index.ts";
 
 const [baseUrl = "", folder = ""] = process.argv.slice(2);

@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import { callTools } from "@prefork/simulator";
-import { type Answer, mergeLayers, type Question } from "../../src/index.ts";
+import type { Answer, Question } from "../../src/index.ts";
 import { bash, endsOf, type FamilyScript, gate, part, prompted, starts } from "../fork/family-ground.ts";
 import {
   checkout,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSession, type ExchangeResult, type RuntimeEvent } from "@prefork/runtime";
 import { type CacheRules, ManualClock, type SimScript, startSimulator } from "@prefork/simulator";
-import { scratch } from "../scratch.ts";
+import { scratch } from "@prefork/testing/scratch";
 import { extendsBlocks, extendsMessages, headTokens, readable, rewriteFactor, type Sent, sentTo } from "./as-sent.ts";
 import { Calendar, converse, effectsIn, makePlace, optionsFor, watch } from "./long-session.ts";
 import { asksForSummary, doneWith, scriptedModel } from "./scripted-model.ts";

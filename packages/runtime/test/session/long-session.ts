@@ -6,13 +6,13 @@
 import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Mode } from "@prefork/guard";
 import {
   anthropicEngine,
   builtInTools,
   defineTool,
   type ExchangeResult,
   type Ids,
-  type Mode,
   type RuntimeEvent,
   type Session,
   type SessionOptions,

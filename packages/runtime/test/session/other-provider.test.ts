@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import {
   callTools,
   type ProviderName,
@@ -13,8 +14,8 @@ import {
   think,
   toolResults,
 } from "@prefork/simulator";
-import { createSession, engineFor, mergeLayers, resumeSession, type SessionOptions } from "../../src/index.ts";
-import { scratch } from "../scratch.ts";
+import { scratch } from "@prefork/testing/scratch";
+import { createSession, engineFor, resumeSession, type SessionOptions } from "../../src/index.ts";
 
 type Side = { readonly rules: ProviderName; readonly profile: string; readonly model: string; readonly path: string };
 

@@ -4,17 +4,11 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import { ManualClock, type ProviderName, say, startSimulator, textOfTokens } from "@prefork/simulator";
+import { scratch } from "@prefork/testing/scratch";
 import type { KeySettings } from "@prefork/wire";
-import {
-  createSession,
-  engineFor,
-  explainFamily,
-  mergeLayers,
-  readFamily,
-  type SessionLimits,
-} from "../../src/index.ts";
-import { scratch } from "../scratch.ts";
+import { createSession, engineFor, explainFamily, readFamily, type SessionLimits } from "../../src/index.ts";
 
 type Running = {
   readonly rules: ProviderName;

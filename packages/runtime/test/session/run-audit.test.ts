@@ -14,12 +14,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { test } from "node:test";
+import { memoryOnly } from "@prefork/guard";
+import { type Scratch, scratch, treeOf } from "@prefork/testing/scratch";
 import type { JsonObject } from "@prefork/wire";
 import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody, RuntimeEvent } from "../../src/events.ts";
-import { memoryOnly } from "../../src/guard/index.ts";
 import { builtInTools, createRegistry } from "../../src/tools/index.ts";
-import { type Scratch, scratch, treeOf } from "../scratch.ts";
 
 const onLinux = { skip: process.platform === "linux" ? false : "names are bytes on Linux alone" };
 

@@ -4,7 +4,7 @@
  *  node session-process.ts hold|leave <url> <folder> */
 
 import { createInterface } from "node:readline";
-import { mergeLayers } from "../../src/guard/index.ts";
+import { mergeLayers } from "@prefork/guard";
 import { anthropicEngine, createSession, type SessionOptions } from "../../src/index.ts";
 
 const [task = "", baseUrl = "", folder = ""] = process.argv.slice(2);

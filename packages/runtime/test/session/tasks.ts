@@ -2,7 +2,7 @@
  *  Invariant: a step is a function of the results before it; what happens around the session (a person edits, switches
  *  branches, changes the mode) stands beside the task that it precedes, and can be done twice without harm. */
 
-import type { Mode } from "@prefork/runtime";
+import type { Mode } from "@prefork/guard";
 import type { JsonObject } from "@prefork/wire";
 import { MODULES, moduleName, type Project } from "./generated-repository.ts";
 

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { mergeLayers } from "@prefork/guard";
 import { callTools, type SimScript, say } from "@prefork/simulator";
 import {
   type Answer,
   createSession,
-  mergeLayers,
   type Question,
   resumeSession,
   type Session,

@@ -5,12 +5,13 @@
 
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { mergeLayers } from "@prefork/guard";
 import { callTools, ManualClock, type SimScript, type Simulator, say, startSimulator } from "@prefork/simulator";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import {
   anthropicEngine,
   builtInTools,
   createSession,
-  mergeLayers,
   readSession,
   resumeSession,
   type Session,
@@ -20,7 +21,6 @@ import {
 } from "../../src/index.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "../fork/moments.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 import { type Seen, seenIn } from "./seen.ts";
 import { type Asked, askedOf, hastyEdge, recordTool } from "./stage.ts";
 

@@ -2,20 +2,20 @@
  *  Invariant: nothing of the user's own home or state is touched; whoever leaves finds everything closed. */
 
 import { mkdirSync } from "node:fs";
+import { mergeLayers } from "@prefork/guard";
 import { type LedgerRow, type SimScript, type Simulator, startSimulator } from "@prefork/simulator";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { RetryEdge } from "@prefork/wire";
 import * as z from "zod";
 import {
   anthropicEngine,
   defineTool,
-  mergeLayers,
   type Permissions,
   type RuntimeEvent,
   type Session,
   type SessionOptions,
   type Tool,
 } from "../../src/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 import { type Seen, seenIn } from "./seen.ts";
 
 /** A request with what its model saw and what it was billed. */

@@ -1,8 +1,8 @@
 /** The long form of the tests of durability: wild sessions that are killed, and a small family cut off at every moment.
  *  Elsewhere: wild sessions (wild-lives.ts, wild-laws.ts), the family (crashed.ts, crash-laws.ts). */
 
+import { scratch } from "@prefork/testing/scratch";
 import { type Moved, moveCalls, moveForks } from "../fork/backgrounding.ts";
-import { scratch } from "../scratch.ts";
 import { broken as brokenAt, casesOf as casesAt } from "./crash-laws.ts";
 import { firstLife, openTheatre, resumeAt, WAYS, type Way } from "./crashed.ts";
 import { broken, casesOf } from "./wild-laws.ts";

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ManualClock, type Simulator, startSimulator } from "@prefork/simulator";
-import { type Chance, chanceOf } from "../../fuzz/guard/chance.ts";
+import { type Chance, chanceOf } from "@prefork/testing/chance";
 import { readSession, type SessionStore, type Task } from "../../src/index.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
 import { type Asked, askedOf } from "./stage.ts";

@@ -4,18 +4,18 @@
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { mergeLayers } from "@prefork/guard";
 import {
   type Answer,
   anthropicEngine,
   createSession,
-  mergeLayers,
   type Question,
   resumeSession,
   type Session,
   type SessionOptions,
 } from "@prefork/runtime";
+import { chanceOf } from "@prefork/testing/chance";
 import { InputError } from "@prefork/wire";
-import { chanceOf } from "../../fuzz/guard/chance.ts";
 import { hastyEdge } from "./stage.ts";
 import { LAST_PROMPT, promptOf, type Round, storyOf } from "./wild-session.ts";
 

@@ -6,8 +6,8 @@
 
 import { join } from "node:path";
 import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
+import { type Chance, chanceOf } from "@prefork/testing/chance";
 import type { JsonObject } from "@prefork/wire";
-import { type Chance, chanceOf } from "../../fuzz/guard/chance.ts";
 import { type Seen, seenIn } from "./seen.ts";
 import { startedIn } from "./stage.ts";
 

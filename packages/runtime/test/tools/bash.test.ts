@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
-import { classify } from "../../src/guard/index.ts";
-import { openCell, openSandbox } from "../../src/workspace/index.ts";
-import { needs } from "../optional.ts";
+import { classify, openCell, openSandbox } from "@prefork/guard";
+import { needs } from "@prefork/testing/optional";
+import { isRunning, pidsIn, until } from "@prefork/testing/processes";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
-import { isRunning, pidsIn, until } from "./processes.ts";
 
 const onLinux = { skip: process.platform === "linux" ? false : "processes are looked up in /proc" };
 

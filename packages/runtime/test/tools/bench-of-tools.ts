@@ -2,6 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { Json } from "@prefork/wire";
 import type { Todo } from "../../src/events.ts";
 import {
@@ -15,7 +16,6 @@ import {
   type ToolFilesOptions,
   type ToolOutput,
 } from "../../src/tools/index.ts";
-import { type Scratch, scratch } from "../scratch.ts";
 
 export const registry = createRegistry(builtInTools);
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { readArguments } from "@prefork/guard/internal";
 import { contentTokens } from "@prefork/simulator";
 import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import * as z from "zod";
 import { relocated, WriteClaims } from "../../src/children/bounds.ts";
-import { readArguments } from "../../src/guard/index.ts";
 import { builtInTools, createRegistry, defineTool, type Tool, withWaitingAgent } from "../../src/tools/index.ts";
 import { registry } from "./bench-of-tools.ts";
 

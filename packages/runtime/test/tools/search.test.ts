@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { symlinkSync, utimesSync } from "node:fs";
 import { test } from "node:test";
+import { findProgram, findRipgrep, openCell } from "@prefork/guard";
+import { needs, uses } from "@prefork/testing/optional";
 import type { JsonObject } from "@prefork/wire";
 import { openToolFiles } from "../../src/tools/index.ts";
-import { findProgram, findRipgrep, openCell } from "../../src/workspace/index.ts";
-import { needs, uses } from "../optional.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 
 const FILES: Readonly<Record<string, string>> = {

@@ -3,11 +3,11 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { isRunning, pidsIn, until } from "@prefork/testing/processes";
 import type { DelegatedCall } from "../../src/ports.ts";
 import { keepIn, type ShellEnded, Shells, type ShellsOptions, type ShellWork } from "../../src/tools/index.ts";
 import { startCommand } from "../../src/tools/run-command.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
-import { isRunning, pidsIn, until } from "./processes.ts";
 
 const start = async (b: Bench, command: string): Promise<string> => {
   const said = textOf(await b.call("Bash", { command, run_in_background: true }));

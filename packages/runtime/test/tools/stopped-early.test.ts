@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
+import { openSandbox } from "@prefork/guard";
+import { needs } from "@prefork/testing/optional";
+import { until } from "@prefork/testing/processes";
+import { scratch } from "@prefork/testing/scratch";
 import { startCommand } from "../../src/tools/run-command.ts";
-import { openSandbox } from "../../src/workspace/index.ts";
-import { needs } from "../optional.ts";
-import { scratch } from "../scratch.ts";
-import { until } from "./processes.ts";
 
 const SLEEP = `sleep ${1_000_000 + process.pid}`;
 

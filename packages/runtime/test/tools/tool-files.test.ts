@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
+import { scratch, treeOf } from "@prefork/testing/scratch";
 import { openToolFiles } from "../../src/tools/index.ts";
-import { scratch, treeOf } from "../scratch.ts";
 
 test("new files get the umask's modes, existing ones keep theirs", async () => {
   using place = scratch();

@@ -6,12 +6,10 @@
 
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { openRoot, type ReadResult, type ServersInFile } from "@prefork/guard";
+import { isEntryOf, type WrittenServers } from "@prefork/guard/internal";
 import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import * as z from "zod";
-import { openRoot, type ReadResult } from "../../files/index.ts";
-import type { WrittenServers } from "../../guard/index.ts";
-import { isEntryOf } from "../../trust/index.ts";
-import type { ServersInFile } from "../../workspace/index.ts";
 import { type Environment, readEntry, type ServerEntry } from "./entry.ts";
 
 export type ServerPlaces = {

@@ -1,7 +1,8 @@
 /** Adding a tool server to a file of settings, and taking it out again. Pure.
  *  Elsewhere: editing the text (../../guard: edit-settings.ts), what an entry may say (entry.ts). */
 
-import { type Edited, editableSettings, type WrittenServers } from "../../guard/index.ts";
+import { type Edited, editableSettings } from "@prefork/guard";
+import type { WrittenServers } from "@prefork/guard/internal";
 
 const SECTION = "mcpServers";
 

@@ -3,7 +3,7 @@
  *  filled into secrets' places alone and from an environment without keys of ours; what is wrong is said, not guessed.
  *  Elsewhere: the files it is written in (configured.ts), starting it (stdio.ts, http.ts). */
 
-import type { WrittenServers } from "../../guard/index.ts";
+import type { WrittenServers } from "@prefork/guard/internal";
 
 type Common = {
   readonly name: string;

@@ -4,13 +4,13 @@
  *  Elsewhere: one server (server.ts), what the model is told of changes (../context), who closes them (../session). */
 
 import { setTimeout as after } from "node:timers/promises";
+import { eraseKeysFromBlock } from "@prefork/guard/internal";
 import type { JsonObject, ToolSpec } from "@prefork/wire";
 import * as z from "zod";
 import { type Offered, type OfferedTool, type ToolHashes, toolName } from "../../context/index.ts";
 import type { EventBody } from "../../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../../ports.ts";
 import { defineTool, outputOf, type Tool } from "../../tools/index.ts";
-import { eraseKeysFromBlock } from "../../workspace/index.ts";
 import type { Environment, ServerEntry } from "./entry.ts";
 import { hashOf, isListable } from "./offered.ts";
 import { Server, type ServerTimes } from "./server.ts";

@@ -8,9 +8,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
+import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
 import type { JsonObject } from "@prefork/wire";
 import { ProcessGroup } from "../../tools/index.ts";
-import { endStragglers, MARK, newMark } from "../../workspace/index.ts";
 import { type Environment, hiding, type StdioServer } from "./entry.ts";
 import { type Message, readMessage, TOO_LONG } from "./message.ts";
 import type { OpenWire, WireTold } from "./peer.ts";

@@ -6,9 +6,9 @@
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
+import { openRoot, type Root, tamperingRisk } from "@prefork/guard";
+import { isEntryOf } from "@prefork/guard/internal";
 import { oneLine } from "../../context/index.ts";
-import { openRoot, type Root, tamperingRisk } from "../../files/index.ts";
-import { isEntryOf } from "../../trust/index.ts";
 import { readFrontMatter } from "./front-matter.ts";
 
 export type Skill = {

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
+import { scratch } from "@prefork/testing/scratch";
 import { hiding, readEntry } from "../../../src/extensions/mcp/entry.ts";
 import { editServers, readServers } from "../../../src/extensions/mcp/index.ts";
-import { scratch } from "../../scratch.ts";
 
 const ENVIRONMENT = { HOME: "/home/me", TOKEN: "t0ken-of-mine" };
 const variable = (words: string): string => `\${${words}}`;

@@ -1,9 +1,9 @@
 /** Servers of a test, on the fixtures: opened, called and closed as a session does. */
 
 import { fileURLToPath } from "node:url";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { JsonObject } from "@prefork/wire";
 import { Servers, type ServersOptions, type StdioServer } from "../../../src/extensions/mcp/index.ts";
-import { type Scratch, scratch } from "../../scratch.ts";
 import type { Described } from "./fixture-tools.ts";
 
 const SCRIPT = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));

@@ -11,10 +11,10 @@ import {
   type ToolCall,
   toolResults,
 } from "@prefork/simulator";
+import { isRunning } from "@prefork/testing/processes";
 import type { JsonObject } from "@prefork/wire";
 import { builtInTools, resumeSession, type Session, type SessionOptions } from "../../../src/index.ts";
 import { assertOnlyGrown, type Ground, openGround } from "../../session/fault-ground.ts";
-import { isRunning } from "../../tools/processes.ts";
 import { type Described, described } from "./fixture-tools.ts";
 import { stdioEntry } from "./ground.ts";
 

@@ -6,9 +6,9 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { isRunning, until } from "@prefork/testing/processes";
 import { toolName } from "../../../src/context/index.ts";
 import type { Servers } from "../../../src/extensions/mcp/index.ts";
-import { isRunning, until } from "../../tools/processes.ts";
 import { described } from "./fixture-tools.ts";
 import { opened, stdioEntry, still } from "./ground.ts";
 

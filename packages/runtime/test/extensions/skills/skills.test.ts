@@ -3,13 +3,14 @@
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
+import { configurationOf } from "@prefork/guard";
 import { callTools, lastUserText, type SimAnswer, type SimRequest, say, toolResults } from "@prefork/simulator";
+import { scratch } from "@prefork/testing/scratch";
 import { FORK_PLACEHOLDER_RESULT, type JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import { readFrontMatter } from "../../../src/extensions/skills/front-matter.ts";
 import { skillsSection } from "../../../src/extensions/skills/index.ts";
-import { configurationOf, readSkills, type Skill } from "../../../src/index.ts";
-import { scratch } from "../../scratch.ts";
+import { readSkills, type Skill } from "../../../src/index.ts";
 import { openGround } from "../../session/fault-ground.ts";
 
 const file = (name: string, description: string, more = ""): string =>

@@ -1,0 +1,100 @@
+/** Files whose contents are keys, and files that are no files: reading them is not harmless.
+ *  Invariant: judged by name alone, here as it is written and again by the runner as it is reached.
+ *  Elsewhere: what patterns stand for and where a relative name leads (../../workspace). */
+
+import { couldBeSecret, fitsPattern, isSecret } from "../paths/index.ts";
+import type { PlanWord } from "./plan.ts";
+import { Refusal } from "./refusal.ts";
+
+/** Links stand there: what follows `..` is another folder than the text says. */
+const leadsThroughLinks = (path: string): boolean => {
+  const names = path.split("/");
+  const first = names.findIndex((name) => /^(dev|proc|sys)$/.test(name));
+  return first >= 0 && names.lastIndexOf("..") > first;
+};
+
+const NO_FILE =
+  /^\/dev(\/(?!null$|stdin$|fd\/0$)|$)|^\/proc(\/(?!cpuinfo$|meminfo$|version$|loadavg$|uptime$|filesystems$|mounts$|stat$)|$)|^\/sys\/kernel\/(debug|tracing|security)|(^|\/)(dev\/(tcp|udp)|proc\/(self|thread-self|\d+))(\/|$)/;
+
+/** Why a path may not be read; undefined if it may. */
+export const pathProblem = (path: string): string | undefined => {
+  const plain = folded(path);
+  if (isSecret(plain)) return `${path} may hold keys; ask for it`;
+  return noFileProblem(path);
+};
+
+/** Why a path is nothing to read from: devices, connections, and what the system tells of running programs. */
+export const noFileProblem = (path: string): string | undefined =>
+  NO_FILE.test(folded(path)) || leadsThroughLinks(path) ? `${path} is no plain file` : undefined;
+
+/** Without doubled slashes, `.`, and `..` after a name. */
+export const folded = (path: string): string => {
+  if (!path.includes("/")) return path === "." ? "" : path;
+  const parts: string[] = [];
+  for (const part of path.split("/")) {
+    if (part === "" || part === ".") continue;
+    if (part === ".." && parts.length > 0 && parts.at(-1) !== "..") parts.pop();
+    else if (part !== ".." || !path.startsWith("/")) parts.push(part);
+  }
+  return (path.startsWith("/") ? "/" : "") + parts.join("/");
+};
+
+/** A word as the paths it may hold: itself, the value of an option, what follows some letters. */
+const pathsIn = (text: string): readonly string[] => {
+  if (!text.startsWith("-")) return [text];
+  const value = /^--?[\w-]+=(.*)$/s.exec(text)?.[1];
+  return value === undefined ? [text, ...gluedValues(text)] : [value];
+};
+
+/** No file has a longer name. */
+const LONGEST_NAME = 255;
+
+/** The paths that may be glued to the letters of an option: `-nf.netrc` may name `f.netrc` or `.netrc`. Any number of
+ *  letters, digits and dots (a flag of rg) may stand before the value; after five characters whatever they are. */
+export const gluedValues = (option: string): readonly string[] => {
+  const { first, count } = gluedFrom(option);
+  return Array.from({ length: count }, (_, at) => option.slice(first + at));
+};
+
+/** How many letters all of these have together, and some for the work that each one makes. */
+export const gluedLetters = (word: string): number => {
+  if (!word.startsWith("-")) return 0;
+  const { first, count } = gluedFrom(word);
+  return count * (word.length - first + 16);
+};
+
+const gluedFrom = (option: string): { readonly first: number; readonly count: number } => {
+  const letters = /^-[A-Za-z0-9.]*/.exec(option)?.[0].length ?? 0;
+  const slash = option.indexOf("/");
+  const first = Math.max(2, (slash < 0 ? option.length : slash) - LONGEST_NAME);
+  const last = Math.min(Math.max(letters, 5), option.length - 1);
+  return { first, count: Math.max(0, last - first + 1) };
+};
+
+/** Folders that a command may be in, as far as the text says: `""` is where it started. */
+export type Ways = readonly string[];
+
+/** `ways`: a name counts from each of these folders. */
+export const checkSecrets = (words: readonly PlanWord[], ways: Ways = [""]): void => {
+  for (const { text, pattern, home } of words) {
+    for (const path of pathsIn(text).flatMap((one) => (home ? [one] : ways.map((way) => joined(way, one))))) {
+      const problem = pathProblem(path) ?? (pattern ? patternProblem(path) : undefined);
+      if (problem !== undefined) throw new Refusal(problem);
+    }
+  }
+};
+
+/** A name as it is reached from a folder. */
+export const joined = (folder: string, name: string): string =>
+  folder === "" || name.startsWith("/") || name.startsWith("~")
+    ? name
+    : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
+
+/** A pattern written so that it hits keys or `/proc`; those that only happen to are found when they are expanded. */
+const patternProblem = (path: string): string | undefined => {
+  const parts = path.split("/");
+  const keys = parts.some(couldBeSecret);
+  const system =
+    parts[0] === "" && parts.length > 2 && ["proc", "dev"].some((name) => fitsPattern(name, parts[1] ?? ""));
+  return keys || system ? `${path} may stand for keys or for no plain file; name the files` : undefined;
+};

@@ -1,0 +1,60 @@
+/** @prefork/guard/internal: what our other packages share with this one. No promise is made about these names. */
+
+export {
+  acquireLock,
+  Folder,
+  firstLock,
+  type Lock,
+  LockError,
+  type LockHolder,
+  livenessOf,
+  lockHolder,
+  readBounded,
+  refusalOf,
+  removeAbandonedDrafts,
+  thisProcess,
+} from "./files/index.ts";
+export {
+  isPseudoPath,
+  isSecret,
+  judgeInside,
+  judgePath,
+  partsBelow,
+  protectedWhenMissing,
+  type Refused,
+  shownName,
+} from "./paths/index.ts";
+export {
+  type ForkRules,
+  inBoth,
+  type MemoryFolder,
+  type Move,
+  movedPath,
+  movedPolicy,
+  pathProblem,
+  planRules,
+  readArguments,
+  readRules,
+  tighteningPattern,
+  type WrittenServers,
+  writtenPattern,
+} from "./rules/index.ts";
+export {
+  cleanEnvironment,
+  type DatedBreach,
+  type Entered,
+  editText,
+  endStragglers,
+  eraseKeysFromBlock,
+  GitViews,
+  isProviderKey,
+  leavesCell,
+  MARK,
+  newMark,
+  pinnedRipgrep,
+  placesOf,
+  type TextEdit,
+  waitingFile,
+  withoutProviderKeys,
+} from "./run/index.ts";
+export { isEntryOf } from "./trust/index.ts";

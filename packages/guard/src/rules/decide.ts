@@ -1,0 +1,448 @@
+/** May this call run? The one answer: allow, deny or ask.
+ *  Invariant: total; deny rules come before the filter, before ask rules, before allow rules, before mode and built-in
+ *  judgement; nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
+ *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
+
+import type { ClassifyOptions, Verdict } from "../bash/index.ts";
+import { isPseudoPath, isSecret, partsBelow, protectedName } from "../paths/index.ts";
+import { toolNamed } from "./arguments.ts";
+import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
+import { type Decision, onlyReads, type ToolCall } from "./call.ts";
+import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
+import { notesFor } from "./notes.ts";
+import { type PathPattern, patternsBelow } from "./path-rules.ts";
+import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
+import { programOf } from "./programs-with-programs.ts";
+import { planRules } from "./read-rules.ts";
+import { allowsOne, type Matter, matches, matterOf, type PathTool, parseRule, type Rule } from "./rules.ts";
+import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
+import { suggestRule } from "./suggest.ts";
+import { ruleName, type Target, targetOf } from "./targets.ts";
+import { type Bearing, bearingOf, type Touched, touchedBy } from "./touched.ts";
+
+export type GuardContext = {
+  /** The session's mode now; it may differ from what the settings start with. */
+  readonly mode: Mode;
+  readonly policy: Policy;
+  /** The workspace folders, absolute, as the kernel names them. The first is where relative paths start. */
+  readonly roots: readonly string[];
+  readonly cwd?: string; // default: the first root
+  readonly home?: string;
+  readonly filter?: ToolFilter;
+  /** What a filter needs to know beside the classifier. */
+  readonly filterContext?: Omit<FilterContext, "classify">;
+  readonly classify: (command: string, options?: ClassifyOptions) => Verdict;
+  /** The simple commands of a text; undefined where it is no plain list of them. */
+  readonly partsOf: (command: string) => readonly string[] | undefined;
+  /** Other names of a file, links followed; rules hold for each of them. */
+  readonly otherNames?: (path: string) => readonly string[];
+  /** Tools that the program around the session brought along and declared to only read. */
+  readonly readingTools?: readonly string[];
+  /** Who answers questions. */
+  readonly asks: "person" | "parent" | "nobody";
+};
+
+const deny = (reason: string): Decision => ({ kind: "deny", reason });
+const allow = (reason: string): Decision => ({ kind: "allow", reason });
+
+export const decide = (call: ToolCall, context: GuardContext): Decision => {
+  try {
+    return settle(judge(call, context), call, context);
+  } catch {
+    return deny("the call could not be judged, so it does not run");
+  }
+};
+
+/** With nobody to ask, a question is a denial that says which rule is missing. */
+const settle = (decision: Decision, call: ToolCall, context: GuardContext): Decision => {
+  if (decision.kind !== "ask" || context.asks !== "nobody") return decision;
+  const rule = decision.rule ?? exactRule(call, context);
+  const missing = rule === undefined ? "no rule can allow it" : `the rule ${rule} would allow it`;
+  return deny(`${decision.reason}; there is nobody to ask, and ${missing}`);
+};
+
+/** The rule for this one command, or for a tool that the program brought along, where that would be heeded. It is not
+ *  suggested to people, who would keep it. */
+const exactRule = (call: ToolCall, context: GuardContext): string | undefined => {
+  const { command } = call.args;
+  const isCommand = toolNamed(call.tool) === "Bash";
+  if (isCommand && (typeof command !== "string" || command.length > 200)) return undefined;
+  const text = isCommand ? `Bash(${String(command)})` : call.tool;
+  const { roots, home, policy } = context;
+  const place = { base: roots[0] ?? "/", tools: [call.tool], ...(home === undefined ? {} : { home }) };
+  const read = parseRule(text, { ...place, list: "allow", origin: "a rule for this command" });
+  if (read.kind === "wrong") return undefined;
+  const allowed = judge(call, { ...context, policy: { ...policy, allow: [...policy.allow, read.rule] } });
+  return allowed.kind === "allow" ? text : undefined;
+};
+
+type Question = {
+  readonly call: ToolCall;
+  readonly tool: string;
+  readonly target: Target;
+  /** The same call under each name of its file. */
+  readonly matters: readonly Matter[];
+  readonly reading: ShellReading | undefined;
+  readonly touched: Touched | undefined;
+  readonly bearing: ((pattern: PathPattern) => Bearing | undefined) | undefined;
+  readonly verdict: Verdict | undefined;
+  readonly context: GuardContext;
+  /** The tool that declares to do this, where it is not the call itself. */
+  readonly by?: string;
+};
+
+const judge = (call: ToolCall, context: GuardContext): Decision => {
+  const question = prepare(call, context);
+  const declared = question.target.kind === "unknown" ? declaredIn(question) : [];
+  return tightened([question, ...declared]) ?? loosened(question, declared);
+};
+
+/** The strictest answer of what says no or asks. */
+const tightened = (questions: readonly Question[]): Decision | undefined => {
+  const answers = questions.flatMap((question) => byRestriction(question) ?? []);
+  return answers.find(({ kind }) => kind === "deny") ?? answers[0];
+};
+
+const byRestriction = (question: Question): Decision | undefined => {
+  const { target } = question;
+  if (target.kind === "wrong") return deny(target.reason);
+  return (
+    byTightening(question, "deny") ??
+    byFilter(question) ??
+    byPlanMode(question) ??
+    byTightening(question, "ask") ??
+    byProtection(question) ??
+    byDeniedPaths(question) ??
+    byRuleBelow(question)
+  );
+};
+
+const loosened = (question: Question, declared: readonly Question[]): Decision =>
+  byReading(question) ??
+  (question.context.mode === "bypass" ? allow("bypass mode") : undefined) ??
+  byAllowing(question) ??
+  byDeclared(question, declared) ??
+  byKind(question);
+
+const prepare = (call: ToolCall, context: GuardContext): Question => {
+  const cwd = context.cwd ?? context.roots[0] ?? "/";
+  const target = targetOf(call, cwd);
+  const tool = target.kind === "wrong" ? "" : (ruleName(call) ?? call.tool);
+  const matter = matterOf(tool, target);
+  const others = target.kind === "file" ? (context.otherNames?.(target.path) ?? []) : [];
+  const renamed = others.map((path): Matter => {
+    const names = path.split("/").filter((name) => name !== "");
+    return { tool, target: { ...(target as Extract<Target, { kind: "file" }>), path, names } };
+  });
+  const { reading } = matter;
+  const touched = reading && withOtherNames(touchedIn(reading, cwd, context), context);
+  const verdict = target.kind === "command" ? classified(target.command, reading, context) : undefined;
+  return {
+    call,
+    tool,
+    target,
+    matters: [matter, ...renamed],
+    reading,
+    touched,
+    bearing: touched && hasPathRules(context) ? bearingOf(touched, verdict?.verdict === "read-only") : undefined,
+    verdict,
+    context,
+  };
+};
+
+/** What a tool declares to touch, each as the call of ours that touches the same: the same rules hold for both. Filter and
+ *  plan mode judge the call as a whole. */
+const declaredIn = ({ call: { tool, touches = {} }, context }: Question): readonly Question[] => {
+  const { filter: _filter, mode, ...unfiltered } = context;
+  const inner = { ...unfiltered, mode: mode === "plan" ? ("default" as const) : mode };
+  const cwd = context.cwd ?? context.roots[0] ?? "/";
+  const at = (path: string): string => (/^[^/~]/.test(path) ? `${cwd}/${path}` : path);
+  return [
+    ...(touches.reads ?? []).map((path): ToolCall => ({ tool: "Read", args: { file_path: at(path) } })),
+    ...(touches.writes ?? []).map((path): ToolCall => ({ tool: "Write", args: { file_path: at(path) } })),
+    ...(touches.runs ?? []).map((command): ToolCall => ({ tool: "Bash", args: { command } })),
+    ...(touches.reaches ?? []).flatMap((host): readonly ToolCall[] =>
+      host.startsWith("mcp__") ? [{ tool: host, args: {} }] : [{ tool: "WebFetch", args: { url: `https://${host}/` } }],
+    ),
+  ].map((call) => ({ ...prepare(call, inner), by: tool }));
+};
+
+/** A tool that touches a whole folder may come to a file in it that a rule is about, and nobody but a person can tell. */
+const byRuleBelow = ({ call, matters, context, by }: Question): Decision | undefined => {
+  const { file_path: path } = call.args;
+  if (by === undefined || typeof path !== "string" || !path.endsWith("/")) return undefined;
+  const about: readonly PathTool[] = call.tool === "Read" ? ["Read"] : ["Read", "Edit", "Write"];
+  const rule = [...context.policy.deny, ...context.policy.ask].find(
+    ({ form }) =>
+      form.kind === "path" &&
+      about.includes(form.tool) &&
+      matters.flatMap(namesOf).some((names) => patternsBelow(form.pattern, names).length > 0),
+  );
+  if (!rule) return undefined;
+  return { kind: "ask", reason: `${by}: ${path} holds files of ${rule.text} (${rule.origin})`, notes: [] };
+};
+
+const touchedIn = (reading: ShellReading, cwd: string, { home }: GuardContext): Touched =>
+  touchedBy(reading, { cwd, ...(home === undefined ? {} : { home }) });
+
+const hasPathRules = ({ policy }: GuardContext): boolean =>
+  [...policy.deny, ...policy.ask].some(({ form }) => form.kind === "path");
+
+/** With more words than this nobody can tell in time what each of them leads to. */
+const MOST_RESOLVED = 200;
+
+/** Rules hold for what a link leads to as well. Where no rule is about paths, nothing is looked up. */
+const withOtherNames = (touched: Touched, context: GuardContext): Touched => {
+  const { otherNames } = context;
+  if (!otherNames || !hasPathRules(context)) return touched;
+  if (touched.literal.length > MOST_RESOLVED) return { ...touched, lost: true };
+  const others = touched.literal
+    .flatMap((names) => otherNames(`/${names.join("/")}`))
+    .map((path) => path.split("/").filter((name) => name !== ""));
+  return { ...touched, literal: [...touched.literal, ...others] };
+};
+
+/** Programs of the user's own count where every use in the text begins with the arguments they were declared with. */
+const classified = (
+  command: string,
+  reading: ShellReading | undefined,
+  { classify, policy }: GuardContext,
+): Verdict => {
+  const commands = reading?.kind === "read" ? reading.commands : [];
+  const isMeant = ({ args = [] }: ReadOnlyProgram, { words }: ShellCommand): boolean =>
+    args.every((text, at) => words[at + 1]?.text === text);
+  const names = [...new Set(policy.readOnlyPrograms.map(({ name }) => name))].filter((name) => {
+    const meanings = policy.readOnlyPrograms.filter((program) => program.name === name);
+    const uses = commands.filter(({ words: [head] }) => head && programOf(head) === name.toLowerCase());
+    return uses.every((use) => meanings.some((meaning) => isMeant(meaning, use)));
+  });
+  return classify(command, { readOnlyPrograms: names });
+};
+
+const ask = ({ tool, target, context, by }: Question, why: string, offers = true): Decision => {
+  const reason = by === undefined ? why : `${by}: ${why}`;
+  const { roots, home } = context;
+  const rule = offers ? suggestRule(tool, target, { roots, ...(home === undefined ? {} : { home }) }) : undefined;
+  const notes = target.kind === "command" ? notesFor(target.command, { roots }) : [];
+  return { kind: "ask", reason, ...(rule === undefined ? {} : { rule }), notes };
+};
+
+// --- rules that tighten ------------------------------------------------------------------------------------------------
+
+const byTightening = (question: Question, list: "deny" | "ask"): Decision | undefined => {
+  const { matters, context } = question;
+  for (const rule of context.policy[list]) {
+    const named = `${rule.text} (${rule.origin})`;
+    if (matters.some((matter) => matches(rule, matter)) && !isOnlyPossible(question, rule)) {
+      const why = unreadable(question, rule);
+      return list === "deny" ? deny(`denied by ${named}${why}`) : ask(question, `${named} says to ask${why}`, false);
+    }
+    const bearing = pathBearing(rule, question);
+    if (bearing === "names" && list === "deny") return deny(`the command names a file that ${named} denies`);
+    if (bearing !== undefined && list === "ask")
+      return ask(question, `the command ${bearing} a file of ${named}`, false);
+  }
+  return undefined;
+};
+
+/** What runs as a plan runs no program that it does not name. */
+const isOnlyPossible = ({ verdict, reading, matters: [matter] }: Question, { form }: Rule): boolean =>
+  form.kind === "bash" &&
+  verdict?.verdict === "read-only" &&
+  reading !== undefined &&
+  matter?.starts !== undefined &&
+  !runsAsPlanned(form.pattern, matter.starts, reading);
+
+/** Where a denied file is only possible and not named, a person can tell. */
+const byDeniedPaths = (question: Question): Decision | undefined => {
+  const rule = question.context.policy.deny.find((denied) => pathBearing(denied, question) !== undefined);
+  return rule && ask(question, `the command might come to a file that ${rule.text} (${rule.origin}) denies`, false);
+};
+
+/** A rule about reading holds for every command, one about writing for those that may write. */
+const pathBearing = ({ form }: Rule, { bearing, verdict }: Question): Bearing | undefined => {
+  if (!bearing || form.kind !== "path" || (form.tool !== "Read" && verdict?.verdict === "read-only")) return undefined;
+  return bearing(form.pattern);
+};
+
+const unreadable = ({ reading, matters: [matter] }: Question, { form }: Rule): string => {
+  if (form.kind !== "bash" || !matter?.starts) return "";
+  if (reading?.kind === "unread") return `: the command cannot be checked against it, ${reading.reason}`;
+  if (matter.starts.kind === "unread") return `: the command cannot be checked against it, ${matter.starts.reason}`;
+  return namesProgram(form.pattern, matter.starts) ? "" : ": a program in it is computed; write its name out";
+};
+
+const byFilter = ({ call, context }: Question): Decision | undefined => {
+  const { filter, filterContext, classify } = context;
+  if (!filter) return undefined;
+  const verdict = applyFilter(filter, call, { readingTools: context.readingTools ?? [], ...filterContext, classify });
+  return verdict.allowed ? undefined : deny(verdict.reason);
+};
+
+/** By what it touches, or in one word where it does not say. */
+const declaredToRead = ({ tool, touches }: ToolCall, { readingTools = [] }: GuardContext): boolean =>
+  touches ? onlyReads(touches) : readingTools.includes(tool);
+
+const byPlanMode = ({ call, tool, target, verdict, context }: Question): Decision | undefined => {
+  if (context.mode !== "plan" || target.kind === "own") return undefined;
+  if (verdict?.verdict === "read-only" || (target.kind === "file" && target.access === "read")) return undefined;
+  if (target.kind === "unknown" && declaredToRead(call, context)) return undefined;
+  const why = verdict
+    ? `the command is not provably read-only: ${verdict.reason}`
+    : `${tool} is not known to only read`;
+  return deny(`plan mode only reads, and ${why}`);
+};
+
+const namesBelow = (names: readonly string[], roots: readonly string[]): readonly string[] | undefined =>
+  roots.map((root) => partsBelow(root.split("/").filter(Boolean), names)).find((below) => below !== undefined);
+
+const isInside = ({ matters, context }: Question): boolean => {
+  const roots = [...context.roots, ...context.policy.directories];
+  return matters.every(({ target }) => target.kind === "file" && namesBelow(target.names, roots) !== undefined);
+};
+
+const byProtection = (question: Question): Decision | undefined => {
+  const { matters, touched, verdict, target, context } = question;
+  const isReading = target.kind === "file" ? target.access === "read" : verdict?.verdict === "read-only";
+  if (isReading) return undefined;
+  const roots = [...context.roots, ...context.policy.directories];
+  for (const names of [...matters.flatMap(namesOf), ...(touched?.literal ?? [])]) {
+    const reason = protectedName(namesBelow(names, roots) ?? names);
+    if (reason !== undefined) return ask(question, reason, false);
+  }
+  return undefined;
+};
+
+const pathOf = ({ target }: Matter): readonly string[] => (target.kind === "file" ? [target.path] : []);
+
+const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.kind === "file" ? [target.names] : []);
+
+// --- rules and judgement that allow --------------------------------------------------------------------------------------
+
+const byReading = ({ target, verdict, touched, context }: Question): Decision | undefined => {
+  if (target.kind === "own") return allow("concerns only the agent itself");
+  if (verdict?.verdict !== "read-only") return undefined;
+  const withheld = touched ? withheldIn(touched, context) : [];
+  const rules = planRules(context.policy);
+  const plan = {
+    ...verdict.plan,
+    ...(withheld.length > 0 ? { withheld } : {}),
+    ...(rules.length > 0 ? { rules } : {}),
+  };
+  return { kind: "allow", reason: verdict.reason, plan };
+};
+
+/** Where git shows files, it runs without those that rules name. The top of the repository is the folder that git runs in,
+ *  or one between it and the workspace. */
+const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readonly string[] => {
+  const tops = shown.flatMap((names) => {
+    const below = namesBelow(names, roots)?.length ?? 0;
+    return Array.from({ length: below + 1 }, (_, above) => names.slice(0, names.length - above));
+  });
+  const rules = [...policy.deny, ...policy.ask].flatMap(({ form }) =>
+    form.kind === "path" && form.tool === "Read" ? [form.pattern] : [],
+  );
+  return [...new Set(tops.flatMap((top) => rules.flatMap((rule) => patternsBelow(rule, top))))];
+};
+
+const byAllowing = (question: Question): Decision | undefined => {
+  const { matters, context } = question;
+  const rule = context.policy.allow.find((candidate) => matters.every((matter) => matches(candidate, matter)));
+  if (rule && (rule.form.kind !== "bash" || readAlike(question)))
+    return allow(`allowed by ${rule.text} (${rule.origin})`);
+  const together = allowedTogether(question);
+  return together === undefined ? undefined : allow(`allowed by ${together}`);
+};
+
+/** A command with its own part of the text. */
+type ReadPart = { readonly command: ShellCommand; readonly part: string };
+
+/** Both readings of the text, the rules' and the classifier's, must find the same commands; undefined where they do not. */
+const readAlike = ({ target, reading, context }: Question): readonly ReadPart[] | undefined => {
+  if (target.kind !== "command" || reading?.kind !== "read") return undefined;
+  if (reading.definesFunction || reading.evaluatesUnseen) return undefined;
+  const parts = context.partsOf(target.command);
+  if (parts?.length !== reading.commands.length) return undefined;
+  const read = reading.commands.map((command, at) => ({ command, part: parts[at] ?? "" }));
+  return read.every(isAlike) ? read : undefined;
+};
+
+const isAlike = ({ command: { words }, part }: ReadPart): boolean => {
+  const again = readShell(part);
+  const [first, ...more] = again.kind === "read" ? again.commands : [];
+  return (
+    first?.words.length === words.length &&
+    more.length === 0 &&
+    words.every(({ text }, index) => text === first.words[index]?.text)
+  );
+};
+
+/** Every command of the text falls under some allow rule, or only reads; at least one falls under a rule. */
+const allowedTogether = (question: Question): string | undefined => {
+  const { context } = question;
+  const used = new Set<string>();
+  const isCovered = ({ command, part }: ReadPart): boolean => {
+    const rule = context.policy.allow.find((candidate) => allowsOne(candidate, command));
+    if (rule) used.add(rule.text);
+    return rule !== undefined || commandOnlyReads(command, part, context);
+  };
+  const covered = readAlike(question)?.every(isCovered);
+  return covered && used.size > 0 ? [...used].join(", ") : undefined;
+};
+
+/** Going elsewhere is harmless only inside the workspace, since other parts then run there. */
+const commandOnlyReads = (command: ShellCommand, part: string, { classify, roots, policy }: GuardContext): boolean => {
+  const [head, folder] = command.words;
+  if (command.redirects.some(({ operator }) => operator === "<") || command.input.length > 0) return false;
+  if (head?.text === "cd") {
+    if (!folder || folder.home || /(?:^|\/)\.\.(?:\/|$)/.test(folder.text)) return false;
+    const names = folder.text.split("/").filter((name) => name !== "" && name !== ".");
+    if (folder.text.startsWith("/") && !namesBelow(names, [...roots, ...policy.directories])) return false;
+  }
+  return classify(part).verdict === "read-only";
+};
+
+/** A tool that declares what it touches is allowed where each of these is; undefined where it declares nothing. A command
+ *  of its own runs as text and not as a plan of ours, so that it only reads does not count. */
+const byDeclared = ({ call, target }: Question, declared: readonly Question[]): Decision | undefined => {
+  if (!call.touches || target.kind !== "unknown") return undefined;
+  const answers = declared.map((part) => {
+    if (part.target.kind === "command") return ask(part, `runs ${part.target.command}`, false);
+    return byAllowing(part) ?? byKind(part);
+  });
+  return answers.find(({ kind }) => kind !== "allow") ?? allow("what it declares to touch is allowed");
+};
+
+/** What the tool itself is about. */
+const byKind = (question: Question): Decision => {
+  const { tool, target, verdict, context } = question;
+  switch (target.kind) {
+    case "file": {
+      const secret = question.matters.flatMap(pathOf).find(isSecret);
+      if (target.access === "write") {
+        if (secret !== undefined) return ask(question, `${secret} may hold keys`);
+        if (context.mode === "accept-edits" && isInside(question))
+          return allow("inside the workspace, in accept-edits mode");
+        return ask(
+          question,
+          isInside(question) ? `${tool} changes ${target.path}` : `${target.path} is outside the workspace`,
+        );
+      }
+      if (isPseudoPath(target.path)) return ask(question, `${target.path} is no plain file`, false);
+      if (secret !== undefined) return ask(question, `${secret} may hold keys`);
+      return isInside(question)
+        ? allow("reads inside the workspace")
+        : ask(question, `${target.path} is outside the workspace`);
+    }
+    case "command":
+      return ask(question, `not provably read-only: ${verdict?.reason ?? "unknown"}`);
+    case "mcp":
+      return ask(question, `${target.name} belongs to a tool server`);
+    case "site":
+      return ask(question, `fetches from ${target.host}`);
+    default:
+      return context.readingTools?.includes(tool)
+        ? allow("a tool of the program that only reads")
+        : ask(question, `${tool} is not a known tool`);
+  }
+};

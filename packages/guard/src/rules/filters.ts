@@ -1,0 +1,207 @@
+/** What may a run call at all? Filters narrow a fork or a sidecar while its tool list stays byte for byte the parent's.
+ *  Invariant: a filter only says no more often than nobody; a denial tells the model what it may do instead; a filter
+ *  that throws denies. Paths are judged by their text here.
+ *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
+
+import { belowProblem, folded } from "../bash/index.ts";
+import { isPseudoPath, isSecret, judgeInside, protectedName } from "../paths/index.ts";
+import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
+import { onlyReads, type ToolCall } from "./call.ts";
+
+export type FilterVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
+
+export type FilterContext = {
+  /** What a bash command does; only "read-only" passes a filter that limits. */
+  readonly classify: (command: string) => {
+    readonly verdict: "read-only" | "write" | "unknown";
+    readonly reason: string;
+  };
+  /** Tools that are not ours and that whoever defined them declared to be reading ones. */
+  readonly readingTools?: readonly string[];
+  /** The calls that a tool which runs code would make; without them such a tool is denied. */
+  readonly inner?: readonly ToolCall[];
+  /** Why the tree cannot be compared before and after the run; then nothing that could write may run. */
+  readonly unwatched?: string;
+};
+
+/** The one folder that a run may write in. */
+export type MemoryFolder = {
+  /** Canonical. */
+  readonly path: string;
+  /** All names it goes by: canonical, and as it was given. */
+  readonly names: readonly string[];
+  /** Why it is no longer what it was when the filter was made. */
+  readonly problem: () => string | undefined;
+};
+
+export type ToolFilter = {
+  (call: ToolCall, context: FilterContext): FilterVerdict;
+  /** Nothing outside this folder may change: a run under the filter is compared before and after. */
+  readonly memory?: MemoryFolder;
+};
+
+const ALLOWED: FilterVerdict = { allowed: true };
+
+/** `why`, then what the model can do instead, as one line. */
+const deny = (why: string, instead: string): FilterVerdict => ({
+  allowed: false,
+  reason: `${why.replace(/[.\s]+$/, "")}. ${instead}`,
+});
+
+/** Asks a filter; one that throws has not allowed anything. */
+export const applyFilter = (filter: ToolFilter, call: ToolCall, context: FilterContext): FilterVerdict => {
+  try {
+    return filter(call, context);
+  } catch {
+    return deny(`${call.tool} could not be judged`, "Go on without it");
+  }
+};
+
+export const allowAll: ToolFilter = () => ALLOWED;
+
+/** Allowed where both allow; the first denial is told. */
+export const both = (first: ToolFilter, second: ToolFilter): ToolFilter => {
+  const memory = first.memory ?? second.memory;
+  const filter: ToolFilter = (call, context) => {
+    const verdict = applyFilter(first, call, context);
+    return verdict.allowed ? applyFilter(second, call, context) : verdict;
+  };
+  return memory ? Object.assign(filter, { memory }) : filter;
+};
+
+const withoutLastSlashes = (path: string): string => {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === "/") end -= 1;
+  return path.slice(0, end);
+};
+
+const judgeReading = ({ subject, tool }: ReadArguments, instead: string): FilterVerdict => {
+  if (subject === undefined) return ALLOWED;
+  const broad = tool === "Grep" ? belowProblem(folded(withoutLastSlashes(subject))) : undefined;
+  return broad === undefined ? judgeSubject(subject, instead) : deny(broad, instead);
+};
+
+const judgeSubject = (subject: string, instead: string): FilterVerdict => {
+  if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
+  if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
+  if (isSecret(subject)) return deny(`${subject} may hold keys`, instead);
+  return ALLOWED;
+};
+
+const judgeCommand = ({ subject = "" }: ReadArguments, context: FilterContext, instead: string): FilterVerdict => {
+  const { verdict, reason } = context.classify(subject);
+  return verdict === "read-only" ? ALLOWED : deny(`this command is not provably read-only: ${reason}`, instead);
+};
+
+/** A tool that runs code is as harmless as the calls it makes, and nobody vouches for calls that are not named. */
+const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string): FilterVerdict => {
+  const { inner, ...outer } = context;
+  if (inner === undefined)
+    return deny("code runs only where each of its calls is judged, and these are unknown", instead);
+  for (const call of inner) {
+    const verdict = applyFilter(filter, call, outer);
+    if (!verdict.allowed) return deny(`the code calls ${call.tool}: ${verdict.reason}`, instead);
+  }
+  return ALLOWED;
+};
+
+/** A tool that is not ours, by what it was declared as; undefined where it is ours, whatever anybody declares. */
+const judgeOthers = (call: ToolCall, { readingTools }: FilterContext, instead: string): FilterVerdict | undefined => {
+  const { tool, touches } = call;
+  if (toolNamed(tool) !== undefined || readingTools === undefined) return undefined;
+  if (touches ? !onlyReads(touches) : !readingTools.includes(tool))
+    return deny(`${tool} is not declared to be read-only`, instead);
+  const refused = touches?.reads?.map((subject) => judgeSubject(subject, instead)).find(({ allowed }) => !allowed);
+  return refused ?? ALLOWED;
+};
+
+const MAY_READ = "Here you may only read: Read, Glob, Grep, and Bash for commands that change nothing";
+
+/** Reading tools, commands that only read, and the run's own notes about its work. */
+export const readOnly: ToolFilter = (call, context) => {
+  const others = judgeOthers(call, context, MAY_READ);
+  if (others) return others;
+  const read = readArguments(call);
+  if (!read.ok) return deny(`${call.tool}: ${read.reason}`, MAY_READ);
+  switch (read.tool) {
+    case "Read":
+    case "Glob":
+    case "Grep":
+      return judgeReading(read, MAY_READ);
+    case "TodoWrite":
+    case "TaskOutput":
+      return ALLOWED;
+    case "Bash":
+      return judgeCommand(read, context, MAY_READ);
+    case "REPL":
+      return judgeInner(readOnly, context, MAY_READ);
+    default:
+      return deny(`${call.tool} is not allowed in a read-only run`, MAY_READ);
+  }
+};
+
+const judgeWriting = (folders: readonly string[], { subject }: ReadArguments): string | undefined => {
+  const inside = judgeInside(folders, subject);
+  if (!inside.ok) return inside.reason;
+  if (inside.below.length === 0 || subject?.endsWith("/")) return "this names a folder, not a file";
+  return protectedName(inside.below);
+};
+
+/** Reading tools, commands that only read, and Write and Edit inside one folder. `folders`: all absolute names that the one
+ *  folder goes by, the first of them for messages. `problem`: why nothing may be written there any more. */
+export const writesInside = (folders: readonly string[], problem?: () => string | undefined): ToolFilter => {
+  const instead = `Here you may read with Read, Glob, Grep and read-only Bash, and write only files inside ${folders[0]}`;
+  const filter: ToolFilter = (call, context) => {
+    const others = judgeOthers(call, context, instead);
+    if (others) return others;
+    const read = readArguments(call);
+    if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
+    const isReading = read.tool === "Read" || read.tool === "Glob" || read.tool === "Grep";
+    if (isReading) return judgeReading(read, instead);
+    if (context.unwatched !== undefined)
+      return deny(`nothing that could write runs, because changes cannot be watched: ${context.unwatched}`, MAY_READ);
+    switch (read.tool) {
+      case "Bash":
+        return judgeCommand(read, context, instead);
+      case "Write":
+      case "Edit":
+      case "MultiEdit": {
+        const wrong = problem?.() ?? judgeWriting(folders, read);
+        return wrong === undefined ? ALLOWED : deny(wrong, instead);
+      }
+      case "REPL":
+        return judgeInner(filter, context, instead);
+      default:
+        return deny(`${call.tool} is not allowed in this run`, instead);
+    }
+  };
+  return filter;
+};
+
+/** The name that rules and lists know a call by: a tool server's tool by its own name. */
+const listedName = ({ tool, args }: ToolCall): string => {
+  const known = toolNamed(tool) ?? tool;
+  if (known !== "McpCall") return known;
+  const { server, tool: inner } = args;
+  // Two underscores inside a server's name would let one joined name mean two tools.
+  if (typeof server !== "string" || typeof inner !== "string" || server.includes("__")) return known;
+  return `mcp__${server}__${inner}`;
+};
+
+/** These tools, by name; a tool server's tools as `mcp__server__tool`. */
+export const only = (tools: readonly string[]): ToolFilter => {
+  const names = new Set(tools.map((name) => toolNamed(name) ?? name));
+  const instead =
+    tools.length === 0
+      ? "Here you may use no tool; answer from what you know"
+      : `Here you may use: ${tools.join(", ")}`;
+  const filter: ToolFilter = (call, context) => {
+    if (!names.has(listedName(call))) return deny(`${call.tool} is not allowed in this run`, instead);
+    const tool = toolNamed(call.tool);
+    if (tool === undefined) return ALLOWED; // not one of ours: its own arguments are its own matter
+    const read = readArguments(call);
+    if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
+    return tool === "REPL" ? judgeInner(filter, context, instead) : ALLOWED;
+  };
+  return filter;
+};

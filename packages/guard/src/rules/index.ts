@@ -1,0 +1,72 @@
+/** May this call run? Pure judgement: rules, modes, filters, and what a bash command does. */
+
+export {
+  belowProblem,
+  type ClassifyOptions,
+  classify,
+  fedProgram,
+  findStarts,
+  gluedValues,
+  LISTS_NAMES,
+  noFileProblem,
+  type Plan,
+  type PlanCommand,
+  type PlanRedirect,
+  type PlanRule,
+  type PlanStep,
+  type PlanWord,
+  PRINTS_WORDS,
+  partsOf,
+  pathProblem,
+  repeatsProblem,
+  type Verdict,
+  walkOf,
+} from "../bash/index.ts";
+export { readArguments, type ToolName, toolNamed } from "./arguments.ts";
+export { type Decision, onlyReads, type ToolCall, type Touches } from "./call.ts";
+export { type CallLine, readCallLine } from "./call-line.ts";
+export { parseClaudeSettings } from "./claude-settings.ts";
+export { decide, type GuardContext } from "./decide.ts";
+export { type EditableSettings, type Edited, editableSettings } from "./edit-settings.ts";
+export {
+  allowAll,
+  applyFilter,
+  both,
+  type FilterContext,
+  type FilterVerdict,
+  type MemoryFolder,
+  only,
+  readOnly,
+  type ToolFilter,
+  writesInside,
+} from "./filters.ts";
+export { type JsonLine, readJsonLine } from "./json-line.ts";
+export { memoryOnly } from "./memory-folder.ts";
+export { inBoth, movedPath, movedPolicy } from "./moved-policy.ts";
+export { type NotesPlace, notesFor } from "./notes.ts";
+export { type Move, tighteningPattern, writtenPattern } from "./path-rules.ts";
+export {
+  type Layer,
+  type LayerSettings,
+  type Mode,
+  mergeLayers,
+  type Policy,
+  type ReadOnlyProgram,
+  type SandboxMode,
+  TIGHTENING,
+} from "./policy.ts";
+export { planRules, type ReadRules, readRules } from "./read-rules.ts";
+export { parseRule, type Rule, type RuleList } from "./rules.ts";
+export {
+  describeProblem,
+  type PermissionFlags,
+  parseSettings,
+  placedText,
+  type SettingsProblem,
+  type SettingsReading,
+  type SettingsSource,
+  settingsOfFlags,
+} from "./settings.ts";
+export { type ForkRules, settingsJsonSchema, type WorktreeRules, type WrittenServers } from "./settings-file.ts";
+export { suggestRule } from "./suggest.ts";
+export { type Target, targetOf } from "./targets.ts";

@@ -1,0 +1,248 @@
+/** One pipe of a plan as canonical bash, with every name in it looked at once more.
+ *  Invariant: the script holds only pipes and fixed redirections, the words stand beside it; a name that leads to keys or
+ *  to what is no plain file is not handed to a program that prints contents.
+ *  Elsewhere: judging names as they are written (../guard/bash), running (run-pipe.ts). */
+
+import { realpathSync, statSync } from "node:fs";
+import { isAbsolute, join, resolve } from "node:path";
+import {
+  gluedValues,
+  LISTS_NAMES,
+  noFileProblem,
+  type PlanCommand,
+  type PlanRedirect,
+  type PlanWord,
+  pathProblem,
+} from "../rules/index.ts";
+import { ownAnswer } from "./git-answers.ts";
+import { objectProblem, verbOf } from "./git-objects.ts";
+import { remoteProblem } from "./git-remotes.ts";
+import type { GitViews } from "./git-view.ts";
+import type { PathJudge } from "./path-judge.ts";
+import { expandPattern, type LookedAt } from "./patterns.ts";
+import { findProgram } from "./programs.ts";
+import { canonical, reached } from "./reached.ts";
+import { waitingFile } from "./waiting-files.ts";
+import { GREPS, withoutKeys } from "./walk-limits.ts";
+import { goRound } from "./walk-round.ts";
+import {
+  alsoOpened,
+  gitFolder,
+  gitProblem,
+  gitWithout,
+  type Known,
+  lookThrough,
+  reenter,
+  walkAt,
+} from "./walk-starts.ts";
+
+export type Problem = { readonly problem: string };
+
+export type Rendered = { readonly script: string; readonly words: readonly string[] };
+
+/** What stands around a pipe when its words are made final. */
+export type RenderPlace = {
+  readonly cwd: string;
+  readonly home: string;
+  readonly exitCode: number;
+  /** What the first command, an xargs, will be given beside its words. */
+  readonly fed?: readonly string[];
+  readonly judge: PathJudge;
+  /** What git gets to see. */
+  readonly views: GitViews;
+};
+
+export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
+
+/** No core file of a program that fails; neither memory nor time for one that never stops, even if nobody is left to end
+ *  it. */
+const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
+
+/** More than the system starts a program with, and more than a call can be given. */
+const MOST_WORDS = 20_000;
+
+export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
+  const parts: string[] = [];
+  const all: string[] = [];
+  const lookedAt = { names: 0, walks: new Map(), judge: place.judge };
+  for (const [at, command] of commands.entries()) {
+    const expanded = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
+    if ("problem" in expanded) return expanded;
+    const { words, stands = command.program, variables = {} } = expanded;
+    const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
+    const problem = reachedProblem(inputs, command.program, place);
+    if (problem !== undefined) return { problem };
+    // After the names: what may not be read is said so, whether or not the program is there.
+    const program = findProgram(stands);
+    if (program === undefined) return { problem: `${stands}: not found in system folders` };
+    if (all.length + words.length > MOST_WORDS) return { problem: `${command.program}: too many names to leave out` };
+    const zone = command.zone === undefined ? "" : `TZ=${quoted(command.zone)} `;
+    const redirects = command.redirects.map((to) => renderRedirect(to, place.home)).join("");
+    // Programs call themselves by the name they are given; it must be the one that the reader of their output knows.
+    const limited = timeLimit(command);
+    if ("problem" in limited) return limited;
+    const argv = limited.length === 0 ? [program, ...words] : [...limited, stands, ...words];
+    const name = limited.length === 0 ? command.program : "timeout";
+    const around = Object.entries(variables).map(([key, value]) => `${key}=${quoted(value)} `);
+    parts.push(`${zone}${around.join("")}exec -a ${quoted(name)} "\${@:${all.length + 1}:${argv.length}}"${redirects}`);
+    all.push(...argv);
+  }
+  const [only = "", ...more] = parts;
+  const script = LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
+  return { script, words: all };
+};
+
+/** What stands before a program that may only run so long; it finds the program in the same folders as we do. In the
+ *  foreground, because a process group of its own would outlive the plan. */
+const timeLimit = ({ limit }: PlanCommand): readonly string[] | Problem => {
+  if (limit === undefined) return [];
+  const timeout = findProgram("timeout");
+  if (timeout === undefined) return { problem: "timeout: not found in system folders" };
+  const knowsForeground = !realpathSync(timeout).endsWith("busybox");
+  return [timeout, ...(knowsForeground ? ["--foreground"] : []), limit];
+};
+
+type Expanded = {
+  readonly words: readonly string[];
+  /** The program that stands in for the one of the plan. */
+  readonly stands?: string;
+  /** Of its environment, beside what all programs get. */
+  readonly variables?: Readonly<Record<string, string>>;
+};
+
+const expandAll = (
+  { program, args }: PlanCommand,
+  place: RenderPlace,
+  lookedAt: LookedAt & Known,
+): Expanded | Problem => {
+  const { cwd, home, exitCode, fed = [], judge } = place;
+  const words: string[] = [];
+  const names: string[] = [];
+  const sought = new Set<number>();
+  for (const word of args) {
+    if (!word.pattern) {
+      if (word.sought) sought.add(words.length);
+      words.push(word.status ? word.text.replaceAll("$?", String(exitCode)) : atHome(word, home));
+      if (!word.sought) names.push(atHome(word, home));
+      continue;
+    }
+    try {
+      const found = expandPattern(atHome(word, home), cwd, lookedAt).map((name) => notAnAction(name, program));
+      const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
+      if (problem !== undefined) return { problem };
+      words.push(...found);
+      names.push(...found);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return { problem: `${program}: ${error.message}; use find` };
+    }
+  }
+  const walk = walkAt({ program, args }, { names, fed, cwd });
+  const problem =
+    reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, place) ??
+    walk?.starts.map(({ path }) => folderProblem(path, judge)).find(Boolean) ??
+    (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts) : undefined);
+  if (problem !== undefined) return { problem };
+  if (program === "git") return expandGit(words, place, lookedAt);
+  if (!walk) return { words };
+  const entered = words.map((word) => reenter(word, cwd, program));
+  const left = lookThrough(walk, lookedAt);
+  if ("problem" in left) return left;
+  if (!GREPS.includes(program)) return { words: withoutKeys(program, entered, left) };
+  const round = goRound(entered, sought, left);
+  return { words: withoutKeys(program, round.words, round.left) };
+};
+
+const expandGit = (
+  words: readonly string[],
+  { cwd, judge, views }: RenderPlace,
+  lookedAt: Known,
+): Expanded | Problem => {
+  const folder = gitFolder(words, cwd);
+  // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
+  const inKeys = judge.problem(join(canonical(folder), "name"));
+  if (inKeys !== undefined) return { problem: inKeys };
+  const view = views.of(folder, words);
+  if ("problem" in view) return view;
+  const found = gitProblem(words, view, judge) ?? objectProblem(words, view, judge) ?? remoteProblem(words, view);
+  if (found !== undefined) return found;
+  const answer = ownAnswer(words, view);
+  if (answer !== undefined) return answer;
+  const limited = gitWithout(words, view, lookedAt);
+  return "problem" in limited ? limited : { words: limited, variables: view.variables(verbOf(words)) };
+};
+
+/** ripgrep reads what is to be ignored in every folder that it comes to. */
+const ignoreProblem = (starts: readonly { readonly path: string }[]): string | undefined => {
+  const waiting = starts.map(({ path }) => waitingFile(path)).find((path) => path !== undefined);
+  return waiting === undefined ? undefined : `${waiting} is no plain file`;
+};
+
+/** find takes a name that begins with one of these signs for a part of its expression, and looks no further for folders. */
+const notAnAction = (name: string, program: string): string =>
+  program === "find" && /^[(),!]/.test(name) ? `./${name}` : name;
+
+/** Names that were not in the text, so that nobody has judged them yet. */
+export const namesProblem = (names: readonly string[]): string | undefined =>
+  names.map(pathProblem).find((problem) => problem !== undefined);
+
+/** The question that was asked of each name as it stood, asked again now that it is known where it leads. */
+export const reachedProblem = (
+  words: readonly string[],
+  program: string,
+  { cwd, judge }: Pick<RenderPlace, "cwd" | "judge">,
+): string | undefined => {
+  if (LISTS_NAMES.includes(program)) return undefined;
+  const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
+  return words
+    .flatMap((word) => (word.startsWith("-") ? valuesIn(word) : [word]))
+    .flatMap((word) => bases.map((base) => reached(base, word)))
+    .map((path) => noFileProblem(resolve(path)) ?? linkProblem(path, judge))
+    .find((problem) => problem !== undefined);
+};
+
+/** What an option may name: after its sign, or glued to one or more letters. */
+const valuesIn = (option: string): readonly string[] => {
+  const at = option.indexOf("=");
+  if (option.startsWith("--")) return at < 0 ? [] : [option.slice(at + 1)];
+  return gluedValues(option);
+};
+
+/** A folder that is too broad to be read as a whole, by whatever name. */
+const folderProblem = (path: string, judge: PathJudge): string | undefined => {
+  try {
+    const real = realpathSync.native(path);
+    return statSync(real).isDirectory() ? judge.folderProblem(real) : undefined;
+  } catch {
+    return undefined; // no such folder: the program says so itself
+  }
+};
+
+/** Where a link leads counts, not its name; and a pipe or a socket would keep its reader waiting. */
+const linkProblem = (path: string, judge: PathJudge): string | undefined => {
+  try {
+    const real = realpathSync.native(path);
+    const stats = statSync(real);
+    if (stats.isFIFO() || stats.isSocket()) return `${path} is no plain file`;
+    const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
+    return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
+  } catch {
+    return undefined; // no such file: the program says so itself
+  }
+};
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+const renderRedirect = (redirect: PlanRedirect, home: string): string => {
+  switch (redirect.kind) {
+    case "discard":
+      return redirect.descriptor === "both" ? " >/dev/null 2>&1" : ` ${redirect.descriptor}>/dev/null`;
+    case "join":
+      return ` ${redirect.from}>&${redirect.to}`;
+    case "input": {
+      const path = atHome(redirect.file, home);
+      // Never joined to the folder: bash would open a connection for a name that becomes /dev/tcp/….
+      return ` <${quoted(isAbsolute(path) ? path : `./${path}`)}`;
+    }
+  }
+};

@@ -1,0 +1,268 @@
+/** Runs one pipe of a plan.
+ *  Invariant: one process group, ended as a whole; no standard input but names that were looked at first; what xargs
+ *  would read is read here, so that no name reaches a reader unseen.
+ *  Elsewhere: words and names (render-pipe.ts), order of pipes (run-plan.ts), the cell (plan-cell.ts). */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, existsSync, openSync } from "node:fs";
+import { constants } from "node:os";
+import { resolve } from "node:path";
+import {
+  fedProgram,
+  LISTS_NAMES,
+  type PlanCommand,
+  type PlanStep,
+  PRINTS_WORDS,
+  repeatsProblem,
+  walkOf,
+} from "../rules/index.ts";
+import { cleanEnvironment } from "./environment.ts";
+import { type FedNames, fedNames } from "./fed-names.ts";
+import { GitViews } from "./git-view.ts";
+import type { PathJudge } from "./path-judge.ts";
+import { coveredIn, type PlanCell } from "./plan-cell.ts";
+import { PlanOutput } from "./plan-output.ts";
+import { searchPath } from "./programs.ts";
+import { canonical, reached } from "./reached.ts";
+import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
+import { isFolder } from "./walk-starts.ts";
+
+export type PipeAround = {
+  readonly home: string;
+  readonly signal: AbortSignal;
+  readonly output: PlanOutput;
+  readonly timeZone?: string;
+  readonly cell?: PlanCell;
+  /** What git must not show (Plan.withheld). */
+  readonly withheld?: readonly string[];
+  readonly judge: PathJudge;
+};
+
+export type PipeRun = PipeAround & {
+  readonly cwd: string;
+  readonly exitCode: number;
+  /** What the xargs at the start of the pipe is about to be given. */
+  readonly fed?: readonly string[];
+};
+
+export type PipeEnd = { readonly exitCode: number; readonly refused?: string };
+
+/** Runs up to each xargs first, looks at the names that came out, and goes on with them. */
+export const runPipe = async (commands: readonly PlanCommand[], run: PipeRun, names?: string): Promise<PipeEnd> => {
+  const at = commands.findIndex(({ program }, index) => program === "xargs" && index > 0);
+  if (at < 0) return runRendered(commands, run, names);
+  const output = new PlanOutput(MOST_NAMES_BYTES);
+  const listed = await runRendered(commands.slice(0, at), { ...run, output }, names);
+  const { stdout, stderr, truncated } = output.texts();
+  if (stderr !== "") run.output.error(stderr);
+  const early =
+    listed.refused ?? (truncated ? `xargs: more than ${MOST_NAMES_BYTES} bytes of names; list fewer` : undefined);
+  if (early !== undefined) return refuse(early, run);
+  const [feeding, ...after] = commands.slice(at) as [PlanCommand, ...PlanCommand[]];
+  // Who only prints words may get any, and xargs may read them itself.
+  if (PRINTS_WORDS.includes(innerOf(feeding))) return runPipe([feeding, ...after], { ...run, fed: [] }, stdout);
+  const given = fedNames(feeding.args, stdout);
+  if ("problem" in given) return refuse(given.problem, run);
+  const fed = withoutRuled(given, run);
+  const { files, problem } = lookAtFed(fed, run);
+  if (problem !== undefined) return refuse(problem, run);
+  // Names as they were looked at, each with a zero after it: nobody reads them in another way.
+  const args = [...fed.options, ...fed.inner];
+  const input = fed.names.map((name) => `${name}\0`).join("");
+  const end = await runPipe([{ ...feeding, args }, ...after], { ...run, fed: files }, input);
+  if (fed.complaint === undefined) return end;
+  run.output.error(`${fed.complaint}\n`);
+  return after.length === 0 && end.exitCode === 0 ? { ...end, exitCode: 1 } : end;
+};
+
+/** Names of files that rules name are left out, as a search leaves them out. */
+const withoutRuled = (fed: FedNames, { cwd, judge }: PipeRun): FedNames => {
+  const [program, ...words] = fed.inner;
+  const { rules } = judge;
+  if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return fed;
+  const places =
+    fed.place === undefined ? undefined : words.filter(({ text, sought }) => !sought && text.includes(fed.place ?? ""));
+  const isRuled = (name: string): boolean =>
+    (places?.map(({ text }) => text.replaceAll(fed.place ?? "", () => name)) ?? [name]).some((file) => {
+      const path = reached(cwd, file);
+      return rules.problem(canonical(path)) !== undefined || rules.problem(resolve(path)) !== undefined;
+    });
+  return { ...fed, names: fed.names.filter((name) => name === "" || !isRuled(name)) };
+};
+
+const MOST_NAMES_BYTES = 4_000_000;
+
+const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
+  output.error(`${problem}\n`);
+  return { exitCode: 127, refused: problem };
+};
+
+const innerOf = ({ args }: PlanCommand): string => args[fedProgram(args)]?.text ?? "echo";
+
+const MOST_PUT = 100_000;
+
+/** Words that some programs take for something else than a file. */
+const TAKEN_OTHERWISE: Readonly<Record<string, RegExp>> = {
+  ...Object.fromEntries(["awk", "gawk", "mawk"].map((name) => [name, /^[A-Za-z_]\w*=|^\/inet/])),
+  tail: /^\+\d*[bcl]?f?$/,
+};
+
+type Fed = {
+  /** The words that are files or folders, as the inner program gets them. */
+  readonly files: readonly string[];
+  readonly problem?: string;
+};
+
+const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: PipeRun): Fed => {
+  const inner = program?.text ?? "echo";
+  const each = [...new Set(names)].filter((name) => name !== "");
+  // A name may be put inside another word (`-I{} cat dir/{}`), or be what is looked for (`-I{} grep {} src`).
+  const places = place === undefined ? [] : words.filter(({ text }) => text.includes(place));
+  if (each.length * places.length > MOST_PUT)
+    return { files: [], problem: "xargs: too many names for so many places; list fewer" };
+  const put = (isSought: boolean): readonly string[] =>
+    places
+      .filter(({ sought }) => (sought === true) === isSought)
+      .flatMap(({ text }) => each.map((name) => text.replaceAll(place ?? "", () => name)));
+  const [files, looked] = [place === undefined ? each : put(false), put(true)];
+  // A name that begins with a dash would be an option to whoever gets it.
+  const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
+  if (odd !== undefined)
+    return { files, problem: `${inner} would take ${odd} for an option; list names with ./ before them` };
+  const huge = looked.map((word) => repeatsProblem(inner, word)).find((problem) => problem !== undefined);
+  const problem =
+    huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, run)));
+  return problem === undefined ? { files } : { files, problem };
+};
+
+const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
+  using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below });
+  const rendered = renderPipe(commands, { ...run, views });
+  if ("problem" in rendered) return refuse(rendered.problem, run);
+  const inCell = !tellsOfTheSystem(commands, run.cwd);
+  const isGit = commands.some(({ program }) => program === "git");
+  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit, attributes: views.attributes() });
+  if ("problem" in child) return refuse(child.problem, run);
+  child.stdin?.on("error", () => {}); // a reader may stop before the last name
+  child.stdin?.end(input);
+  return { exitCode: await ended(child, run) };
+};
+
+/** They tell of processes, mounts and owners, which a cell with a life of its own would tell wrongly. None of them
+ *  prints what a file holds. */
+const ABOUT_THE_SYSTEM: readonly string[] = [
+  ...["ps", "pgrep", "pidof", "pstree", "free", "uptime", "w", "who", "last", "vmstat", "df", "lsblk", "mount"],
+  ...["findmnt", "ls", "dir", "stat", "id", "groups", "hostname", "lsof", "ss", "top", "namei", "getfacl"],
+];
+
+/** Programs that pass on what they are given on standard input, as long as no file is named. */
+const FILTERS: readonly string[] = [
+  ...["head", "tail", "sort", "uniq", "wc", "cut", "tr", "awk", "sed", "grep", "egrep", "column", "nl", "tac"],
+];
+
+/** Could a part of this plan run outside the cell? Asked without the files that are there. */
+export const leavesCell = (steps: readonly PlanStep[]): boolean =>
+  steps.some(({ run }) => {
+    if (run.kind === "group") return leavesCell(run.steps);
+    return run.kind === "pipe" && run.commands.slice(0, 1).some(({ program }) => ABOUT_THE_SYSTEM.includes(program));
+  });
+
+/** Only then does a pipe run outside the cell: nothing in it reads a file. */
+const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolean =>
+  commands.every(({ program, args, redirects }, at) => {
+    if (redirects.some(({ kind }) => kind === "input")) return false;
+    if (ABOUT_THE_SYSTEM.includes(program)) return true;
+    if (at === 0 || !FILTERS.includes(program) || walkOf(program, args)) return false;
+    return args.every(
+      ({ text, sought, pattern, home }) => sought || (!pattern && !home && !existsSync(reached(cwd, text))),
+    );
+  });
+
+type Way = {
+  readonly inCell: boolean;
+  readonly piped: boolean;
+  readonly isGit: boolean;
+  /** For git outside of a repository: the files that it must not show. */
+  readonly attributes: string | undefined;
+};
+
+/** The first descriptor beside the three that every program has. */
+const BESIDE = 3;
+
+const start = (
+  { script, words }: Rendered,
+  run: PipeRun,
+  { inCell, piped, isGit, attributes }: Way,
+): ChildProcess | Problem => {
+  const shell = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", ...words];
+  const cell = inCell ? run.cell : undefined;
+  const opened: number[] = [];
+  try {
+    // git compares the files that it knows with those that are there, so all of them have to be.
+    const folders = isGit ? [] : [run.cwd, ...foldersIn(words, run.cwd)];
+    const argv = cell ? cell.enter(shell, run.cwd, { folders, empty: BESIDE }) : shell;
+    if (cell) opened.push(openSync("/dev/null", "r"));
+    const [program = "", ...args] = argv;
+    const [nothing = 0] = opened;
+    const beside = cell ? coveredIn(argv).map(() => nothing) : [];
+    const scratch = cell ? { TMPDIR: cell.scratch } : {};
+    return spawn(program, args, {
+      cwd: run.cwd,
+      env: { ...cleanEnvironment(run.timeZone, attributes), PATH: searchPath(words), PWD: run.cwd, ...scratch },
+      stdio: [piped ? "pipe" : "ignore", "pipe", "pipe", ...beside],
+      detached: true,
+    });
+  } catch (error) {
+    // More words than the system passes on, or no place for a temporary file.
+    return { problem: `could not be started: ${error instanceof Error ? error.message : String(error)}` };
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+};
+
+const MOST_FOLDERS = 20;
+
+const foldersIn = (words: readonly string[], cwd: string): readonly string[] =>
+  words
+    .map((word) => reached(cwd, word))
+    .filter(isFolder)
+    .slice(0, MOST_FOLDERS);
+
+/** How long what was printed last may take to arrive. */
+const PATIENCE_MS = 500;
+
+const ended = (child: ChildProcess, { signal, output }: PipeRun): Promise<number> =>
+  new Promise((done) => {
+    const end = (): void => endGroup(child.pid);
+    signal.addEventListener("abort", end, { once: true });
+    child.stdout?.on("data", (chunk: Buffer) => output.out(chunk) || end());
+    child.stderr?.on("data", (chunk: Buffer) => output.err(chunk) || end());
+    child.once("error", (error) => {
+      output.error(`${error.message}\n`);
+      done(127);
+    });
+    // Whoever still holds the pipe after the shell has gone must not keep the plan open, whatever group it is in.
+    let patience: NodeJS.Timeout | undefined;
+    child.once("exit", () => {
+      end();
+      patience = setTimeout(() => {
+        child.stdout?.destroy();
+        child.stderr?.destroy();
+      }, PATIENCE_MS);
+    });
+    child.once("close", (code, by) => {
+      clearTimeout(patience);
+      signal.removeEventListener("abort", end);
+      done(code ?? 128 + (constants.signals[by ?? "SIGTERM"] ?? 0));
+    });
+    if (signal.aborted) end();
+  });
+
+const endGroup = (pid: number | undefined): void => {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // The group is gone already.
+  }
+};

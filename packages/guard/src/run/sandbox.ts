@@ -1,0 +1,162 @@
+/** The second layer under commands that run: does this system have it, and how is a command put into it?
+ *  Invariant: a sandbox that is required and not there refuses; one that is there is tried before it is promised; what
+ *  it leaves in the workspace is taken away when its last command has ended.
+ *  Elsewhere: what bubblewrap is told (sandbox-argv.ts), which names are protected (../paths). */
+
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openRoot, type Root, RootError } from "../files/index.ts";
+import { protectedTopNames, protectedWhenMissing, protectedWhenMissingAtHome, type Refused } from "../paths/index.ts";
+import type { SandboxMode } from "../rules/index.ts";
+import { findProgram, whyMissing } from "./programs.ts";
+import { type SandboxMounts, sandboxArgv } from "./sandbox-argv.ts";
+
+export type SandboxProbe = { readonly ok: true; readonly program: string } | Refused;
+
+export type SandboxOptions = Omit<SandboxMounts, "program" | "readOnly" | "missing" | "cwd"> & {
+  readonly mode: SandboxMode;
+  /** The user's home folder: a workspace that is it has more to protect. */
+  readonly home?: string;
+  /** Default: bubblewrap is looked for and tried. */
+  readonly probe?: SandboxProbe;
+};
+
+export type OpenedSandbox =
+  | { readonly kind: "on"; readonly sandbox: Sandbox }
+  | { readonly kind: "off"; readonly reason: string }
+  /** Required, and not to be had: commands must not run. */
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** A command in the sandbox; disposed of when it has ended. */
+export type Entered = AsyncDisposable & { readonly ok: true; readonly argv: readonly string[] };
+
+/** What bubblewrap makes on the disk to mount nothing over: an empty file that nobody may write. */
+const isPlaceholder = (facts: { readonly kind: string; readonly size: number; readonly mode: number }): boolean =>
+  facts.kind === "file" && facts.size === 0 && (facts.mode & 0o777) === 0o444;
+
+export class Sandbox implements AsyncDisposable {
+  readonly #root: Root;
+  readonly #mounts: SandboxMounts;
+  readonly #whenMissing: readonly string[];
+  readonly #placeholders = new Set<string>();
+  #running = 0;
+
+  /** Use `openSandbox`. */
+  constructor(root: Root, mounts: SandboxMounts, isHome: boolean) {
+    this.#root = root;
+    this.#mounts = mounts;
+    this.#whenMissing = isHome ? protectedWhenMissingAtHome : protectedWhenMissing;
+  }
+
+  /** The arguments that run a command inside. Names are looked at each time, since a command may have made some. */
+  async enter(argv: readonly string[], options: { readonly cwd?: string } = {}): Promise<Entered | Refused> {
+    const readOnly: string[] = [];
+    const missing: string[] = [];
+    for (const name of protectedTopNames) {
+      const path = join(this.#mounts.workspace, name);
+      const looked = await this.#root.look(path);
+      if (!looked.ok) return looked;
+      const { facts } = looked;
+      if (facts === undefined || isPlaceholder(facts)) {
+        if (this.#whenMissing.includes(name)) missing.push(path);
+      } else if (facts.kind === "link")
+        return { ok: false, reason: `${path} is a link, which cannot be kept from being replaced` };
+      else readOnly.push(path);
+    }
+    for (const path of missing) this.#placeholders.add(path);
+    this.#running++;
+    return {
+      ok: true,
+      argv: sandboxArgv(argv, { ...this.#mounts, ...options, readOnly, missing }),
+      [Symbol.asyncDispose]: () => this.#leave(),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#root.close();
+  }
+
+  /** Only after the last one: taking a placeholder away takes the mount over it away in every running command. */
+  async #leave(): Promise<void> {
+    if (--this.#running > 0) return;
+    for (const path of this.#placeholders) {
+      const looked = await this.#root.look(path);
+      if (looked.ok && looked.facts !== undefined && isPlaceholder(looked.facts)) await this.#root.remove(path);
+    }
+    this.#placeholders.clear();
+  }
+}
+
+/** Shell built-ins only: is the workspace writable, all else not, protected names closed, no network, no capability? */
+const PROBE = `
+: > inside || { echo "the workspace is not writable inside"; exit 3; }
+[ -w / ] && { echo "the system is writable inside"; exit 4; }
+( : > .git ) 2> /dev/null && { echo "protected names can be written inside"; exit 5; }
+while read -r name rest; do
+  case $name in Iface|lo) ;; *) echo "the network is reachable inside"; exit 6 ;; esac
+done < /proc/net/route
+while read -r name bits; do
+  case $name in CapEff:) [ -z "\${bits##*[!0]*}" ] && { echo "capabilities are left inside"; exit 7; } ;; esac
+done < /proc/self/status
+exit 0`;
+
+const PROBE_TIMEOUT_MS = 10_000;
+
+const tryIt = (argv: readonly string[]): Promise<string | undefined> => {
+  const [program = "", ...parameters] = argv;
+  return new Promise((done) => {
+    execFile(program, parameters, { timeout: PROBE_TIMEOUT_MS, env: {} }, (error, stdout, stderr) => {
+      if (error === null) return done(undefined);
+      const said = `${stdout}${stderr}`.trim().split("\n")[0] ?? "";
+      done(said !== "" ? said : error.killed ? "it did not answer in time" : error.message.split("\n")[0]);
+    });
+  });
+};
+
+/** Looks for bubblewrap among the system's programs and really runs a command in it. */
+export const probeSandbox = async (): Promise<SandboxProbe> => {
+  if (process.platform !== "linux")
+    return { ok: false, reason: `bubblewrap is for Linux; this is ${process.platform}` };
+  const program = findProgram("bwrap");
+  if (program === undefined) return { ok: false, reason: `bubblewrap (bwrap) is ${whyMissing("bwrap")}` };
+  let workspace: string;
+  try {
+    workspace = await mkdtemp(join(tmpdir(), "prefork-sandbox-"));
+  } catch (error) {
+    return { ok: false, reason: `it cannot be tried: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  try {
+    const missing = [join(workspace, ".git")];
+    const failure = await tryIt(sandboxArgv(["/bin/sh", "-c", PROBE], { program, workspace, missing }));
+    return failure === undefined
+      ? { ok: true, program }
+      : { ok: false, reason: `bubblewrap does not work here: ${failure}` };
+  } finally {
+    await rm(workspace, { recursive: true, force: true });
+  }
+};
+
+export const openSandbox = async (options: SandboxOptions): Promise<OpenedSandbox> => {
+  const { mode, home, probe, workspace, ...mounts } = options;
+  if (mode === "off") return { kind: "off", reason: "switched off by the settings" };
+  const kind = mode === "required" ? "refused" : "off";
+  const probed = probe ?? (await probeSandbox());
+  if (!probed.ok) return { kind, reason: probed.reason };
+  try {
+    const [root, homeRoot] = [
+      await openRoot(workspace, { protect: false }),
+      home === undefined ? undefined : await openRoot(home).catch(() => undefined),
+    ];
+    const isHome = homeRoot?.path === root.path;
+    await homeRoot?.close();
+    return {
+      kind: "on",
+      sandbox: new Sandbox(root, { ...mounts, program: probed.program, workspace: root.path }, isHome),
+    };
+  } catch (error) {
+    if (error instanceof RootError) return { kind: "refused", reason: error.message };
+    throw error;
+  }
+};

@@ -1,0 +1,209 @@
+/** Where does a command that is about to run begin to walk, and what stands there that may hold keys?
+ *  Invariant: a program that reads folders without being told to counts as one that walks; what is looked through always
+ *  includes the working directory, so that no word taken for a folder can stand in for it.
+ *  Elsewhere: looking through folders (secret-walk.ts), leaving names out (walk-limits.ts). */
+
+import { lstatSync, statSync } from "node:fs";
+import { basename, relative } from "node:path";
+import { secretPatterns } from "../paths/index.ts";
+import { findStarts, type PlanCommand, walkOf } from "../rules/index.ts";
+import { verbOf } from "./git-objects.ts";
+import { isDoubt, orDoubt } from "./git-repository.ts";
+import { keyBelowTop } from "./git-top.ts";
+import { linkedFolder } from "./git-tracked.ts";
+import type { View } from "./git-view.ts";
+import type { PathJudge } from "./path-judge.ts";
+import { canonical, reached } from "./reached.ts";
+import { findPlaced, findSecrets, type SecretWalk } from "./secret-walk.ts";
+import type { LeftOut, WalkStart } from "./walk-limits.ts";
+
+/** More than that is left out by pattern. */
+const MOST_LEFT_OUT = 200;
+
+export const isFolder = (path: string): boolean => tells(() => statSync(path).isDirectory());
+
+const isLink = (path: string): boolean => tells(() => lstatSync(path).isSymbolicLink());
+
+/** No, where the system cannot tell: then no program can read it either. */
+const tells = (look: () => boolean): boolean => {
+  try {
+    return look();
+  } catch {
+    return false;
+  }
+};
+
+type Walk = Pick<LeftOut, "starts" | "here">;
+
+type Command = Pick<PlanCommand, "program" | "args">;
+
+type Given = {
+  /** The words as they are handed over, patterns expanded. */
+  readonly names: readonly string[];
+  /** What an xargs hands over beside them. */
+  readonly fed: readonly string[];
+  readonly cwd: string;
+};
+
+export const walkAt = ({ program, args }: Command, { names, fed, cwd }: Given): Walk | undefined => {
+  const foldersAmong = (words: readonly string[]): readonly string[] =>
+    words.filter((word) => !word.startsWith("-") && isFolder(reached(cwd, word)));
+  const walk = walkOf(program, args);
+  const folders = foldersAmong(program === "find" ? innerWords(names) : [...names, ...fed]);
+  if (!walk && !(program === "diff" && folders.length > 0)) return undefined;
+  const first = program === "find" ? findStarts(names.map((text) => ({ text }))).map(({ text }) => text) : [];
+  const isHere = walk !== undefined && (walk.starts.length === 0 || program === "xargs");
+  const starts = [...(isHere ? ["."] : []), ...first, ...folders].map(
+    (word): WalkStart => ({ word, path: canonical(reached(cwd, word)) }),
+  );
+  return { starts, here: { word: ".", path: canonical(cwd) } };
+};
+
+/** The words of the commands that find runs. */
+const innerWords = (words: readonly string[]): readonly string[] => {
+  let isInside = false;
+  return words.filter((word) => {
+    isInside = word === "-exec" || (isInside && word !== ";" && word !== "+");
+    return isInside;
+  });
+};
+
+/** What one pipe has learned about folders: looking takes long, and twenty searches in a pipe ask the same. */
+export type Known = {
+  readonly judge: PathJudge;
+  readonly walks: Map<string, SecretWalk>;
+};
+
+const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks" | "judge">): SecretWalk => {
+  const key = folders.join("\0");
+  const keptBack = { isKey: judge.isKey, inside: judge.rules.inside };
+  const result = walks.get(key) ?? findSecrets(folders, { keptBack });
+  walks.set(key, result);
+  return result;
+};
+
+/** What stands there that may hold keys, or that a rule names. What rules name is left out one by one: no pattern is known
+ *  to say the same. */
+export const lookThrough = (
+  walk: Walk,
+  known: Pick<Known, "walks" | "judge">,
+): LeftOut | { readonly problem: string } => {
+  const folders = [...new Set([walk.here, ...walk.starts].map(({ path }) => path))].sort();
+  const { rules } = known.judge;
+  const { found, isWhole } = walked(folders, known);
+  const starts = walk.starts.length === 0 ? [walk.here] : walk.starts;
+  const placed = findPlaced(
+    starts.map(({ path }) => path),
+    rules.towards,
+  );
+  const ruled = [...new Map([...found.filter(({ byRule }) => byRule), ...placed.found].map((one) => [one.path, one]))];
+  const isHidden = !placed.isWhole || (!isWhole && starts.some(({ path }) => rules.isAnywhere(path)));
+  if (isHidden || ruled.length > MOST_LEFT_OUT)
+    return { problem: "rules name files below, and there are too many to leave them out; search a smaller folder" };
+  const keys = found.filter(({ byRule }) => !byRule);
+  const left = ruled.map(([, one]) => one);
+  return keys.length > MOST_LEFT_OUT
+    ? { ...walk, found: left, isWhole: false }
+    : { ...walk, found: [...keys, ...left], isWhole };
+};
+
+/** diff is told to follow no links, so a folder that it is named by a link is named as what is in it. */
+export const reenter = (word: string, cwd: string, program: string): string => {
+  const path = reached(cwd, word);
+  return program === "diff" && !word.startsWith("-") && !word.endsWith("/") && isLink(path) && isFolder(path)
+    ? `${word}/`
+    : word;
+};
+
+/** What these put after a name where there is no such file. */
+const ADDED_ENDINGS: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    ["gzip", "gunzip", "zcat"].map((name) => [name, [".gz", ".z", "-gz", "-z", "_z", ".Z", ".tgz", ".taz"]]),
+  ),
+  ...Object.fromEntries(["unzip", "zipinfo"].map((name) => [name, [".zip", ".ZIP"]])),
+};
+
+/** Given a file and a folder, diff takes the file of that name in the folder. */
+export const alsoOpened = (program: string, names: readonly string[], cwd: string): readonly string[] => {
+  const endings = ADDED_ENDINGS[program];
+  if (endings) return names.flatMap((name) => endings.map((ending) => name + ending));
+  if (program !== "diff") return [];
+  const folders = names.filter((name) => isFolder(reached(cwd, name)));
+  return folders.flatMap((folder) => names.map((name) => `${folder}/${basename(name)}`));
+};
+
+/** Where git runs: after each `-C`. */
+export const gitFolder = (words: readonly string[], cwd: string): string => {
+  let folder = cwd;
+  for (let at = 0; words[at]?.startsWith("-"); at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1)
+    if (words[at] === "-C") folder = canonical(reached(folder, words[at + 1] ?? ""));
+  return folder;
+};
+
+/** They print what is in files, as far as attributes let them. */
+const SHOWING: readonly string[] = [
+  ...[
+    "diff",
+    "log",
+    "show",
+    "whatchanged",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "range-diff",
+    "stash",
+    "reflog",
+    "grep",
+  ],
+];
+
+/** `git status -v` shows what is about to be committed. */
+const showsFiles = (words: readonly string[]): boolean =>
+  words.some((word) => SHOWING.includes(word)) ||
+  (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
+
+/** Reads tracked files by their names, also through a folder that became a link. */
+const searchesFiles = (words: readonly string[]): boolean => words.includes("grep") && !words.includes("--cached");
+
+/** Without a repository git compares whatever it is named, whole folders with all that is in them. */
+export const gitProblem = (
+  words: readonly string[],
+  view: View,
+  judge: PathJudge,
+): { readonly problem: string } | undefined => {
+  const index = searchesFiles(words) ? view.repository?.index : undefined;
+  const link = index && orDoubt(() => linkedFolder(view.top, index));
+  if (isDoubt(link)) return { problem: link.message };
+  if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
+  const below = showsFiles(words) ? keyBelowTop(view, judge) : undefined;
+  if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
+  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(view.folder, word))))
+    return undefined;
+  const asIs = words.includes("--no-index") || view.repository === undefined;
+  return asIs
+    ? { problem: "outside a repository git diff would read whole folders; use diff -r for folders" }
+    : undefined;
+};
+
+/** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
+ *  keep only where it is told to; then what may hold keys is left out by name. */
+export const gitWithout = (
+  words: readonly string[],
+  { folder, top }: View,
+  known: Known,
+): readonly string[] | { readonly problem: string } => {
+  if (verbOf(words) !== "grep") return words;
+  const { rules } = known.judge;
+  const ruled = rules.isEmpty ? [] : rules.below(top);
+  // Without `--`: it would make revisions of the words before.
+  const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
+  if (!words.includes("--untracked")) return searched;
+  const looked = lookThrough({ starts: [], here: { word: ".", path: canonical(folder) } }, known);
+  if ("problem" in looked) return looked;
+  const { found, isWhole } = looked;
+  const names = found.map(({ path }) => `:(exclude,literal)${relative(canonical(folder), path)}`);
+  const { files, folders, places, placesUnlessSource } = secretPatterns;
+  const paths = [...files, ...folders, ...folders.map((name) => `${name}/**`), ...places, ...placesUnlessSource];
+  const patterns = isWhole ? [] : paths.map((path) => `:(exclude,icase,glob)**/${path}`);
+  return [...searched, ...names, ...patterns];
+};

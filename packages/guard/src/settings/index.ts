@@ -1,0 +1,10 @@
+/** The settings of a session, read from the files they are in. */
+
+export {
+  type LoadedSettings,
+  loadSettings,
+  type ProjectRules,
+  projectRules,
+  type ServersInFile,
+  type SettingsPlaces,
+} from "./settings-files.ts";

@@ -1,0 +1,207 @@
+/** The settings of a session, read from where they stand: the user's, the project's, the local ones, the command line.
+ *  Invariant: a missing file is no error, a broken one is, with its places; of a folder that is not trusted no byte is
+ *  read, but what it tightened while it was trusted still holds.
+ *  Elsewhere: what a file says (parseSettings of ../guard), whether a folder is trusted (../trust). */
+
+import { lstat, readFile } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+import { openRoot, tamperingRisk } from "../files/index.ts";
+import {
+  describeProblem,
+  type Layer,
+  type LayerSettings,
+  mergeLayers,
+  type PermissionFlags,
+  type Policy,
+  parseClaudeSettings,
+  parseSettings,
+  type RuleList,
+  type SettingsProblem,
+  settingsOfFlags,
+  type WrittenServers,
+} from "../rules/index.ts";
+import { type AcceptedRule, isEntryOf, type KeptSettings } from "../trust/index.ts";
+
+export type SettingsPlaces = {
+  readonly home: string;
+  readonly project: string;
+  /** Only then are the project's and the local file read. */
+  readonly trusted: boolean;
+  /** Rules of the project that allow, and that the person accepted when it was trusted. */
+  readonly accepted?: readonly AcceptedRule[];
+  /** Hashes of the files that were trusted, by name: a file that is another one by now is not used. */
+  readonly entries?: Readonly<Record<string, string>>;
+  /** What the project's files tightened when they were trusted; applied where they are not trusted any more. */
+  readonly kept?: readonly KeptSettings[];
+  readonly flags?: PermissionFlags;
+};
+
+export type LoadedSettings =
+  | {
+      readonly kind: "policy";
+      readonly policy: Policy;
+      readonly servers: readonly ServersInFile[];
+      /** Modules that the user's settings name: absolute. */
+      readonly extensions: readonly string[];
+    }
+  | { readonly kind: "broken"; readonly problems: readonly SettingsProblem[] };
+
+/** Tool servers that a file of settings names. */
+export type ServersInFile = { readonly path: string; readonly servers: WrittenServers };
+
+type SettingsFile = {
+  readonly layer: Layer;
+  readonly base: string;
+  readonly path: string;
+  readonly parse: typeof parseSettings;
+};
+
+const filesOf = ({ home, project, trusted }: SettingsPlaces): readonly SettingsFile[] => {
+  const path = join(home, ".prefork", "settings.json");
+  const user: SettingsFile = { layer: "user", base: home, path, parse: parseSettings };
+  return !trusted || project === home ? [user] : [user, ...projectFiles(project)];
+};
+
+/** Relative to the project, as trust names them. */
+const PROJECT_FILES: readonly (readonly [string, Omit<SettingsFile, "base" | "path">])[] = [
+  [".prefork/settings.json", { layer: "project", parse: parseSettings }],
+  [".prefork/settings.local.json", { layer: "local", parse: parseSettings }],
+  [".claude/settings.json", { layer: "project", parse: parseClaudeSettings }],
+  [".claude/settings.local.json", { layer: "local", parse: parseClaudeSettings }],
+];
+
+const projectFiles = (project: string): readonly SettingsFile[] =>
+  PROJECT_FILES.map(([name, how]) => ({ ...how, base: project, path: join(project, name) }));
+
+const CHANGED = "it was changed while prefork started; look at it, then trust the folder again (prefork trust)";
+
+/** Somebody else could have written it. */
+class RefusedFile extends Error {
+  constructor(path: string, risk: string) {
+    // The path already stands before the message.
+    const said = risk.startsWith(`${path} `) ? `it ${risk.slice(path.length + 1)}` : risk;
+    super(`is not used: ${said}; make it yours alone (chown, chmod go-w), or move it away`);
+  }
+}
+
+/** A missing file is undefined. The user may link their own settings; a project's are read without following links, as
+ *  trust in the project covers its files and not what a link in it leads to. */
+const textOf = async (
+  { layer, base, path }: SettingsFile,
+  entries?: SettingsPlaces["entries"],
+): Promise<string | undefined> => {
+  try {
+    if (layer === "user") {
+      const risk = await tamperingRisk(path);
+      if (risk !== undefined) throw new RefusedFile(path, risk);
+      return await readFile(path, "utf8");
+    }
+    await lstat(path);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
+    if (layer !== "user" && entries?.[relative(base, path)] !== undefined) throw new Error(CHANGED, { cause: error });
+    return undefined;
+  }
+  await using root = await openRoot(base);
+  const found = await root.read(join(root.path, relative(base, path)));
+  if (!found.ok) throw new Error(found.reason);
+  if (entries && !isEntryOf(entries[relative(base, path)], found.bytes)) throw new Error(CHANGED);
+  return found.bytes.toString("utf8");
+};
+
+export const loadSettings = async (places: SettingsPlaces): Promise<LoadedSettings> => {
+  const { home, project, flags = {}, accepted = [] } = places;
+  const layers: LayerSettings[] = [];
+  const servers: ServersInFile[] = [];
+  const extensions: string[] = [];
+  const ofProject = Object.keys(places.entries ?? {}).some((name) => name.startsWith(".prefork/extensions/"));
+  const tools = (): { readonly tools?: "any" } => (ofProject || extensions.length > 0 ? { tools: "any" } : {});
+  const problems: SettingsProblem[] = [];
+  const note = (name: string, message: string): void => {
+    problems.push({ name, line: 1, column: 1, path: "", message });
+  };
+  for (const file of filesOf(places)) {
+    const { layer, base, path, parse } = file;
+    let text: string | undefined;
+    try {
+      text = await textOf(file, places.entries);
+    } catch (error) {
+      // A file that is there and cannot be read may hold denials, so going on without it would loosen.
+      const { code, message } = error as NodeJS.ErrnoException;
+      note(path, error instanceof RefusedFile ? message : `cannot be read: ${code ?? message}`);
+      continue;
+    }
+    if (text === undefined) continue;
+    const accepts = (text: string): boolean =>
+      layer !== "user" && accepted.some(({ file, rule }) => join(project, file) === path && rule === text);
+    const parsed = parse(text, { name: path, layer, base, home, accepts, ...tools() });
+    if (parsed.kind === "settings") {
+      layers.push(parsed.settings);
+      if (parsed.settings.servers) servers.push({ path, servers: parsed.settings.servers });
+      extensions.push(...(parsed.settings.extensions ?? []).map((name) => placeOf(name, { home, path })));
+    } else problems.push(...parsed.problems);
+  }
+  layers.push(...keptLayers(places));
+  const line = settingsOfFlags(flags, { base: project, home, ...tools() });
+  if (typeof line === "string") note("the command line", line);
+  else layers.push(line);
+  if (problems.length > 0) return { kind: "broken", problems };
+  return { kind: "policy", policy: mergeLayers(layers), servers, extensions };
+};
+
+const placeOf = (name: string, { home, path }: { readonly home: string; readonly path: string }): string =>
+  name.startsWith("~/") ? join(home, name.slice(2)) : resolve(dirname(path), name);
+
+/** What was broken when it was trusted has never held. */
+const keptLayers = ({ home, project, trusted, kept = [] }: SettingsPlaces): readonly LayerSettings[] => {
+  if (trusted || project === home) return [];
+  return PROJECT_FILES.flatMap(([name, { layer, parse }]) =>
+    kept
+      .filter(({ file }) => file === name)
+      .map(({ text }) => parse(text, { name: `${join(project, name)} as you trusted it`, layer, base: project, home }))
+      .flatMap((read) => (read.kind === "settings" ? [{ ...read.settings, notices: [] }] : [])),
+  );
+};
+
+/** What the settings files of a project would do, for the question whether to trust it. */
+export type ProjectRules = {
+  /** Relative to the project. */
+  readonly file: string;
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
+  /** Applied only where they are accepted. */
+  readonly allow: readonly string[];
+  /** What is left out in any case, and why the file cannot be used where it cannot. */
+  readonly notices: readonly string[];
+};
+
+/** Reads a project's files to show them; nothing of them is applied. */
+export const projectRules = async (project: string, home: string): Promise<readonly ProjectRules[]> => {
+  const found: ProjectRules[] = [];
+  for (const file of projectFiles(project)) {
+    const { layer, base, path, parse } = file;
+    const name = relative(project, path);
+    const nothing = { file: name, ask: [], deny: [], allow: [] };
+    try {
+      const text = await textOf(file);
+      if (text === undefined) continue;
+      const read = parse(text, { name, layer, base, home, accepts: () => true });
+      if (read.kind === "broken") {
+        found.push({ ...nothing, notices: read.problems.map(describeProblem) });
+        continue;
+      }
+      const { rules, offered = [], notices } = read.settings;
+      const textsIn = (list: RuleList): readonly string[] =>
+        rules.flatMap((rule) => (rule.list === list ? [rule.text] : []));
+      const allow = [...new Set(offered.map(({ text }) => text))];
+      found.push({ file: name, ask: textsIn("ask"), deny: textsIn("deny"), allow, notices });
+    } catch (error) {
+      found.push({
+        ...nothing,
+        notices: [`${name}: cannot be read: ${error instanceof Error ? error.message : error}`],
+      });
+    }
+  }
+  return found;
+};

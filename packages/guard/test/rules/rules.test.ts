@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HOME, place, ROOT } from "@prefork/testing/policies";
+import { failingExample, matches, matterOf, parseRule, type RuleList } from "../../src/rules/rules.ts";
+import { targetOf } from "../../src/rules/targets.ts";
+
+const ruleOf = (text: string, list: RuleList) => {
+  const read = parseRule(text, { ...place, list, origin: "test" });
+  if (read.kind === "wrong") throw new Error(read.reason);
+  return read.rule;
+};
+
+/** Does the rule, in this list, cover what stands in a call's first argument? */
+const covers = (text: string, list: RuleList, [tool, subject]: readonly [string, string]): boolean => {
+  const key = tool === "Bash" ? "command" : tool === "Grep" || tool === "Glob" ? "path" : "file_path";
+  return matches(ruleOf(text, list), matterOf(tool, targetOf({ tool, args: { [key]: subject } }, ROOT)));
+};
+
+test("a rule of an unknown form is an error that names it", () => {
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ["", /is no rule/],
+    ["Bash(", /is no rule/],
+    ["Bash()", /names no command/],
+    ["Bash(:*)", /names no command/],
+    ["Bash(ls | wc)", /one simple command/],
+    ["Bash(f() { ls; })", /one simple command/],
+    ["Bash(A=1 ls)", /must not set variables/],
+    ["Bash(ls > x)", /must not redirect/],
+    ["Bash(npm run $X)", /plain words/],
+    ["Bash(npm run te*)", /plain words/],
+    ["Bash(echo 'x)", /is not a command/],
+    ["Bahs", /did you mean Bash\?/],
+    ["Read()", /names no path/],
+    ["Read(src/**.ts)", /stands alone/],
+    ["Read(a*b*c*d)", /more than 2 stars/],
+    ["Read(!x)", /extended pattern/],
+    ["Read(@(a|b))", /extended pattern/],
+    ["Read(a/../b)", /`\.\.` after a name/],
+    ["Read(/../x)", /above the root/],
+    ["Read(~bob/x)", /another user's home/],
+    ["Agent(x)", /only Bash, Read, Edit, Write and WebFetch/],
+    ["WebFetch(example.com)", /domain:host/],
+    ["WebFetch(domain:*.example.com)", /domain:host/],
+    ["mcp__", /must be mcp__server/],
+    ["mcp__a__b(c)", /without parentheses/],
+    ["mcp__a__***", /unreadable/],
+  ];
+  for (const [text, reason] of wrong) {
+    const read = parseRule(text, { ...place, list: "deny", origin: "test" });
+    assert.ok(read.kind === "wrong", text);
+    assert.match(read.reason, reason);
+    assert.ok(read.reason.includes(JSON.stringify(text)), read.reason);
+  }
+  assert.equal(parseRule("Read(~/x)", { base: ROOT, list: "allow", origin: "" }).kind, "wrong");
+  assert.equal(parseRule("Deploy", { ...place, list: "deny", origin: "", tools: ["Deploy"] }).kind, "rule");
+});
+
+test("path rules compare names, strictly to allow and forgivingly to deny", () => {
+  const rows: readonly (readonly [rule: string, path: string, allow: boolean, deny: boolean])[] = [
+    ["./src/**", `${ROOT}/src/a/b.ts`, true, true],
+    ["./src/**", `${ROOT}/src`, true, true],
+    ["./src/**", `${ROOT}/src2/a`, false, false],
+    ["./src/*.ts", `${ROOT}/src/.hidden.ts`, true, true],
+    ["./src/*.ts", `${ROOT}/src/a/b.ts`, false, false],
+    ["src/{a,b}/*.ts", `${ROOT}/src/b/x.ts`, true, true],
+    ["src/[ab].ts", `${ROOT}/src/c.ts`, false, false],
+    ["./SRC/a", `${ROOT}/src/a`, false, true],
+    ["./caf\u00e9", `${ROOT}/cafe\u0301`, false, true],
+    ["./a", `${ROOT}/a/b/c`, false, true],
+    [".env", `${ROOT}/deep/er/.env`, false, true],
+    ["./.env", `${ROOT}/deep/.env`, false, false],
+    ["*.key", `${ROOT}/x/y.key`, false, true],
+    ["../shared/**", "/work/shared/x", true, true],
+    ["../../shared/**", "/shared/x", true, true],
+    ["**/x/**/y", `${ROOT}/a/x/b/c/y`, true, true],
+    ["**/x/**/y", `${ROOT}/a/x/b/c/z`, false, false],
+    ["/etc/**", "/etc/hosts", true, true],
+    ["/src/**", `${ROOT}/src/a`, false, true],
+    ["//etc/**", `${ROOT}/etc/a`, false, false],
+    ["~/notes/**", `${HOME}/notes/a`, true, true],
+    ["~", `${HOME}`, true, true],
+    ["**", `${ROOT}/any/thing`, true, true],
+    ["//**", "/any/thing", true, true],
+  ];
+  for (const [rule, path, allow, deny] of rows) {
+    assert.equal(covers(`Read(${rule})`, "allow", ["Read", path]), allow, `allow ${rule} ${path}`);
+    assert.equal(covers(`Read(${rule})`, "deny", ["Read", path]), deny, `deny ${rule} ${path}`);
+  }
+});
+
+test("letters of a folder's name that look like a pattern are only letters", () => {
+  const read = parseRule("Read(./a/**)", { base: "/work/[x]*", list: "allow", origin: "" });
+  assert.ok(read.kind === "rule");
+  const at = (path: string) => matterOf("Read", targetOf({ tool: "Read", args: { file_path: path } }, ROOT));
+  assert.equal(matches(read.rule, at("/work/[x]*/a/b")), true);
+  assert.equal(matches(read.rule, at("/work/xy/a/b")), false);
+});
+
+test("a path rule speaks for the tools of its kind", () => {
+  const path = `${ROOT}/src/a.ts`;
+  const toolsOf = (rule: string, list: RuleList) =>
+    ["Read", "Grep", "Glob", "Edit", "MultiEdit", "Write"].filter((tool) => covers(rule, list, [tool, path]));
+  assert.deepEqual(toolsOf("Read(./src/**)", "allow"), ["Read", "Grep", "Glob"]);
+  assert.deepEqual(toolsOf("Edit(./src/**)", "allow"), ["Edit", "MultiEdit"]);
+  assert.deepEqual(toolsOf("Write(./src/**)", "allow"), ["Write"]);
+  assert.deepEqual(toolsOf("Read(./src/**)", "deny"), ["Read", "Grep", "Glob", "Edit", "MultiEdit"]);
+  assert.deepEqual(toolsOf("Edit(./src/**)", "deny"), ["Edit", "MultiEdit", "Write"]);
+  assert.deepEqual(toolsOf("Write", "ask"), ["Edit", "MultiEdit", "Write"]);
+  assert.deepEqual(toolsOf("Write", "allow"), ["Write"]);
+});
+
+test("a rule for one server never lets in another whose name begins alike", () => {
+  const calls = (rule: string, list: RuleList, name: string) =>
+    matches(ruleOf(rule, list), matterOf(name, targetOf({ tool: name, args: {} }, ROOT)));
+  assert.equal(calls("mcp__git__*", "allow", "mcp__git__log"), true);
+  assert.equal(calls("mcp__git", "allow", "mcp__git__log"), true);
+  assert.equal(calls("mcp__git__*", "allow", "mcp__git_hub__log"), false);
+  assert.equal(calls("mcp__git__*", "allow", "mcp__git__hub__log"), false);
+  assert.equal(calls("mcp__git__*", "deny", "mcp__git__hub__log"), true);
+  assert.equal(calls("mcp__git__log_*", "allow", "mcp__git__log_all"), true);
+  assert.equal(calls("mcp__*", "deny", "mcp__x__y"), true);
+});
+
+test("a Bash rule allows its words and no others", () => {
+  const rows: readonly (readonly [rule: string, command: string, allowed: boolean])[] = [
+    ["git diff:*", "git diff", true],
+    ["git diff:*", "git diff --stat -- a", true],
+    ["git diff:*", "git difftool", false],
+    ["git diff:*", "git  'diff' x", true],
+    ["git diff:*", "/usr/bin/git diff", false],
+    ["git diff:*", "GIT_PAGER=x git diff", false],
+    ["git diff:*", "git diff > f", false],
+    ["git diff:*", "git diff < f", false],
+    ["git diff:*", "git diff 2>&1", true],
+    ["git diff:*", "git diff > /dev/null", true],
+    ["git diff:*", "git diff && git diff -w", true],
+    ["git diff:*", "git diff; ls", false],
+    ["git diff:*", "git diff $(ls)", false],
+    ["git diff:*", "git diff `ls`", false],
+    ["git diff:*", "git diff <(ls)", false],
+    ["git diff:*", "sudo git diff", false],
+    ["git diff:*", "git() { ls; }; git diff", false],
+    ["git diff:*", "git d*", false],
+    ["npm run test", "npm run test", true],
+    ["npm run test", "npm run test -- x", false],
+    ["npm run test *", "npm run test -- x", true],
+    ["npm run test:unit", "npm run test:unit", true],
+    ["npm run test:unit", "npm run test", false],
+    ["git push * main", "git push origin main", true],
+    ["git push * main", "git push main", false],
+    ["git add '*'", "git add x", false],
+    ["git add '*'", "git add '*'", true],
+    ["echo 'a b'", 'echo "a b"', true],
+    ["echo 'a b'", "echo a b", false],
+  ];
+  for (const [rule, command, allowed] of rows) {
+    assert.equal(covers(`Bash(${rule})`, "allow", ["Bash", command]), allowed, `${rule}: ${command}`);
+  }
+});
+
+test("examples hold rules to their word", () => {
+  const check = (text: string, examples: { match?: string[]; notMatch?: string[] }, list: RuleList = "allow") =>
+    failingExample(ruleOf(text, list), examples, place);
+  assert.equal(check("Bash(git log:*)", { match: ["git log -1"], notMatch: ["git login"] }), undefined);
+  assert.match(check("Bash(git log:*)", { match: ["git login"] }) ?? "", /should match its example "git login"/);
+  assert.match(check("Bash(git log:*)", { notMatch: ["git log"] }) ?? "", /should not match its example "git log"/);
+  assert.equal(check("Read(./src/**)", { match: ["src/a", `${ROOT}/src/b`], notMatch: ["lib/a"] }), undefined);
+  assert.equal(check("Read(~/notes/**)", { match: ["~/notes/a"], notMatch: ["~/other"] }), undefined);
+  assert.equal(check("mcp__a__*", { match: ["mcp__a__b"], notMatch: ["mcp__b__a"] }), undefined);
+  assert.equal(
+    check("WebFetch(domain:a.com)", { match: ["a.com", "https://a.com/x"], notMatch: ["b.com"] }),
+    undefined,
+  );
+  assert.equal(check("Bash(rm:*)", { match: ["ls && rm x"], notMatch: ["echo rm"] }, "deny"), undefined);
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contextOf, decideBash, HOME, place, ROOT } from "@prefork/testing/policies";
+import fc from "fast-check";
+import { parseRule } from "../../src/rules/rules.ts";
+import { isTooBroad, suggestRule } from "../../src/rules/suggest.ts";
+
+const suggestFor = (command: string) =>
+  suggestRule("Bash", { kind: "command", command }, { roots: [ROOT], home: HOME });
+
+test("never a rule for an interpreter, a wrapper, deletion, a download, a redirection or more than one command", () => {
+  const none =
+    "node x.js|python3.12 -c x|bash x.sh|sh|env npm test|xargs npm test|timeout 5 npm test|rm x|curl x|wget x|ssh h|" +
+    "sed -i x y|find . -delete|npm test > x|npm test < x|npm test; ls|npm test && ls|A=1 npm test|" +
+    "npm test $X|npm test *.ts|npm test $(ls)|npx node x|uv run python x|poetry run bash|git reset --hard|npm publish|" +
+    "git push -f|~/bin/x|f() { ls; }|echo 'x";
+  for (const command of [...none.split("|"), "npm test | cat"]) assert.equal(suggestFor(command), undefined, command);
+});
+
+test("for a file that may hold keys, a rule for that file alone", () => {
+  const suggested = (tool: string, access: "read" | "write", ...names: readonly string[]) =>
+    suggestRule(
+      tool,
+      { kind: "file", access, path: `/${names.join("/")}`, names },
+      { roots: ["/work"], home: "/home/ann" },
+    );
+  assert.equal(suggested("Read", "read", "work", "app", ".env"), "Read(//work/app/.env)");
+  assert.equal(suggested("Edit", "write", "work", "app", "id_rsa.bak"), "Edit(//work/app/id_rsa.bak)");
+  assert.equal(suggested("Grep", "read", "home", "ann", ".ssh"), undefined);
+  assert.equal(suggested("Read", "read", "elsewhere", "app", "main.ts"), "Read(//elsewhere/app/**)");
+});
+
+test("the words that say what is done, and no more", () => {
+  const rows: readonly (readonly [command: string, rule: string])[] = [
+    ["npm run test:unit -- -x", "Bash(npm run test:unit:*)"],
+    ["cargo test --all", "Bash(cargo test:*)"],
+    ["cargo nextest run -p x", "Bash(cargo nextest run:*)"],
+    ["make", "Bash(make)"],
+    ["make -j8 all", "Bash(make -j8 all)"],
+    ["make build CC=x", "Bash(make build:*)"],
+    ["git -C x commit -m y", "Bash(git -C x commit -m y)"],
+    ["git merge feature", "Bash(git merge feature)"],
+    ["tsc -p .", "Bash(tsc:*)"],
+    ["uv run pytest -q", "Bash(uv run pytest:*)"],
+    ["mytool 'a b'", "Bash(mytool 'a b')"],
+    ["mytool '*'", "Bash(mytool '*')"],
+  ];
+  for (const [command, rule] of rows) assert.equal(suggestFor(command), rule, command);
+});
+
+test("of a known program the subcommand is kept, with what it runs where it runs something, and details are not", () => {
+  const kept =
+    "npm run x|npm run-script x|npm test|npm t|npm ci|npm install|npm i|npm ls|npm outdated|npm audit|pnpm run x|" +
+    "pnpm test|pnpm install|pnpm i|pnpm add|yarn run x|yarn test|yarn install|yarn add|yarn lint|npx eslint|cargo build|" +
+    "cargo check|cargo test|cargo clippy|cargo fmt|cargo doc|cargo bench|cargo nextest run|go build|go test|go vet|" +
+    "go fmt|go mod tidy|git add|git commit|git fetch|git pull|git stash pop|git switch|git worktree add|" +
+    "docker compose up|docker build|docker ps|docker logs|docker pull|kubectl get|kubectl describe|kubectl logs|" +
+    "terraform plan|terraform validate|terraform fmt|make all|just all|mvn verify|gradle check|dotnet build|" +
+    "dotnet test|dotnet restore|dotnet format|poetry run pytest|poetry install|uv run pytest|uv sync|uv pip install|" +
+    "pip install|pip list|pip show|bundle exec rspec|bundle install|swift build|swift test|mix compile|bazel build|" +
+    "bazel test|bazel query";
+  for (const words of kept.split("|")) assert.equal(suggestFor(`${words} detail`), `Bash(${words}:*)`, words);
+});
+
+test("a suggestion is a rule that allows the command it is made for, and not a neighbour", () => {
+  const word = fc.oneof(
+    fc.constantFrom(
+      "npm",
+      "git",
+      "make",
+      "test",
+      "run",
+      "commit",
+      "add",
+      "-m",
+      "--x=y",
+      "tool",
+      "*",
+      ":*",
+      "a:*",
+      "(",
+      ")",
+    ),
+    fc.string({ minLength: 1, maxLength: 6 }),
+  );
+  fc.assert(
+    fc.property(fc.array(word, { minLength: 1, maxLength: 5 }), (words) => {
+      const command = words.map((text) => `'${text.replaceAll("'", `'\\''`)}'`).join(" ");
+      const rule = suggestFor(command);
+      if (rule === undefined) return;
+      const read = parseRule(rule, { ...place, list: "allow", origin: "" });
+      assert.equal(read.kind, "rule", rule);
+      const context = contextOf({ allow: [rule] });
+      // Words that only one of the two readings takes are asked, which is the safe side.
+      if (context.partsOf(command) !== undefined) assert.equal(decideBash(command, context).kind, "allow", rule);
+      assert.notEqual(decideBash(`other-tool ${command}`, context).kind, "allow", rule);
+      assert.notEqual(decideBash(`${command}; other-tool`, context).kind, "allow", rule);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("programs that run others are too broad, whatever their case or version", () => {
+  for (const name of ["python3.11", "BASH", "sudo", "rm", "mkfs.ext4", "node"])
+    assert.equal(isTooBroad(name), true, name);
+  for (const name of ["jq", "mytool", "cargo"]) assert.equal(isTooBroad(name), false, name);
+});

@@ -1,0 +1,422 @@
+/** git reads a view of a repository: in everyday states it says what it says of the repository itself, and of what a
+ *  hostile `.git` holds it neither starts nor shows anything. */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
+import { checkAll, gitIn, type Place, tell, withKeys } from "@prefork/testing/with-keys";
+import { cleanEnvironment } from "../../src/run/environment.ts";
+import { Doubt } from "../../src/run/git-checkout.ts";
+import { readIndex } from "../../src/run/git-index.ts";
+import { parseSettings } from "../../src/run/git-settings.ts";
+import { GitViews } from "../../src/run/git-view.ts";
+
+// --- everyday states -----------------------------------------------------------------------------------------------------
+
+type Make = (place: Scratch, at: string) => unknown;
+
+const clone = ({ path }: Scratch, at: string, ...words: readonly string[]): void =>
+  void gitIn(path, "clone", "-q", ...words, words.includes("--depth") ? `file://${join(path, "base")}` : "base", at);
+
+const commit = (at: string, text: string, ...files: readonly string[]): void => {
+  for (const name of files) writeFileSync(join(at, name), `${text}\n`);
+  gitIn(at, "add", "-A");
+  gitIn(at, "commit", "-qm", text);
+};
+
+/** Stops in the middle, and says so by its exit code. */
+const stops = (at: string, ...words: readonly string[]): void => {
+  const { status } = spawnSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...words], { cwd: at });
+  assert.equal(status, 1, words.join(" "));
+};
+
+const makeBase = ({ path, put, at }: Scratch): void => {
+  for (const name of [
+    "a.txt",
+    "b.txt",
+    "src/x.ts",
+    "src/deep/y.ts",
+    "docs/über.md",
+    'quo"te',
+    "tab\tname",
+    "two\nlines",
+  ])
+    put(`base/${name}`, "one\n");
+  writeFileSync(Buffer.concat([Buffer.from(`${at("base")}/`), Buffer.from("bad\xff", "latin1")]), "bytes\n");
+  put("base/.gitignore", "*.log\n");
+  put("base/.gitattributes", "*.ts text=auto diff=java\n*.min.js -diff\n");
+  symlinkSync("a.txt", at("base/link"));
+  gitIn(path, "init", "-q", "-b", "main", "base");
+  commit(at("base"), "First");
+  gitIn(at("base"), "tag", "v1");
+  commit(at("base"), "Second", "a.txt");
+  gitIn(at("base"), "tag", "-a", "-m", "noted", "v2");
+  gitIn(at("base"), "checkout", "-q", "-b", "topic");
+  commit(at("base"), "On topic", "b.txt");
+  gitIn(at("base"), "checkout", "-q", "main");
+  commit(at("base"), "On main", "b.txt");
+};
+
+const STATES: Readonly<Record<string, Make>> = {
+  "a clean clone": (place, at) => clone(place, at),
+  "changes of every kind": (place, at) => {
+    clone(place, at);
+    writeFileSync(join(at, "a.txt"), "stashed\n");
+    gitIn(at, "stash", "-q");
+    for (const name of ["a.txt", "staged.txt", "new.txt", "x.log"]) writeFileSync(join(at, name), "changed\n");
+    gitIn(at, "add", "staged.txt");
+    gitIn(at, "mv", "src/x.ts", "src/renamed.ts");
+    rmSync(join(at, "b.txt"));
+    gitIn(at, "init", "-q", "nested");
+    gitIn(at, "update-index", "--assume-unchanged", 'quo"te');
+  },
+  "a linked worktree": (place, at) => {
+    clone(place, `${at}-main`);
+    gitIn(`${at}-main`, "worktree", "add", "-q", "-b", "wt", at);
+    gitIn(`${at}-main`, "worktree", "add", "-q", "--detach", `${at}-detached`);
+    gitIn(`${at}-main`, "worktree", "lock", "--reason", "a reason", `${at}-detached`);
+  },
+  "a submodule": (place, at) => {
+    gitIn(place.path, "init", "-q", "super");
+    gitIn(place.at("super"), "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../base", "sub");
+    symlinkSync(place.at("super/sub"), at);
+  },
+  "a shallow clone of packed refs": (place, at) => {
+    clone(place, at, "--depth", "1", "--no-single-branch");
+    gitIn(at, "pack-refs", "--all");
+    gitIn(at, "branch", "loose");
+  },
+  "a commit that is checked out": (place, at) => {
+    clone(place, at);
+    gitIn(at, "checkout", "-q", "v1");
+  },
+  "a merge in progress": (place, at) => {
+    clone(place, at);
+    stops(at, "merge", "-q", "origin/topic");
+  },
+  "a rebase in progress": (place, at) => {
+    clone(place, at);
+    stops(at, "rebase", "-q", "origin/topic");
+  },
+  "no commit yet": (_, at) => {
+    gitIn(tmpdir(), "init", "-q", "-b", "main", at);
+    writeFileSync(join(at, "file"), "x\n");
+  },
+  "an index of version 4": (place, at) => {
+    clone(place, at);
+    gitIn(at, "update-index", "--index-version", "4");
+    writeFileSync(join(at, "a.txt"), "changed\n");
+  },
+  "settings that change answers": (place, at) => {
+    clone(place, at, "--separate-git-dir", `${at}-git`);
+    for (const [key, value] of [
+      ...[["core.autocrlf", "true"] as const, ["core.quotepath", "off"] as const, ["diff.noprefix", "1"] as const],
+      ...[
+        ["status.showUntrackedFiles", "all"] as const,
+        ["log.date", "iso"] as const,
+        ["user.name", "Ann # B"] as const,
+      ],
+    ])
+      gitIn(at, "config", key, value);
+    writeFileSync(join(at, "a.txt"), "changed\r\n");
+    writeFileSync(join(at, "src/new"), "\n");
+  },
+};
+
+const ASKED: readonly string[] = [
+  ...["status", "status --porcelain=v2 --branch --show-stash", "diff HEAD", "log -p --decorate --all", "grep -n one"],
+  ...["ls-files -s -v", "show-ref -d", "branch -avv", "reflog", "remote -v", "config --get-regexp ^branch|^user"],
+];
+
+/** Answered by ourselves. */
+const ASKED_OF_US: readonly string[] = [
+  ...["git worktree list -v", "git worktree list --porcelain", "git rev-parse --git-dir --git-common-dir"],
+  ...["git -C src rev-parse --git-dir --show-prefix --show-cdup", "git config --show-origin --get core.bare"],
+];
+
+type Said = (words: readonly string[], variables: Readonly<Record<string, string>>) => unknown;
+
+/** Once it has a view, git says the same with nothing left of `.git` but its objects. */
+const answersAlone = (folder: string, said: Said): void => {
+  using views = new GitViews();
+  const view = views.of(folder, ["status"]);
+  assert.ok(!("problem" in view));
+  const answers = (): readonly unknown[] =>
+    ASKED.slice(0, 8).map((text) => said(text.split(" "), view.variables(text.split(" ")[0])));
+  const before = answers();
+  cpSync(join(folder, ".git"), `${folder}-kept`, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+  for (const name of readdirSync(join(folder, ".git"))) {
+    if (name === "objects") continue;
+    rmSync(join(folder, ".git", name), { recursive: true });
+    writeFileSync(join(folder, ".git", name), "nothing that git could read\n");
+  }
+  assert.deepEqual(answers(), before);
+  rmSync(join(folder, ".git"), { recursive: true });
+  renameSync(`${folder}-kept`, join(folder, ".git"));
+};
+
+test("git says of a view what it says of the repository, in every everyday state", async () => {
+  using place = scratch();
+  makeBase(place);
+  const env = { ...cleanEnvironment(), GIT_CONFIG_COUNT: "0" };
+  const said = (cwd: string, words: readonly string[], variables: Readonly<Record<string, string>>) => {
+    const { status, stdout, stderr } = spawnSync("git", [...words], {
+      cwd,
+      encoding: "latin1",
+      env: { ...env, ...variables },
+    });
+    return { words, status, stdout, stderr };
+  };
+  for (const [at, [state, make]] of Object.entries(STATES).entries()) {
+    const folder = place.at(`state-${at}`);
+    make(place, folder);
+    for (const cwd of state === "changes of every kind" ? [folder, join(folder, "src")] : [folder]) {
+      using views = new GitViews();
+      for (const words of ASKED.map((text) => text.split(" "))) {
+        const view = views.of(cwd, words);
+        assert.ok(!("problem" in view), `${state}: ${JSON.stringify(view)}`);
+        assert.deepEqual(said(cwd, words, view.variables(words[0])), said(cwd, words, {}), state);
+      }
+    }
+    if (state === "changes of every kind") answersAlone(folder, (words, variables) => said(folder, words, variables));
+    for (const text of state === "no commit yet" ? [] : ASKED_OF_US) {
+      const told = await tell(text, { ...place, work: folder, home: place.path });
+      assert.deepEqual(
+        told,
+        { shown: said(folder, text.split(" ").slice(1), {}).stdout, kept: false },
+        `${state}: ${text}`,
+      );
+    }
+  }
+});
+
+test("a view is its owner's alone, and gone at the end", () => {
+  using place = withKeys();
+  const made = (): string => {
+    using views = new GitViews();
+    const view = views.of(place.work, ["status"]);
+    assert.ok(!("problem" in view));
+    const folder = join(view.variables().GIT_DIR ?? "", "../..");
+    assert.equal(statSync(folder).mode & 0o777, 0o700);
+    return folder;
+  };
+  assert.equal(existsSync(made()), false);
+});
+
+// --- hostile states ------------------------------------------------------------------------------------------------------
+
+/** Runs if anything of the repository does. */
+const trap = (place: Place): string => {
+  const path = place.at("home/trap");
+  writeFileSync(path, `#!/bin/sh\ntouch ${place.at("home/sprung")}\ncat\n`);
+  chmodSync(path, 0o755);
+  return path;
+};
+
+const own = (place: Place, name: string): string => place.at("home/work/.git", name);
+
+/** A link to a key where git keeps a file of its own. */
+const linked = (place: Place, name: string): void => {
+  mkdirSync(join(own(place, name), ".."), { recursive: true });
+  rmSync(own(place, name), { force: true });
+  symlinkSync(place.at("home/.netrc"), own(place, name));
+};
+
+type Hostile = {
+  readonly make: (place: Place) => unknown;
+  /** Commands with what they show; those without must not run. */
+  readonly asked: readonly (readonly [string, RegExp?])[];
+};
+
+const SHOWN = /plain, changed/;
+const EVERY: Hostile["asked"] = [
+  ["git status", /plain\.txt/],
+  ["git diff", SHOWN],
+  ["git log -p", /Add all/],
+];
+const NONE: Hostile["asked"] = [["git status"], ["git log -1"]];
+
+const HOSTILE: Readonly<Record<string, Hostile>> = {
+  "a program in settings that it includes": {
+    make: (place) => {
+      place.put("home/evil.cfg", `[filter "x"]\n\tclean = ${trap(place)}\n[core]\n\tfsmonitor = ${trap(place)}\n`);
+      place.put("home/work/.gitattributes", "* filter=x\n");
+      for (const name of ["include.path", "includeIf.onbranch:main.path"])
+        gitIn(place.work, "config", name, place.at("home/evil.cfg"));
+    },
+    asked: EVERY,
+  },
+  "a program in settings, spelled in a way that only git reads": {
+    make: (place) => writeFileSync(own(place, "config"), `[filter.\u2028x]\n\tclean = ${trap(place)}\n`),
+    asked: NONE,
+  },
+  "a program behind a filter whose name has a line separator": {
+    make: (place) => {
+      place.put("home/work/.gitattributes", "* filter=e\u2028vil\n");
+      gitIn(place.work, "config", "filter.e\u2028vil.clean", trap(place));
+    },
+    asked: NONE,
+  },
+  "settings that lie in the work tree": {
+    make: (place) => {
+      place.put("home/work/evil/config", `[diff]\n\texternal = ${trap(place)}\n`);
+      for (const name of ["objects", "refs"]) symlinkSync(`../.git/${name}`, place.at("home/work/evil", name));
+      writeFileSync(own(place, "commondir"), "../evil\n");
+    },
+    asked: NONE,
+  },
+  "a key that only history holds, and attributes that show it": {
+    make: (place) => {
+      place.put("home/work/prod-7.key", "the secret\n");
+      gitIn(place.work, "add", "-f", "prod-7.key");
+      gitIn(place.work, "commit", "-qm", "Add a key");
+      gitIn(place.work, "rm", "-q", "prod-7.key");
+      place.put("home/work/.gitattributes", "prod-7.key diff\n");
+      gitIn(place.work, "add", ".gitattributes");
+      gitIn(place.work, "commit", "-qm", "Remove it");
+    },
+    asked: [...EVERY, ["git show HEAD~1", /Binary files .*prod-7\.key differ/]],
+  },
+  "a note that is a key by its number": {
+    make: ({ work }) => gitIn(work, "notes", "add", "-C", gitIn(work, "rev-parse", "HEAD:.env"), "HEAD"),
+    asked: [
+      ...EVERY,
+      ["git log -1 --format=%s%N", /^Add all$/m],
+      ...[["git log --notes"] as const, ["git log --notes=commits"] as const, ["git notes show HEAD"] as const],
+    ],
+  },
+  "grafts that are a link to keys": { make: (place) => linked(place, "info/grafts"), asked: EVERY },
+  "a reflog that is a link to keys": {
+    make: (place) => linked(place, "logs/refs/heads/main"),
+    asked: [...EVERY, ["git reflog show main"]],
+  },
+  "names to ignore that are a link to keys": { make: (place) => linked(place, "info/exclude"), asked: NONE },
+  "steps of a rebase that are a link to keys": { make: (place) => linked(place, "rebase-merge/done"), asked: NONE },
+  "an index that is a link to keys": { make: (place) => linked(place, "index"), asked: NONE },
+  "a HEAD that is no name": { make: (place) => writeFileSync(own(place, "HEAD"), "ref: ../../x\n"), asked: NONE },
+  "packed refs that are none": {
+    make: (place) => writeFileSync(own(place, "packed-refs"), "machine h login l\n"),
+    asked: NONE,
+  },
+  "a .git that leads into another repository's records": {
+    make: (place) => {
+      renameSync(place.at("home/work/.git"), place.at("home/moved"));
+      writeFileSync(place.at("home/work/.git"), "gitdir: ../moved\nmore\n");
+    },
+    asked: NONE,
+  },
+  "git run inside the repository's own folder": {
+    make: () => {},
+    asked: [["git -C .git log -1"], ["cd .git/hooks && git status"]],
+  },
+  "a pipe in a repository inside": {
+    make: (place) => {
+      place.put("home/work/inner/.git/refs/x", "");
+      mkdirSync(place.at("home/work/inner/.git/objects"));
+      assert.equal(spawnSync("mkfifo", [place.at("home/work/inner/.git/HEAD")]).status, 0);
+    },
+    asked: [["git status"]],
+  },
+};
+
+test("of what a hostile .git holds, git starts and shows nothing", async () => {
+  for (const [state, { make, asked }] of Object.entries(HOSTILE)) {
+    using place = withKeys();
+    place.put("home/.netrc", "machine the secret\n");
+    make(place);
+    place.put("home/work/plain.txt", "plain, changed\n");
+    for (const one of asked) {
+      const { shown, kept } = await tell(one[0], place);
+      assert.doesNotMatch(shown, /the secret/, `${state}: ${one[0]}`);
+      assert.equal(kept, one[1] === undefined, `${state}: ${one[0]}: ${shown}`);
+      if (one[1]) assert.match(shown, one[1], `${state}: ${one[0]}`);
+    }
+    assert.ok(!readdirSync(place.home).includes("sprung"), state);
+  }
+});
+
+test("a repository of another user is a reason to ask", async () => {
+  if (process.getuid?.() !== 0) return; // nobody else can make one
+  using place = withKeys();
+  spawnSync("chown", ["12345", place.at("home/work/.git")]);
+  await checkAll(place, [["git status"]]);
+});
+
+// --- parts ---------------------------------------------------------------------------------------------------------------
+
+/** An index with one entry for each name. `drops`: in version 4, how much of the name before each does not keep. */
+const indexOf = (names: readonly string[], { version = 2, mode = 0o100644, drops = 0 } = {}): Buffer => {
+  const header = Buffer.from("DIRC\0\0\0\0\0\0\0\0", "latin1");
+  header.writeUInt32BE(version, 4);
+  header.writeUInt32BE(names.length, 8);
+  const entries = names.map((name, at) => {
+    const facts = Buffer.alloc(62);
+    facts.writeUInt32BE(mode, 24);
+    if (version === 4) return Buffer.concat([facts, Buffer.from([at && drops, ...Buffer.from(name), 0])]);
+    return Buffer.concat([facts, Buffer.from(name), Buffer.alloc(8 - ((62 + name.length) % 8))]);
+  });
+  return Buffer.concat([header, ...entries, Buffer.alloc(20)]);
+};
+
+test("an index is read strictly, and never for long", () => {
+  assert.deepEqual(readIndex(indexOf(["a", "b/c"]), "sha1").names, ["a", "b/c"]);
+  assert.deepEqual(readIndex(indexOf(["a/b", "c"], { version: 4, drops: 1 }), "sha1").names, ["a/b", "a/c"]);
+  assert.deepEqual(readIndex(indexOf(["sub"], { mode: 0o160000 }), "sha1").repositories, ["sub"]);
+  const good = indexOf(["a"]);
+  const huge = indexOf(["a"]);
+  huge.writeUInt32BE(0xffffffff, 8);
+  const refused: readonly Buffer[] = [
+    ...["", "/a", "a/", "a//b", ".", "a/./b", "../a", "a/..", ".git/config", "a/.GIT/x", "git~1", ".g\u200cit"].map(
+      (name) => indexOf([name]),
+    ),
+    ...[
+      indexOf(["a"], { mode: 0o040000 }),
+      indexOf(["a"], { version: 5 }),
+      indexOf(["x".repeat(5_000)], { version: 4 }),
+    ],
+    ...[indexOf(["a", "b"], { version: 4, drops: 9 }), good.subarray(0, 60), huge, Buffer.alloc(40)],
+    Buffer.concat([good.subarray(0, -20), Buffer.from("link\0\0\0\0", "latin1"), Buffer.alloc(20)]),
+    Buffer.concat([good.subarray(0, -20), Buffer.from("TREE\0\0\xff\0", "latin1"), Buffer.alloc(20)]),
+  ];
+  for (const [at, bytes] of refused.entries()) assert.throws(() => readIndex(bytes, "sha1"), Doubt, String(at));
+});
+
+test("settings are read as git reads them, or not at all", () => {
+  using place = scratch();
+  const texts = [
+    '[core]\n\tbare = false ; no\n[a "B.c\\"d"] x = "1 # 2" 3\\\n 4 \\t\\n\n[Old.Sub]\nKey\n[a]x=y z  # c\n',
+    '\ufeff[a]\r\n\tb = c\r\n; comment\n# another\n[b]\n  c-d =\n  e = ""  \n',
+  ];
+  const form = ({ section, subsection, key, value }: NonNullable<ReturnType<typeof parseSettings>>[number]): string =>
+    `${section}${subsection === undefined ? "" : `.${subsection}`}.${key}${value === undefined ? "" : `\n${value}`}`;
+  for (const text of texts) {
+    place.put("config", text);
+    const listed = gitIn(place.path, "config", "--file", "config", "--list", "-z").split("\0").slice(0, -1);
+    assert.deepEqual(parseSettings(text)?.map(form), listed);
+  }
+  for (const text of [
+    "x = 1",
+    "[a\nb = c",
+    "[a]\n1x = 2",
+    '[a]\nb = "c\n',
+    "[a]\nb = \\x",
+    "[a]\nb ! c",
+    "[a]\nb = c\0",
+  ])
+    assert.equal(parseSettings(text), undefined, JSON.stringify(text));
+});

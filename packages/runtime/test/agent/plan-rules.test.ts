@@ -1,0 +1,277 @@
+/** Rules about reading hold for every file that a command comes to when it runs, whatever name leads there. */
+
+import assert from "node:assert/strict";
+import { realpathSync, symlinkSync } from "node:fs";
+import { test } from "node:test";
+import {
+  classify,
+  decide,
+  mergeLayers,
+  type PermissionFlags,
+  partsOf,
+  planHazard,
+  runPlan,
+  settingsOfFlags,
+} from "@prefork/guard";
+import { type Scratch, scratch } from "@prefork/testing/scratch";
+import { gitIn } from "@prefork/testing/with-keys";
+import { Guarding } from "../../src/agent/guarding.ts";
+
+const realName = (path: string): readonly string[] => {
+  try {
+    const real = realpathSync.native(path);
+    return real === path ? [] : [real];
+  } catch {
+    return [];
+  }
+};
+
+type Ground = { readonly cwd: string; readonly home: string };
+
+/** What a command prints where it runs unasked; undefined where it does not. */
+const printed = async (command: string, { cwd, home }: Ground, flags: PermissionFlags): Promise<string | undefined> => {
+  const settings = settingsOfFlags(flags, { base: cwd, home });
+  assert.ok(typeof settings !== "string", JSON.stringify(settings));
+  const policy = mergeLayers([settings]);
+  const place = { roots: [cwd], cwd, home, partsOf, asks: "person", otherNames: realName } as const;
+  const decision = decide({ tool: "Bash", args: { command } }, { ...place, mode: "default", policy, classify });
+  if (decision.kind !== "allow" || !decision.plan) return undefined;
+  const plan = JSON.parse(JSON.stringify(decision.plan)); // a plan is data
+  if (planHazard(plan, { cwd, home }) !== undefined) return undefined;
+  const { stdout, stderr } = await runPlan(plan, { cwd, home });
+  return stdout + stderr;
+};
+
+const commitAll = (folder: string): void => {
+  gitIn(folder, "add", "-f", ".");
+  gitIn(folder, "commit", "-q", "-m", "All");
+};
+
+const withLinks = (place: Scratch): Ground => {
+  for (const name of ["secrets/key", "secrets/deep/key"]) place.put(`work/${name}`, "the secret \n");
+  for (const name of ["src/a", "src/sub/b", "plain"]) place.put(`work/${name}`, "plain\n");
+  const cwd = place.at("work");
+  gitIn(cwd, "init", "-q", "-b", "main");
+  commitAll(cwd);
+  place.put("work/secrets/key", "the secret, changed \n");
+  place.put("work/plain", "plain, changed\n");
+  const links = { here: ".", me: "../work", e: "src/sub", lk: "secrets/key", ls: "secrets", "src/top": ".." };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, place.at("work", name));
+  return { cwd, home: place.at("home") };
+};
+
+const LED_THERE: readonly string[] = [
+  ...["cat here/s*/key", "cat m?/secrets/key", "cat me/{secrets,src}/key", "cat src/*/secrets/key", "cat l?", "cat *k"],
+  ...["cat e/../../secrets/key", "cat < e/../../secrets/key", "cd e && cat ../../secrets/key", "head -n1 h*/s*/d*/key"],
+  ...["grep -rh secret src/top", "grep -rh secret here/", "grep -rh secret ls/", "diff -r src src/top/secrets"],
+  ...["find src/top/ -name key -exec cat {} +", "find here/sec*/key -exec cat {} +", "find -H ls -exec cat {} +"],
+  ...["git diff --no-index here/s*/key src/a", "git blame --ignore-revs-file=e/../../secrets/key src/a"],
+  ...["ls -d here/s*/key | xargs cat", "find here/ -name key | xargs cat", "cd me && git grep -h secret"],
+  ...["git -C here grep -h secret", "cd here && git diff", "git -C src/top diff", "git -C src/top show HEAD"],
+  ...["git diff --check", "git show --check", "git log --check", "git diff --check HEAD"],
+  ...["git show :0:secrets/key", "git cat-file -p :0:secrets/key", "git diff :0:secrets/key :0:src/a"],
+  ...["git -C src show HEAD:secrets/key", "git -C here/src show HEAD:../secrets/key", "git diff HEAD:src HEAD:secrets"],
+  ...["git -C src/sub log -p", "cd e && git log -p -1", "git -C e blame ../../secrets/key", "sort -o /dev/null l?"],
+];
+
+test("a file that a rule names is not read by whatever link, pattern, search or commit leads to it", async () => {
+  using place = scratch();
+  const ground = withLinks(place);
+  for (const list of ["deny", "ask"])
+    for (const rule of ["Read(./secrets)", "Read(./secrets/**)"])
+      for (const command of list === "deny" ? LED_THERE : LED_THERE.slice(0, 12)) {
+        const shown = await printed(command, ground, { [list]: [rule] });
+        assert.doesNotMatch(shown ?? "", /the secret/, `${list} ${rule}: ${command}`);
+      }
+});
+
+test("what no rule names is read as before, beside and below what one names", async () => {
+  using place = scratch();
+  const ground = withLinks(place);
+  const shows: readonly (readonly [string, RegExp])[] = [
+    ["cat pl*", /^plain, changed$/m],
+    ["cat here/src/a", /^plain$/m],
+    ["grep -rh plain src", /^plain$/m],
+    ["git diff", /\+plain, changed\n(?:.*\n)*Binary files a\/secrets\/key/],
+    ["git diff --check", /^$/],
+    ["git show HEAD:src/a", /^plain$/m],
+    ["git -C src log -p -1 -- a", /\+plain/],
+  ];
+  for (const [command, expected] of shows)
+    assert.match((await printed(command, ground, { deny: ["Read(./secrets)"] })) ?? "asked", expected, command);
+});
+
+const SEARCHES: readonly (readonly [command: string, finds: readonly string[]])[] = [
+  ["grep -rl plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["grep -rl plain .", ["./Docs/b", "./a", "./src/secrets/b"]],
+  ["grep -rl plain ./ src", ["./Docs/b", "./a", "./src/secrets/b", "src/secrets/b"]],
+  ["grep -rl -e plain -- .", ["./Docs/b", "./a", "./src/secrets/b"]],
+  ["grep -rl --include='b*' plain .", ["./Docs/b", "./src/secrets/b"]],
+  ["grep -rl plain Docs src", ["Docs/b", "src/secrets/b"]],
+  ["grep -rl . here/", ["here/Docs/b", "here/a", "here/src/secrets/b"]],
+  ["cd src && grep -rl plain ..", ["../Docs/b", "../a", "../src/secrets/b"]],
+  ["rg -l plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["rg -l plain ./", ["./Docs/b", "./a", "./src/secrets/b"]],
+  ["rg -l plain .//.", [".//./Docs/b", ".//./a"]],
+  ["cd src && rg -l plain ..", ["../Docs/b", "../a", "../src/secrets/b"]],
+  ["rg -l plain here/", ["here/Docs/b", "here/a", "here/src/secrets/b"]],
+  ["find . -type f -name 'b*' -exec grep -l plain {} +", ["./Docs/b", "./src/secrets/b"]],
+  ["find . -name key -exec cat {} +", []],
+  ["git grep -l plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["git grep -ha secret", []],
+  ["git grep -h --cached secret", []],
+  ["git grep -h secret HEAD", []],
+  ["git grep -h --untracked secret", []],
+  ["git ls-files | xargs grep -l plain", ["Docs/b", "a", "src/secrets/b"]],
+  ["find . -type f -name 'k*' -o -name a | xargs cat", ["plain"]],
+  ["ls Docs | xargs -I{} cat Docs/{}", ["plain"]],
+  ["git diff --stat -- . | tail -1", [" 1 file changed, 0 insertions(+), 0 deletions(-)"]],
+];
+
+test("a search beside a rule runs unasked and leaves out just the place that the rule names", async () => {
+  using place = scratch();
+  for (const name of ["secrets/key", "secrets/deep/key", "docs/private/key", "Docs/Private/key"])
+    place.put(`work/${name}`, "the secret, plain\n");
+  for (const name of ["a", "Docs/b", "src/secrets/b"]) place.put(`work/${name}`, "plain\n");
+  const ground = { cwd: place.at("work"), home: place.at("home") };
+  gitIn(ground.cwd, "init", "-q", "-b", "main");
+  commitAll(ground.cwd);
+  place.put("work/secrets/key", "the secret, plain, changed\n");
+  symlinkSync(".", place.at("work/here"));
+  const deny = ["Read(./secrets/**)", "Read(./docs/private)"];
+  const outcome = async (): Promise<unknown> =>
+    Object.fromEntries(
+      await Promise.all(
+        SEARCHES.map(async ([command]) => {
+          const lines = (await printed(command, ground, { deny }))?.split("\n").filter(Boolean);
+          return [
+            command,
+            lines
+              ?.map((line) => line.replace(/^\.git\/.*/, ""))
+              .filter(Boolean)
+              .sort(),
+          ];
+        }),
+      ),
+    );
+  assert.deepEqual(await outcome(), Object.fromEntries(SEARCHES));
+});
+
+test("what a rule names by a link is kept back at the place that the link leads to", async () => {
+  using place = scratch();
+  place.put("far/data/key", "the secret\n");
+  place.put("far/plain", "plain\n");
+  place.put("work/plain", "plain\n");
+  const links = { data: "../far/data", here: ".", over: "here/data", home: "../far" };
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, place.at("work", name));
+  const ground = { cwd: place.at("work"), home: place.at("work/home") };
+  const commands = [
+    "cat d*/key",
+    "cat here/d*/key",
+    "cat ../far/data/key",
+    "cat ov*/key",
+    `cat ${place.at("far")}/d*/key`,
+  ];
+  const searches = ["grep -rh secret ../far", "grep -rh secret data/", "find ../far -type f -exec cat {} +"];
+  for (const rule of ["Read(./data)", "Read(./data/**)", "Read(~/data/k*)"])
+    for (const command of [...commands, ...searches])
+      assert.doesNotMatch(
+        (await printed(command, ground, { deny: [rule] })) ?? "",
+        /the secret/,
+        `${rule}: ${command}`,
+      );
+  assert.match((await printed("cat ../far/pl*", ground, { deny: ["Read(./data)"] })) ?? "asked", /^plain$/m);
+  const settings = settingsOfFlags({ deny: ["Read(./data)"], allow: ["Read", "Bash"] }, { base: ground.cwd });
+  assert.ok(typeof settings !== "string");
+  const guarding = new Guarding({
+    ...{ policy: mergeLayers([settings]), mode: "default", roots: [ground.cwd], ...ground },
+    ...{ outputs: "/out", readingTools: [], tools: [], asks: "person" },
+  });
+  const answers = ["data/key", "here/data/key", "over/key", "../far/data/key", "../far/plain", "plain"].map((name) => [
+    decide({ tool: "Read", args: { file_path: place.at("work", name) } }, guarding.context()).kind,
+    decide({ tool: "Bash", args: { command: `node run.js ${name}` } }, guarding.context()).kind,
+    guarding.mayShow(place.at("work", name)),
+  ]);
+  const [denied, allowed] = [
+    ["deny", "deny", false],
+    ["allow", "allow", true],
+  ];
+  assert.deepEqual(answers, [denied, denied, denied, denied, allowed, allowed]);
+});
+
+test("git shows nothing of what a rule names in a workspace below the top of its repository", async () => {
+  using place = scratch();
+  for (const name of ["app/secrets/key", "app/src/a"]) place.put(`mono/${name}`, "the secret\n");
+  place.put("mono/app/plain", "plain\n");
+  gitIn(place.at("mono"), "init", "-q", "-b", "main");
+  commitAll(place.at("mono"));
+  for (const name of ["secrets/key", "plain"]) place.put(`mono/app/${name}`, "the secret, changed\nplain\n");
+  const ground = { cwd: place.at("mono/app"), home: place.at("home") };
+  const commands = [
+    ...[
+      "git diff -- secrets plain",
+      "git diff",
+      "git show HEAD",
+      "git log -p",
+      "git diff HEAD",
+      "git -C src diff HEAD",
+    ],
+    ...["cd src && git diff HEAD", "git show HEAD:app/secrets/key", "git cat-file -p HEAD:app/secrets/key"],
+    ...["git show :app/secrets/key", "git show :0:app/secrets/key", "git show HEAD:./secrets/key"],
+    ...["git diff HEAD:app HEAD~0:app/src", "git grep -h secret -- secrets", "git grep -h secret HEAD -- secrets"],
+  ];
+  for (const rule of ["Read(./secrets)", "Read(secrets/**)", `Read(/${place.at("mono/app/secrets")})`])
+    for (const command of commands) {
+      const shown = await printed(command, ground, { deny: [rule, "Read(./src)", "Read(./plain)"] });
+      assert.doesNotMatch(shown ?? "", /the secret/, `${rule}: ${command}`);
+    }
+  assert.match((await printed("git diff", ground, { deny: ["Read(./secrets)"] })) ?? "asked", /\+the secret/);
+  const inCapitals = { deny: ["Read(./SECRETS/**)", "Read(./Src)", "Read(./PLAIN)"] };
+  for (const command of ["git diff HEAD", "git show HEAD", "git log -p -1"])
+    assert.doesNotMatch((await printed(command, ground, inCapitals)) ?? "", /the secret/, command);
+});
+
+test("settings that hold keys at home are kept back wherever the home folder lies", async () => {
+  using place = scratch();
+  for (const name of [".claude/settings.json", ".prefork/settings.json", ".mcp.json"])
+    place.put(`far/${name}`, "the secret\n");
+  place.put("far/notes/plain", "plain\n");
+  place.put("work/plain", "plain\n");
+  symlinkSync("../far", place.at("work/up"));
+  const ground = { cwd: place.at("work"), home: place.at("far") };
+  const far = place.at("far");
+  const commands = [
+    ...[
+      "cat ../far/.claude/settings.json",
+      `cat ${far}/.prefork/settings.json`,
+      "cd ../far && cat .claude/settings.json",
+    ],
+    ...["cat up/.mcp.json", "cat up/.cl*/settings.json", "grep -rh secret ../far", `grep -rh secret ${far}`],
+    ...["find ../far -type f -exec cat {} +", "grep -rh secret ../far/.claude", "ls -d ../far | xargs grep -rh secret"],
+    ...["cd ../far && grep -rh secret .", "cat ../far/.claude/settings.jso?"],
+  ];
+  for (const command of commands)
+    assert.doesNotMatch((await printed(command, ground, {})) ?? "", /the secret/, command);
+  for (const command of ["cat ../far/notes/plain", "grep -rh plain ../far/notes", "grep -rh plain ."])
+    assert.match((await printed(command, ground, {})) ?? "asked", /^plain$/m, command);
+  const athome = { cwd: far, home: far };
+  assert.match((await printed("grep -rh -e secret -e plain .", athome, {})) ?? "asked", /^plain\n$/);
+});
+
+test("a search shows no file of a rule that says to ask, unless the place that was asked about is searched", () => {
+  const settings = settingsOfFlags({ ask: ["Read(./secrets)", "Read(*.sqlite)"] }, { base: "/ws", home: "/home/ann" });
+  assert.ok(typeof settings !== "string");
+  const guarding = new Guarding({
+    ...{ policy: mergeLayers([settings]), mode: "default", roots: ["/ws"], cwd: "/ws", home: "/home/ann" },
+    ...{ outputs: "/ws/out", readingTools: [], tools: [], asks: "person" },
+  });
+  const shown = [
+    guarding.mayShow("/ws/src/a", "/ws"),
+    guarding.mayShow("/ws/secrets/key"),
+    guarding.mayShow("/ws/secrets/key", "/ws"),
+    guarding.mayShow("/ws/secrets/key", "/ws/secrets"),
+    guarding.mayShow("/ws/secrets/x.sqlite", "/ws/secrets"),
+    guarding.mayShow("/ws/x.sqlite", "/ws/x.sqlite"),
+  ];
+  assert.deepEqual(shown, [true, false, false, true, false, true]);
+});

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { WorktreeError } from "../src/index.ts";
+import { commitUsual, type Files, filesIn, type Ground, openGround, photograph } from "./ground.ts";
+
+/** Two branches that cannot be merged: on `main` now. */
+const diverge = ({ git, put }: Files): void => {
+  git("checkout", "-qb", "other");
+  put("b", "other\n");
+  git("commit", "-qam", "other");
+  git("checkout", "-q", "main");
+  put("b", "main\n");
+  git("commit", "-qam", "main");
+};
+
+const tryTo = (work: () => unknown): void => {
+  try {
+    work();
+  } catch {
+    // it stops at a conflict
+  }
+};
+
+type Refusal = {
+  readonly name: string;
+  readonly prepare: (ground: Ground) => void;
+  readonly reason: WorktreeError["reason"];
+  readonly words: RegExp;
+};
+
+const refusals: readonly Refusal[] = [
+  {
+    name: "an index in conflict",
+    prepare: (ground) => {
+      diverge(ground);
+      ground.put("b", "stashed\n");
+      ground.git("stash");
+      ground.put("b", "in the way\n");
+      ground.git("commit", "-qam", "three");
+      tryTo(() => ground.git("stash", "pop"));
+    },
+    reason: "not-ready",
+    words: /^this checkout has conflicts that are not resolved: b; resolve them and git add them first$/,
+  },
+  {
+    name: "a merge",
+    prepare: (ground) => {
+      diverge(ground);
+      tryTo(() => ground.git("merge", "other"));
+    },
+    reason: "not-ready",
+    words: /^a merge is under way .*git merge --abort/,
+  },
+  {
+    name: "a rebase",
+    prepare: (ground) => {
+      diverge(ground);
+      tryTo(() => ground.git("rebase", "other"));
+    },
+    reason: "not-ready",
+    words: /^a rebase is under way .*git rebase --continue or --abort/,
+  },
+  {
+    name: "a cherry-pick",
+    prepare: (ground) => {
+      diverge(ground);
+      tryTo(() => ground.git("cherry-pick", "other"));
+    },
+    reason: "not-ready",
+    words: /^a cherry-pick is under way/,
+  },
+  {
+    name: "a revert",
+    prepare: (ground) => {
+      diverge(ground);
+      ground.put("b", "more\n");
+      ground.git("commit", "-qam", "more");
+      tryTo(() => ground.git("revert", "--no-edit", "HEAD~1"));
+    },
+    reason: "not-ready",
+    words: /^a revert is under way/,
+  },
+  {
+    name: "git am",
+    prepare: (ground) => {
+      diverge(ground);
+      writeFileSync(ground.at("patch"), ground.git("format-patch", "--stdout", "main..other"));
+      tryTo(() => ground.git("am", ground.at("patch")));
+    },
+    reason: "not-ready",
+    words: /git am --abort/,
+  },
+  {
+    name: "untracked files over the limit",
+    prepare: ({ put }) => put("huge", Buffer.alloc(65 * 1024 * 1024)),
+    reason: "too-large",
+    words:
+      /^untracked files have 65\.0 MiB, and 64\.0 MiB are copied at most: huge \(65\.0 MiB\)\. Ignore or commit them/,
+  },
+];
+
+for (const { name, prepare, reason, words } of refusals)
+  test(`no task branches off from, and none is merged into, a checkout with ${name}`, async () => {
+    using ground = openGround();
+    commitUsual(ground);
+    const worktrees = await ground.open();
+    const created = await worktrees.create({ task: "before", label: "", snapshot: await worktrees.snapshot() });
+    ground.copy(created).put("new", "n\n");
+    await worktrees.finish("before", { message: "m\n", end: "reported" });
+    prepare(ground);
+    const before = photograph(ground);
+    await assert.rejects(worktrees.snapshot(), (error: unknown) => {
+      assert.ok(error instanceof WorktreeError);
+      assert.equal(error.reason, reason);
+      assert.match(error.message, words);
+      return true;
+    });
+    if (reason === "not-ready") {
+      const [outcome] = await worktrees.merge(["before"]);
+      assert.ok(outcome?.kind === "failed");
+      assert.match(outcome.reason, words);
+    }
+    assert.deepEqual(photograph(ground), before);
+  });
+
+test("a bare repository and a folder in none are refused with the way out", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  ground.git("clone", "-q", "--bare", ".", ground.at("bare.git"));
+  mkdirSync(ground.at("none"));
+  await assert.rejects(ground.open({ cwd: ground.at("bare.git") }), /bare: it has no files to work on/);
+  await assert.rejects(ground.open({ cwd: join(ground.path, ".git") }), /bare: it has no files to work on|cannot read/);
+  await assert.rejects(
+    ground.open({ cwd: ground.at("none") }),
+    /in no git repository; worktrees need one \(git init\)/,
+  );
+});
+
+test("a repository that says its files lie elsewhere is refused, wherever that is", async () => {
+  for (const elsewhere of ["above", "beside", "/"] as const) {
+    using ground = openGround();
+    commitUsual(ground);
+    mkdirSync(ground.at("beside"));
+    const path = { above: ground.at(), beside: ground.at("beside"), "/": "/" }[elsewhere];
+    ground.git("config", "core.worktree", path);
+    await assert.rejects(ground.open(), /core\.worktree|in no git repository|cannot read/);
+  }
+});
+
+test("a submodule is a checkout like any other", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  ground.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", ground.path, "module");
+  const module = filesIn(join(ground.path, "module"), ground.home);
+  const worktrees = await ground.open({ cwd: module.path });
+  const before = photograph(module);
+  const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+  ground.copy(created).put("b", "changed\n");
+  await worktrees.finish("t", { message: "m\n", end: "reported" });
+  assert.deepEqual(photograph(module), before);
+  assert.equal((await worktrees.merge(["t"]))[0]?.kind, "merged");
+  await worktrees.undo(1);
+  assert.deepEqual(photograph(module), before);
+});
+
+test("work in a folder of the repository goes on in the same folder of the copy", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  ground.put("build/out", "ignored\n");
+  for (const folder of ["d/e", "build"]) {
+    const worktrees = await ground.open({ cwd: join(ground.path, folder) });
+    const task = folder.replace("/", "-");
+    const created = await worktrees.create({ task, label: "", snapshot: await worktrees.snapshot() });
+    assert.equal(created.cwd, join(created.path, folder));
+    execFileSync("ls", { cwd: created.cwd });
+  }
+});
