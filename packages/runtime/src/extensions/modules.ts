@@ -13,7 +13,6 @@ import { tamperingRisk } from "@prefork/guard";
 import { isEntryOf } from "@prefork/guard/internal";
 import * as z from "zod";
 import { defineTool, failed } from "../tools/index.ts";
-import { checkedExtension, checkedFactory } from "./check-extension.ts";
 import type { Extension, ExtensionAround, LiveExtension } from "./extension.ts";
 import { openLive } from "./open.ts";
 
@@ -98,6 +97,7 @@ const loaded = async (module: Module, around: ExtensionAround): Promise<LiveExte
   const hooks = keepInside(dirname(path), module);
   try {
     const work = (async () => {
+      const { checkedExtension, checkedFactory } = await import("./check-extension.ts");
       const { default: factory } = (await import(pathToFileURL(path).href)) as { readonly default?: unknown };
       const made = await checkedFactory(factory)({ cwd: around.cwd, z, defineTool, failed });
       const extension = checkedExtension(made, nameOf(file));

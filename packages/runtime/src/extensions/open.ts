@@ -12,7 +12,7 @@ import type { Clock } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
 import type { Extension, ExtensionAround, ServingExtension } from "./extension.ts";
 import { mcp, type ServerEntry, type ServersOptions } from "./mcp/index.ts";
-import { HookRunner, type HookTimes } from "./run-hooks.ts";
+import type { HookedExtension, HookRunner, HookTimes } from "./run-hooks.ts";
 import { type Skill, skills } from "./skills/index.ts";
 
 export type ExtensionsOptions = {
@@ -46,7 +46,7 @@ export const openExtensions = async (options: ExtensionsOptions): Promise<Extens
   const { opened, skipped } = fitting(tried, options.tools);
   const live = opened.map((one) => one.live);
   const hooked = opened.flatMap(({ name, live: { on } }) => (on ? [{ name, on }] : []));
-  const hooks = hooked.length === 0 ? undefined : new HookRunner(hooked, options.extensionTimes);
+  const hooks = hooked.length === 0 ? undefined : await runHooks(hooked, options.extensionTimes);
   const offers = live.flatMap(({ offered }) => offered ?? []);
   return {
     freeze: (earlier) => live.flatMap(({ tools = [] }) => (typeof tools === "function" ? tools(earlier) : tools)),
@@ -65,6 +65,12 @@ export const openExtensions = async (options: ExtensionsOptions): Promise<Extens
       await Promise.all(live.map(({ close }) => close?.()));
     },
   };
+};
+
+/** Loaded where somebody has hooks. */
+const runHooks = async (hooked: readonly HookedExtension[], times?: HookTimes): Promise<HookRunner> => {
+  const { HookRunner: Runner } = await import("./run-hooks.ts");
+  return new Runner(hooked, times);
 };
 
 /** Those of a caller, and what its options say of servers and skills. */

@@ -10,6 +10,5 @@ export {
   targetWords,
   type WrittenServer,
 } from "./entry.ts";
-export { type McpOptions, mcp } from "./extension.ts";
 export type { ServerTimes } from "./server.ts";
-export { Servers, type ServersOptions } from "./servers.ts";
+export { type McpOptions, mcp, Servers, type ServersOptions } from "./servers.ts";

@@ -11,6 +11,7 @@ import { type Offered, type OfferedTool, type ToolHashes, toolName } from "../..
 import type { EventBody } from "../../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../../ports.ts";
 import { defineTool, outputOf, type Tool } from "../../tools/index.ts";
+import type { Extension, ServingExtension } from "../extension.ts";
 import type { Environment, ServerEntry } from "./entry.ts";
 import { hashOf, isListable } from "./offered.ts";
 import { Server, type ServerTimes } from "./server.ts";
@@ -23,6 +24,23 @@ export type ServersOptions = {
   readonly clock: Clock;
   readonly times?: ServerTimes & { readonly listMs?: number }; // listMs: how long lists are awaited; default: 5,000
 };
+
+export type McpOptions = Pick<ServersOptions, "times">;
+
+/** Tool servers as an extension of a session. */
+export const mcp = (servers: readonly ServerEntry[], options: McpOptions = {}): Extension => ({
+  name: "mcp",
+  open: async (around): Promise<ServingExtension> => {
+    const opened = await Servers.open({ ...around, ...options, servers: [...servers] });
+    return {
+      tools: (earlier) => opened.freeze(earlier),
+      offered: opened.offered,
+      delegation: () => ({ mcpCall: opened.mcpCall }),
+      follow: (emit) => opened.follow(emit),
+      close: () => opened.close(),
+    };
+  },
+});
 
 /** More would be more words about tools than a conversation has of anything else. */
 const MOST_LISTED = 128;

@@ -6,10 +6,21 @@
 import type { ToolUseBlock } from "@prefork/wire";
 import type { Section } from "../../context/index.ts";
 import type { Delegated, DelegatedCall } from "../../ports.ts";
+import type { Extension, ServingExtension } from "../extension.ts";
 import type { Skill } from "./read-skills.ts";
 
 const ABOUT = "Instructions for kinds of work. Where one fits, call Skill with its name before you begin:";
 const ALL_BYTES = 16_000;
+
+/** Skills as an extension of a session. A fork has the same, but for those that would start one. */
+export const skills = (list: readonly Skill[]): Extension => ({
+  name: "skills",
+  sections: skillsSection(list),
+  open: async (): Promise<ServingExtension> => ({
+    delegation: (fork) => ({ skill: skillCall(list, fork) }),
+    startsFork: startsFork(list),
+  }),
+});
 
 /** Nothing where there are none. */
 export const skillsSection = (skills: readonly Skill[]): readonly Section[] => {
@@ -25,7 +36,7 @@ export const skillsSection = (skills: readonly Skill[]): readonly Section[] => {
 };
 
 /** The far side of the Skill tool. `fork`: starts one on what a skill says; absent where nobody may. */
-export const skillCall =
+const skillCall =
   (skills: readonly Skill[], fork: DelegatedCall | undefined): DelegatedCall =>
   async ({ name, args }, caller) => {
     const skill = skills.find((one) => one.name === name);
@@ -38,7 +49,7 @@ export const skillCall =
   };
 
 /** Does this call of the Skill tool start a fork? */
-export const startsFork =
+const startsFork =
   (skills: readonly Skill[]) =>
   ({ name, input }: Pick<ToolUseBlock, "name" | "input">): boolean => {
     if (name !== "Skill") return false;
