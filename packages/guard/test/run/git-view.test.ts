@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   chmodSync,
   cpSync,
@@ -84,6 +85,9 @@ const STATES: Readonly<Record<string, Make>> = {
     rmSync(join(at, "b.txt"));
     gitIn(at, "init", "-q", "nested");
     gitIn(at, "update-index", "--assume-unchanged", 'quo"te');
+    gitIn(at, "update-index", "--skip-worktree", "src/deep/y.ts");
+    writeFileSync(join(at, "meant.txt"), "to be added\n");
+    gitIn(at, "add", "-N", "meant.txt");
   },
   "a linked worktree": (place, at) => {
     clone(place, `${at}-main`);
@@ -251,6 +255,27 @@ const EVERY: Hostile["asked"] = [
 ];
 const NONE: Hostile["asked"] = [["git status"], ["git log -1"]];
 
+const IN_INDEX: Hostile["asked"] = [...NONE, ["git grep secret"], ["git diff"], ["git ls-files -m"]];
+
+/** Two entries as our count goes: the first goes on, by its length, where git begins its second; the second is to git an
+ *  extension that it passes over. */
+const hideInIndex = (place: Place, mode: number): void => {
+  const whole = (text: Buffer): Buffer => Buffer.concat([text, Buffer.alloc(8 - (text.length % 8))]);
+  const entry = (name: string, { fill = 0, kind = 0o100644, length = name.length } = {}): Buffer => {
+    const facts = Buffer.alloc(62, fill);
+    facts.writeUInt32BE(kind, 24);
+    facts.writeUInt16BE(length, 60);
+    return Buffer.concat([facts, Buffer.from(name)]);
+  };
+  const hidden = entry(place.at("home/.netrc"), { fill: 0x63, kind: mode, length: 0xfff });
+  const first = whole(Buffer.concat([entry("aaaabbbbbb", { length: 4 }), hidden]));
+  const second = whole(entry("z"));
+  second.write("ABCD", 0);
+  second.writeUInt32BE(second.length - 8, 4);
+  const bytes = Buffer.concat([Buffer.from("DIRC\0\0\0\x02\0\0\0\x02", "latin1"), first, second]);
+  writeFileSync(own(place, "index"), Buffer.concat([bytes, createHash("sha1").update(bytes).digest()]));
+};
+
 const HOSTILE: Readonly<Record<string, Hostile>> = {
   "a program in settings that it includes": {
     make: (place) => {
@@ -308,6 +333,8 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
   "names to ignore that are a link to keys": { make: (place) => linked(place, "info/exclude"), asked: NONE },
   "steps of a rebase that are a link to keys": { make: (place) => linked(place, "rebase-merge/done"), asked: NONE },
   "an index that is a link to keys": { make: (place) => linked(place, "index"), asked: NONE },
+  "an index that hides a file in a name": { make: (place) => hideInIndex(place, 0x418181a4), asked: IN_INDEX },
+  "an index that hides a repository in a name": { make: (place) => hideInIndex(place, 0x4181e101), asked: IN_INDEX },
   "a HEAD that is no name": { make: (place) => writeFileSync(own(place, "HEAD"), "ref: ../../x\n"), asked: NONE },
   "packed refs that are none": {
     make: (place) => writeFileSync(own(place, "packed-refs"), "machine h login l\n"),
@@ -359,16 +386,30 @@ test("a repository of another user is a reason to ask", async () => {
 
 // --- parts ---------------------------------------------------------------------------------------------------------------
 
-/** An index with one entry for each name. `drops`: in version 4, how much of the name before each does not keep. */
-const indexOf = (names: readonly string[], { version = 2, mode = 0o100644, drops = 0 } = {}): Buffer => {
+type IndexForm = {
+  readonly version?: number;
+  readonly mode?: number;
+  /** In version 4: how much of the name before an entry does not keep. */
+  readonly drops?: number;
+  /** Over the length of the name, or what is said in its place. */
+  readonly flags?: number;
+  readonly length?: number;
+  readonly padding?: string;
+};
+
+/** An index with one entry for each name. */
+const indexOf = (names: readonly string[], form: IndexForm = {}): Buffer => {
+  const { version = 2, mode = 0o100644, drops = 0, flags = 0, length, padding = "\0" } = form;
   const header = Buffer.from("DIRC\0\0\0\0\0\0\0\0", "latin1");
   header.writeUInt32BE(version, 4);
   header.writeUInt32BE(names.length, 8);
   const entries = names.map((name, at) => {
     const facts = Buffer.alloc(62);
     facts.writeUInt32BE(mode, 24);
+    const kept = version === 4 && at ? (names[at - 1] ?? "").length - drops : 0;
+    facts.writeUInt16BE(flags | (length ?? Math.min(Math.max(kept, 0) + Buffer.byteLength(name), 0xfff)), 60);
     if (version === 4) return Buffer.concat([facts, Buffer.from([at && drops, ...Buffer.from(name), 0])]);
-    return Buffer.concat([facts, Buffer.from(name), Buffer.alloc(8 - ((62 + name.length) % 8))]);
+    return Buffer.concat([facts, Buffer.from(name), Buffer.alloc(8 - ((62 + name.length) % 8), padding)]);
   });
   return Buffer.concat([header, ...entries, Buffer.alloc(20)]);
 };
@@ -390,10 +431,29 @@ test("an index is read strictly, and never for long", () => {
       indexOf(["x".repeat(5_000)], { version: 4 }),
     ],
     ...[indexOf(["a", "b"], { version: 4, drops: 9 }), good.subarray(0, 60), huge, Buffer.alloc(40)],
+    // What git reads by its length, and we by its end; and what stands in no order, or where nothing stands.
+    ...[0, 1, 3, 0xfff].map((length) => indexOf(["ab"], { length })),
+    ...[0, 1, 3, 0xfff].map((length) => indexOf(["ab"], { version: 4, length })),
+    ...[indexOf(["abc"], { padding: "\0x" }), indexOf(["b", "a"]), indexOf(["a", "a"])],
+    ...[indexOf(["a"], { flags: 0x4000 }), indexOf(["sub"], { mode: 0o160000, flags: 0x1000 })],
     Buffer.concat([good.subarray(0, -20), Buffer.from("link\0\0\0\0", "latin1"), Buffer.alloc(20)]),
     Buffer.concat([good.subarray(0, -20), Buffer.from("TREE\0\0\xff\0", "latin1"), Buffer.alloc(20)]),
   ];
   for (const [at, bytes] of refused.entries()) assert.throws(() => readIndex(bytes, "sha1"), Doubt, String(at));
+});
+
+test("the index that git reads is written from what was read", () => {
+  const entries = (bytes: Buffer): unknown => [
+    bytes.readUInt32BE(4),
+    bytes.readUInt32BE(8),
+    bytes.toString("latin1", 72),
+  ];
+  const read = readIndex(indexOf(["a/b", "c"], { version: 4, drops: 1, flags: 0x8000 }), "sha1").bytes;
+  const meant = indexOf(["a/b", "a/c"], { flags: 0x8000 });
+  assert.deepEqual(entries(read.subarray(0, -20)), entries(meant.subarray(0, -20)));
+  assert.deepEqual(read.subarray(-20), createHash("sha1").update(meant.subarray(0, -20)).digest());
+  const sub = readIndex(indexOf(["sub"], { mode: 0o160000 }), "sha1").bytes;
+  assert.equal(sub.readUInt16BE(12 + 60), 0x8003, "never looked into");
 });
 
 test("settings are read as git reads them, or not at all", () => {
