@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { anthropicEngine, createSession, explainFamily, readFamily } from "@prefork/runtime";
+import { anthropicEngine, createSession } from "@prefork/runtime";
+import { explainFamily, readFamily } from "@prefork/runtime/observe";
 import { lastUserText, type SimRequest, say, startSimulator, textOfTokens } from "@prefork/simulator";
 
 const script = (request: SimRequest) => say(`Scope: ${lastUserText(request).slice(-3)}\nResult: done`);

@@ -86,6 +86,7 @@ console.log(JSON.stringify({
 const EVERYTHING = `
 import * as guard from "@prefork/guard";
 import * as runtime from "@prefork/runtime";
+import * as observe from "@prefork/runtime/observe";
 import { type SimRequest, say } from "@prefork/simulator";
 import * as wire from "@prefork/wire";
 import * as worktrees from "@prefork/worktrees";
@@ -96,7 +97,7 @@ export const last = ({ body }: SimRequest): string => {
   const content = body.messages.at(-1)?.content ?? "";
   return typeof content === "string" ? content : content.map(({ text = "" }) => text).join(body.model);
 };
-export { guard, proxy, runtime, say, wire, worktrees, xray };
+export { guard, observe, proxy, runtime, say, wire, worktrees, xray };
 `;
 
 const RESOLUTIONS = {

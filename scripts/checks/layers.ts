@@ -54,7 +54,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["extensions"],
     ["observe"],
     ["session"],
-    ["index"],
+    ["index", "internal"],
   ],
 };
 

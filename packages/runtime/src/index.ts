@@ -1,4 +1,4 @@
-/** @prefork/runtime: who may do what, and how what was allowed is run. */
+/** @prefork/runtime: what a program needs to run agents and their forks. */
 
 export {
   ANTHROPIC_URL,
@@ -10,111 +10,31 @@ export {
   engineFor,
   type SpendLimits,
   type Spent,
-  toolEnvironment,
 } from "./agent/index.ts";
-export {
-  type ForkHandle,
-  type ForkOutcome,
-  type MergeBackOptions,
-  type Report,
-  readReport,
-} from "./children/index.ts";
+export { type ForkHandle, type ForkOutcome, type MergeBackOptions, type Report, readReport } from "./children/index.ts";
 export type { Section } from "./context/index.ts";
+export type { CallFault, EventBody, ExchangeEnd, Level, NoteKind, RuntimeEvent, Todo } from "./events.ts";
 export {
-  type CallFault,
-  type EventBody,
-  type ExchangeEnd,
-  type Level,
-  levelOf,
-  type NoteKind,
-  type RuntimeEvent,
-  type Todo,
-} from "./events.ts";
-export {
-  type ConfiguredServers,
-  type Contribution,
   type Extension,
   type ExtensionApi,
-  type ExtensionAround,
   type ExtensionFactory,
-  type ExtensionPlaces,
-  editServers,
   type FoundSkills,
-  type HookTimes,
-  type HttpServer,
-  type LiveExtension,
-  MCP_FILE,
   type McpOptions,
   mcp,
-  readEntry,
-  readExtensions,
-  readServers,
   readSkills,
   type ServerEntry,
-  type ServerPlaces,
-  Servers,
-  type ServersOptions,
-  type ServerTimes,
   type Skill,
   type SkillPlaces,
-  type StdioServer,
   skills,
-  targetWords,
-  type WrittenServer,
 } from "./extensions/index.ts";
-export {
-  type CacheSafeParams,
-  cacheKeyHash,
-  type DelegateMode,
-  type ForkLimits,
-  type ForkOptions,
-  type Observer,
-  type TailChoice,
-} from "./fork/index.ts";
-export {
-  type DeleteOptions,
-  deleteSession,
-  exportMarkdown,
-  findSession,
-  JournalError,
-  type JournalProblem,
-  type ListedSession,
-  latestSession,
-  listSessions,
-  REHEARSAL_SCHEME,
-  readSession,
-  type SessionReading,
-  type SessionStore,
-  type UnreadableSession,
-} from "./journal/index.ts";
-export {
-  type BilledSum,
-  type ComparedSum,
-  causeWords,
-  type Explanation,
-  explainFamily,
-  type FamilyRole,
-  type InsteadId,
-  type LedgerRow,
-  listTasks,
-  type MissedRead,
-  namedSession,
-  type ObservedFamily,
-  readFamily,
-  type ShortfallCause,
-  showTask,
-  type TaskDetail,
-  type TaskRow,
-  type TasksOptions,
-  type UnreadTask,
-} from "./observe/index.ts";
+export type { CacheSafeParams, DelegateMode, ForkLimits, ForkOptions, Observer, TailChoice } from "./fork/index.ts";
+export { JournalError } from "./journal/index.ts";
 export type {
   Answer,
   Ask,
   CallVerdict,
   Clock,
   HookedCall,
-  HookNote,
   Hooks,
   Ids,
   PromptEnd,
@@ -123,27 +43,16 @@ export type {
   Subscription,
 } from "./ports.ts";
 export {
-  addressIn,
   createSession,
   type EventReader,
   type Exchange,
   type ForkingOptions,
   type Permissions,
   type PromptOptions,
-  requestStop,
   resumeSession,
   type Session,
   type SessionLimits,
   type SessionOptions,
 } from "./session/index.ts";
 export type { Task, TaskEnd, TaskKind, TaskResult, TaskState } from "./tasks/index.ts";
-export {
-  builtInTools,
-  createRegistry,
-  defineTool,
-  failed,
-  hasForkAbove,
-  type Tool,
-  type ToolContext,
-  type ToolOutput,
-} from "./tools/index.ts";
+export { builtInTools, defineTool, failed, type Tool, type ToolContext, type ToolOutput } from "./tools/index.ts";

@@ -3,7 +3,8 @@
  *  act on the terminal; colour adds nothing that the words do not say.
  *  Elsewhere: the figures (@prefork/runtime), which session is meant (explain.ts). */
 
-import { causeWords, type Explanation, type LedgerRow, type ObservedFamily, type Task } from "@prefork/runtime";
+import type { Task } from "@prefork/runtime";
+import { causeWords, type Explanation, type LedgerRow, type ObservedFamily } from "@prefork/runtime/observe";
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";

@@ -3,7 +3,8 @@
  *  Elsewhere: the figures (@prefork/runtime), their layout (explain-report.ts). */
 
 import { resolve } from "node:path";
-import { explainFamily, namedSession, type ObservedFamily, readFamily, type Task } from "@prefork/runtime";
+import type { Task } from "@prefork/runtime";
+import { explainFamily, namedSession, type ObservedFamily, readFamily } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type Explained, explainedAsJson, explainedAsText } from "./explain-report.ts";

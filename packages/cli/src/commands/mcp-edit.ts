@@ -6,7 +6,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { draftsIn, openRoot, stateFolder } from "@prefork/guard";
-import { editServers, MCP_FILE, readEntry, toolEnvironment, type WrittenServer } from "@prefork/runtime";
+import { editServers, MCP_FILE, readEntry, toolEnvironment, type WrittenServer } from "@prefork/runtime/internal";
 import { type Io, UsageError } from "../io.ts";
 
 export type ScopeFlags = { readonly scope: "user" | "project" };

@@ -7,15 +7,15 @@ import { lstat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { describeProblem, loadSettings, stateFolder, trustOf } from "@prefork/guard";
+import type { ServerEntry } from "@prefork/runtime";
 import {
   type ConfiguredServers,
   MCP_FILE,
   readServers,
-  type ServerEntry,
   Servers,
   targetWords,
   toolEnvironment,
-} from "@prefork/runtime";
+} from "@prefork/runtime/internal";
 import { type Command, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { renderTable } from "../table.ts";

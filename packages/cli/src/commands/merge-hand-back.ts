@@ -4,7 +4,8 @@
  *  is passed off as one that does.
  *  Elsewhere: waking and merging (@prefork/runtime), the command (merge.ts). */
 
-import { type MergeBackOptions, readSession } from "@prefork/runtime";
+import type { MergeBackOptions } from "@prefork/runtime";
+import { readSession } from "@prefork/runtime/observe";
 import type { MergeOutcome, Worktrees } from "@prefork/worktrees";
 import { type Io, UsageError } from "../io.ts";
 import { asUsage, createPrinter, type EngineChoice, type EngineFlags, type SessionPlan } from "../print/index.ts";

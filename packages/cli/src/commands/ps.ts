@@ -3,7 +3,7 @@
  *  does not run.
  *  Elsewhere: one session's tasks, and one task in full (tasks.ts), layout (tasks-report.ts). */
 
-import { listTasks, type UnreadableSession } from "@prefork/runtime";
+import { listTasks, type UnreadableSession } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { tasksAsJson, taskTable } from "./tasks-report.ts";

@@ -3,7 +3,7 @@
  *  Invariant: what the user is told of engine, settings and servers is what `prefork -p --resume` tells.
  *  Elsewhere: prompts (print.ts), what is done with it (tasks-control.ts, merge-hand-back.ts). */
 
-import { readSession } from "@prefork/runtime";
+import { readSession } from "@prefork/runtime/observe";
 import type { Io } from "../io.ts";
 import {
   asUsage,

@@ -12,7 +12,7 @@ import {
   listSessions,
   readSession,
   type UnreadableSession,
-} from "@prefork/runtime";
+} from "@prefork/runtime/observe";
 import { promptTokens } from "@prefork/wire";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";

@@ -5,7 +5,8 @@
  *  Elsewhere: looking at tasks (tasks.ts), running prompts (print.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { requestStop, type SessionStore, showTask, type TaskDetail } from "@prefork/runtime";
+import { requestStop } from "@prefork/runtime/internal";
+import { type SessionStore, showTask, type TaskDetail } from "@prefork/runtime/observe";
 import { type Command, Option } from "commander";
 import { type Io, isStartedByFork, newCommand, UsageError } from "../io.ts";
 import { asUsage, createPrinter, type EngineFlags, PROVIDERS, type SessionFlags } from "../print/index.ts";

@@ -2,7 +2,7 @@
  *  Invariant: labels and words of tasks are shown as letters; what nobody runs any more is never shown as running.
  *  Elsewhere: which tasks (@prefork/runtime), the table of requests (explain-report.ts). */
 
-import type { TaskDetail, TaskRow } from "@prefork/runtime";
+import type { TaskDetail, TaskRow } from "@prefork/runtime/observe";
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens } from "../numbers.ts";

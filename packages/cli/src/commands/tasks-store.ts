@@ -4,7 +4,8 @@
 
 import { homedir } from "node:os";
 import { stateFolder } from "@prefork/guard";
-import { JournalError, type SessionStore, type UnreadableSession } from "@prefork/runtime";
+import { JournalError } from "@prefork/runtime";
+import type { SessionStore, UnreadableSession } from "@prefork/runtime/observe";
 import { type Io, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";
 import { shortened, terminalColumns, widthOf } from "../width.ts";

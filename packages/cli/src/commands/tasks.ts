@@ -3,7 +3,7 @@
  *  Elsewhere: tasks of all sessions (ps.ts), layout (tasks-report.ts), ending and waking one (tasks-control.ts). */
 
 import { resolve } from "node:path";
-import { listTasks, namedSession, showTask } from "@prefork/runtime";
+import { listTasks, namedSession, showTask } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { resumeCommand, stopCommand } from "./tasks-control.ts";

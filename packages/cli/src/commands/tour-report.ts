@@ -3,7 +3,8 @@
  *  100 columns; text and JSON state the same figures.
  *  Elsewhere: the run and its live lines (../tour), the table of requests (explain-report.ts). */
 
-import { type LedgerRow, readReport } from "@prefork/runtime";
+import { readReport } from "@prefork/runtime";
+import type { LedgerRow } from "@prefork/runtime/observe";
 import { writtenTokens } from "@prefork/wire";
 import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";

@@ -4,7 +4,7 @@
  *  set beside; without one the embedded engine is offered and named, never passed off as a model.
  *  Elsewhere: opening it (open-engine.ts), what is known of a provider (@prefork/wire). */
 
-import { REHEARSAL_SCHEME } from "@prefork/runtime";
+import { REHEARSAL_SCHEME } from "@prefork/runtime/internal";
 import { type Credential, DEFAULT_MODEL, type Profile, profileAt, profiles } from "@prefork/wire";
 import { UsageError } from "../io.ts";
 

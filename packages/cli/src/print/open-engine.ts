@@ -3,7 +3,8 @@
  *  Elsewhere: choosing (engine-choice.ts). */
 
 import { randomUUID } from "node:crypto";
-import { anthropicEngine, type Engine, engineFor, REHEARSAL_SCHEME } from "@prefork/runtime";
+import { anthropicEngine, type Engine, engineFor } from "@prefork/runtime";
+import { REHEARSAL_SCHEME } from "@prefork/runtime/internal";
 import { type EngineChoice, otherChoices } from "./engine-choice.ts";
 
 export type OpenedEngine = AsyncDisposable & { readonly engine: Engine };

@@ -14,16 +14,8 @@ import {
   stateFolder,
   trustOf,
 } from "@prefork/guard";
-import {
-  type Extension,
-  readExtensions,
-  readServers,
-  readSkills,
-  type ServerEntry,
-  type SessionLimits,
-  type Skill,
-  toolEnvironment,
-} from "@prefork/runtime";
+import { type Extension, readSkills, type ServerEntry, type SessionLimits, type Skill } from "@prefork/runtime";
+import { readExtensions, readServers, toolEnvironment } from "@prefork/runtime/internal";
 import { folderAt } from "../folder-flag.ts";
 import { type Io, UsageError } from "../io.ts";
 

@@ -4,7 +4,9 @@
  *  Elsewhere: ids and journals (@prefork/runtime), opening it (../commands/print.ts). */
 
 import { existsSync } from "node:fs";
-import { addressIn, findSession, JournalError, latestSession, readSession, type SessionStore } from "@prefork/runtime";
+import { JournalError } from "@prefork/runtime";
+import { addressIn } from "@prefork/runtime/internal";
+import { findSession, latestSession, readSession, type SessionStore } from "@prefork/runtime/observe";
 import { UsageError } from "../io.ts";
 import type { Answered } from "./engine-choice.ts";
 

@@ -6,17 +6,8 @@
 import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { stateFolder } from "@prefork/guard";
-import {
-  anthropicEngine,
-  createSession,
-  type ExchangeResult,
-  type Explanation,
-  explainFamily,
-  type ObservedFamily,
-  type RuntimeEvent,
-  readFamily,
-  type Task,
-} from "@prefork/runtime";
+import { anthropicEngine, createSession, type ExchangeResult, type RuntimeEvent, type Task } from "@prefork/runtime";
+import { type Explanation, explainFamily, type ObservedFamily, readFamily } from "@prefork/runtime/observe";
 import { addUsage, noUsage, type Usage } from "@prefork/wire";
 import { type Embedded, startEmbedded } from "../rehearsal/index.ts";
 import { PARTS, type Part, promptOf } from "./job.ts";

@@ -4,7 +4,8 @@ import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { builtInTools, createRegistry } from "@prefork/runtime";
+import { builtInTools } from "@prefork/runtime";
+import { createRegistry } from "@prefork/runtime/internal";
 import type { Json, JsonObject } from "@prefork/wire";
 
 type Input = Readonly<Record<string, string | number | boolean | undefined>>;

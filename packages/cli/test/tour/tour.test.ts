@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import type { Explanation, LedgerRow } from "@prefork/runtime";
+import type { Explanation, LedgerRow } from "@prefork/runtime/observe";
 import { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "@prefork/wire";
 import { run } from "../../src/main.ts";
 import { sampleOf } from "../../src/tour/sample.ts";

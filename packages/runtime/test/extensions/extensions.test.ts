@@ -11,14 +11,13 @@ import * as z from "zod";
 import {
   defineTool,
   type Extension,
-  type ExtensionPlaces,
   type Hooks,
   type Question,
   type RuntimeEvent,
-  readExtensions,
   skills,
   type Tool,
 } from "../../src/index.ts";
+import { type ExtensionPlaces, readExtensions } from "../../src/internal.ts";
 import { followed, type Ground, openGround, reopened, unasked } from "../session/fault-ground.ts";
 
 const adder = (name = "Add"): Tool =>

@@ -13,11 +13,11 @@ import {
   builtInTools,
   createSession,
   type ForkOutcome,
-  readSession,
   type Session,
   type SessionOptions,
 } from "../../src/index.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
+import { readSession } from "../../src/observe.ts";
 import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
 import { seenIn } from "../tasks/seen.ts";
 import { recordTool } from "../tasks/stage.ts";

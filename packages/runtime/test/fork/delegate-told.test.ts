@@ -13,7 +13,8 @@ import { type JsonObject, type Message, userText } from "@prefork/wire";
 import * as z from "zod";
 import { RunAudit } from "../../src/children/run-audit.ts";
 import type { EventBody } from "../../src/events.ts";
-import { builtInTools, createRegistry, defineTool, type ForkOptions, type RuntimeEvent } from "../../src/index.ts";
+import { builtInTools, defineTool, type ForkOptions, type RuntimeEvent } from "../../src/index.ts";
+import { createRegistry } from "../../src/internal.ts";
 
 import {
   asksForSummary,

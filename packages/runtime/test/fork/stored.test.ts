@@ -20,16 +20,9 @@ import type { Json, JsonObject } from "@prefork/wire";
 import { Account } from "../../src/agent/index.ts";
 import type { EventBody } from "../../src/events.ts";
 import { StoredPrefixes } from "../../src/fork/stored-prefixes.ts";
-import {
-  createSession,
-  engineFor,
-  explainFamily,
-  type RuntimeEvent,
-  readFamily,
-  resumeSession,
-  type SessionOptions,
-} from "../../src/index.ts";
+import { createSession, engineFor, type RuntimeEvent, resumeSession, type SessionOptions } from "../../src/index.ts";
 import { unkeptJournal } from "../../src/journal/index.ts";
+import { explainFamily, readFamily } from "../../src/observe.ts";
 
 const PARTS = ["part1", "part2", "part3", "part4", "part5"];
 

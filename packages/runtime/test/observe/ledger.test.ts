@@ -6,8 +6,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { type LedgerRow as Billed, callTools, say, textOfTokens, think, toolResults } from "@prefork/simulator";
 import { promptTokens } from "@prefork/wire";
-import { type ForkOptions, readSession, resumeSession } from "../../src/index.ts";
+import { type ForkOptions, resumeSession } from "../../src/index.ts";
 import { explainFamily, type LedgerRow } from "../../src/observe/index.ts";
+import { readSession } from "../../src/observe.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
 import {
   causesOf,

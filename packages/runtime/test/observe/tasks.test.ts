@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, say, toolResults } from "@prefork/simulator";
-import { type Answer, readSession } from "../../src/index.ts";
+import type { Answer } from "../../src/index.ts";
 import { listTasks, namedSession, showTask, type TaskRow } from "../../src/observe/index.ts";
+import { readSession } from "../../src/observe.ts";
 import { directiveIn, forking, openForking, openGround, prompted } from "./ground.ts";
 
 const shown = ({ task, state, isOrphan, turns, owner }: TaskRow) => ({

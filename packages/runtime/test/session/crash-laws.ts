@@ -4,7 +4,8 @@
  *  Elsewhere: making such sessions (killed-session.ts). */
 
 import { isDeepStrictEqual } from "node:util";
-import type { RuntimeEvent, SessionReading } from "@prefork/runtime";
+import type { RuntimeEvent } from "@prefork/runtime";
+import type { SessionReading } from "@prefork/runtime/observe";
 import type { Block, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import { readable, rewriteFactor, wasTaken } from "./as-sent.ts";
 import type { Killed, Whole } from "./killed-session.ts";

@@ -16,9 +16,9 @@ import {
   type RuntimeEvent,
   type Session,
   type SessionOptions,
-  type SessionStore,
   type Tool,
 } from "@prefork/runtime";
+import type { SessionStore } from "@prefork/runtime/observe";
 import * as z from "zod";
 import { generateProject, type Project, projectIn } from "./generated-repository.ts";
 import { promptOf, tasks } from "./tasks.ts";

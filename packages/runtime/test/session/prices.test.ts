@@ -8,7 +8,8 @@ import { mergeLayers } from "@prefork/guard";
 import { ManualClock, type ProviderName, say, startSimulator, textOfTokens } from "@prefork/simulator";
 import { scratch } from "@prefork/testing/scratch";
 import type { KeySettings } from "@prefork/wire";
-import { createSession, engineFor, explainFamily, readFamily, type SessionLimits } from "../../src/index.ts";
+import { createSession, engineFor, type SessionLimits } from "../../src/index.ts";
+import { explainFamily, readFamily } from "../../src/observe.ts";
 
 type Running = {
   readonly rules: ProviderName;

@@ -12,13 +12,12 @@ import {
   anthropicEngine,
   builtInTools,
   createSession,
-  readSession,
   resumeSession,
   type Session,
   type SessionOptions,
-  type SessionStore,
   type Task,
 } from "../../src/index.ts";
+import { readSession, type SessionStore } from "../../src/observe.ts";
 import { tasksIn } from "../../src/tasks/index.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "../fork/moments.ts";
 import { type Seen, seenIn } from "./seen.ts";

@@ -1,0 +1,30 @@
+/** @prefork/runtime/internal: what our own command line shares with this package. No promise is made about these names. */
+
+export { toolEnvironment } from "./agent/index.ts";
+export { levelOf } from "./events.ts";
+export {
+  type ConfiguredServers,
+  type Contribution,
+  type ExtensionAround,
+  type ExtensionPlaces,
+  editServers,
+  type HookTimes,
+  type HttpServer,
+  type LiveExtension,
+  MCP_FILE,
+  readEntry,
+  readExtensions,
+  readServers,
+  type ServerPlaces,
+  Servers,
+  type ServersOptions,
+  type ServerTimes,
+  type StdioServer,
+  targetWords,
+  type WrittenServer,
+} from "./extensions/index.ts";
+export { cacheKeyHash } from "./fork/index.ts";
+export { REHEARSAL_SCHEME } from "./journal/index.ts";
+export type { HookNote } from "./ports.ts";
+export { addressIn, requestStop } from "./session/index.ts";
+export { createRegistry, hasForkAbove } from "./tools/index.ts";

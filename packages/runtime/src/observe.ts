@@ -1,0 +1,37 @@
+/** @prefork/runtime/observe: sessions after the fact, from their journals: what each request read and cost, and why. */
+
+export {
+  type DeleteOptions,
+  deleteSession,
+  exportMarkdown,
+  findSession,
+  type JournalProblem,
+  type ListedSession,
+  latestSession,
+  listSessions,
+  readSession,
+  type SessionReading,
+  type SessionStore,
+  type UnreadableSession,
+} from "./journal/index.ts";
+export {
+  type BilledSum,
+  type ComparedSum,
+  causeWords,
+  type Explanation,
+  explainFamily,
+  type FamilyRole,
+  type InsteadId,
+  type LedgerRow,
+  listTasks,
+  type MissedRead,
+  namedSession,
+  type ObservedFamily,
+  readFamily,
+  type ShortfallCause,
+  showTask,
+  type TaskDetail,
+  type TaskRow,
+  type TasksOptions,
+  type UnreadTask,
+} from "./observe/index.ts";
