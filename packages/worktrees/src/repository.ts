@@ -7,7 +7,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { readBounded } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
-import { fieldsOf, Git, type Steps } from "./git.ts";
+import { Git, type Steps } from "./git.ts";
 
 export type Repository = {
   /** Runs at the top, with everything switched off that could start a program. */
@@ -110,22 +110,37 @@ const refusalOf = (complaint: string, isBare: boolean): string => {
 };
 
 export const settingsOf = async (git: Git): Promise<Settings> => {
-  const out = fieldsOf(await git.out(["config", "--list", "-z"]));
+  const listed = await git.out(["config", "--list", "-z"]);
   return Object.fromEntries(
-    out.map((field) => {
+    textsOf(listed).map((field) => {
       const [key = "", value = ""] = field.split(/\n(.*)/s);
       return [key, value];
     }),
   );
 };
 
+/** Of an answer with -z, as text: settings are handed to git again in its environment, which is text. */
+const textsOf = (out: Buffer): readonly string[] => out.toString().split("\0").slice(0, -1);
+
 /** Do these settings say other things in another checkout, or on another branch? Files may be included under conditions,
  *  and single checkouts have settings of their own where the repository says so. */
 export const dependOnCheckout = (settings: Settings): boolean =>
   Object.keys(settings).some((key) => key === "extensions.worktreeconfig" || /^include(?:if)?\./.test(key));
 
-/** An empty command is no filter, and a driver that fails leaves a conflict. */
-export const switchedOff = (settings: Settings): Settings =>
+/** Stands for bytes that are no text. */
+const NO_TEXT = "\ufffd";
+
+/** An empty command is no filter, and a driver that fails leaves a conflict. What cannot be named in the environment as it
+ *  is named in the file would stay as it is. */
+export const switchedOff = (settings: Settings): Settings => {
+  const off = offIn(settings);
+  const unnamed = Object.keys(off).find((key) => key.includes(NO_TEXT));
+  if (unnamed !== undefined)
+    throw new WorktreeError("not-ready", `the repository configures ${unnamed}, which cannot be switched off by name`);
+  return off;
+};
+
+const offIn = (settings: Settings): Settings =>
   Object.fromEntries(
     Object.keys(settings).flatMap((key): readonly (readonly [string, string])[] => {
       if (/^filter\..*\.(clean|smudge|process)$/s.test(key)) return [[key, ""]];
@@ -161,7 +176,7 @@ const userSettings = async (git: Git, { environment = process.env }: RepositoryO
     .at("/")
     .in(own)
     .ask(words, { may: [0, 1, 128] });
-  const fields = fieldsOf(asked.out);
+  const fields = textsOf(asked.out);
   const found: Record<string, string> = {};
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const [key = "", value = ""] = (fields[at + 1] ?? "").split(/\n(.*)/s);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { switchedOff } from "../src/repository.ts";
@@ -57,6 +57,16 @@ const states: readonly State[] = [
     ...quiet,
   },
   {
+    name: "a filter whose name is not ASCII",
+    prepare: withAttributes("* filter=évil\u2028\n", ({ touch }) => ({
+      "filter.évil\u2028.clean": `${touch} cat`,
+      "filter.évil\u2028.smudge": `${touch} cat`,
+      "filter.évil\u2028.required": "true",
+    })),
+    spring: ["add", "-A"],
+    ...quiet,
+  },
+  {
     name: "a filter with dots and blanks in its name, from an included file",
     prepare: (ground) => {
       withAttributes("* filter=e.v.i.l\n", () => ({ "include.path": "evil" }))(ground);
@@ -109,25 +119,46 @@ const states: readonly State[] = [
 
 for (const state of states) test(`nothing that a repository names is run: ${state.name}`, () => assertLife(state));
 
-test("a merge driver of the repository is not run, and what it would have merged is a conflict", async () => {
+test("a filter whose name is no text cannot be switched off, and so no work branches off", async () => {
   using ground = openGround();
-  const { git, put, touch, canary } = ground;
-  put(".gitattributes", "* merge=evil\n");
-  put("b", "1\n2\n3\n");
+  const { git, put, touch, canary, path } = ground;
+  writeFileSync(join(path, ".gitattributes"), Buffer.from("* filter=\xe9vil\n", "latin1"));
+  put("b", "b\n");
   git("add", "-A");
   git("commit", "-qm", "one");
-  git("config", "merge.evil.driver", `${touch} true`);
-  git("config", "merge.default", "evil");
-  const worktrees = await ground.open();
-  const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
-  ground.copy(created).put("b", "1\n2\nthree\n");
-  await worktrees.finish("t", { message: "m\n", end: "reported" });
-  put("b", "one\n2\n3\n");
-  const [outcome] = await worktrees.merge(["t"]);
-  assert.equal(outcome?.kind, "conflicts");
-  assert.equal((await worktrees.merge(["t"], { onConflict: "theirs" }))[0]?.kind, "merged");
+  const settings = `[filter "\xe9vil"]\n\tclean = "${touch} cat"\n\tsmudge = "${touch} cat"\n`;
+  appendFileSync(join(path, ".git/config"), Buffer.from(settings, "latin1"));
+  put("b", "changed\n");
+  await assert.rejects(
+    async () => {
+      const worktrees = await ground.open();
+      await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+    },
+    { reason: "not-ready", message: /filter\.\ufffdvil\.clean, which cannot be switched off by name/ },
+  );
   assert.equal(existsSync(canary), false);
 });
+
+for (const name of ["evil", "évil"])
+  test(`a merge driver of the repository is not run, and what it would have merged is a conflict: ${name}`, async () => {
+    using ground = openGround();
+    const { git, put, touch, canary } = ground;
+    put(".gitattributes", `* merge=${name}\n`);
+    put("b", "1\n2\n3\n");
+    git("add", "-A");
+    git("commit", "-qm", "one");
+    git("config", `merge.${name}.driver`, `${touch} true`);
+    git("config", "merge.default", name);
+    const worktrees = await ground.open();
+    const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+    ground.copy(created).put("b", "1\n2\nthree\n");
+    await worktrees.finish("t", { message: "m\n", end: "reported" });
+    put("b", "one\n2\n3\n");
+    const [outcome] = await worktrees.merge(["t"]);
+    assert.equal(outcome?.kind, "conflicts");
+    assert.equal((await worktrees.merge(["t"], { onConflict: "theirs" }))[0]?.kind, "merged");
+    assert.equal(existsSync(canary), false);
+  });
 
 /** Each holds in a copy and nowhere else. */
 const CONDITIONS: readonly string[] = ["gitdir:**/worktrees/**", "gitdir/i:**/WORKTREES/**", "onbranch:prefork/**"];
