@@ -2,9 +2,10 @@
  *  Invariant: exit code 0 when every limit is kept, 1 when one is missed or could not be measured, 2 for a wrong call.
  *  Elsewhere: how to read the table (README.md), the benchmarks (one folder each).
  *
- *  npm run bench -- wire guard fork proxy loop worktree [--quick] [--json] */
+ *  npm run bench -- wire guard fork proxy loop files worktree [--quick] [--json] */
 
 import { parseArgs } from "node:util";
+import { measureFiles } from "./files/index.ts";
 import { measureFork } from "./fork/index.ts";
 import { measureGuard } from "./guard/index.ts";
 import { measureLoop } from "./loop/index.ts";
@@ -25,6 +26,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   fork: { about: "forks through a whole session: CPU, time to the wire, memory, disk", measure: measureFork },
   proxy: { about: "standing between an agent and its provider: time, CPU, memory", measure: measureProxy },
   loop: { about: "a turn of a long session beside two other libraries: CPU, memory", measure: measureLoop },
+  files: { about: "how many of our files one prompt executes", measure: measureFiles },
   worktree: { about: "copies of a checkout beside plain git and clones: time, CPU, disk", measure: measureWorktree },
 };
 

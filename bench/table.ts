@@ -2,7 +2,7 @@
  *  Invariant: a verdict comes from the unrounded figures, and what has no limit gets no verdict.
  *  Elsewhere: measuring (measure.ts), what is measured (wire/, guard/). */
 
-export type Unit = "µs" | "ms" | "KiB" | "MiB" | "streams" | "forks" | "handles" | "verdicts/s";
+export type Unit = "µs" | "ms" | "KiB" | "MiB" | "streams" | "forks" | "handles" | "files" | "verdicts/s";
 export type Amount = { readonly value: number; readonly unit: Unit };
 
 /** What DESIGN promises, of our own figure or of its ratio to the other one. */
