@@ -73,6 +73,7 @@ test("a state folder that may not be entered fails every command that looks ther
 test("a folder that may not be opened is not called missing", async () => {
   using place = openPlace();
   const commands = [["-p", "go on"], ["worktrees"], ["merge", "--preview", "x"]];
+  for (const argv of commands) await place.prefork(...argv, "--cwd", `${place.path}/missing`); // loads what is loaded late
   const ends = await withoutAccess(join(place.path, "prefork"), async () => {
     const all: unknown[] = [];
     for (const argv of commands) all.push(await place.prefork(...argv, "--cwd", place.sessions));

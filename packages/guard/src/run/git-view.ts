@@ -57,13 +57,16 @@ export class GitViews {
     return this.#folder;
   }
 
-  /** For git outside of a repository, where it compares files by their names; undefined where it runs in one. */
-  attributes(): string | undefined {
+  /** For git outside of a repository, where it compares files by their names; no path where it runs in one. */
+  attributes(): { readonly path?: string } | ViewProblem {
     const isOutside = [...this.#views.values()].some((view) => !("problem" in view) && view.repository === undefined);
-    if (!isOutside) return undefined;
-    const path = join(this.#made(), "attributes");
-    writeFileSync(path, this.#hiding());
-    return path;
+    if (!isOutside) return {};
+    const path = orDoubt(() => {
+      const file = join(this.#made(), "attributes");
+      writeFileSync(file, this.#hiding());
+      return file;
+    });
+    return isDoubt(path) ? { problem: path.message } : { path };
   }
 
   /** `folder`: where git runs. `words`: what it is asked. */

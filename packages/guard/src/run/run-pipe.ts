@@ -141,7 +141,9 @@ const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input
   if ("problem" in rendered) return refuse(rendered.problem, run);
   const inCell = !tellsOfTheSystem(commands, run.cwd);
   const isGit = commands.some(({ program }) => program === "git");
-  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit, attributes: views.attributes() });
+  const attributes = views.attributes();
+  if ("problem" in attributes) return refuse(attributes.problem, run);
+  const child = start(rendered, run, { inCell, piped: input !== undefined, isGit, attributes: attributes.path });
   if ("problem" in child) return refuse(child.problem, run);
   child.stdin?.on("error", () => {}); // a reader may stop before the last name
   child.stdin?.end(input);
