@@ -3,9 +3,8 @@
  *  (linked worktree, submodule, separate git folder). Anything doubtful is a reason to ask, never "no repository".
  *  Elsewhere: what is read from it (git-records.ts), the copy that git gets to see (git-view.ts). */
 
-import { existsSync, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { pathProblem } from "../rules/index.ts";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
 
@@ -99,18 +98,12 @@ const own = (path: string): void => {
   if (statSync(path).uid !== process.geteuid?.()) throw new Doubt(`${path} belongs to another user`);
 };
 
-/** A link may lead to other files of git, but to no keys. Settings of git are looked at before they are printed. */
-const SETTINGS = /\.git\/(?:.*\/)?config(?:\.worktree)?$/s;
-
-/** One of git's own files, never waited for. Undefined where none is. */
+/** One of git's own files, never waited for. `path`: below a folder whose path is canonical. Undefined where none is. A link
+ *  on the way is a doubt, wherever it leads: also among git's own files one may say what another must not. */
 export const readGitFile = (path: string, mostBytes: number): Buffer | undefined => {
   const facts = look(path);
   if (facts === undefined) return undefined;
-  const real = canonical(path);
-  const leadsAway = real !== path && !(SETTINGS.test(path) && SETTINGS.test(real));
-  if (leadsAway && pathProblem(real) !== undefined)
-    throw new Doubt(`git would read ${path}, which leads to keys or is no plain file`);
-  if (facts.isSymbolicLink() && !existsSync(path)) return undefined; // leads nowhere
+  if (facts.isSymbolicLink() || canonical(path) !== path) throw new Doubt(`git would read ${path}, which is a link`);
   const file = readPlainFile(path, mostBytes);
   if (file === "missing") throw new Doubt(`${path} is no plain file, and git would wait for it`);
   if (file === "unreadable") throw new Doubt(`${path} is too large, or cannot be read`);

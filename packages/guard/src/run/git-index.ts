@@ -9,7 +9,8 @@ import { createHash } from "node:crypto";
 import { Doubt } from "./git-checkout.ts";
 
 export type IndexCopy = {
-  readonly bytes: Buffer;
+  /** The file for git. Made when it is asked for. */
+  readonly bytes: () => Buffer;
   /** As latin1, byte by byte; each once. */
   readonly names: readonly string[];
   /** Names of other repositories (submodules). */
@@ -37,7 +38,7 @@ const FACTS = 40;
 const MODE_AT = 24;
 
 /** More than any work tree that is looked at in one go: nothing else happens in this process meanwhile. */
-const MOST_ENTRIES = 500_000;
+const MOST_ENTRIES = 200_000;
 const LONGEST_NAME = 4_096;
 const MOST_NAME_BYTES = 64_000_000;
 
@@ -75,7 +76,7 @@ export const readIndex = (index: Buffer, format: ObjectFormat): IndexCopy => {
   checkExtensions(index, at, last);
   const isRepository = ({ mode }: Entry): boolean => mode === REPOSITORY;
   return {
-    bytes: written(entries, index, format),
+    bytes: () => written(entries, index, format),
     names: entries.filter(({ name }, place) => name !== entries[place - 1]?.name).map(({ name }) => name),
     repositories: entries.filter(isRepository).map(({ name }) => name),
   };

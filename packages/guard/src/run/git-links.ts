@@ -1,94 +1,110 @@
-/** Does a folder of objects lead to keys, or to what is no plain file? git reads it as it is, and prints from such files
- *  in complaints.
- *  Invariant: every name below it is looked at, and where it leads, in folders behind links and in alternate object
- *  folders too. A folder with too many names to look at is reported itself, and so are alternates that are not plain lines.
+/** Folders of objects, of which git reads the real ones.
+ *  Invariant: in what git opens there are plain files and folders only, no link and no pipe; lists in it that git would
+ *  quote in complaints have the form that git writes. Folders that it takes objects from beside its own are found here and
+ *  handed on by us, so that git follows no such list itself. What has too many names to look at is a reason to ask.
  *  Elsewhere: all other files of git, of which it sees copies only (git-view.ts). */
 
-import { type Dirent, statSync } from "node:fs";
+import type { Dirent } from "node:fs";
 import { join } from "node:path";
-import { pathProblem } from "../rules/index.ts";
+import { Doubt, isFolder, readGitFile } from "./git-checkout.ts";
 import { listFolder } from "./list-folder.ts";
-import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
 
-/** Why git may not read these objects unasked. */
-export const objectsProblem = (objects: string): string | undefined => {
-  const path = linkToKeys(objects);
-  return path === undefined ? undefined : `git would read ${path}, which leads to keys or is no plain file`;
-};
-
-/** More than any repository that is looked after has: references are packed. */
+/** More than any repository that is looked after has. */
 const MOST_NAMES = 50_000;
-
 /** Named by their content, and many before they are packed. */
-const OBJECT = /^objects\/[0-9a-f]{2}\/[0-9a-f]+$/;
 const MOST_OBJECTS = 500_000;
 
-type Place = {
-  /** Where it is. */
-  readonly path: string;
-  /** What git calls it. */
-  readonly name: string;
-};
+/** Git goes no deeper. */
+const DEEPEST = 5;
+const MOST_FOLDERS = 20;
 
-const linkToKeys = (folder: string): string | undefined => {
-  const queue: Place[] = [{ path: folder, name: "objects" }];
-  const seen = new Set<string>();
-  let [names, objects] = [0, 0];
-  for (let at = 0; at < queue.length; at += 1) {
-    const { path, name } = queue[at] as Place;
-    const key = canonical(path);
-    if (seen.has(key)) continue;
-    seen.add(key);
-    const entries = entriesOf(path, /(?:^|\/)objects\/[0-9a-f]{2}$/.test(name) ? MOST_OBJECTS : MOST_NAMES);
-    if (entries === undefined) return path;
-    for (const entry of entries) {
-      const below: Place = { path: join(path, entry.name), name: `${name}/${entry.name}` };
-      if (OBJECT.test(below.name)) objects += 1;
-      else names += 1;
-      if (names > MOST_NAMES || objects > MOST_OBJECTS) return folder;
-      if (entry.isFIFO() || entry.isCharacterDevice()) return below.path;
-      if (entry.isSymbolicLink()) {
-        if (pathProblem(canonical(below.path)) !== undefined) return below.path;
-        if (isFolder(below.path)) queue.push(below);
-      } else if (entry.isDirectory()) queue.push(below);
-      if (!/^objects\/info\/alternates$/.test(below.name)) continue;
-      const others = alternatesIn(below.path);
-      if (others === undefined) return below.path;
-      queue.push(...others);
-    }
+/** The parts of a folder of objects that git opens; all other names in it are not looked at. */
+const PART = /^(?:[0-9a-f]{2}|pack)$/;
+
+type Seen = { names: number; objects: number };
+
+/** The repository's own folder of objects, then those that it takes objects from; canonical. */
+export const readObjects = (common: string): readonly string[] => {
+  const found: string[] = [];
+  const seen: Seen = { names: 0, objects: 0 };
+  let level = [canonical(join(common, "objects"))];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    const fresh = [...new Set(level)].filter((folder) => !found.includes(folder));
+    found.push(...fresh);
+    if (found.length > MOST_FOLDERS || depth > DEEPEST)
+      throw new Doubt(`${common} takes objects from too many folders`);
+    level = fresh.flatMap((folder) => {
+      lookAt(folder, seen);
+      return alternatesOf(folder, depth);
+    });
   }
-  return undefined;
+  return found;
 };
 
-const MOST_BYTES = 1_000_000;
+/** Names of the parts that are there, for a folder that was looked at. */
+export const partsOf = (objects: string): readonly string[] =>
+  entriesOf(objects, MOST_NAMES)
+    .map(({ name }) => name)
+    .filter((name) => PART.test(name));
 
-/** Other folders of objects, from the one that names them. Undefined for what cannot be read, or is quoted as git does. */
-const alternatesIn = (path: string): readonly Place[] | undefined => {
-  const file = readPlainFile(path, MOST_BYTES);
-  if (file === "missing" || file === "unreadable") return undefined;
-  const lines = file
-    .toString()
+const lookAt = (objects: string, seen: Seen): void => {
+  for (const entry of listed(objects, seen, "names")) {
+    if (!PART.test(entry.name) && entry.name !== "info") continue;
+    const path = join(objects, entry.name);
+    if (!entry.isDirectory()) throw noPlain(path);
+    const below = listed(path, seen, entry.name.length === 2 ? "objects" : "names");
+    const odd = below.find((one) => !one.isFile() && !one.isDirectory());
+    if (odd) throw noPlain(join(path, odd.name));
+    // Packs in several layers, by a list that is not read here.
+    const layers = join(path, "multi-pack-index.d");
+    if (below.some(({ name }) => name === "multi-pack-index.d") && listed(layers, seen, "names").length > 0)
+      throw noPlain(layers);
+  }
+  const chain = join(objects, "info/commit-graphs");
+  const odd = listed(chain, seen, "names").find((one) => !one.isFile());
+  if (odd) throw noPlain(join(chain, odd.name));
+  const text = readGitFile(join(chain, "commit-graph-chain"), MOST_BYTES)?.toString("latin1") ?? "";
+  if (!/^(?:[0-9a-f]{40,64}\n)*$/.test(text))
+    throw new Doubt(`${chain}/commit-graph-chain holds a line that is no number`);
+};
+
+const noPlain = (path: string): Doubt =>
+  new Doubt(`git would read ${path}, which is a link, or no plain file, or in a form that is not known`);
+
+const MOST_BYTES = 100_000;
+
+/** Other folders of objects, from the one that names them. */
+const alternatesOf = (objects: string, depth: number): readonly string[] => {
+  const path = join(objects, "info/alternates");
+  const text = readGitFile(path, MOST_BYTES)?.toString() ?? "";
+  return text
     .split("\n")
-    .filter((line) => line !== "" && !line.startsWith("#"));
-  if (lines.some((line) => line.startsWith('"'))) return undefined;
-  return lines.map((line) => ({ path: reached(join(path, "../.."), line), name: "objects" }));
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const folder = canonical(reached(objects, line));
+      // Not quoted, nothing that is no text, and below the first level in full, as git wants it.
+      const isPlain = /^[ !#-~\u0080-\ufffc][ -~\u0080-\ufffc]*$/.test(line) && (depth === 0 || line.startsWith("/"));
+      if (!isPlain || !isFolder(folder)) throw new Doubt(`${path} holds a line that names no folder`);
+      return folder;
+    });
 };
 
-/** Undefined for a folder that cannot be listed, but whose files may be opened by name all the same. */
-const entriesOf = (folder: string, most: number): readonly Dirent[] | undefined => {
+const listed = (folder: string, seen: Seen, kind: keyof Seen): readonly Dirent[] => {
+  const entries = entriesOf(folder, kind === "names" ? MOST_NAMES : MOST_OBJECTS);
+  seen[kind] += entries.length;
+  if (seen.names > MOST_NAMES || seen.objects > MOST_OBJECTS)
+    throw new Doubt(`${folder} holds too many names to look at`);
+  return entries;
+};
+
+/** A folder that cannot be listed is a doubt: its files may be opened by name all the same. */
+const entriesOf = (folder: string, most: number): readonly Dirent[] => {
   try {
     return listFolder(folder, most);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" || code === "ENOTDIR" ? [] : undefined;
-  }
-};
-
-const isFolder = (path: string): boolean => {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw new Doubt(`${folder} cannot be looked at`);
   }
 };

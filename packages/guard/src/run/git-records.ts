@@ -1,20 +1,24 @@
 /** What a repository keeps beside objects, index and settings: its refs, reflogs, and operations in progress.
  *  Invariant: a name is handed on only if git would take it for one, a value only if it is a number or another ref; what
- *  holds neither is a reason to ask. Lines of reflogs that have another form are left out, as git passes over them.
+ *  holds neither is a reason to ask, and so is a link. Lines of reflogs that have another form are left out, as git passes
+ *  over them; steps of operations and patterns are lines of text.
  *  Elsewhere: where the files lie (git-checkout.ts), writing them down again (git-view.ts). */
 
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
-import { type Checkout, Doubt, isFolder, linkText, look, readGitFile } from "./git-checkout.ts";
+import { type Checkout, Doubt, linkText, look, readGitFile } from "./git-checkout.ts";
 import { listFolder } from "./list-folder.ts";
-import { canonical } from "./reached.ts";
+import { trimEndOf } from "./trim-end.ts";
 
 /** Files of git's folder by their names in it. */
 export type Records = ReadonlyMap<string, string | Buffer>;
 
 const MOST_BYTES = 16_000_000;
 const MOST_LOG_BYTES = 16_000_000;
-const MOST_REFS = 50_000;
+/** Together, of all refs: nothing else happens in this process meanwhile. */
+const MOST_LOGS_BYTES = 32_000_000;
+/** In one file each. Git packs them long before. */
+const MOST_REFS = 20_000;
 
 /** By git's own rules, but without any control character. Bytes over 127 are parts of letters. */
 const NO_REF = /[^!-}\u0080-\uffff]|[\^:?*[\\]|\.\.|@\{|\/\/|(?:^|\/)\.|\.lock(?:\/|$)|[/.]$/;
@@ -29,7 +33,7 @@ const HEX = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /** A number, or `ref: NAME`; undefined for anything else. */
 const refValue = (text: string): string | undefined => {
-  const plain = text.replace(/[ \t\r\n]+$/, "");
+  const plain = trimEndOf(text, " \t\r\n");
   if (HEX.test(plain)) return plain;
   const [, target = ""] = /^ref:[ \t\r\n]*(.*)$/s.exec(plain) ?? [];
   return isRefName(target) ? `ref: ${target}` : undefined;
@@ -77,20 +81,18 @@ const isPassedOver = (name: string): boolean => name.startsWith(".") || name.end
 
 const addLoose = (root: string, refs: Refs, isWanted: (name: string) => boolean): void => {
   const queue = ["refs"];
-  const seen = new Set<string>();
+  if (look(join(root, "refs"))?.isSymbolicLink()) throw new Doubt(`${join(root, "refs")} is a link`);
   let names = 0;
   for (let at = 0; at < queue.length; at += 1) {
     const folder = queue[at] ?? "";
-    const place = canonical(join(root, folder));
-    if (seen.has(place)) continue;
-    seen.add(place);
+    const place = join(root, folder);
     for (const entry of entriesOf(place)) {
       names += 1;
       if (names > MOST_REFS) throw new Doubt(`${root} keeps too many refs to look at`);
       const name = `${folder}/${entry.name}`;
       if (isPassedOver(entry.name) || !isWanted(`${name}/`)) continue;
       const path = join(place, entry.name);
-      if (entry.isDirectory() || (entry.isSymbolicLink() && isFolder(path))) queue.push(name);
+      if (entry.isDirectory()) queue.push(name);
       else if (isRefName(name) && isWanted(name)) {
         const value = readRef(path);
         if (value !== undefined) refs.set(toBytes(name), value);
@@ -127,14 +129,43 @@ const NAMES_COMMITS: readonly string[] = [
   ...["BISECT_EXPECTED_REV", "AUTO_MERGE"],
 ];
 
-/** Written by git while it rebases, picks or bisects; `git status` tells how far it has come. */
-const IN_PROGRESS: readonly string[] = [
-  ...["head-name", "onto", "orig-head", "interactive", "amend", "msgnum", "end", "done", "git-rebase-todo"].map(
-    (name) => `rebase-merge/${name}`,
-  ),
-  ...["head-name", "onto", "orig-head", "applying", "rebasing", "next", "last"].map((name) => `rebase-apply/${name}`),
-  ...["sequencer/todo", "BISECT_LOG", "BISECT_START", "BISECT_NAMES", "BISECT_TERMS"],
-];
+/** Any number of lines, without control characters. */
+const TEXT = /^[\t\n\r -~\x80-\xff]*$/;
+const LINE = /^[ -~\x80-\xff]*\n?$/;
+const NUMBER = /^\d{0,9}\s{0,2}$/;
+const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})?\s{0,2}$/;
+
+/** Written by git while it rebases, picks or bisects, each with its form; `git status` tells how far it has come. */
+const IN_PROGRESS: Readonly<Record<string, RegExp>> = {
+  "rebase-merge/head-name": LINE,
+  "rebase-merge/onto": COMMIT,
+  "rebase-merge/orig-head": COMMIT,
+  "rebase-merge/interactive": LINE,
+  "rebase-merge/amend": COMMIT,
+  "rebase-merge/msgnum": NUMBER,
+  "rebase-merge/end": NUMBER,
+  "rebase-merge/done": TEXT,
+  "rebase-merge/git-rebase-todo": TEXT,
+  "rebase-apply/head-name": LINE,
+  "rebase-apply/onto": COMMIT,
+  "rebase-apply/orig-head": COMMIT,
+  "rebase-apply/applying": LINE,
+  "rebase-apply/rebasing": LINE,
+  "rebase-apply/next": NUMBER,
+  "rebase-apply/last": NUMBER,
+  "sequencer/todo": TEXT,
+  BISECT_LOG: TEXT,
+  BISECT_START: LINE,
+  BISECT_NAMES: TEXT,
+  BISECT_TERMS: TEXT,
+};
+
+/** A file of git in a form that is known; lines of text, where nothing else is said. */
+export const readText = (path: string, mostBytes: number, form = TEXT): Buffer | undefined => {
+  const file = readGitFile(path, mostBytes);
+  if (file && !form.test(file.toString("latin1"))) throw new Doubt(`${path} does not have the form that git writes`);
+  return file;
+};
 
 const MOST_PROGRESS_BYTES = 1_000_000;
 
@@ -146,13 +177,17 @@ const hexLines = (file: Buffer): string =>
     .map((line) => `${line}\n`)
     .join("");
 
-const LOG_LINE = /^[0-9a-f]{40,64} [0-9a-f]{40,64} [^\n]*> \d{1,15} [+-]\d{4}(?:\t.*)?$/;
+const LOG_LINE = /^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) [^\0\r>]*> \d{1,15} [+-]\d{4}(?:\t[^\0]*)?$/;
 
 const readLog = (path: string): Buffer | undefined => {
   const file = readGitFile(path, MOST_LOG_BYTES);
-  const lines = file?.toString("latin1").split("\n") ?? [];
+  return file && logLines(file);
+};
+
+const logLines = (file: Buffer): Buffer => {
+  const lines = file.toString("latin1").split("\n");
   const kept = lines.filter((line) => LOG_LINE.test(line)).map((line) => `${line}\n`);
-  return file && Buffer.from(kept.join(""), "latin1");
+  return Buffer.from(kept.join(""), "latin1");
 };
 
 /** The reflogs of refs that are there. */
@@ -161,9 +196,11 @@ const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>)
     .split("\n")
     .slice(1);
   const names = [...packed.map((line) => line.slice(line.indexOf(" ") + 1)), ...files.keys()];
+  let bytes = 0;
   for (const name of names.filter(isRefName)) {
-    const log = readLog(join(PER_WORKTREE.test(name) ? git : common, "logs", name));
-    if (log) files.set(`logs/${name}`, log);
+    const file = readGitFile(join(PER_WORKTREE.test(name) ? git : common, "logs", name), MOST_LOGS_BYTES - bytes);
+    if (file) files.set(`logs/${name}`, logLines(file));
+    bytes += file?.length ?? 0;
   }
 };
 
@@ -192,13 +229,13 @@ export const readRecords = (checkout: Checkout, { logs }: Wanted): Records => {
   const fetched = readGitFile(join(git, "FETCH_HEAD"), MOST_PROGRESS_BYTES)?.toString("latin1").slice(0, 64);
   const [number] = /^(?:[0-9a-f]{64}|[0-9a-f]{40})/.exec(fetched ?? "") ?? [];
   add("FETCH_HEAD", number && `${number}\n`);
-  for (const name of IN_PROGRESS)
+  for (const [name, form] of Object.entries(IN_PROGRESS))
     if (look(join(git, name.split("/")[0] ?? name)) !== undefined)
-      add(name, readGitFile(join(git, name), MOST_PROGRESS_BYTES));
+      add(name, readText(join(git, name), MOST_PROGRESS_BYTES, form));
   const shallow = readGitFile(join(common, "shallow"), MOST_BYTES);
   add("shallow", shallow && hexLines(shallow));
-  const ignored = readGitFile(join(common, "info/exclude"), MOST_PROGRESS_BYTES);
+  const ignored = readText(join(common, "info/exclude"), MOST_PROGRESS_BYTES);
   if (ignored && /^[^#\s]/m.test(ignored.toString("latin1"))) add("info/exclude", ignored);
-  add("info/sparse-checkout", readGitFile(join(git, "info/sparse-checkout"), MOST_PROGRESS_BYTES));
+  add("info/sparse-checkout", readText(join(git, "info/sparse-checkout"), MOST_PROGRESS_BYTES));
   return files;
 };

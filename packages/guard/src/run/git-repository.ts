@@ -7,8 +7,9 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { type Checkout, Doubt, isFolder, locate, readGitFile } from "./git-checkout.ts";
 import { type IndexCopy, readIndex } from "./git-index.ts";
+import { readObjects } from "./git-links.ts";
 import { configured, settingsProblem } from "./git-probe.ts";
-import { type Records, readRecords } from "./git-records.ts";
+import { type Records, readRecords, readText } from "./git-records.ts";
 import { isTrue, nameOf, readSettings, type Setting } from "./git-settings.ts";
 import { checkTracked } from "./git-tracked.ts";
 import { canonical, reached } from "./reached.ts";
@@ -23,6 +24,8 @@ export type ReadRepository = {
   /** Seconds. What git finds unchanged depends on it. */
   readonly indexTime: number;
   readonly records: Records;
+  /** Its folder of objects, then those that it takes objects from. */
+  readonly objects: readonly string[];
   /** Its own private attributes. */
   readonly attributes: Buffer;
 };
@@ -64,7 +67,7 @@ export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRe
   const index = bytes && readIndex(bytes, format);
   if (index && !isBare && wanted.tracked) checkTracked(checkout.top, index);
   const indexTime = index ? Math.floor(statSync(path).mtimeMs / 1_000) : 0;
-  const attributes = readGitFile(join(checkout.common, "info/attributes"), MOST_ATTRIBUTES) ?? Buffer.alloc(0);
+  const attributes = readText(join(checkout.common, "info/attributes"), MOST_ATTRIBUTES) ?? Buffer.alloc(0);
   return {
     checkout,
     settings,
@@ -72,6 +75,7 @@ export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRe
     index,
     indexTime,
     attributes,
+    objects: readObjects(checkout.common),
     records: readRecords(checkout, { logs: wanted.logs ?? false }),
   };
 };

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { type Checkout, Doubt, readGitFile } from "./git-checkout.ts";
+import { trimEndOf } from "./trim-end.ts";
 
 export type Setting = {
   readonly section: string; // lower case
@@ -19,6 +20,8 @@ export const nameOf = ({ section, subsection, key }: Setting): string =>
   subsection === undefined ? `${section}.${key}` : `${section}.${subsection}.${key}`;
 
 const MOST_BYTES = 1_000_000;
+/** More than the branches and remotes of any repository take. */
+const MOST_SETTINGS = 20_000;
 
 /** In the order of the file. */
 export const readSettings = ({ git, common }: Checkout): readonly Setting[] => {
@@ -59,7 +62,7 @@ const take = (reader: Reader, pattern: RegExp): RegExpExecArray | undefined => {
   return found;
 };
 
-/** Undefined for what git would not read either. */
+/** Undefined for what git would not read either, and for more than is looked at. */
 export const parseSettings = (text: string): readonly Setting[] | undefined => {
   if (text.includes("\0")) return undefined;
   const reader: Reader = { text: text.replace(/^\ufeff/, "").replaceAll("\r\n", "\n"), at: 0 };
@@ -79,6 +82,7 @@ export const parseSettings = (text: string): readonly Setting[] | undefined => {
     if (!header || !key) return undefined;
     const value = key[2] === "=" ? takeValue(reader) : undefined;
     if (value === null) return undefined;
+    if (settings.length === MOST_SETTINGS) return undefined;
     settings.push({ ...header, key: (key[1] ?? "").toLowerCase(), value });
   }
 };
@@ -93,7 +97,7 @@ const takeValue = (reader: Reader): string | null => {
     if (piece === undefined || piece === "\n" || isComment) {
       if (quoted) return null;
       if (isComment) take(reader, /[^\n]*/y);
-      return value.slice(0, kept) + value.slice(kept).replace(/[ \t\r]+$/, "");
+      return value.slice(0, kept) + trimEndOf(value.slice(kept), " \t\r");
     }
     if (piece === '"') quoted = !quoted;
     else if (piece.startsWith("\\")) value += ESCAPED[piece] ?? "";

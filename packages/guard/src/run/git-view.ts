@@ -1,6 +1,6 @@
 /** A private folder that git reads in place of the repository's own `.git`.
- *  Invariant: git never opens the repository's `.git`, but for its objects. The view holds only copies of what was read as
- *  a plain file and understood; the attributes in it hide files that may hold keys, and outrank every attribute of the
+ *  Invariant: git never opens the repository's `.git`, but for its objects. The view holds only what was read as a plain
+ *  file and understood, in words of our own; the attributes in it hide files that may hold keys, and outrank every attribute of the
  *  repository. It is readable by its owner only, made anew for each pipe, and removed at its end.
  *  Elsewhere: reading the repository (git-repository.ts), its folder of objects (git-links.ts), questions about git's own
  *  paths (git-answers.ts). */
@@ -9,7 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { attributesFor } from "./git-attributes.ts";
-import { objectsProblem } from "./git-links.ts";
+import { partsOf } from "./git-links.ts";
 import type { Records } from "./git-records.ts";
 import { isDoubt, orDoubt, type ReadRepository, readRepository } from "./git-repository.ts";
 import { handedOn, printable } from "./git-settings.ts";
@@ -20,11 +20,8 @@ export type ViewProblem = { readonly problem: string };
 
 /** Why git may not look at the repository of a folder unasked. */
 export const viewProblem = (folder: string): string | undefined => {
-  const problem = orDoubt(() => {
-    const read = readRepository(folder);
-    return read && objectsProblem(join(read.checkout.common, "objects"));
-  });
-  return isDoubt(problem) ? problem.message : problem;
+  const read = orDoubt(() => readRepository(folder));
+  return isDoubt(read) ? read.message : undefined;
 };
 
 /** What git must not show beside keys. */
@@ -143,7 +140,8 @@ export class View {
     const folder = join(this.#where.place, kind);
     if (!this.#written.has(kind)) {
       const files = kind === "settings" ? settingsFiles(repository) : viewFiles(repository, this.#where.hiding);
-      writeFolder(folder, canonical(join(repository.checkout.common, "objects")), files);
+      writeFolder(folder, files);
+      linkObjects(folder, repository.objects);
       if (files.has("index")) utimesSync(join(folder, "index"), repository.indexTime, repository.indexTime);
     }
     this.#written.add(kind);
@@ -162,7 +160,7 @@ const viewFiles = (repository: ReadRepository, hiding: string): Records => {
   const files = new Map<string, string | Buffer>([...records, ...otherWorktrees(repository)]);
   files.set("config", handedOn(settings, isBare));
   files.set("info/attributes", Buffer.concat([attributes, Buffer.from(`\n${hiding}`)])); // the last line counts
-  if (index) files.set("index", index.bytes);
+  if (index) files.set("index", index.bytes());
   return files;
 };
 
@@ -173,9 +171,24 @@ const settingsFiles = ({ settings, records }: ReadRepository): Records =>
     ["config", printable(settings)],
   ]);
 
-const writeFolder = (folder: string, objects: string, files: Records): void => {
+const writeFolder = (folder: string, files: Records): void => {
   const folders = new Set(["refs", ...[...files.keys()].map((name) => dirname(name))]);
   for (const name of folders) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
-  symlinkSync(objects, join(folder, "objects"));
   for (const [name, content] of files) writeFileSync(join(folder, name), content);
+};
+
+/** A link to the one folder of objects. Where there are several, a folder of links to the parts of each, so that git reads
+ *  none of the lists that name the next. */
+const linkObjects = (folder: string, [own = "", ...others]: readonly string[]): void => {
+  if (others.length === 0) {
+    symlinkSync(own, join(folder, "objects"));
+    return;
+  }
+  const linkParts = (from: string, to: string): string => {
+    mkdirSync(join(to, "info"), { recursive: true, mode: 0o700 });
+    for (const name of partsOf(from)) symlinkSync(join(from, name), join(to, name));
+    return to;
+  };
+  const places = others.map((from, at) => linkParts(from, join(folder, "objects-of-others", String(at))));
+  writeFileSync(join(linkParts(own, join(folder, "objects")), "info/alternates"), `${places.join("\n")}\n`);
 };

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { classify, planHazard, runPlan } from "@prefork/guard";
@@ -136,16 +136,24 @@ test("a file of git's own that is a link to keys is a reason to ask, however dee
     ...["objects/info/alternates", "packed-refs", "shallow", "BISECT_LOG", "info/sparse-checkout"],
     ...["objects/pack/multi-pack-index.d/multi-pack-index-chain", `objects/ab/${"c".repeat(38)}`],
     ...["worktrees/w/gitdir", "objects/info/commit-graphs/commit-graph-chain"],
-    ...["refs/heads/a/b", "refs/heads/hooks"],
+    ...["refs/heads/a/b", "refs/heads/hooks", "refs/tags", "refs/remotes", "objects/ab", "objects/info", "MERGE_HEAD"],
+    ...["rebase-merge/done", "info/exclude", "info/attributes", "BISECT_START", "sequencer/todo"],
   ];
   const neverRead = ["worktrees/v/locked", "logs/refs/heads/topic", "modules/sub/packed-refs", "modules/a/b/HEAD"];
   const git = place.at("home", "work", ".git");
-  for (const name of [...links, ...neverRead]) {
-    mkdirSync(dirname(join(git, name)), { recursive: true });
-    symlinkSync(place.at("home", "work", ".env"), join(git, name));
-    await checkAll(place, [neverRead.includes(name) ? ["git worktree list", /\[main\]/] : ["git worktree list"]]);
-    rmSync(join(git, name));
-  }
+  // Where it leads does not count: to a key, to what only a rule names, to another file of git.
+  for (const name of [...links, ...neverRead])
+    for (const [at, target] of [".env", "plain.txt", ".git/config", ".git/logs"].entries()) {
+      const [path, kept] = [join(git, name), place.at("home/kept")];
+      mkdirSync(dirname(path), { recursive: true });
+      const isThere = existsSync(path);
+      if (isThere) renameSync(path, kept);
+      symlinkSync(place.at("home", "work", target), path);
+      if (at === 0 || links.includes(name))
+        await checkAll(place, [neverRead.includes(name) ? ["git worktree list", /\[main\]/] : ["git worktree list"]]);
+      rmSync(path);
+      if (isThere) renameSync(kept, path);
+    }
   // A folder elsewhere, of which only the folder itself is a link.
   mkdirSync(place.at("home", "work", "elsewhere", "w"), { recursive: true });
   symlinkSync("../../.env", place.at("home", "work", "elsewhere", "w", "gitdir"));
@@ -156,6 +164,16 @@ test("a file of git's own that is a link to keys is a reason to ask, however dee
   // Objects of another folder, which names a third.
   mkdirSync(place.at("home", "work", "elsewhere", "objects", "info"), { recursive: true });
   symlinkSync("../../../.env", place.at("home", "work", "elsewhere", "objects", "info", "alternates"));
+  mkdirSync(place.at("home/work/elsewhere/sub"));
+  symlinkSync("elsewhere/sub", place.at("home/work/away"));
+  symlinkSync("../../elsewhere/objects", join(git, "objects", "zz")); // seen before under another name
+  const bytes = Buffer.from(`${place.at("home/work/elsewhere/")}\xff`, "latin1");
+  mkdirSync(Buffer.concat([bytes, Buffer.from("/info")]), { recursive: true });
+  symlinkSync("../../../.env", Buffer.concat([bytes, Buffer.from("/info/alternates")]));
+  for (const line of [bytes, place.at("home/work/away/../objects"), place.at("home/work/none")]) {
+    writeFileSync(join(git, "objects/info/alternates"), line);
+    await checkAll(place, [["git log -1"]]);
+  }
   for (const line of ["../../elsewhere/objects", '"../../\\145lsewhere/objects"', `${"#\n".repeat(600_000)}../x`]) {
     place.put("home/work/.git/objects/info/alternates", `${line}\n`);
     await checkAll(place, [["git log -1"]]);
@@ -187,12 +205,12 @@ test("worktrees, submodules, shared objects, linked hooks and a git folder elsew
   gitIn(work, "clone", "-q", "--shared", ".", "../shared");
   gitIn(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../shared", "module");
   for (const folder of [work, at("tree"), at("shared"), at("work", "module")]) await shows(folder);
-  // As git-new-workdir makes them.
-  mkdirSync(at("second", ".git"), { recursive: true });
-  for (const name of ["config", "refs", "objects", "info", "hooks", "packed-refs", "logs"])
-    symlinkSync(at("work", ".git", name), at("second", ".git", name));
-  place.put("home/second/.git/HEAD", "ref: refs/heads/main\n");
-  await shows(at("second"));
+  // Folders of objects that are a link, or that name others, and those others again.
+  gitIn(work, "clone", "-q", "--shared", "../shared", "../third");
+  renameSync(at("third", ".git", "objects"), at("objects"));
+  symlinkSync("../../objects", at("third", ".git", "objects"));
+  for (const command of ["git log -1 --format=%s", "git show --stat HEAD", "git log -p"])
+    await shows(at("third"), command);
   renameSync(at("shared", ".git"), at("store"));
   symlinkSync("../store", at("shared", ".git"));
   await shows(at("shared"));
