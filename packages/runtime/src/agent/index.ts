@@ -15,6 +15,7 @@ export {
 } from "./account.ts";
 export { Agent, type AgentParts, type AgentSettings } from "./agent.ts";
 export { type Answered, readAnswer, textOf } from "./answer.ts";
+export { Clients } from "./clients.ts";
 export type { Compacted, CompactionCause } from "./compacting.ts";
 export {
   type ApprovedCall,

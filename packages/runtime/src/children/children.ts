@@ -21,6 +21,7 @@ import {
   type AgentOptions,
   type AgentSettings,
   beginLineage,
+  type Clients,
   findEngine,
   type Guarding,
   Lineage,
@@ -71,6 +72,7 @@ export type ChildrenOf = {
   readonly parent: () => Agent;
   readonly journal: JournalWriter;
   readonly client: Client;
+  readonly clients: Clients;
   readonly protocol: Protocol;
   /** Where the session's engine was when it began; unknown where nobody noted it. */
   readonly firstAddress: string | undefined;
@@ -172,7 +174,7 @@ export class Children {
       const place = this.#place(plan, { journal, placed, signal: told.signal });
       const line = resumeLineage(journal, replayed, told.entered);
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
-      const client = this.#clientFor(line, replayed, told);
+      const client = this.#clientFor(line, replayed);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const child = await this.#child(start, {
         journal,
@@ -197,17 +199,13 @@ export class Children {
     return address === undefined ? {} : { address };
   }
 
-  /** A line to the engine that a journal names; undefined: it is the session's own. */
-  #clientFor(line: Lineage, { opened }: Replayed, told: ChildTold): Client | undefined {
+  /** The client of the engine that a journal names; undefined: it is the session's own. */
+  #clientFor(line: Lineage, { opened }: Replayed): Client | undefined {
     const { engine, engines = [] } = this.#of.options;
     const named = { protocol: line.state.protocol.name, address: opened?.address ?? this.#of.firstAddress };
     const found = findEngine(named, [engine, ...engines]);
     if (!found) throw new InputError(missingEngine(named, engine));
-    if (found === engine) return undefined;
-    return found.connect({
-      onRetry: ({ reason, message }, attempt, waitMs = 0) =>
-        told.emit({ type: "request_retried", attempt, reason, message, ...(waitMs > 0 ? { waitMs } : {}) }),
-    });
+    return found === engine ? undefined : this.#of.clients.of(found);
   }
 
   /** What a task had come to, for one that nobody let finish. */
@@ -344,7 +342,6 @@ export class Children {
           await agent[Symbol.asyncDispose]();
           if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
         } finally {
-          made.client?.close();
           await journal.close();
         }
       },
@@ -428,7 +425,7 @@ const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildPlace):
 type Made = Pick<Making, "journal" | "line" | "replayed" | "inherited" | "state"> & {
   readonly place: ChildPlace;
   readonly filter?: Making["rights"]["filter"] | undefined;
-  /** Of a child on another engine than its session: its own. */
+  /** Of a child on another engine than its session. */
   readonly client?: Client;
 };
 

@@ -5,7 +5,14 @@
 
 import { dirname } from "node:path";
 import { type Client, lessUsage, modelFacts, noUsage } from "@prefork/wire";
-import { type Account, type Agent, type AgentSettings, estimatePrompt, type Lineage } from "../agent/index.ts";
+import {
+  type Account,
+  type Agent,
+  type AgentSettings,
+  type Clients,
+  estimatePrompt,
+  type Lineage,
+} from "../agent/index.ts";
 import { Children, ForkHost, IsolatedWork, type LeftBehind, Runs, TaskTools } from "../children/index.ts";
 import type { Extensions } from "../extensions/index.ts";
 import {
@@ -30,6 +37,7 @@ export type BesideParts = {
   readonly registry: Registry;
   readonly journal: JournalWriter;
   readonly client: Client;
+  readonly clients: Clients;
   readonly stored: StoredPrefixes;
   readonly hub: EventHub;
   readonly settings: AgentSettings;
@@ -62,8 +70,21 @@ export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "cl
 });
 
 export const composeBeside = (parts: BesideParts): Beside => {
-  const { options, registry, journal, client, stored, hub, settings, questions, line, parent, replayed, extensions } =
-    parts;
+  const {
+    options,
+    registry,
+    journal,
+    client,
+    clients,
+    stored,
+    hub,
+    settings,
+    questions,
+    line,
+    parent,
+    replayed,
+    extensions,
+  } = parts;
   const { clock, ids } = options;
   const state = replayed?.state ?? new Map();
   const inbox = new Inbox(journal, replayed);
@@ -86,6 +107,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
       store: storeOf(options),
       journal,
       client,
+      clients,
       registry,
       settings,
       questions,

@@ -24,6 +24,7 @@ import {
   type Agent,
   type AgentSettings,
   beginLineage,
+  Clients,
   type Lineage,
   makeAgent,
   PRODUCT,
@@ -183,13 +184,8 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   mustBePriced(model, { limits, settings: line.state.head.settings });
   const contents = options.forking?.store === false ? undefined : options.engine.stores?.();
   const stored = new StoredPrefixes({ contents, journal, clock, emit: (event) => hub.emit(event) });
-  const client = namingClient(
-    options.engine.connect({
-      onRetry: ({ reason, message }, attempt, waitMs = 0) =>
-        hub.emit({ type: "request_retried", attempt, reason, message, ...(waitMs > 0 ? { waitMs } : {}) }),
-    }),
-    stored,
-  );
+  const clients = new Clients((event) => hub.emit(event));
+  const client = namingClient(clients.of(options.engine), stored);
   const settings: AgentSettings = {
     ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, window, compactAt: options.compactAt },
     thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
@@ -207,7 +203,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
         ),
     });
   const beside = composeBeside({
-    ...{ options, registry, journal, client, stored, hub, settings, questions, line, extensions },
+    ...{ options, registry, journal, client, clients, stored, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
@@ -241,7 +237,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     ...(replayed ? { replayed: answeredByTasks(replayed) } : {}),
   });
   const agent: Agent = await making.catch((error: unknown) => {
-    client.close();
+    clients.close();
     throw error;
   });
   if (replayed) slot.save(snapshotOf(agent, options), options.querySource);
@@ -249,7 +245,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, client, stored, hub, extensions, questions }, ...beside });
+  return new Session({ ...{ options, agent, journal, clients, stored, hub, extensions, questions }, ...beside });
 };
 
 /** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported

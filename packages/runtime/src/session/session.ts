@@ -4,10 +4,11 @@
  *  Elsewhere: making one (open.ts), the agent that works (../agent), turns (../agent). */
 
 import type { Mode } from "@prefork/guard";
-import { type Client, InputError, noUsage } from "@prefork/wire";
+import { InputError, noUsage } from "@prefork/wire";
 import type { MergeOutcome, Undone, Worktrees } from "@prefork/worktrees";
 import {
   type Agent,
+  type Clients,
   type Compacted,
   type ExchangeResult,
   type Run,
@@ -39,7 +40,7 @@ export type SessionParts = Pick<
   readonly options: FilledOptions;
   readonly agent: Agent;
   readonly journal: JournalWriter;
-  readonly client: Client;
+  readonly clients: Clients;
   readonly stored: Pick<StoredPrefixes, "close" | "heard">;
   readonly hub: EventHub;
   readonly extensions: Extensions;
@@ -216,7 +217,7 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { agent, client, hub, runs, journal, extensions, stored } = this.#parts;
+    const { agent, clients, hub, runs, journal, extensions, stored } = this.#parts;
     this.#closing.abort();
     await this.#running;
     await runs.close();
@@ -224,7 +225,7 @@ export class Session implements AsyncDisposable {
     try {
       await agent[Symbol.asyncDispose]();
     } finally {
-      client.close();
+      clients.close();
       await extensions.close(this.id);
       hub.close();
       await journal.close();
