@@ -3,7 +3,15 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempDisposableSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -55,33 +63,6 @@ test("the packed command line has its bundle, needs none of our packages, and ru
 
 /** In the order of their dependencies. */
 const LIBRARIES = ["wire", "simulator", "xray", "guard", "worktrees", "runtime"] as const;
-
-/** Uses every library as somebody who has only its tarball would. */
-const USE = `
-import { classify } from "@prefork/guard";
-import { anthropicEngine, createSession } from "@prefork/runtime";
-import { say, startSimulator } from "@prefork/simulator";
-import { knownModels } from "@prefork/wire";
-import { Worktrees } from "@prefork/worktrees";
-import { diffRequests } from "@prefork/xray";
-import { startProxy } from "@prefork/xray/proxy";
-
-await using simulator = await startSimulator({ script: () => say("alone") });
-await using proxy = await startProxy({ upstream: simulator.url });
-const engine = anthropicEngine({ baseUrl: proxy.url, credential: { kind: "api-key", value: "any" } });
-await using session = await createSession({ engine, home: process.cwd(), state: process.cwd() + "/state" });
-const { text } = await session.prompt("go").result();
-const body = (said) => JSON.stringify({ model: "claude-sonnet-5", max_tokens: 1, messages: [{ role: "user", content: said }] });
-const worktrees = await Worktrees.open({ cwd: process.cwd(), state: process.cwd() + "/state" }).catch(({ name }) => name);
-console.log(JSON.stringify({
-  text,
-  wire: knownModels.has("claude-sonnet-5"),
-  guard: classify("ls | head -1").verdict,
-  xray: diffRequests(body("a"), body("b")).divergence?.path,
-  worktrees,
-  proxy: (await proxy.report()).answered,
-}));
-`;
 
 const EVERYTHING = `
 import * as guard from "@prefork/guard";
@@ -139,16 +120,17 @@ test("every library works from its tarball in an empty project, for Node and for
   link("@types/node");
   const [, program = ""] = /```ts\n(.*?)```/s.exec(readFileSync(join(repository, "README.md"), "utf8")) ?? [];
   const files = { "package.json": '{ "type": "module" }', "everything.ts": EVERYTHING, "readme.ts": program };
-  for (const [path, text] of Object.entries({ ...files, "use.js": USE })) writeFileSync(at(path), text);
+  for (const [path, text] of Object.entries(files)) writeFileSync(at(path), text);
+  cpSync(join(repository, "scripts/use-libraries.mjs"), at("use.mjs"));
   const env = { HOME: folder.path, PATH: process.env.PATH };
-  const used = spawnSync(process.execPath, ["use.js"], { cwd: folder.path, env, encoding: "utf8" });
+  const used = spawnSync(process.execPath, ["use.mjs"], { cwd: folder.path, env, encoding: "utf8" });
   assert.deepEqual(
     [used.stderr, JSON.parse(used.stdout || "null")],
     [
       "",
       {
-        ...{ text: "alone", wire: true, guard: "read-only", xray: "messages[0].content" },
-        ...{ worktrees: "WorktreeError", proxy: 1 }, // there is no repository here
+        ...{ wire: true, simulator: "alone", xray: "messages[0].content", proxy: 1 },
+        ...{ guard: "read-only", worktrees: "WorktreeError", sessions: 1 },
       },
     ],
   );

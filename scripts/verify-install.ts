@@ -1,11 +1,12 @@
-/** Does the packed command line work on its own? Installs the tarball into an empty prefix, as `npm install --global`
- *  does, and runs it far from the clone, on this Node and on the oldest that it supports. Needs the package registry.
+/** Do the packed command line and the packed libraries work on their own? Installs the tarballs, the command into an empty
+ *  prefix as `npm install --global` does, the libraries into an empty project, and runs them far from the clone, on this
+ *  Node and on the oldest that they support. Needs the package registry.
  *  Elsewhere: the same without a registry (packed.test.ts, part of npm test).
  *
  *  Part of npm run verify. */
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempDisposableSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempDisposableSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,6 +27,16 @@ mkdirSync(home);
 const [{ filename }] = JSON.parse(npm(root, ["pack", "--json", "--workspace=prefork", `--pack-destination=${home}`]));
 npm(home, ["install", "--global", `--prefix=${folder.path}`, join(home, filename)]);
 
+const LIBRARIES = ["wire", "simulator", "xray", "guard", "worktrees", "runtime"].map((name) => `@prefork/${name}`);
+const project = join(folder.path, "project");
+mkdirSync(project);
+const packed = JSON.parse(
+  npm(root, ["pack", "--json", ...LIBRARIES.map((name) => `--workspace=${name}`), `--pack-destination=${project}`]),
+) as readonly { readonly filename: string }[];
+writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+npm(project, ["install", ...packed.map(({ filename: tarball }) => `./${tarball}`)]);
+cpSync(join(root, "scripts/use-libraries.mjs"), join(project, "use.mjs"));
+
 const oldest = `node-${process.platform}-${process.arch}`;
 npm(home, ["install", `--prefix=${join(folder.path, "oldest")}`, `${oldest}@${OLDEST_NODE}`]);
 const program = join(folder.path, "lib/node_modules/prefork/bin/prefork.js");
@@ -45,4 +56,8 @@ for (const node of [process.execPath, join(folder.path, "oldest/node_modules", o
   if (!bill.includes("five forks, as above")) throw new Error(`prefork tour printed no bill:\n${bill}`);
   const runtime = execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
   console.log(`ok    prefork ${version}, installed alone: --version, -p and tour on Node ${runtime}`);
+  const env = { HOME: home, PATH };
+  const used = execFileSync(node, ["use.mjs"], { cwd: project, env, encoding: "utf8", stdio: "pipe" });
+  if (!used.includes('"simulator":"alone"')) throw new Error(`the libraries did not answer; they printed:\n${used}`);
+  console.log(`ok    ${LIBRARIES.join(", ")} from their tarballs on Node ${runtime}`);
 }
