@@ -121,7 +121,7 @@ test("every library works from its tarball in an empty project, for Node and for
   const [, program = ""] = /```ts\n(.*?)```/s.exec(readFileSync(join(repository, "README.md"), "utf8")) ?? [];
   const files = { "package.json": '{ "type": "module" }', "everything.ts": EVERYTHING, "readme.ts": program };
   for (const [path, text] of Object.entries(files)) writeFileSync(at(path), text);
-  cpSync(join(repository, "scripts/use-libraries.mjs"), at("use.mjs"));
+  cpSync(join(repository, "examples/consumer/use-libraries.mjs"), at("use.mjs"));
   const env = { HOME: folder.path, PATH: process.env.PATH };
   const used = spawnSync(process.execPath, ["use.mjs"], { cwd: folder.path, env, encoding: "utf8" });
   assert.deepEqual(

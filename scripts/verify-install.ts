@@ -35,7 +35,7 @@ const packed = JSON.parse(
 ) as readonly { readonly filename: string }[];
 writeFileSync(join(project, "package.json"), '{ "type": "module" }');
 npm(project, ["install", ...packed.map(({ filename: tarball }) => `./${tarball}`)]);
-cpSync(join(root, "scripts/use-libraries.mjs"), join(project, "use.mjs"));
+cpSync(join(root, "examples/consumer/use-libraries.mjs"), join(project, "use.mjs"));
 
 const oldest = `node-${process.platform}-${process.arch}`;
 npm(home, ["install", `--prefix=${join(folder.path, "oldest")}`, `${oldest}@${OLDEST_NODE}`]);

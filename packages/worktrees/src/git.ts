@@ -1,7 +1,7 @@
 /** How is git run on a repository that nobody vouches for?
  *  Invariant: started directly, without a shell, in an environment of our own; hooks, filters, drivers, monitors, signers
  *  and transports that the repository configures are switched off; every call is a step that a test can stop at.
- *  Elsewhere: what is switched off for all (../workspace), which filters and drivers there are (repository.ts). */
+ *  Elsewhere: what is switched off for all (@prefork/guard), which filters and drivers there are (repository.ts). */
 
 import { spawn } from "node:child_process";
 import { pipeline } from "node:stream/promises";

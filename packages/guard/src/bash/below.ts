@@ -1,7 +1,7 @@
 /** Reading all that is below a folder: where may such a walk begin, and what may it follow?
  *  Invariant: never at or above what holds keys, devices or other programs' memory; links met on the way are not
  *  followed, since a repository can plant one that leads anywhere.
- *  Elsewhere: single names (secrets.ts), asking again where a name really leads (../../workspace). */
+ *  Elsewhere: single names (secrets.ts), asking again where a name really leads (../run). */
 
 import type { CompiledRule } from "./options.ts";
 import type { PlanWord } from "./plan.ts";

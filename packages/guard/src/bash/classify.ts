@@ -1,7 +1,7 @@
 /** May this command run unasked? Only if it is provably read-only; then the verdict carries what to run.
  *  Invariant: total and fast; any doubt is "unknown"; a plan is made only of programs, options and words that the tables
  *  know. What is run is the plan, never the text.
- *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../../workspace). */
+ *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../run). */
 
 import { belowProblem, withoutFollowing } from "./below.ts";
 import { checkFeeding, NEEDS_WHOLE_NAMES } from "./feeding.ts";

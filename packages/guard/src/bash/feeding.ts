@@ -1,7 +1,7 @@
 /** Names that only turn up at run time: who may hand them to a program that prints what files hold?
  *  Invariant: they come from a program that lists names of the project, and nothing on the way can make up others; the
  *  runner looks at each of them again before it is handed over.
- *  Elsewhere: the inner command by itself (programs/wrappers.ts), looking at the names (../../workspace). */
+ *  Elsewhere: the inner command by itself (programs/wrappers.ts), looking at the names (../run). */
 
 import { fedProgram, findStarts } from "./below.ts";
 import type { PlanCommand, PlanWord } from "./plan.ts";

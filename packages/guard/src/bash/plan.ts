@@ -1,6 +1,6 @@
 /** A read-only command as data: what is run in place of its text.
  *  Invariant: every word is final but for file names that a pattern stands for; nothing in it is shell syntax.
- *  Elsewhere: making one (classify.ts), running one (../../workspace). */
+ *  Elsewhere: making one (classify.ts), running one (../run). */
 
 /** A word with its quotes resolved. */
 export type PlanWord = {

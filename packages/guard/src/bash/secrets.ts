@@ -1,6 +1,6 @@
 /** Files whose contents are keys, and files that are no files: reading them is not harmless.
  *  Invariant: judged by name alone, here as it is written and again by the runner as it is reached.
- *  Elsewhere: what patterns stand for and where a relative name leads (../../workspace). */
+ *  Elsewhere: what patterns stand for and where a relative name leads (../run). */
 
 import { couldBeSecret, fitsPattern, isSecret } from "../paths/index.ts";
 import type { PlanWord } from "./plan.ts";

@@ -1,6 +1,6 @@
 /** Does a name fit a part of a file name pattern?
  *  Invariant: takes no longer than name times pattern, whatever the pattern.
- *  Elsewhere: finding names on the disk (../workspace). */
+ *  Elsewhere: finding names on the disk (../run). */
 
 /** What one place in a pattern takes: any run of letters, or one letter. */
 export type Sign = "run" | ((letter: string) => boolean);

@@ -1,6 +1,6 @@
 /** Which names inside a workspace run something later, so that no agent may write them unasked?
  *  Invariant: a name is protected whether or not it exists yet, in any case of letters, at any depth.
- *  Elsewhere: what is inside at all (judge.ts), refusing at the descriptor (../files), mounting read-only (../workspace). */
+ *  Elsewhere: what is inside at all (judge.ts), refusing at the descriptor (../files), mounting read-only (../run). */
 
 const eachEnding = (names: readonly string[], endings: readonly string[]): readonly string[] =>
   names.flatMap((name) => endings.map((ending) => `${name}.${ending}`));

@@ -2,7 +2,7 @@
  *  folders, the file tools, and what is not there inside a cell.
  *  Invariant: judged by name alone, in any case of letters, copies that editors and people leave behind included; files
  *  that only show which keys there are, and public keys, are not among them. Takes time in proportion to the name.
- *  Elsewhere: names that may not be written (protected.ts), where links lead (../workspace). */
+ *  Elsewhere: names that may not be written (protected.ts), where links lead (../run). */
 
 import {
   BARE_WORDS,

@@ -1,7 +1,7 @@
 /** Is a file name pattern written so that it hits keys?
  *  Invariant: only a first look at the text, for what could hardly mean anything else; each name that a pattern turns out
  *  to stand for is judged by itself.
- *  Elsewhere: the names (secret-names.ts), expanding patterns (../workspace). */
+ *  Elsewhere: the names (secret-names.ts), expanding patterns (../run). */
 
 import { fitsPattern } from "./name-pattern.ts";
 

@@ -1,6 +1,6 @@
 /** A tool call as the guard sees it, and what the guard can answer.
  *  Invariant: arguments are flat and already unwrapped; an answer always says why.
- *  Elsewhere: reaching an answer (decide.ts), running what was allowed (../workspace). */
+ *  Elsewhere: reaching an answer (decide.ts), running what was allowed (../run). */
 
 import type { Plan } from "../bash/index.ts";
 import type { JsonObject } from "../json.ts";

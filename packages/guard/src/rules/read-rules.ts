@@ -1,7 +1,7 @@
 /** Rules about reading files, for whoever runs a plan: they hold for every file that a name turns out to be.
  *  Invariant: plain data in the plan, so that it holds wherever the plan is run; compared as forgivingly as when a command
  *  is judged, and with everything below what a rule names.
- *  Elsewhere: judging commands as they are written (decide.ts), asking about each file (../workspace). */
+ *  Elsewhere: judging commands as they are written (decide.ts), asking about each file (../run). */
 
 import type { PlanRule } from "../bash/index.ts";
 import {

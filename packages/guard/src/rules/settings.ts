@@ -1,7 +1,7 @@
 /** What a settings file says, or where it is wrong.
  *  Invariant: a file is taken whole or refused with places (file, line, column, JSON path); nothing is guessed, and no
  *  field that its layer may not decide is applied.
- *  Elsewhere: reading files (../workspace), several layers as one (policy.ts), what a rule means (rules.ts). */
+ *  Elsewhere: reading files (../run), several layers as one (policy.ts), what a rule means (rules.ts). */
 
 import { findNodeAtLocation, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { z } from "zod";

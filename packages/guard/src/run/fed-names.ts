@@ -1,7 +1,7 @@
 /** The names that xargs would read from a text, and what it is then run with.
  *  Invariant: read exactly as GNU xargs reads (blanks, quotes and backslashes, lines for -I, signs for -0 and -d); what it
  *  really gets is the same names with a zero after each, so no other xargs can read them otherwise. Pure, linear.
- *  Elsewhere: options as single words (../guard/bash/programs/xargs.ts), looking at the names (run-pipe.ts). */
+ *  Elsewhere: options as single words (../bash/programs/xargs.ts), looking at the names (run-pipe.ts). */
 
 import { fedProgram, type PlanWord } from "../rules/index.ts";
 

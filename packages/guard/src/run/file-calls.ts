@@ -1,7 +1,7 @@
 /** A call of a file tool under the memory filter: may it run, and what does it do?
  *  Invariant: the filter judges the text of the path, the root judges what stands on the disk at the moment of use; both
  *  must say yes, and the path goes through one reading of the arguments for both.
- *  Elsewhere: the filter and the arguments (../guard), holding files (../files). */
+ *  Elsewhere: the filter and the arguments (../rules), holding files (../files). */
 
 import type { Root } from "../files/index.ts";
 import type { Json } from "../json.ts";

@@ -2,7 +2,7 @@
  *  a change to a binary file, in every command that compares, logs or searches.
  *  Invariant: each name that may hold keys is hit, whatever its case.
  *  Elsewhere: where git finds them, over those of the repository (git-view.ts), options that would show such files all
- *  the same (../guard/bash). */
+ *  the same (../bash). */
 
 import { secretPatterns } from "../paths/index.ts";
 import { anyCase } from "./walk-limits.ts";

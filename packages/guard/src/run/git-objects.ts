@@ -2,7 +2,7 @@
  *  Invariant: of the words that git takes for objects only three shapes pass: a commit, `COMMIT:PATH`, and `:PATH` of the
  *  index, with a path that holds no keys. Whatever else stands for a file, or for a folder that is compared or searched,
  *  is refused, and so is a question that git does not answer.
- *  Elsewhere: paths as they are written (../guard/bash), attributes by path (git-attributes.ts). */
+ *  Elsewhere: paths as they are written (../bash), attributes by path (git-attributes.ts). */
 
 import { join, relative } from "node:path";
 import { leadsToSecrets } from "../paths/index.ts";

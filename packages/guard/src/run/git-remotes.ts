@@ -1,6 +1,6 @@
 /** Would a command of git print a password? People put them into the addresses of remotes.
  *  Invariant: only addresses with a password or a token in them count, a user's name is none.
- *  Elsewhere: settings that hold passwords by their names (../guard/bash), the file of settings itself (../paths). */
+ *  Elsewhere: settings that hold passwords by their names (../bash), the file of settings itself (../paths). */
 
 import { verbOf } from "./git-objects.ts";
 import { holdsPassword, nameOf, type Setting } from "./git-settings.ts";

@@ -1,7 +1,7 @@
 /** Where does a name lead, as the kernel goes there?
  *  Invariant: nothing is folded: `..` after a link is the folder above where it leads, not the one above its name, so a
  *  name is looked at in just the file that the program will open.
- *  Elsewhere: names as they are written (../guard/bash), what may not be read (render-pipe.ts). */
+ *  Elsewhere: names as they are written (../bash), what may not be read (render-pipe.ts). */
 
 import { realpathSync } from "node:fs";
 import { isAbsolute } from "node:path";

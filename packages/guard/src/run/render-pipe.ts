@@ -1,7 +1,7 @@
 /** One pipe of a plan as canonical bash, with every name in it looked at once more.
  *  Invariant: the script holds only pipes and fixed redirections, the words stand beside it; a name that leads to keys or
  *  to what is no plain file is not handed to a program that prints contents.
- *  Elsewhere: judging names as they are written (../guard/bash), running (run-pipe.ts). */
+ *  Elsewhere: judging names as they are written (../bash), running (run-pipe.ts). */
 
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";

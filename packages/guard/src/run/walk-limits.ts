@@ -1,7 +1,7 @@
 /** A walk through files' contents leaves out those that may hold keys. Pure.
  *  Invariant: only what a program leaves out is added, and it stands last, where it counts over what was said before.
  *  Where the walk was looked through beforehand, just what was found is left out; else whatever a pattern can name.
- *  Elsewhere: where a walk may begin (../guard/bash), names that are spelled out (render-pipe.ts), looking through it
+ *  Elsewhere: where a walk may begin (../bash), names that are spelled out (render-pipe.ts), looking through it
  *  (secret-walk.ts). */
 
 import { basename, relative } from "node:path";

@@ -1,7 +1,7 @@
 /** The settings of a session, read from where they stand: the user's, the project's, the local ones, the command line.
  *  Invariant: a missing file is no error, a broken one is, with its places; of a folder that is not trusted no byte is
  *  read, but what it tightened while it was trusted still holds.
- *  Elsewhere: what a file says (parseSettings of ../guard), whether a folder is trusted (../trust). */
+ *  Elsewhere: what a file says (parseSettings of ../rules), whether a folder is trusted (../trust). */
 
 import { lstat, readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";

@@ -2,7 +2,7 @@
  *  Without it, whoever can write to the folder lifts its denials by changing one letter.
  *  Invariant: taken from the very bytes that were trusted; nothing that allows, starts or names a program is kept, and no
  *  other value of the file, which may hold keys.
- *  Elsewhere: the record it is kept in (store.ts), applying it (loadSettings of ../workspace). */
+ *  Elsewhere: the record it is kept in (store.ts), applying it (../settings). */
 
 import { join } from "node:path";
 import type { Root } from "../files/index.ts";

@@ -2,7 +2,7 @@
  *  Invariant: results stand in the order of the calls; calls that only read run beside each other, all others alone and
  *  in order; a call that may have an effect has an entry before it and one after it, and whoever is told of an end can
  *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
- *  Elsewhere: may it run (../guard), what it does (../tools), who asked (turn.ts). */
+ *  Elsewhere: may it run (@prefork/guard), what it does (../tools), who asked (turn.ts). */
 
 import { type Decision, decide, type GuardContext, type Plan, type ToolCall, type Touches } from "@prefork/guard";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";

@@ -1,7 +1,7 @@
 /** What approved commands see of the user's environment. Pure.
  *  Invariant: all of it but the keys that this program or its providers use, and what would start something in every
  *  shell that a command opens.
- *  Elsewhere: commands that only read see nothing of it, which names are keys (../workspace). */
+ *  Elsewhere: commands that only read see nothing of it, which names are keys (@prefork/guard). */
 
 import { isProviderKey } from "@prefork/guard/internal";
 

@@ -1,7 +1,7 @@
 /** The guard of one session: its mode, its rules, and what they are asked about.
  *  Invariant: rules that are added while it runs only allow what a person said yes to; a command counts as read-only only
  *  if the repository it would run in starts nothing by itself.
- *  Elsewhere: the answer for a call (../guard), asking (dispatch.ts). */
+ *  Elsewhere: the answer for a call (@prefork/guard), asking (dispatch.ts). */
 
 import { realpathSync } from "node:fs";
 import {

@@ -1,7 +1,7 @@
 /** Where a child may work: in its copy of the checkout, or beside its siblings without writing what one of them writes.
  *  Invariant: a path into the parent's checkout never leads there from a copy; a file has one writer among the children
  *  of a session, and is free again when that one has ended.
- *  Elsewhere: what commands may touch (../guard), the copy (isolation.ts). */
+ *  Elsewhere: what commands may touch (@prefork/guard), the copy (isolation.ts). */
 
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";

@@ -2,7 +2,7 @@
  *  Invariant: git is started directly, without a shell, in the clean environment of read-only plans, on a view of the
  *  repository, and not at all where the repository is not understood; each answer is bounded in time and size; an answer that did not
  *  come is no answer, never a "no".
- *  Elsewhere: what makes git harmless (../workspace), what is asked (claims.ts). */
+ *  Elsewhere: what makes git harmless (@prefork/guard), what is asked (claims.ts). */
 
 import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";

@@ -1,7 +1,7 @@
 /** Copies of the checkout for a session's children: when they are made, what is kept of them, and how they come back.
  *  Invariant: siblings that start together start from one state of the checkout; a copy that cannot be made is a failed
  *  start, never a child in the checkout; whatever a child's end, its work is committed before that end is told.
- *  Elsewhere: the copies themselves (../worktrees), what a child is told of its own (worktree-notice.ts). */
+ *  Elsewhere: the copies themselves (@prefork/worktrees), what a child is told of its own (worktree-notice.ts). */
 
 import { isAbsolute, join } from "node:path";
 import { InputError } from "@prefork/wire";

@@ -1,7 +1,7 @@
 /** The work of children in worktrees, brought back while their session is open: conflicts can go to who made them.
  *  Invariant: the same merge as without a session; a child that is handed its conflicts goes on from its own journal, and
  *  what it made of them is merged or told, never dropped.
- *  Elsewhere: merging (../worktrees), waking a child (../fork). */
+ *  Elsewhere: merging (@prefork/worktrees), waking a child (../fork). */
 
 import { InputError } from "@prefork/wire";
 import type { MergeOptions, MergeOutcome, OnConflict, Worktrees } from "@prefork/worktrees";

@@ -4,7 +4,7 @@
  *  in a cell, and nobody else of the session was writing. Such a change is put back, and what stood there is kept in a
  *  copy, since a person may have made it after all; every other change is told and left. Where such a call left a tree
  *  that cannot be compared as a whole any more, the run failed too, and what was seen is put back all the same.
- *  Elsewhere: recording and putting back (../workspace), refusing calls (../guard). */
+ *  Elsewhere: recording and putting back (@prefork/guard), refusing calls (@prefork/guard). */
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";

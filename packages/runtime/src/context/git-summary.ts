@@ -1,7 +1,7 @@
 /** What does git say about the working folder, in a few lines?
  *  Invariant: git is run as a read-only plan (no hooks, no helpers, no index write), and not at all where the repository
  *  configures what could start a program; then the reason stands in place of the summary.
- *  Elsewhere: running plans (../workspace), how the summary is worded (environment.ts). */
+ *  Elsewhere: running plans (@prefork/guard), how the summary is worded (environment.ts). */
 
 import { classify, findProgram, type Plan, type PlanCell, type PlanResult, planHazard, runPlan } from "@prefork/guard";
 import { oneLine } from "./tags.ts";

@@ -3,7 +3,7 @@
  *  Invariant: of a folder that is not trusted nothing is looked at; of a trusted one every file that is loaded has the
  *  bytes that were trusted; a module imports from its own folder and from `node:`, and nothing else. One that cannot be
  *  used is skipped with its file and the reason.
- *  Elsewhere: the contract (extension.ts), is what a module returns an extension (check-extension.ts), trust (../trust). */
+ *  Elsewhere: the contract (extension.ts), is what a module returns an extension (check-extension.ts), trust (@prefork/guard). */
 
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { registerHooks } from "node:module";

@@ -1,6 +1,6 @@
 /** The lock of a session: at most one process writes it.
  *  Invariant: whatever keeps a session from being locked is an error of its journal.
- *  Elsewhere: how a folder is locked (../files: lock.ts). */
+ *  Elsewhere: how a folder is locked (@prefork/guard). */
 
 import { acquireLock, type Folder, firstLock, type Lock, type LockHolder } from "@prefork/guard/internal";
 import { journalErrorOf } from "./errors.ts";

@@ -1,7 +1,7 @@
 /** Where sessions are kept, and what of it is believed.
  *  Invariant: every folder is 0700, every file 0600 whatever the umask, all of it ours; a link, a further name, another
  *  owner or a file that others can change is refused, never followed or repaired.
- *  Elsewhere: the folders above (../files), what is written (writer.ts), who may write (lock.ts). */
+ *  Elsewhere: the folders above (@prefork/guard), what is written (writer.ts), who may write (lock.ts). */
 
 import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /** How agents are started in a session, and how far they may go: as a program says it, and as the settings bound it.
  *  Invariant: a limit holds from both sides, the lower one counts; everything that is not said is filled here.
- *  Elsewhere: what the settings say (../guard), what is done with it (../fork). */
+ *  Elsewhere: what the settings say (@prefork/guard), what is done with it (../fork). */
 
 import type { ForkRules } from "@prefork/guard/internal";
 import type { SpendLimits } from "../agent/index.ts";

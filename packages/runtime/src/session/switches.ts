@@ -1,6 +1,6 @@
 /** What the environment switches on and off. Pure.
  *  Invariant: a value that nobody knows changes nothing and is named; an empty one counts as not set.
- *  Elsewhere: the same in settings (../guard), what it means (forking.ts). */
+ *  Elsewhere: the same in settings (@prefork/guard), what it means (forking.ts). */
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

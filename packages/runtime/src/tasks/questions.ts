@@ -4,7 +4,7 @@
  *  holds no timer and no connection.
  *  Equal questions are one question: put once, and the answer is that of each who asks it. So "no, and stop" ends each of
  *  them, since going on would only lead the others back to what was refused; `alike` tells whom an answer would reach.
- *  Elsewhere: what is asked (../guard), who answers (../ports.ts), how often a child may hear no (denials.ts). */
+ *  Elsewhere: what is asked (@prefork/guard), who answers (../ports.ts), how often a child may hear no (denials.ts). */
 
 import type { Answer, Ask, Question } from "../ports.ts";
 

@@ -1,7 +1,7 @@
 /** What does a file say after several edits, and where do they go wrong?
  *  Invariant: pure; all edits or none, each on the text that the one before left; line endings of the file stay, however
  *  the edit was spelled. A refusal shows what stands in the file instead, with line numbers.
- *  Elsewhere: one exact replacement (../workspace), encodings (text-file.ts), may it be edited (known-file.ts). */
+ *  Elsewhere: one exact replacement (@prefork/guard), encodings (text-file.ts), may it be edited (known-file.ts). */
 
 import { editText, type Refused, type TextEdit } from "@prefork/guard/internal";
 import { likest } from "./similar.ts";

@@ -1,7 +1,7 @@
 /** Bash: a command, run to its end or beside the conversation.
  *  Invariant: a command that was judged read-only runs as its plan and never as text; an approved one runs as text, in
  *  the sandbox where there is one. The exit code is always told, and other codes than 0 are results, not faults.
- *  Elsewhere: may it run (../guard), plans (../workspace), processes (run-command.ts), output (output-window.ts). */
+ *  Elsewhere: may it run (@prefork/guard), plans (@prefork/guard), processes (run-command.ts), output (output-window.ts). */
 
 import { type PlanResult, type PlanRun, runPlan } from "@prefork/guard";
 import type { Refused } from "@prefork/guard/internal";

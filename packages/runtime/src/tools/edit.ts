@@ -1,7 +1,7 @@
 /** Edit: exact pieces of a file replaced, one or several at once.
  *  Invariant: all edits of a call or none; a file is changed only if it was read in this session and is still the same;
  *  its mark, line endings and mode stay.
- *  Elsewhere: finding and replacing (apply-edits.ts), what was read (read-state.ts), writing (../files). */
+ *  Elsewhere: finding and replacing (apply-edits.ts), what was read (read-state.ts), writing (@prefork/guard). */
 
 import type { TextEdit } from "@prefork/guard/internal";
 import * as z from "zod";

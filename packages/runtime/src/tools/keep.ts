@@ -1,7 +1,7 @@
 /** Where does an output go that is too long to be shown?
  *  Invariant: a new file each time, for its owner's eyes only, in a folder that the session holds; nothing that exists is
  *  opened. What could not be kept is told, and costs nobody the call.
- *  Elsewhere: making that folder private (../files), what is shown instead (output-window.ts). */
+ *  Elsewhere: making that folder private (@prefork/guard), what is shown instead (output-window.ts). */
 
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";

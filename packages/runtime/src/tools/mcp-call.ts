@@ -1,6 +1,6 @@
 /** McpCall: a tool of another server, called by its name.
  *  Invariant: one constant tool reaches every server that comes late or changes, so the tool list never does.
- *  Elsewhere: the servers (../ports.ts: Delegation), rules about the tool inside (../guard). */
+ *  Elsewhere: the servers (../ports.ts: Delegation), rules about the tool inside (@prefork/guard). */
 
 import * as z from "zod";
 import { passOn } from "./delegated.ts";

@@ -1,7 +1,7 @@
 /** All tools of a session: what the model is told of them, and what a call's input means.
  *  Invariant: a schema becomes JSON Schema once, here; `specs` has the order of registration and never changes, because
  *  it stands at the very front of the prefix. Input that does not fit is refused with the key and what was expected.
- *  Elsewhere: which tools there are (built-in.ts), may a call run (../guard), saying what is wrong (wrong-input.ts). */
+ *  Elsewhere: which tools there are (built-in.ts), may a call run (@prefork/guard), saying what is wrong (wrong-input.ts). */
 
 import { readJsonLine, type Touches } from "@prefork/guard";
 import { InputError, type Json, type JsonObject, type RawJson, type ToolSpec } from "@prefork/wire";

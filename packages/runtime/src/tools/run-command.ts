@@ -5,7 +5,7 @@
  *  the group as soon as our end of its line closes. A process that made a session of its own (setsid) is no longer in the
  *  group: it is ended when the command is stopped and when its owner ends, but outlives our death by SIGKILL.
  *  Elsewhere: ending a group (process-group.ts), what is shown of the output (output-window.ts), read-only commands
- *  (runPlan of ../workspace). */
+ *  (runPlan of @prefork/guard). */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";

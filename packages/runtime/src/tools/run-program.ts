@@ -1,7 +1,7 @@
 /** Runs one program that only looks, with arguments that no shell reads.
  *  Invariant: an argument list, a clean environment, no standard input, the cell where there is one; it ends with the
  *  call, and after a while in any case.
- *  Elsewhere: the environment and the cell (../workspace), what is asked (list-files.ts, ripgrep.ts). */
+ *  Elsewhere: the environment and the cell (@prefork/guard), what is asked (list-files.ts, ripgrep.ts). */
 
 import { spawn } from "node:child_process";
 import { cleanEnvironment } from "@prefork/guard/internal";

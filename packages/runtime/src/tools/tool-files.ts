@@ -1,7 +1,7 @@
 /** The files that tools reach: those of the workspace, and single ones outside that were approved.
  *  Invariant: every file is reached through a folder held open, without following a link; a name means the same to the
  *  guard and here; new files get the umask's modes and existing ones keep theirs.
- *  Elsewhere: holding folders (../files), what a path text means (../paths), may it be touched (../guard). */
+ *  Elsewhere: holding folders (@prefork/guard), what a path text means (@prefork/guard), may it be touched (@prefork/guard). */
 
 import { lstat } from "node:fs/promises";
 import { dirname } from "node:path";

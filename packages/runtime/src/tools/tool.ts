@@ -1,7 +1,7 @@
 /** What a tool is: a name, a few words for the model, the shape of its input, and what it does.
  *  Invariant: whether a call may run was decided before `run`; a tool answers with a result the model can act on, and
  *  throws only for a defect or an abort. What it learned about the session (files read, todos) it gives back as data.
- *  Elsewhere: may it run (../guard), when and beside what (../agent), all tools of a session (registry.ts). */
+ *  Elsewhere: may it run (@prefork/guard), when and beside what (../agent), all tools of a session (registry.ts). */
 
 import type { Plan, PlanCell, Sandbox, Touches } from "@prefork/guard";
 import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";

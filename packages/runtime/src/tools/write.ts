@@ -1,7 +1,7 @@
 /** Write: a whole file, new or in place of one that the session knows.
  *  Invariant: nobody's content is lost unseen: a file that exists is replaced only if all of it was shown and it has not
  *  changed since; the disk is asked again at the moment of replacing.
- *  Elsewhere: what was shown (read-state.ts), replacing whole or not at all (../files). */
+ *  Elsewhere: what was shown (read-state.ts), replacing whole or not at all (@prefork/guard). */
 
 import * as z from "zod";
 import { refusedUse } from "./known-file.ts";

@@ -1,7 +1,7 @@
 /** Programs that look into compiled files.
  *  Invariant: options that print the sources a file names, or dump what its debug links lead to, are left out: what they
  *  open is the file's choice.
- *  Elsewhere: no server of debug files is named in the environment they get (../../../workspace). */
+ *  Elsewhere: no server of debug files is named in the environment they get (../../run). */
 
 import type { Given } from "../options.ts";
 import { Refusal } from "../refusal.ts";

@@ -1,7 +1,7 @@
 /** git: subcommands that only look, each with its own options.
  *  Invariant: nothing that contacts a remote, checks a signature, starts a helper, or looks into submodules (their
  *  configuration is not ours to switch off); subcommands that both list and change may only list.
- *  Elsewhere: switching off what a repository's configuration could start (../../../workspace). */
+ *  Elsewhere: switching off what a repository's configuration could start (../../run). */
 
 import type { CompiledRule, Given, OptionRule } from "../options.ts";
 import { compile, readOptions } from "../options.ts";

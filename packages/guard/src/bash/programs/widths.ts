@@ -1,6 +1,6 @@
 /** Which numbers only make an answer huge?
  *  Invariant: a width, a precision or a count that could fill the memory is refused, whatever program pads with it.
- *  Elsewhere: what a plan may print and how long it may run (../../../workspace). */
+ *  Elsewhere: what a plan may print and how long it may run (../../run). */
 
 import type { Given } from "../options.ts";
 import { Refusal } from "../refusal.ts";

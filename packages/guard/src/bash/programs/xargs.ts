@@ -1,7 +1,7 @@
 /** xargs: runs another program with names that only turn up when it runs.
  *  Invariant: every option is one word and stands once, so that the runner reads them without knowing their arity; a
  *  placeholder stands only where the inner program takes data, never in a program, an option or a format.
- *  Elsewhere: who may hand names over (../feeding.ts), reading them as xargs would (../../../workspace). */
+ *  Elsewhere: who may hand names over (../feeding.ts), reading them as xargs would (../../run). */
 
 import { NEEDS_WHOLE_NAMES } from "../feeding.ts";
 import { readOptions } from "../options.ts";

@@ -2,7 +2,7 @@
  *  Invariant: of a folder that is not trusted no byte is read; an entry that cannot be used is left out and told, since
  *  leaving a server out loosens nothing; of two with one name the user's own counts, so that a project cannot put itself
  *  in its place.
- *  Elsewhere: what an entry means (entry.ts), reading settings (../workspace). */
+ *  Elsewhere: what an entry means (entry.ts), reading settings (@prefork/guard). */
 
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 /** Adding a tool server to a file of settings, and taking it out again. Pure.
- *  Elsewhere: editing the text (../../guard: edit-settings.ts), what an entry may say (entry.ts). */
+ *  Elsewhere: editing the text (@prefork/guard), what an entry may say (entry.ts). */
 
 import { type Edited, editableSettings } from "@prefork/guard";
 import type { WrittenServers } from "@prefork/guard/internal";

@@ -2,7 +2,7 @@
  *  Invariant: of a folder that is not trusted no byte is read; a project's are read without following links; names are
  *  plain words and the folder's own; sizes and numbers are bounded; whatever is left out is told. What is read here is what
  *  was trusted and what is used, so that a file which changes later changes nothing.
- *  Elsewhere: what the model is told and given (words.ts), trust (../trust). */
+ *  Elsewhere: what the model is told and given (words.ts), trust (@prefork/guard). */
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, join, relative } from "node:path";

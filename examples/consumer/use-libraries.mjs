@@ -1,6 +1,6 @@
 /** Uses every library as somebody who has only their tarballs would, and prints what came of it as JSON.
  *  Runs where it is copied to: an empty project, on the oldest Node that the libraries support.
- *  Elsewhere: who copies it (packed.test.ts, verify-install.ts). */
+ *  Elsewhere: who copies it (scripts/packed.test.ts, scripts/verify-install.ts). */
 
 import { classify } from "@prefork/guard";
 import { anthropicEngine, createSession } from "@prefork/runtime";
