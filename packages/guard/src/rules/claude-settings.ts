@@ -95,7 +95,7 @@ const widened = (written: string): readonly string[] => {
   const same = SAME_AS[tool];
   if (same !== undefined) return [`${same}(${pattern})`];
   // `Bash(curl*)` and `Bash(git push *--force*)`: all that begins with the words before the star.
-  if (tool === "Bash") return [`Bash(${pattern.replace(/\s*\*.*$/s, "")}:*)`];
+  if (tool === "Bash") return [`Bash(${pattern.replace(/(?<!\s)\s*\*.*$/s, "")}:*)`];
   // `WebFetch(domain:*.example.com)`: a rule for a host that tightens speaks for all below it.
   if (tool === "WebFetch") return [`WebFetch(${pattern.replace(/^domain:\*\./, "domain:").toLowerCase()})`];
   return [];

@@ -45,7 +45,7 @@ const ALLOWED: FilterVerdict = { allowed: true };
 /** `why`, then what the model can do instead, as one line. */
 const deny = (why: string, instead: string): FilterVerdict => ({
   allowed: false,
-  reason: `${why.replace(/[.\s]+$/, "")}. ${instead}`,
+  reason: `${why.replace(/(?<![.\s])[.\s]+$/, "")}. ${instead}`,
 });
 
 /** Asks a filter; one that throws has not allowed anything. */

@@ -5,8 +5,12 @@
 
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { Doubt } from "./doubt.ts";
 import { readPlainFile } from "./plain-file.ts";
 import { canonical, reached } from "./reached.ts";
+import type { ReadBudget } from "./read-budget.ts";
+
+export { Doubt } from "./doubt.ts";
 
 /** All paths are canonical. */
 export type Checkout = {
@@ -21,9 +25,6 @@ export type Checkout = {
 };
 
 export type Located = { readonly kind: "none" } | { readonly kind: "checkout"; readonly checkout: Checkout };
-
-/** Why a repository is not read unasked. Thrown while it is read, and a value outside (`openView`, `viewProblem`). */
-export class Doubt extends Error {}
 
 const LONGEST_POINTER = 4_096;
 
@@ -100,11 +101,12 @@ const own = (path: string): void => {
 
 /** One of git's own files, never waited for. `path`: below a folder whose path is canonical. Undefined where none is. A link
  *  on the way is a doubt, wherever it leads: also among git's own files one may say what another must not. */
-export const readGitFile = (path: string, mostBytes: number): Buffer | undefined => {
+export const readGitFile = (path: string, mostBytes: number, budget?: ReadBudget): Buffer | undefined => {
   const facts = look(path);
   if (facts === undefined) return undefined;
   if (facts.isSymbolicLink() || canonical(path) !== path) throw new Doubt(`git would read ${path}, which is a link`);
-  const file = readPlainFile(path, mostBytes);
+  const file = readPlainFile(path, Math.min(mostBytes, budget?.bytesLeft ?? mostBytes));
+  budget?.file(typeof file === "string" ? 0 : file.length, path);
   if (file === "missing") throw new Doubt(`${path} is no plain file, and git would wait for it`);
   if (file === "unreadable") throw new Doubt(`${path} is too large, or cannot be read`);
   return file;

@@ -7,6 +7,7 @@
 
 import { createHash } from "node:crypto";
 import { Doubt } from "./git-checkout.ts";
+import type { ReadBudget } from "./read-budget.ts";
 
 export type IndexCopy = {
   /** The file for git. Made when it is asked for. */
@@ -54,7 +55,7 @@ type Entry = {
   readonly name: string;
 };
 
-export const readIndex = (index: Buffer, format: ObjectFormat): IndexCopy => {
+export const readIndex = (index: Buffer, format: ObjectFormat, budget?: ReadBudget): IndexCopy => {
   const number = format === "sha1" ? 20 : 32;
   if (index.length < 12 + number || index.toString("latin1", 0, 4) !== "DIRC") throw odd("is none");
   const [version, count] = [index.readUInt32BE(4), index.readUInt32BE(8)];
@@ -69,6 +70,7 @@ export const readIndex = (index: Buffer, format: ObjectFormat): IndexCopy => {
     const { entry, end } = readEntry(content, at, { version, number, before });
     if (before && !isInOrder(before, entry)) throw odd("does not hold its names in order");
     bytes += entry.name.length;
+    budget?.names(1, "the index");
     if (bytes > MOST_NAME_BYTES) throw odd("holds names that are too long");
     entries.push(entry);
     at = end;

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Doubt, isFolder, readGitFile } from "./git-checkout.ts";
 import { listFolder } from "./list-folder.ts";
 import { canonical, reached } from "./reached.ts";
+import type { ReadBudget } from "./read-budget.ts";
 
 /** More than any repository that is looked after has. */
 const MOST_NAMES = 50_000;
@@ -22,12 +23,12 @@ const MOST_FOLDERS = 20;
 /** The parts of a folder of objects that git opens; all other names in it are not looked at. */
 const PART = /^(?:[0-9a-f]{2}|pack)$/;
 
-type Seen = { names: number; objects: number };
+type Seen = { names: number; objects: number; readonly budget: ReadBudget };
 
 /** The repository's own folder of objects, then those that it takes objects from; canonical. */
-export const readObjects = (common: string): readonly string[] => {
+export const readObjects = (common: string, budget: ReadBudget): readonly string[] => {
   const found: string[] = [];
-  const seen: Seen = { names: 0, objects: 0 };
+  const seen: Seen = { names: 0, objects: 0, budget };
   let level = [canonical(join(common, "objects"))];
   for (let depth = 0; level.length > 0; depth += 1) {
     const fresh = [...new Set(level)].filter((folder) => !found.includes(folder));
@@ -90,9 +91,10 @@ const alternatesOf = (objects: string, depth: number): readonly string[] => {
     });
 };
 
-const listed = (folder: string, seen: Seen, kind: keyof Seen): readonly Dirent[] => {
+const listed = (folder: string, seen: Seen, kind: "names" | "objects"): readonly Dirent[] => {
   const entries = entriesOf(folder, kind === "names" ? MOST_NAMES : MOST_OBJECTS);
   seen[kind] += entries.length;
+  seen.budget.names(entries.length, folder);
   if (seen.names > MOST_NAMES || seen.objects > MOST_OBJECTS)
     throw new Doubt(`${folder} holds too many names to look at`);
   return entries;

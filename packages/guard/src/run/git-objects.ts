@@ -64,7 +64,8 @@ const colonIn = (name: string): number => {
 
 /** What a tag stands for counts, and so does what stands before `^{tree}`: the top folder of a commit is known, that of a
  *  folder's number is not. */
-const peeled = (revision: string): string => `${revision.replace(/(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
+const peeled = (revision: string): string =>
+  `${revision.replace(/(?<!\^\{(?:tree|object)?\})(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
 
 type Named = {
   readonly name: string;

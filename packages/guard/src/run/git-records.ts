@@ -8,6 +8,7 @@ import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { type Checkout, Doubt, linkText, look, readGitFile } from "./git-checkout.ts";
 import { listFolder } from "./list-folder.ts";
+import type { ReadBudget } from "./read-budget.ts";
 import { trimEndOf } from "./trim-end.ts";
 
 /** Files of git's folder by their names in it. */
@@ -39,10 +40,10 @@ const refValue = (text: string): string | undefined => {
   return isRefName(target) ? `ref: ${target}` : undefined;
 };
 
-export const readRef = (path: string): string | undefined => {
+export const readRef = (path: string, budget?: ReadBudget): string | undefined => {
   const link = linkText(path);
   if (link !== undefined && isRefName(link)) return `ref: ${toBytes(link)}`; // an old form of the same
-  const file = readGitFile(path, 4_096);
+  const file = readGitFile(path, 4_096, budget);
   const value = file && refValue(file.toString("latin1"));
   if (file && value === undefined) throw new Doubt(`${path} holds no number of a commit and no name of a branch`);
   return value;
@@ -55,10 +56,11 @@ const PER_WORKTREE = /^refs\/(?:bisect|worktree|rewritten)\//;
 
 type Refs = Map<string, string>;
 
-const addPacked = (common: string, refs: Refs): void => {
+const addPacked = (common: string, refs: Refs, budget: ReadBudget): void => {
   const path = join(common, "packed-refs");
-  const text = readGitFile(path, MOST_BYTES)?.toString("latin1") ?? "";
+  const text = readGitFile(path, MOST_BYTES, budget)?.toString("latin1") ?? "";
   for (const line of text.split("\n")) {
+    budget.names(1, path);
     if (line === "" || /^(?:#|\^[0-9a-f]+$)/.test(line)) continue; // what a tag stands for git finds by itself
     const [, number = "", name = ""] = /^([0-9a-f]+) (.+)$/.exec(line) ?? [];
     if (!HEX.test(number) || !isRefName(name)) throw new Doubt(`${path} holds a line that is no ref`);
@@ -79,7 +81,13 @@ const entriesOf = (folder: string): readonly Dirent[] => {
 /** Names that git passes over, and so do we. */
 const isPassedOver = (name: string): boolean => name.startsWith(".") || name.endsWith(".lock");
 
-const addLoose = (root: string, refs: Refs, isWanted: (name: string) => boolean): void => {
+type LooseRefs = {
+  readonly root: string;
+  readonly budget: ReadBudget;
+  readonly isWanted: (name: string) => boolean;
+};
+
+const addLoose = (refs: Refs, { root, budget, isWanted }: LooseRefs): void => {
   const queue = ["refs"];
   if (look(join(root, "refs"))?.isSymbolicLink()) throw new Doubt(`${join(root, "refs")} is a link`);
   let names = 0;
@@ -88,13 +96,14 @@ const addLoose = (root: string, refs: Refs, isWanted: (name: string) => boolean)
     const place = join(root, folder);
     for (const entry of entriesOf(place)) {
       names += 1;
+      budget.names(1, root);
       if (names > MOST_REFS) throw new Doubt(`${root} keeps too many refs to look at`);
       const name = `${folder}/${entry.name}`;
       if (isPassedOver(entry.name) || !isWanted(`${name}/`)) continue;
       const path = join(place, entry.name);
       if (entry.isDirectory()) queue.push(name);
       else if (isRefName(name) && isWanted(name)) {
-        const value = readRef(path);
+        const value = readRef(path, budget);
         if (value !== undefined) refs.set(toBytes(name), value);
       }
     }
@@ -106,11 +115,14 @@ const HEADER = "# pack-refs with: sorted \n";
 const byBytes = ([a]: readonly [string, string], [b]: readonly [string, string]): number => (a < b ? -1 : 1);
 
 /** Numbers in one file, whatever they were kept in; refs that stand for others in files of their own. */
-const readRefs = ({ git, common }: Checkout): Map<string, string | Buffer> => {
+const readRefs = ({ git, common }: Checkout, budget: ReadBudget): Map<string, string | Buffer> => {
   const refs: Refs = new Map();
-  addPacked(common, refs);
-  addLoose(common, refs, (name) => git === common || !PER_WORKTREE.test(name));
-  if (git !== common) addLoose(git, refs, (name) => PER_WORKTREE.test(name) || /^refs\/\w+\/$/.test(name));
+  addPacked(common, refs, budget);
+  addLoose(refs, { root: common, budget, isWanted: (name) => git === common || !PER_WORKTREE.test(name) });
+  if (git !== common) {
+    const isWanted = (name: string): boolean => PER_WORKTREE.test(name) || /^refs\/\w+\/$/.test(name);
+    addLoose(refs, { root: git, budget, isWanted });
+  }
   const [packed, single]: [[string, string][], [string, string][]] = [[], []];
   for (const [name, value] of refs)
     (value.startsWith("ref: ") || PER_WORKTREE.test(name) ? single : packed).push([name, value]);
@@ -160,14 +172,14 @@ const IN_PROGRESS: Readonly<Record<string, RegExp>> = {
   BISECT_TERMS: TEXT,
 };
 
+const MOST_TEXT_BYTES = 1_000_000;
+
 /** A file of git in a form that is known; lines of text, where nothing else is said. */
-export const readText = (path: string, mostBytes: number, form = TEXT): Buffer | undefined => {
-  const file = readGitFile(path, mostBytes);
+export const readText = (path: string, budget: ReadBudget, form = TEXT): Buffer | undefined => {
+  const file = readGitFile(path, MOST_TEXT_BYTES, budget);
   if (file && !form.test(file.toString("latin1"))) throw new Doubt(`${path} does not have the form that git writes`);
   return file;
 };
-
-const MOST_PROGRESS_BYTES = 1_000_000;
 
 const hexLines = (file: Buffer): string =>
   file
@@ -179,8 +191,8 @@ const hexLines = (file: Buffer): string =>
 
 const LOG_LINE = /^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) [^\0\r>]*> \d{1,15} [+-]\d{4}(?:\t[^\0]*)?$/;
 
-const readLog = (path: string): Buffer | undefined => {
-  const file = readGitFile(path, MOST_LOG_BYTES);
+const readLog = (path: string, budget: ReadBudget): Buffer | undefined => {
+  const file = readGitFile(path, MOST_LOG_BYTES, budget);
   return file && logLines(file);
 };
 
@@ -191,14 +203,16 @@ const logLines = (file: Buffer): Buffer => {
 };
 
 /** The reflogs of refs that are there. */
-const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>): void => {
+const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>, budget: ReadBudget): void => {
   const packed = toText(files.get("packed-refs")?.toString("latin1") ?? "")
     .split("\n")
     .slice(1);
   const names = [...packed.map((line) => line.slice(line.indexOf(" ") + 1)), ...files.keys()];
   let bytes = 0;
   for (const name of names.filter(isRefName)) {
-    const file = readGitFile(join(PER_WORKTREE.test(name) ? git : common, "logs", name), MOST_LOGS_BYTES - bytes);
+    const path = join(PER_WORKTREE.test(name) ? git : common, "logs", name);
+    budget.names(1, path);
+    const file = readGitFile(path, MOST_LOGS_BYTES - bytes, budget);
     if (file) files.set(`logs/${name}`, logLines(file));
     bytes += file?.length ?? 0;
   }
@@ -207,35 +221,35 @@ const addLogs = ({ git, common }: Checkout, files: Map<string, string | Buffer>)
 export type Wanted = {
   /** All reflogs, not only those that `git status` tells from. */
   readonly logs: boolean;
+  readonly budget: ReadBudget;
 };
 
 /** All that git may read beside objects, index and settings. */
-export const readRecords = (checkout: Checkout, { logs }: Wanted): Records => {
+export const readRecords = (checkout: Checkout, { logs, budget }: Wanted): Records => {
   const { git, common } = checkout;
-  const files = readRefs(checkout);
-  if (logs) addLogs(checkout, files);
+  const files = readRefs(checkout, budget);
+  if (logs) addLogs(checkout, files, budget);
   const add = (name: string, content: string | Buffer | undefined): void => {
     if (content !== undefined) files.set(name, content);
   };
-  const head = readRef(join(git, "HEAD"));
+  const head = readRef(join(git, "HEAD"), budget);
   if (head === undefined) throw new Doubt(`${join(git, "HEAD")} leads nowhere`);
   add("HEAD", Buffer.from(`${head}\n`, "latin1"));
-  add("logs/HEAD", readLog(join(git, "logs/HEAD")));
-  add("logs/refs/stash", readLog(join(common, "logs/refs/stash")));
+  add("logs/HEAD", readLog(join(git, "logs/HEAD"), budget));
+  add("logs/refs/stash", readLog(join(common, "logs/refs/stash"), budget));
   for (const name of NAMES_COMMITS) {
-    const file = readGitFile(join(git, name), MOST_PROGRESS_BYTES);
+    const file = readGitFile(join(git, name), MOST_TEXT_BYTES, budget);
     add(name, file && hexLines(file));
   }
-  const fetched = readGitFile(join(git, "FETCH_HEAD"), MOST_PROGRESS_BYTES)?.toString("latin1").slice(0, 64);
+  const fetched = readGitFile(join(git, "FETCH_HEAD"), MOST_TEXT_BYTES, budget)?.toString("latin1").slice(0, 64);
   const [number] = /^(?:[0-9a-f]{64}|[0-9a-f]{40})/.exec(fetched ?? "") ?? [];
   add("FETCH_HEAD", number && `${number}\n`);
   for (const [name, form] of Object.entries(IN_PROGRESS))
-    if (look(join(git, name.split("/")[0] ?? name)) !== undefined)
-      add(name, readText(join(git, name), MOST_PROGRESS_BYTES, form));
-  const shallow = readGitFile(join(common, "shallow"), MOST_BYTES);
+    if (look(join(git, name.split("/")[0] ?? name)) !== undefined) add(name, readText(join(git, name), budget, form));
+  const shallow = readGitFile(join(common, "shallow"), MOST_BYTES, budget);
   add("shallow", shallow && hexLines(shallow));
-  const ignored = readText(join(common, "info/exclude"), MOST_PROGRESS_BYTES);
+  const ignored = readText(join(common, "info/exclude"), budget);
   if (ignored && /^[^#\s]/m.test(ignored.toString("latin1"))) add("info/exclude", ignored);
-  add("info/sparse-checkout", readText(join(git, "info/sparse-checkout"), MOST_PROGRESS_BYTES));
+  add("info/sparse-checkout", readText(join(git, "info/sparse-checkout"), budget));
   return files;
 };

@@ -13,6 +13,7 @@ import { type Records, readRecords, readText } from "./git-records.ts";
 import { isTrue, nameOf, readSettings, type Setting } from "./git-settings.ts";
 import { checkTracked } from "./git-tracked.ts";
 import { canonical, reached } from "./reached.ts";
+import { ReadBudget } from "./read-budget.ts";
 
 /** A repository as far as it was understood. */
 export type ReadRepository = {
@@ -31,7 +32,6 @@ export type ReadRepository = {
 };
 
 const MOST_INDEX_BYTES = 64_000_000;
-const MOST_ATTRIBUTES = 1_000_000;
 
 const lastOf = (settings: readonly Setting[], name: string): Setting | undefined =>
   settings.findLast((setting) => nameOf(setting) === name);
@@ -41,15 +41,24 @@ export type WantedParts = {
   readonly logs?: boolean;
   /** A look at each tracked file on the disk, which takes longer than all the rest. Default: no. */
   readonly tracked?: boolean;
+  /** Default: one of its own. */
+  readonly budget?: ReadBudget;
 };
 
 /** Read whole, and nothing of it written anywhere. Undefined where there is no repository. */
 export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRepository | undefined => {
+  const { budget = new ReadBudget() } = wanted;
+  return budget.timed(() => readWithin(folder, { ...wanted, budget }));
+};
+
+type BoundedParts = WantedParts & { readonly budget: ReadBudget };
+
+const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedParts): ReadRepository | undefined => {
   if (!isFolder(folder)) return undefined; // git says so itself
   const located = locate(folder);
   if (located.kind === "none") return undefined;
   const { checkout } = located;
-  const settings = readSettings(checkout);
+  const settings = readSettings(checkout, budget);
   const hazard = settingsProblem(settings);
   if (hazard !== undefined) throw new Doubt(hazard);
   if (!/^[01]$/.test(lastOf(settings, "core.repositoryformatversion")?.value ?? "0"))
@@ -63,11 +72,11 @@ export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRe
   const isBare = !elsewhere && checkout.git === checkout.common && bare !== undefined && isTrue(bare.value);
   const format = lastOf(settings, "extensions.objectformat")?.value === "sha256" ? "sha256" : "sha1";
   const path = join(checkout.git, "index");
-  const bytes = readGitFile(path, MOST_INDEX_BYTES);
-  const index = bytes && readIndex(bytes, format);
-  if (index && !isBare && wanted.tracked) checkTracked(checkout.top, index);
+  const bytes = readGitFile(path, MOST_INDEX_BYTES, budget);
+  const index = bytes && readIndex(bytes, format, budget);
+  if (index && !isBare && tracked) checkTracked(checkout.top, index, budget);
   const indexTime = index ? Math.floor(statSync(path).mtimeMs / 1_000) : 0;
-  const attributes = readText(join(checkout.common, "info/attributes"), MOST_ATTRIBUTES) ?? Buffer.alloc(0);
+  const attributes = readText(join(checkout.common, "info/attributes"), budget) ?? Buffer.alloc(0);
   return {
     checkout,
     settings,
@@ -75,8 +84,8 @@ export const readRepository = (folder: string, wanted: WantedParts = {}): ReadRe
     index,
     indexTime,
     attributes,
-    objects: readObjects(checkout.common),
-    records: readRecords(checkout, { logs: wanted.logs ?? false }),
+    objects: readObjects(checkout.common, budget),
+    records: readRecords(checkout, { logs, budget }),
   };
 };
 

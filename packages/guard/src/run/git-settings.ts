@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { type Checkout, Doubt, readGitFile } from "./git-checkout.ts";
+import type { ReadBudget } from "./read-budget.ts";
 import { trimEndOf } from "./trim-end.ts";
 
 export type Setting = {
@@ -24,16 +25,17 @@ const MOST_BYTES = 1_000_000;
 const MOST_SETTINGS = 20_000;
 
 /** In the order of the file. */
-export const readSettings = ({ git, common }: Checkout): readonly Setting[] => {
-  const settings = settingsIn(join(common, "config"));
+export const readSettings = ({ git, common }: Checkout, budget: ReadBudget): readonly Setting[] => {
+  const settings = settingsIn(join(common, "config"), budget);
   const hasOwn = settings.some((one) => nameOf(one) === "extensions.worktreeconfig" && isTrue(one.value));
-  return hasOwn ? [...settings, ...settingsIn(join(git, "config.worktree"))] : settings;
+  return hasOwn ? [...settings, ...settingsIn(join(git, "config.worktree"), budget)] : settings;
 };
 
-const settingsIn = (path: string): readonly Setting[] => {
-  const text = readGitFile(path, MOST_BYTES)?.toString() ?? "";
+const settingsIn = (path: string, budget: ReadBudget): readonly Setting[] => {
+  const text = readGitFile(path, MOST_BYTES, budget)?.toString() ?? "";
   const settings = parseSettings(text);
   if (settings === undefined) throw new Doubt("git cannot read the repository's settings");
+  budget.names(settings.length, path);
   return settings;
 };
 

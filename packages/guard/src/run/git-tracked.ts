@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { Doubt, look } from "./git-checkout.ts";
 import type { IndexCopy } from "./git-index.ts";
+import type { ReadBudget } from "./read-budget.ts";
 
 /** A name of the index as the system takes it; only one that is no UTF-8 cannot be said as text. */
 const placed = (top: string, name: string): string | Buffer => {
@@ -16,11 +17,13 @@ const placed = (top: string, name: string): string | Buffer => {
 };
 
 /** Reading a file that became a folder, git looks for a repository in it, and would open that. */
-export const checkTracked = (top: string, { names, repositories }: IndexCopy): void => {
+export const checkTracked = (top: string, { names, repositories }: IndexCopy, budget: ReadBudget): void => {
   const others = new Set(repositories);
-  for (const name of names)
+  for (const name of names) {
+    budget.names(1, top);
     if (existsSync(placed(top, `${name}/.git`)) && !others.has(name) && look(placed(top, name))?.isDirectory())
       throw new Doubt(`${top}/${name} is tracked as a file, and a repository stands in its place`);
+  }
 };
 
 /** A folder of tracked files that is a link now. */

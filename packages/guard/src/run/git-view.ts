@@ -15,12 +15,13 @@ import { isDoubt, orDoubt, type ReadRepository, readRepository } from "./git-rep
 import { handedOn, printable } from "./git-settings.ts";
 import { otherWorktrees } from "./git-worktrees.ts";
 import { canonical } from "./reached.ts";
+import { ReadBudget } from "./read-budget.ts";
 
 export type ViewProblem = { readonly problem: string };
 
-/** Why git may not look at the repository of a folder unasked. */
-export const viewProblem = (folder: string): string | undefined => {
-  const read = orDoubt(() => readRepository(folder));
+/** Why git may not look at the repository of a folder unasked. `budget`: for this one and others. */
+export const viewProblem = (folder: string, budget = new ReadBudget()): string | undefined => {
+  const read = orDoubt(() => readRepository(folder, { budget }));
   return isDoubt(read) ? read.message : undefined;
 };
 
@@ -35,6 +36,7 @@ export type Hidden = {
 /** Views of the repositories that one pipe looks at. */
 export class GitViews {
   readonly #hidden: Hidden;
+  readonly #budget = new ReadBudget();
   #folder: string | undefined;
   readonly #views = new Map<string, View | ViewProblem>();
 
@@ -74,7 +76,7 @@ export class GitViews {
     if (known) return known;
     const made = orDoubt(() => {
       const place = join(this.#made(), String(this.#views.size));
-      const repository = readRepository(folder, { logs, tracked: true });
+      const repository = readRepository(folder, { logs, tracked: true, budget: this.#budget });
       const view = new View({ folder, place, hiding: this.#hiding(repository?.checkout.top) }, repository);
       view.variables(); // what cannot be written is told now
       return view;

@@ -13,6 +13,7 @@ import { pathJudge } from "./path-judge.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { PlanOutput } from "./plan-output.ts";
 import { canonical, reached } from "./reached.ts";
+import { ReadBudget } from "./read-budget.ts";
 import { atHome } from "./render-pipe.ts";
 import { type PipeAround, runPipe } from "./run-pipe.ts";
 import { waitingFile } from "./waiting-files.ts";
@@ -42,7 +43,6 @@ export type PlanResult = {
 };
 
 const MOST_REPOSITORIES = 8;
-const LONGEST_LOOK_MS = 3_000;
 
 /** What keeps a plan from being run in this folder: a repository that is not understood, or that names programs. */
 export const planHazard = (
@@ -50,7 +50,7 @@ export const planHazard = (
   { cwd, home = homedir() }: Pick<PlanRun, "cwd" | "home">,
 ): string | undefined => {
   const looked = new Set<string>();
-  const start = performance.now();
+  const budget = new ReadBudget();
   for (const { cd, within } of plan.gitFolders) {
     const folder = cd.reduce((at, way) => resolve(at, atHome(way, home)), cwd);
     if (!isFolder(folder)) continue;
@@ -60,11 +60,10 @@ export const planHazard = (
     looked.add(place);
     // Nothing else happens in this process while git is asked.
     if (looked.size > MOST_REPOSITORIES) return `git would run in more than ${MOST_REPOSITORIES} folders`;
-    if (performance.now() - start > LONGEST_LOOK_MS) return "it takes too long to look at all repositories first";
     if (!isFolder(place)) continue; // git says so itself
     const waiting = waitingFile(place);
     if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
-    const problem = viewProblem(place);
+    const problem = viewProblem(place, budget);
     if (problem !== undefined) return problem;
   }
   return undefined;

@@ -113,7 +113,8 @@ const grepOptions = (left: LeftOut): readonly string[] => [
 ];
 
 /** rg takes white space off the end of a glob, so any bytes stand for it. */
-const untrimmed = (glob: string): string => glob.replace(/\s+$/, (blanks) => "?".repeat(Buffer.byteLength(blanks)));
+const untrimmed = (glob: string): string =>
+  glob.replace(/(?<!\s)\s+$/, (blanks) => "?".repeat(Buffer.byteLength(blanks)));
 
 const withoutRuled = (left: LeftOut): LeftOut => ({ ...left, found: left.found.filter(({ byRule }) => !byRule) });
 

@@ -33,7 +33,7 @@ export const gitPlaces = async (folder: string): Promise<GitPlaces | "unreadable
   if (own === undefined) return "unreadable";
   const pointer = join(own, "commondir");
   if (!(await isThere(pointer))) return { own, common: own, isUsual: facts.isDirectory() };
-  const shared = (await readBounded(pointer, MAX_POINTER_BYTES))?.toString().replace(/[\r\n]+$/, "");
+  const shared = (await readBounded(pointer, MAX_POINTER_BYTES))?.toString().replace(/(?<![\r\n])[\r\n]+$/, "");
   return shared === undefined || shared === "" ? "unreadable" : { own, common: resolve(own, shared), isUsual: false };
 };
 
