@@ -5,6 +5,6 @@ export { type ClassifyOptions, classify, type Verdict } from "./classify.ts";
 export { LISTS_NAMES, PRINTS_WORDS } from "./feeding.ts";
 export { partsOf } from "./parts.ts";
 export type { Plan, PlanCommand, PlanRedirect, PlanRule, PlanStep, PlanWord, WrittenPattern } from "./plan.ts";
-export { repeatsProblem } from "./programs/index.ts";
+export { type GitAsked, readGitAsked, repeatsProblem } from "./programs/index.ts";
 export { folded, gluedValues, noFileProblem, pathProblem } from "./secrets.ts";
 export { walkOf } from "./walking.ts";

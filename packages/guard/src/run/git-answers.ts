@@ -5,9 +5,10 @@
  *  Elsewhere: the view (git-view.ts), reading worktrees (git-worktrees.ts). */
 
 import { dirname, relative } from "node:path";
+import type { GitAsked } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import { locate } from "./git-checkout.ts";
-import { readAsked } from "./git-objects.ts";
+import { isGiven } from "./git-objects.ts";
 import { isDoubt, orDoubt, type ReadRepository } from "./git-repository.ts";
 import { isInclude, nameOf } from "./git-settings.ts";
 import type { View, ViewProblem } from "./git-view.ts";
@@ -20,14 +21,14 @@ export type OwnAnswer = { readonly words: readonly string[]; readonly stands: st
 const printed = (text: string): OwnAnswer => ({ stands: "printf", words: ["%s", text] });
 
 /** Undefined for what git itself is asked. */
-export const ownAnswer = (words: readonly string[], view: View): OwnAnswer | ViewProblem | undefined => {
+export const ownAnswer = (asked: GitAsked, view: View): OwnAnswer | ViewProblem | undefined => {
   const { repository } = view;
   if (repository === undefined) return undefined;
-  const { verb, words: rest } = readAsked(words);
+  const { verb, words: rest } = asked;
   if (verb === "rev-parse" && rest.some((word) => OWN_PATH.test(word))) return pathsOf(rest, view, repository);
   if (verb === "worktree" && rest[0] === "list") return worktrees(rest.slice(1), view, repository);
-  if (verb === "config") return configAnswer(rest, repository);
-  if ((verb === "notes" || rest.some((word) => /^--(?:show-)?notes/.test(word))) && hasNotes(repository))
+  if (verb === "config") return configAnswer(asked, repository);
+  if ((verb === "notes" || isGiven(asked, "notes", "show-notes", "show-notes-by-default")) && hasNotes(repository))
     return { problem: `git ${verb}: a note may stand for any file of the repository; ask for it` };
   const [module] = repository.index?.repositories ?? [];
   if (verb === "submodule" && module !== undefined)
@@ -93,18 +94,16 @@ const isAlone = (top: string): boolean => {
 
 /** Where a setting stands, and settings that may stand in files which the repository's own settings include: those are
  *  not read. */
-const configAnswer = (
-  rest: readonly string[],
-  { checkout, settings }: ReadRepository,
-): OwnAnswer | ViewProblem | undefined => {
-  const [key = "", ...more] = rest.filter((word) => !/^(?:get|--get|--show-origin)$/.test(word));
+const configAnswer = (asked: GitAsked, { checkout, settings }: ReadRepository): OwnAnswer | ViewProblem | undefined => {
+  const texts = asked.operands.map(({ text }) => text);
+  const [key = "", ...more] = texts[0] === "get" && texts.length > 1 ? texts.slice(1) : texts;
   const [, first = "", middle = "", last = ""] = /^([^.]*)(\..*)?\.([^.]*)$/s.exec(key) ?? [];
   const name = `${first.toLowerCase()}${middle}.${last.toLowerCase()}`;
   const found = settings.findLast((setting) => nameOf(setting) === name);
   if (found === undefined && settings.some(isInclude))
     return { problem: "the repository has git read settings from other files, which may hold keys; ask for it" };
-  if (!rest.includes("--show-origin")) return undefined;
-  if (key.startsWith("-") || more.length > 0)
+  if (!isGiven(asked, "show-origin")) return undefined;
+  if (more.length > 0 || asked.options.some(({ name }) => name !== "get" && name !== "show-origin"))
     return { problem: "git config --show-origin takes one key: git config --show-origin --get KEY" };
   if (found === undefined) return { stands: "false", words: [] };
   const file = `${checkout.isFolder && checkout.git === checkout.common ? ".git" : checkout.common}/config`;

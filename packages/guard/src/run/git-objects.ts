@@ -6,6 +6,7 @@
 
 import { join, relative } from "node:path";
 import { leadsToSecrets } from "../paths/index.ts";
+import type { GitAsked } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import type { View } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
@@ -23,24 +24,25 @@ const PRINTS: readonly string[] = [...COMPARES, "show", "cat-file", "grep"];
 const EMPTY =
   /^(?:4b825dc642cb6eb9a060e54bf8d69288fbee4904|6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321)$/i;
 
-type Asked = { readonly verb: string; readonly words: readonly string[] };
+type Asked = GitAsked;
 
-/** The verb, and what stands behind it. */
-export const readAsked = (words: readonly string[]): Asked => {
-  let at = 0;
-  while (words[at]?.startsWith("-")) at += /^-[Cc]$/.test(words[at] ?? "") ? 2 : 1;
-  return { verb: words[at] ?? "", words: words.slice(at + 1) };
-};
+/** Was one of these options given? As an option: the same word may be a pattern, a path or a value. */
+export const isGiven = ({ options }: Asked, ...names: readonly string[]): boolean =>
+  options.some(({ name }) => names.includes(name));
 
-export const verbOf = (words: readonly string[]): string => readAsked(words).verb;
+/** These have no paths behind `--`, or take objects there too. */
+const OBJECTS_TO_THE_END: readonly string[] = ["cat-file", "blame", "annotate", "stash"];
 
-/** The words that may be objects. Behind `--` stand paths, but not for cat-file, and for grep only behind a pattern. */
-const objectWords = ({ verb, words }: Asked): readonly string[] => {
-  const end = verb === "cat-file" || verb === "grep" ? -1 : words.indexOf("--");
+/** The words that may be objects, values of options among them. Behind `--` stand paths, for most. */
+const objectWords = (asked: Asked): readonly string[] => {
+  const { verb, words, operands } = asked;
+  if (verb === "grep") {
+    const texts = operands.map(({ text }) => text);
+    return isGiven(asked, "e", "f") ? texts : texts.slice(1); // the first is what is looked for
+  }
+  if (verb === "cat-file" && isGiven(asked, "t", "s", "e") && !isGiven(asked, "p")) return [];
+  const end = OBJECTS_TO_THE_END.includes(verb) ? -1 : words.indexOf("--"); // never a value
   const plain = (end < 0 ? words : words.slice(0, end)).filter((word) => !word.startsWith("-"));
-  if (verb === "grep") return words.some((word) => /^-[a-zA-Z]*[ef]/.test(word)) ? plain : plain.slice(1);
-  const tellsOnly = words.some((word) => /^-[tse]+$/.test(word)) && !words.some((word) => /^-[a-z]*p/.test(word));
-  if (verb === "cat-file" && tellsOnly) return [];
   return verb === "show" ? ["HEAD", ...plain] : plain;
 };
 
@@ -145,8 +147,8 @@ const baseOf = (path: string, folder: string, top: string): string => (/^\.\.?\/
 
 /** Files of a commit that a command names from the folder it runs in: those of blame, and `-L1,5:FILE`. They need not be
  *  there now. */
-const namedFiles = ({ verb, words }: Asked): readonly string[] => {
-  if (verb === "blame" || verb === "annotate") return words.filter((word) => !word.startsWith("-"));
+const namedFiles = ({ verb, words, operands }: Asked): readonly string[] => {
+  if (verb === "blame" || verb === "annotate") return operands.map(({ text }) => text);
   return words
     .map((word, at) => (/^-[a-zA-Z]*L$/.test(words[at - 1] ?? "") ? `-L${word}` : word))
     .filter((word) => /^-[a-zA-Z]*L/.test(word))
@@ -163,11 +165,10 @@ const walksCommits = ({ verb, words }: Asked): boolean =>
 
 /** `view`: of the folder that git runs in. */
 export const objectProblem = (
-  words: readonly string[],
+  asked: GitAsked,
   view: View,
   judge: PathJudge,
 ): { readonly problem: string } | undefined => {
-  const asked = readAsked(words);
   const { verb } = asked;
   if (!PRINTS.includes(verb)) return undefined;
   const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));

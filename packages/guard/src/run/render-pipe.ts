@@ -13,9 +13,10 @@ import {
   type PlanRedirect,
   type PlanWord,
   pathProblem,
+  readGitAsked,
 } from "../rules/index.ts";
 import { ownAnswer } from "./git-answers.ts";
-import { objectProblem, verbOf } from "./git-objects.ts";
+import { objectProblem } from "./git-objects.ts";
 import { remoteProblem } from "./git-remotes.ts";
 import type { GitViews } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
@@ -164,12 +165,14 @@ const expandGit = (
   if (inKeys !== undefined) return { problem: inKeys };
   const view = views.of(folder, words);
   if ("problem" in view) return view;
-  const found = gitProblem(words, view, judge) ?? objectProblem(words, view, judge) ?? remoteProblem(words, view);
+  const asked = readGitAsked(words);
+  if ("problem" in asked) return asked;
+  const found = gitProblem(asked, view, judge) ?? objectProblem(asked, view, judge) ?? remoteProblem(asked, view);
   if (found !== undefined) return found;
-  const answer = ownAnswer(words, view);
+  const answer = ownAnswer(asked, view);
   if (answer !== undefined) return answer;
-  const limited = gitWithout(words, view, lookedAt);
-  return "problem" in limited ? limited : { words: limited, variables: view.variables(verbOf(words)) };
+  const limited = gitWithout({ asked, words }, view, lookedAt);
+  return "problem" in limited ? limited : { words: limited, variables: view.variables(asked.verb) };
 };
 
 /** ripgrep reads what is to be ignored in every folder that it comes to. */
@@ -195,7 +198,7 @@ export const reachedProblem = (
   if (LISTS_NAMES.includes(program)) return undefined;
   const bases = program === "git" ? [...new Set([cwd, gitFolder(words, cwd)])] : [cwd];
   return words
-    .flatMap((word) => (word.startsWith("-") ? valuesIn(word) : [word]))
+    .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // behind `--` it is a name
     .flatMap((word) => bases.map((base) => reached(base, word)))
     .map((path) => noFileProblem(resolve(path)) ?? linkProblem(path, judge))
     .find((problem) => problem !== undefined);

@@ -6,8 +6,8 @@
 import { lstatSync, statSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { secretPatterns } from "../paths/index.ts";
-import { findStarts, type PlanCommand, walkOf } from "../rules/index.ts";
-import { verbOf } from "./git-objects.ts";
+import { findStarts, type GitAsked, type PlanCommand, walkOf } from "../rules/index.ts";
+import { isGiven } from "./git-objects.ts";
 import { isDoubt, orDoubt } from "./git-repository.ts";
 import { keyBelowTop } from "./git-top.ts";
 import { linkedFolder } from "./git-tracked.ts";
@@ -46,8 +46,11 @@ type Given = {
 };
 
 export const walkAt = ({ program, args }: Command, { names, fed, cwd }: Given): Walk | undefined => {
-  const foldersAmong = (words: readonly string[]): readonly string[] =>
-    words.filter((word) => !word.startsWith("-") && isFolder(reached(cwd, word)));
+  const foldersAmong = (words: readonly string[]): readonly string[] => {
+    const end = words.indexOf("--"); // never a value
+    const isName = (word: string, at: number): boolean => !word.startsWith("-") || (end >= 0 && at > end);
+    return words.filter((word, at) => isName(word, at) && isFolder(reached(cwd, word)));
+  };
   const walk = walkOf(program, args);
   const folders = foldersAmong(program === "find" ? innerWords(names) : [...names, ...fed]);
   if (!walk && !(program === "diff" && folders.length > 0)) return undefined;
@@ -158,52 +161,53 @@ const SHOWING: readonly string[] = [
 ];
 
 /** `git status -v` shows what is about to be committed. */
-const showsFiles = (words: readonly string[]): boolean =>
-  words.some((word) => SHOWING.includes(word)) ||
-  (words.includes("status") && words.some((word) => /^-[a-z]*v|^--verbose$/.test(word)));
+const showsFiles = (asked: GitAsked): boolean =>
+  SHOWING.includes(asked.verb) || (asked.verb === "status" && isGiven(asked, "v", "verbose"));
 
 /** Reads tracked files by their names, also through a folder that became a link. */
-const searchesFiles = (words: readonly string[]): boolean => words.includes("grep") && !words.includes("--cached");
+const searchesFiles = (asked: GitAsked): boolean => asked.verb === "grep" && !isGiven(asked, "cached");
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
-export const gitProblem = (
-  words: readonly string[],
-  view: View,
-  judge: PathJudge,
-): { readonly problem: string } | undefined => {
-  const index = searchesFiles(words) ? view.repository?.index : undefined;
+export const gitProblem = (asked: GitAsked, view: View, judge: PathJudge): { readonly problem: string } | undefined => {
+  const index = searchesFiles(asked) ? view.repository?.index : undefined;
   const link = index && orDoubt(() => linkedFolder(view.top, index));
   if (isDoubt(link)) return { problem: link.message };
   if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
-  const below = showsFiles(words) ? keyBelowTop(view, judge) : undefined;
+  const below = showsFiles(asked) ? keyBelowTop(view, judge) : undefined;
   if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
-  if (!words.includes("diff") || !words.some((word) => !word.startsWith("-") && isFolder(reached(view.folder, word))))
+  if (asked.verb !== "diff" || !asked.operands.some(({ text }) => isFolder(reached(view.folder, text))))
     return undefined;
-  const asIs = words.includes("--no-index") || view.repository === undefined;
+  const asIs = isGiven(asked, "no-index") || view.repository === undefined;
   return asIs
     ? { problem: "outside a repository git diff would read whole folders; use diff -r for folders" }
     : undefined;
 };
 
+/** No path of git's own form (`:/`, `:(top)`), none in full, and none that goes up. */
+const staysBelow = (path: string): boolean => !/^[:/]|(?:^|\/)\.\.(?:\/|$)/.test(path);
+
 /** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
  *  keep only where it is told to; then what may hold keys is left out by name. */
 export const gitWithout = (
-  words: readonly string[],
+  { asked, words }: { readonly asked: GitAsked; readonly words: readonly string[] },
   { folder, top }: View,
   known: Known,
 ): readonly string[] | { readonly problem: string } => {
-  if (verbOf(words) !== "grep") return words;
+  if (asked.verb !== "grep") return words;
   const { rules } = known.judge;
   const ruled = rules.isEmpty ? [] : rules.below(top);
   // Without `--`: it would make revisions of the words before.
   const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
-  if (!words.includes("--untracked")) return searched;
-  const looked = lookThrough({ starts: [], here: { word: ".", path: canonical(folder) } }, known);
+  if (!isGiven(asked, "untracked")) return searched;
+  const start = asked.operands.every(({ text }) => staysBelow(text)) ? canonical(folder) : top;
+  const broad = known.judge.folderProblem(start);
+  if (broad !== undefined) return { problem: broad };
+  const looked = lookThrough({ starts: [], here: { word: ".", path: start } }, known);
   if ("problem" in looked) return looked;
   const { found, isWhole } = looked;
-  const names = found.map(({ path }) => `:(exclude,literal)${relative(canonical(folder), path)}`);
+  const names = found.map(({ path }) => `:(exclude,top,literal)${relative(top, path)}`);
   const { files, folders, places, placesUnlessSource } = secretPatterns;
   const paths = [...files, ...folders, ...folders.map((name) => `${name}/**`), ...places, ...placesUnlessSource];
-  const patterns = isWhole ? [] : paths.map((path) => `:(exclude,icase,glob)**/${path}`);
+  const patterns = isWhole ? [] : paths.map((path) => `:(exclude,top,icase,glob)**/${path}`);
   return [...searched, ...names, ...patterns];
 };

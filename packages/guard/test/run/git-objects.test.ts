@@ -64,6 +64,9 @@ test("an object of git passes only as a commit, or as a path of one, however it 
     ...[`git cat-file -p -- ${folder}:config`, `git cat-file -p x-g${file}`, `git show x:y-g${file}`].map(only),
     ...[`git show HEAD:x-g${file}`, `git show 'x:y-g${file}^{}'`, `git show ':x-g${file}'`].map(only),
     ...[`git grep -- secret ${file}`, `git grep -- secret ${folder}`, `git grep secret ${folder}:config`].map(only),
+    ...["-E -- '-*.*'", "-- '-*'", "-h -- -e", "-E -- '-f|s'", "-e secret --", "-hie secret", "-f plain.txt"].flatMap(
+      (words) => [file, folder].map((object) => only(`git grep ${words} ${object}`)),
+    ),
     ...[`git grep -e secret -- ${folder}:config`, `git grep -h secret 'HEAD^{tree}:' ${folder}:config`].map(only),
     ...[`git show $'${folder}:./x\\n/../config'`, `git cat-file -p $'${folder}:./x\\n/../config'`].map(only),
     ...[`git diff ${folder}:config..HEAD:plain.txt`, `git show ${file}^!`].map(only),
@@ -389,7 +392,45 @@ test("a search goes through no folder that became a link", async () => {
     ["git grep -h secret"],
     ["git grep -h -e plain -- '*.txt'"],
     ["git status --short", /D notes/],
+    // An option's name is a pattern or a path here.
+    ...[
+      "-e --cached -e secret",
+      "secret -- --cached .",
+      "-h -e --cached --or -e secret",
+      "-e secret -- . --cached",
+    ].map((words) => only(`git grep ${words}`)),
+    ...["'(' --cached -e secret ')'", "--cache secret", "-e secret --cached=x"].map((words) =>
+      only(`git grep ${words}`),
+    ),
+    ["git grep --cached -h plain", /^plain$/m],
   ]);
+});
+
+test("a search of files that are not kept leaves out keys, wherever its paths lead", async () => {
+  using place = withKeys();
+  place.put("home/work/proj/plain.txt", "plain\n");
+  for (const name of [".env.local", "proj/.env", "deep/.aws/credentials"])
+    place.put(`home/work/${name}`, "the secret\n");
+  const below = { ...place, work: place.at("home/work/proj") };
+  const paths = ["", "-- :/", "-- ..", "-- ../deep", "-- ':/.e*'", "':(top)'", `-- ${place.work}`, "-- ./x/../.."];
+  for (const path of paths) {
+    const { shown } = await tell(`git grep --untracked -h -e secret -e plain ${path}`, below);
+    assert.doesNotMatch(shown, /the secret/, path);
+  }
+  await checkAll(below, [
+    ["git grep --untracked -h plain", /^plain$/m],
+    ["git grep --untracked -h -e plain -e secret -- :/", /^plain$/m],
+  ]);
+  // A home folder that is a repository holds what is a key there alone.
+  gitIn(place.home, "init", "-q");
+  place.put("home/.claude/settings.json", "the secret\n");
+  place.put("home/proj/plain.txt", "plain\n");
+  const atHome = { ...place, work: place.at("home/proj") };
+  for (const path of [...paths.slice(1), "-- ../.claude", "-- ':/.cl*'"]) {
+    const { shown } = await tell(`git grep --untracked -h -e secret -e plain ${path}`, atHome);
+    assert.doesNotMatch(shown, /the secret/, path);
+  }
+  await checkAll(atHome, [["git grep --untracked -h -e secret -e plain", /^plain$/m]]);
 });
 
 test("git does not open a repository inside another", async () => {

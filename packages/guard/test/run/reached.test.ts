@@ -78,9 +78,24 @@ test("what a packed file's name is completed to is looked at", async () => {
   await checkAll(place, [["zcat bundle"], ["gzip -dc bundle"]]);
 });
 
+test("a name that begins with a dash is looked at like any other where it is no option", async () => {
+  using place = withKeys();
+  symlinkSync(".env", place.at("home/work/-link"));
+  symlinkSync("sub", place.at("home/work/-sub"));
+  place.put("home/work/-d/.env", "the secret\n");
+  place.put("home/work/-d/plain", "plain\n");
+  place.put("home/work/-e/.env", "another secret\n");
+  await checkAll(place, [
+    ...["cat -- -link", "head -n1 -- -link", "grep -e secret -- -link", "git diff --no-index -- -d -e"].map(only),
+    ["grep -rh -e secret -e plain -- -d", /^plain$/m],
+    ["find . -path './-d/*' -exec grep -h -e secret -e plain {} +", /^plain$/m],
+    ["diff -r -- -d -e", /plain/],
+  ]);
+});
+
 test("a password in the address of a remote is not shown", async () => {
   using place = withKeys();
-  const shown: readonly [string, RegExp?][] = [["git remote -v"], ["git remote get-url origin"]];
+  const shown: readonly [string, RegExp?][] = [["git remote -v"], ["git remote -vv"], ["git remote get-url origin"]];
   const settings: readonly [string, RegExp?][] = [["git config --get remote.origin.url"]];
   gitIn(place.work, "remote", "add", "origin", "https://me@example.com/x.git");
   const asIs = (commands: readonly [string, RegExp?][]) => commands.map(([text]) => [text, /me@example/] as const);

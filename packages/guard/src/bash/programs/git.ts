@@ -115,7 +115,7 @@ const firstOperand =
     if (verb && !known.includes(verb.text)) refuse(`${subcommand} ${verb.text} is not read-only`, "write");
   };
 
-const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
+export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   status: {
     flags: "sbvz",
     glued: "u",

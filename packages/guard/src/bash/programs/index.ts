@@ -38,6 +38,7 @@ export const programs: ReadonlyMap<string, Program> = new Map(
 );
 
 export { gitFolders } from "./git.ts";
+export { type GitAsked, readGitAsked } from "./git-asked.ts";
 export { STANDS_FOR } from "./lookups.ts";
 export type { LateNames, Program } from "./program.ts";
 export { repeatsProblem } from "./widths.ts";
