@@ -3,7 +3,7 @@
  *  judgement; nothing that an allow rule, a mode or an answer says undoes a denial; an exception denies.
  *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
-import type { ClassifyOptions, Verdict } from "../bash/index.ts";
+import { type ClassifyOptions, opensNoFile, type Verdict } from "../bash/index.ts";
 import { isPseudoPath, isSecret, partsBelow, protectedName } from "../paths/index.ts";
 import { toolNamed } from "./arguments.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
@@ -377,21 +377,26 @@ const isAlike = ({ command: { words }, part }: ReadPart): boolean => {
   );
 };
 
-/** Every command of the text falls under some allow rule, or only reads; at least one falls under a rule. */
+/** Every command of the text falls under some allow rule, or opens no file; at least one falls under a rule. The text runs
+ *  in a plain shell: that a part of it would only read as a plan, which is looked at as it runs, does not count. */
 const allowedTogether = (question: Question): string | undefined => {
   const { context } = question;
   const used = new Set<string>();
   const isCovered = ({ command, part }: ReadPart): boolean => {
     const rule = context.policy.allow.find((candidate) => allowsOne(candidate, command));
     if (rule) used.add(rule.text);
-    return rule !== undefined || commandOnlyReads(command, part, context);
+    return rule !== undefined || commandOpensNothing(command, part, context);
   };
   const covered = readAlike(question)?.every(isCovered);
   return covered && used.size > 0 ? [...used].join(", ") : undefined;
 };
 
 /** Going elsewhere is harmless only inside the workspace, since other parts then run there. */
-const commandOnlyReads = (command: ShellCommand, part: string, { classify, roots, policy }: GuardContext): boolean => {
+const commandOpensNothing = (
+  command: ShellCommand,
+  part: string,
+  { classify, roots, policy }: GuardContext,
+): boolean => {
   const [head, folder] = command.words;
   if (command.redirects.some(({ operator }) => operator === "<") || command.input.length > 0) return false;
   if (head?.text === "cd") {
@@ -399,7 +404,8 @@ const commandOnlyReads = (command: ShellCommand, part: string, { classify, roots
     const names = folder.text.split("/").filter((name) => name !== "" && name !== ".");
     if (folder.text.startsWith("/") && !namesBelow(names, [...roots, ...policy.directories])) return false;
   }
-  return classify(part).verdict === "read-only";
+  const judged = classify(part);
+  return judged.verdict === "read-only" && opensNoFile(judged.plan);
 };
 
 /** A tool that declares what it touches is allowed where each of these is; undefined where it declares nothing. A command

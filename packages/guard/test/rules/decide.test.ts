@@ -145,6 +145,42 @@ test("a compound command runs only if both readings of it agree", () => {
   assert.equal(decideBash("npm test 'x", context).kind, "ask", "nobody can read it");
 });
 
+test("beside a part that a rule allows, a part that opens files is asked about: the text runs in a plain shell", () => {
+  const context = contextOf({ allow: ["Bash(touch:*)", "Bash(npm test:*)"] });
+  const asked = [
+    ...["git status", "git diff", "git log -p", "git grep TOKEN", "git -C sub status", "cat notes.txt", "cat *"],
+    ...[
+      "grep -r TOKEN .",
+      "grep TOKEN notes.txt",
+      "grep -r TOKEN",
+      "rg TOKEN",
+      "head -q 5",
+      "head -n5 notes",
+      "wc -l a",
+    ],
+    ...[
+      "find . -name config -exec cat {} +",
+      "find . -name x | xargs cat",
+      "sort notes",
+      "sed -n 1p notes",
+      "tail -- -x",
+    ],
+    ...["grep -f patterns x", "grep -f patterns", "awk '{print}' notes", "sed p", "jq . a.json", "file a", "diff a b"],
+    ...["ls | xargs cat", "cat < notes", "uniq -c notes", "cut -d: -f1 notes", "nl notes", "python3 --version; cat x"],
+  ];
+  for (const part of asked) {
+    assert.equal(decideBash(part, context).kind === "deny", false, part);
+    for (const text of [`touch y; ${part}`, `${part} && touch y`, `touch y | ${part}`, `npm test || ${part}`])
+      assert.equal(decideBash(text, context).kind, "ask", text);
+  }
+  const allowed = [
+    ...["npm test 2>&1 | tail -5", "npm test | grep -n -A 3 Error | head -n 20", "cd src && npm test | wc -l"],
+    ...["touch y && ls -la && echo done", "npm test | sort | uniq -c | sort -rn", "npm test | cut -d: -f1 | tr a b"],
+    ...["npm test | sed -n 1,5p", "npm test | awk '{print $2}'", "pwd; touch y", "test -e x && touch y"],
+  ];
+  for (const text of allowed) assert.equal(decideBash(text, context).kind, "allow", text);
+});
+
 test("going elsewhere before an allowed command is asked", () => {
   const context = contextOf({ allow: ["Bash(npm test:*)"] });
   assert.equal(decideBash("cd packages/a && npm test", context).kind, "allow");

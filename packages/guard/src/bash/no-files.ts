@@ -1,0 +1,51 @@
+/** Does a plan open no file at all? Then it is as harmless in a plain shell, where nobody looks at names, links and
+ *  repositories before it runs.
+ *  Invariant: an allow-list of programs; a filter counts only where it is given no file, by the rules it was judged by.
+ *  Elsewhere: what runs as a plan, with every name looked at (../run). */
+
+import { LISTS_NAMES } from "./feeding.ts";
+import { readOptions } from "./options.ts";
+import type { Plan, PlanCommand, PlanStep } from "./plan.ts";
+import { programs } from "./programs/index.ts";
+import { walkOf } from "./walking.ts";
+
+/** Whatever they are given, they open nothing; or they only tell that something is there. */
+const OPENS_NOTHING: readonly string[] = [
+  ...LISTS_NAMES,
+  ...["true", "false", "pwd", "uname", "whoami", "seq", "sleep", "tr"],
+];
+
+const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
+
+/** They read what comes through a pipe where no file is named. */
+const FILTERS: readonly string[] = [
+  ...["cat", "head", "tail", "wc", "sort", "uniq", "cut", "tac", "nl", "rev", "column"],
+  ...GREPS,
+];
+
+/** Values of these are files; of the short one where it is grep's. */
+const NAMES_FILES = /^(?:file|exclude-from|files0-from)$/;
+
+/** `sed -n 1,5p`, `awk '{print $2}'`. */
+const SHORT_PROGRAM: Readonly<Record<string, RegExp>> = {
+  sed: /^-n (?:\d+|\$)(?:,(?:\d+|\$))?p$/,
+  awk: /^\{ ?print \$(?:\d+|NF) ?\}$/,
+};
+
+const opensNothing = ({ program, args, redirects }: PlanCommand): boolean => {
+  if (redirects.some(({ kind }) => kind === "input")) return false;
+  if (OPENS_NOTHING.includes(program)) return true;
+  if (SHORT_PROGRAM[program]?.test(args.map(({ text }) => text).join(" "))) return args.every((word) => !word.pattern);
+  const known = programs.get(program);
+  if (!FILTERS.includes(program) || !known || known.read || walkOf(program, args)) return false;
+  const { options, operands } = readOptions(program, args, known.rule);
+  const namesFile = options.some(({ name }) => NAMES_FILES.test(name) || (name === "f" && GREPS.includes(program)));
+  return operands.every(({ sought }) => sought) && !namesFile;
+};
+
+const stepOpensNothing = ({ run }: PlanStep): boolean => {
+  if (run.kind === "group") return run.steps.every(stepOpensNothing);
+  return run.kind === "cd" || run.commands.every(opensNothing);
+};
+
+export const opensNoFile = ({ steps }: Pick<Plan, "steps">): boolean => steps.every(stepOpensNothing);
