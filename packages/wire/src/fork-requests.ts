@@ -124,7 +124,7 @@ const stripsThinking = ({ model }: FrozenPrefix): boolean => modelFacts(model)?.
 
 // --- recordings ------------------------------------------------------------------------------------------------------
 
-export type ForkOptions = Omit<FamilyOptions, "inFlight" | "others" | "trim"> & {
+export type ForkRequestsOptions = Omit<FamilyOptions, "inFlight" | "others" | "trim"> & {
   /** The answer to the recorded request, a response body or its assistant message; of the Responses format, the response
    *  with its `output`. Not needed when the recorded list ends with it. */
   readonly answer?: Recording;
@@ -141,7 +141,7 @@ export type ForkOptions = Omit<FamilyOptions, "inFlight" | "others" | "trim"> & 
 export const forkRequests = (
   parentRequest: Recording,
   directives: readonly string[],
-  options: ForkOptions = {},
+  options: ForkRequestsOptions = {},
 ): Family & { readonly notes: readonly string[] } => {
   const { answer, inFlight = "keep", betas, format, ...rest } = options;
   const parent = readParent(parentRequest, { betas, format });

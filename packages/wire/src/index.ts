@@ -65,7 +65,7 @@ export {
 export {
   type Family,
   type FamilyOptions,
-  type ForkOptions,
+  type ForkRequestsOptions,
   forkFamily,
   forkRequests,
   type ParentRequest,

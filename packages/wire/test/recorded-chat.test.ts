@@ -7,7 +7,7 @@ import {
   anthropic,
   bytesOf,
   FORK_PLACEHOLDER_RESULT,
-  type ForkOptions,
+  type ForkRequestsOptions,
   forkRequests,
   type Json,
   openaiChat,
@@ -36,16 +36,17 @@ const completion = (...messages: readonly string[]): string =>
 const answer = completion(message);
 const text = (said: string): string => completion(`{"role":"assistant","content":"${said}"}`);
 
-const fork = (recorded: string, options: ForkOptions = {}) =>
+const fork = (recorded: string, options: ForkRequestsOptions = {}) =>
   forkRequests(recorded, ["one", "two"], { answer, protocol: "none", parentNote: "launched", ...options });
 
 const textOf = (prepared: Prepared | undefined): string => (prepared ? bytesOf(prepared).toString() : "");
-const first = (recorded: string, options: ForkOptions = {}): string => textOf(fork(recorded, options).members[0]);
+const first = (recorded: string, options: ForkRequestsOptions = {}): string =>
+  textOf(fork(recorded, options).members[0]);
 const messagesOf = (sent: string): readonly Item[] =>
   (JSON.parse(sent) as { readonly messages: readonly Item[] }).messages;
 const placesOf = ({ members: [member] }: ReturnType<typeof fork>): readonly string[] =>
   member?.markers.map(({ at, role, ttl }) => `${role} ${openaiChat.encoder.pathOf(at)} ${ttl}`) ?? [];
-const protocolOf = (recorded: string, options: ForkOptions = {}): string =>
+const protocolOf = (recorded: string, options: ForkRequestsOptions = {}): string =>
   forkRequests(recorded, ["one"], options).members[0]?.protocol.name ?? "";
 
 test("forks are the parent's bytes, the answer's letters, a result for each call, and their own words", () => {

@@ -6,7 +6,7 @@ import { diffRequests } from "@prefork/xray";
 import {
   bytesOf,
   FORK_PLACEHOLDER_RESULT,
-  type ForkOptions,
+  type ForkRequestsOptions,
   forkRequests,
   type Json,
   openaiResponses,
@@ -29,11 +29,12 @@ const answer = response(reasoning, call("call_a"), call("call_b", "Read"));
 const placeholder = [{ type: "input_text", text: FORK_PLACEHOLDER_RESULT }];
 const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } };
 
-const fork = (recorded: string, options: ForkOptions = {}) =>
+const fork = (recorded: string, options: ForkRequestsOptions = {}) =>
   forkRequests(recorded, ["one", "two"], { answer, protocol: "none", parentNote: "launched", ...options });
 
 const textOf = (prepared: Prepared | undefined): string => (prepared ? bytesOf(prepared).toString() : "");
-const first = (recorded: string, options: ForkOptions = {}): string => textOf(fork(recorded, options).members[0]);
+const first = (recorded: string, options: ForkRequestsOptions = {}): string =>
+  textOf(fork(recorded, options).members[0]);
 const inputOf = (sent: string): readonly Item[] => (JSON.parse(sent) as { readonly input: readonly Item[] }).input;
 const placesOf = ({ members: [member] }: ReturnType<typeof fork>): readonly string[] =>
   member?.markers.map(({ at, role, ttl }) => `${role} ${openaiResponses.encoder.pathOf(at)} ${ttl}`) ?? [];
@@ -251,7 +252,7 @@ test("developer and system items, images, files, results and unknown items pass 
 
 test("calls with text for an input are answered in their own kind", () => {
   const custom = `{"type":"custom_tool_call","id":"ctc_1","call_id":"p","name":"apply_patch","input":"*** Begin"}`;
-  const items = (options: ForkOptions): readonly Item[] =>
+  const items = (options: ForkRequestsOptions): readonly Item[] =>
     inputOf(first(body(), { answer: response(custom), ...options })).slice(2);
   const output = (text: string): Item => ({
     type: "custom_tool_call_output",

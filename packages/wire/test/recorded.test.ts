@@ -5,7 +5,7 @@ import {
   anthropic,
   assemble,
   bytesOf,
-  type ForkOptions,
+  type ForkRequestsOptions,
   forkRequests,
   nextMarkers,
   type Prepared,
@@ -247,7 +247,7 @@ test("an answer that is no assistant message, or no directive, is refused", () =
 const small = (head: string, content: string): string =>
   `{"model":"claude-sonnet-5",${head}"messages":[{"role":"user","content":${content}}],"max_tokens":9}`;
 const calling = `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Agent","input":{}}]}`;
-const firstChild = (body: string, options: ForkOptions = {}) =>
+const firstChild = (body: string, options: ForkRequestsOptions = {}) =>
   forkRequests(body, ["one"], { answer: calling, protocol: "none", ...options }).members[0] as Prepared;
 
 test("a null in place of system, tools or a marker is no reason to break the request", () => {

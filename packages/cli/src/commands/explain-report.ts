@@ -4,7 +4,7 @@
  *  Elsewhere: the figures (@prefork/runtime), which session is meant (explain.ts). */
 
 import type { Task } from "@prefork/runtime";
-import { causeWords, type Explanation, type LedgerRow, type ObservedFamily } from "@prefork/runtime/observe";
+import { causeWords, type Explanation, type ObservedFamily, type RequestRow } from "@prefork/runtime/observe";
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
@@ -49,7 +49,7 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
 };
 
 /** One line a request: figures of the provider, and in two words why it did not read more. */
-export const requestTable = (rows: readonly LedgerRow[], colour: boolean): string => {
+export const requestTable = (rows: readonly RequestRow[], colour: boolean): string => {
   const begun = Math.min(...rows.map(({ at }) => at));
   const decimals = moneyDecimals(rows.flatMap(({ usd }) => (usd === undefined ? [] : [usd])));
   const right = (title: string) => ({ title, align: "right" }) as const;

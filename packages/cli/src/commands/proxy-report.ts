@@ -4,7 +4,7 @@
  *  Elsewhere: the figures (@prefork/xray/proxy), when it is shown (proxy.ts). */
 
 import { promptTokens } from "@prefork/wire";
-import type { Counted, FamilyReport, Loss, MissReport, ProxyReport, Spent } from "@prefork/xray/proxy";
+import type { Counted, FamilyReport, Loss, MissReport, ProxyReport, ProxySpend } from "@prefork/xray/proxy";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import { inLine } from "./xray-place.ts";
@@ -17,14 +17,15 @@ const factor = (value: number | null): string =>
   value === null ? "–" : value < 10 ? value.toFixed(3) : formatTokens(Math.round(value));
 const money = (usd: number | undefined): string => (usd === undefined ? "–" : formatMoney(usd));
 
-const written = ({ usage }: Spent): number => Object.values(usage.written).reduce((sum, tokens) => sum + tokens, 0);
-const prompt = (spent: Spent): number => spent.usage.plain + spent.usage.read + written(spent);
+const written = ({ usage }: ProxySpend): number =>
+  Object.values(usage.written).reduce((sum, tokens) => sum + tokens, 0);
+const prompt = (spent: ProxySpend): number => spent.usage.plain + spent.usage.read + written(spent);
 
 export const lossWords = ({ tokens, usd }: Loss): string =>
   `${count(tokens, "token")}${usd === undefined ? "" : ` (${formatMoney(usd)})`}`;
 
 /** One line that fits while it goes on. */
-export const statusWords = (all: Spent, lineages: number): string =>
+export const statusWords = (all: ProxySpend, lineages: number): string =>
   [
     `${count(all.requests, "request")}, ${count(lineages, "lineage")}: ${share(all.readShare)} read`,
     `re-write factor ${factor(all.rewriteFactor)}`,
@@ -64,12 +65,12 @@ export const reportAsText = (report: ProxyReport, colour: boolean): string => {
   ].join("");
 };
 
-const readWords = (all: Spent): string =>
+const readWords = (all: ProxySpend): string =>
   `${share(all.readShare)} of ${count(prompt(all), "prompt token")} were read; re-write factor ${factor(all.rewriteFactor)}\n`;
 
 const right = (title: string) => ({ title, align: "right" }) as const;
 
-const spentCells = (spent: Spent): readonly string[] => [
+const spentCells = (spent: ProxySpend): readonly string[] => [
   formatTokens(spent.requests),
   share(spent.readShare),
   formatTokens(spent.usage.read),

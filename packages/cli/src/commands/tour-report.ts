@@ -4,7 +4,7 @@
  *  Elsewhere: the run and its live lines (../tour), the table of requests (explain-report.ts). */
 
 import { readReport } from "@prefork/runtime";
-import type { LedgerRow } from "@prefork/runtime/observe";
+import type { RequestRow } from "@prefork/runtime/observe";
 import { writtenTokens } from "@prefork/wire";
 import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
@@ -96,12 +96,12 @@ const answerLines = ({ exchange }: TourResult, colour: boolean): string => {
 };
 
 /** The ledger, with the forks by name. */
-const namedRows = ({ family, forks }: TourResult): readonly LedgerRow[] => {
+const namedRows = ({ family, forks }: TourResult): readonly RequestRow[] => {
   const names = new Map(forks.map(({ task, part }) => [task.id, part.name]));
   return family.rows.map((row) => ({ ...row, agent: names.get(row.agent) ?? row.agent }));
 };
 
-const firstRows = ({ family, forks }: TourResult): readonly LedgerRow[] =>
+const firstRows = ({ family, forks }: TourResult): readonly RequestRow[] =>
   forks.flatMap(({ task }) => family.rows.filter(({ agent }) => agent === task.id).slice(0, 1));
 
 /** What was sent at once needs no word for it. */

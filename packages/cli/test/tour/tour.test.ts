@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
-import type { Explanation, LedgerRow } from "@prefork/runtime/observe";
+import type { Explanation, RequestRow } from "@prefork/runtime/observe";
 import { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "@prefork/wire";
 import { run } from "../../src/main.ts";
 import { sampleOf } from "../../src/tour/sample.ts";
@@ -29,7 +29,7 @@ type Tour = Explanation & {
   }[];
   readonly answer: string;
   readonly spent: { readonly usage: Usage; readonly usd: number };
-  readonly rows: readonly LedgerRow[];
+  readonly rows: readonly RequestRow[];
   readonly billed: { readonly requests: number; readonly usage: Usage };
   readonly kept: { readonly folder: string; readonly stateHome: string } | null;
 };

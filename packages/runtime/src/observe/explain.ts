@@ -16,7 +16,7 @@ import {
 } from "@prefork/wire";
 import { adviceFor, causeSentence, type ShortfallCause } from "./cause.ts";
 import { type InsteadId, insteadOf } from "./instead.ts";
-import type { LedgerRow } from "./ledger.ts";
+import type { RequestRow } from "./ledger.ts";
 
 export type BilledSum = {
   readonly requests: number;
@@ -64,7 +64,7 @@ export type Explanation = {
   readonly misses: readonly MissedRead[];
 };
 
-export const explain = (rows: readonly LedgerRow[], unread: readonly UnreadTask[] = []): Explanation => {
+export const explain = (rows: readonly RequestRow[], unread: readonly UnreadTask[] = []): Explanation => {
   const total = sumOf([...rows, ...unread]);
   const agents = [...Map.groupBy([...rows, ...unread], ({ agent }) => agent)];
   return {
@@ -81,7 +81,7 @@ export const explain = (rows: readonly LedgerRow[], unread: readonly UnreadTask[
   };
 };
 
-type Billed = Pick<LedgerRow, "usage" | "model" | "usd"> & Partial<Pick<LedgerRow, "isAnswered" | "kind">>;
+type Billed = Pick<RequestRow, "usage" | "model" | "usd"> & Partial<Pick<RequestRow, "isAnswered" | "kind">>;
 
 const sumOf = (billed: readonly Billed[]): BilledSum => {
   // One that broke off before its answer began was not billed, as far as anybody can know.
@@ -101,7 +101,7 @@ const sumOf = (billed: readonly Billed[]): BilledSum => {
 const withoutNoise = (units: number): number => Math.round(units * 1e6) / 1e6;
 
 /** Money by our own table: what was billed in truth stands in the journal. */
-const priced = ({ usd: _billed, ...row }: LedgerRow): Billed => {
+const priced = ({ usd: _billed, ...row }: RequestRow): Billed => {
   const usd = costOf(row.usage, modelFacts(row.model), serviceOf(row, row.at))?.total;
   return usd === undefined ? row : { ...row, usd };
 };
@@ -111,7 +111,7 @@ const difference = (other: BilledSum, actual: BilledSum): ComparedSum["saved"] =
   ...(other.usd === undefined || actual.usd === undefined ? {} : { usd: other.usd - actual.usd }),
 });
 
-const missOf = (row: LedgerRow, place: number): readonly MissedRead[] => {
+const missOf = (row: RequestRow, place: number): readonly MissedRead[] => {
   const { agent, turn, cause, usage, model, writtenBefore, isAnswered } = row;
   const advice = adviceFor(cause);
   const lost = writtenBefore - usage.read;

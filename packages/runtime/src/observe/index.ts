@@ -11,7 +11,7 @@ export {
 } from "./explain.ts";
 export type { FamilyRole } from "./families.ts";
 export type { InsteadId } from "./instead.ts";
-export { type LedgerRow, ledgerOf } from "./ledger.ts";
+export { ledgerOf, type RequestRow } from "./ledger.ts";
 export type { AgentJournal } from "./line.ts";
 export { explainFamily, namedSession, type ObservedFamily, readFamily } from "./read-family.ts";
 export { listTasks, showTask, type TaskDetail, type TaskRow, type TasksOptions } from "./task-rows.ts";

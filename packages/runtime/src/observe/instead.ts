@@ -5,14 +5,14 @@
 
 import { noUsage, promptTokens, type Ttl, type Usage } from "@prefork/wire";
 import { keptTokens } from "./entries.ts";
-import type { LedgerRow } from "./ledger.ts";
+import type { RequestRow } from "./ledger.ts";
 
 export type InsteadId = "no-fork" | "no-cache" | "cold-at-once";
 
 /** Another way to have done it: the rows with the usage they would have had. */
-export type Instead = { readonly id: InsteadId; readonly how: string; readonly rows: readonly LedgerRow[] };
+export type Instead = { readonly id: InsteadId; readonly how: string; readonly rows: readonly RequestRow[] };
 
-export const insteadOf = (rows: readonly LedgerRow[]): readonly Instead[] => {
+export const insteadOf = (rows: readonly RequestRow[]): readonly Instead[] => {
   const hasForks = rows.some(isFork);
   return [
     ...(hasForks && rows.some(({ agent }) => agent === MAIN) ? [withoutForks(rows)] : []),
@@ -23,20 +23,20 @@ export const insteadOf = (rows: readonly LedgerRow[]): readonly Instead[] => {
 
 const MAIN = "main";
 
-const isFork = ({ agent, family }: LedgerRow): boolean => agent !== MAIN && family !== undefined;
+const isFork = ({ agent, family }: RequestRow): boolean => agent !== MAIN && family !== undefined;
 
-const withUsage = (row: LedgerRow, usage: Omit<Usage, "output" | "thinking">): LedgerRow => ({
+const withUsage = (row: RequestRow, usage: Omit<Usage, "output" | "thinking">): RequestRow => ({
   ...row,
   usage: { ...row.usage, ...usage },
 });
 
-const withoutCache = (rows: readonly LedgerRow[]): Instead => ({
+const withoutCache = (rows: readonly RequestRow[]): Instead => ({
   id: "no-cache",
   how: "the same requests, every prompt as plain input",
   rows: rows.map((row) => withUsage(row, { plain: promptTokens(row.usage), read: 0, written: {} })),
 });
 
-const coldAtOnce = (rows: readonly LedgerRow[]): Instead => ({
+const coldAtOnce = (rows: readonly RequestRow[]): Instead => ({
   id: "cold-at-once",
   how: "the first requests of forks and their parent's next one sent together with nothing to read: each writes all of it",
   rows: rows.map((row) => {
@@ -46,7 +46,7 @@ const coldAtOnce = (rows: readonly LedgerRow[]): Instead => ({
   }),
 });
 
-const lifetimeOf = ({ usage }: LedgerRow): Ttl =>
+const lifetimeOf = ({ usage }: RequestRow): Ttl =>
   (Object.entries(usage.written) as readonly [Ttl, number][]).find(([, tokens]) => tokens > 0)?.[0] ?? "5m";
 
 // --- no fork -----------------------------------------------------------------------------------------------------------
@@ -57,18 +57,18 @@ type Part = {
   readonly epoch: number;
   /** Its place among all rows: what comes later in the parent's line has it in its context. */
   readonly begins: number;
-  readonly rows: readonly LedgerRow[];
+  readonly rows: readonly RequestRow[];
   /** What the first request of the line after the calls had to write before its own words. */
   readonly from: number;
   /** Tokens that it leaves behind. */
   readonly leaves: number;
 };
 
-const withoutForks = (rows: readonly LedgerRow[]): Instead => {
+const withoutForks = (rows: readonly RequestRow[]): Instead => {
   const parts = partsIn(rows);
   const earlier = (epoch: number, place: number): number =>
     parts.reduce((sum, part) => sum + (part.epoch === epoch && part.begins < place ? part.leaves : 0), 0);
-  const changed = new Map<LedgerRow, LedgerRow>();
+  const changed = new Map<RequestRow, RequestRow>();
   for (const part of parts) {
     let known = part.from;
     for (const row of part.rows) {
@@ -90,7 +90,7 @@ const withoutForks = (rows: readonly LedgerRow[]): Instead => {
   };
 };
 
-const partsIn = (rows: readonly LedgerRow[]): readonly Part[] => {
+const partsIn = (rows: readonly RequestRow[]): readonly Part[] => {
   const families = new Set<string>();
   const agents = new Set<string>();
   return rows.flatMap((first, begins) => {

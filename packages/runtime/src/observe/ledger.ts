@@ -22,7 +22,7 @@ import { type AgentJournal, type Line, linesOf } from "./line.ts";
 import { type Billed, changeBefore, reportOf, requestsOf, type SentRequest, unkeptIn } from "./requests.ts";
 import { type NamedEntry, namedEntries, namedFor } from "./stored-entries.ts";
 
-export type LedgerRow = {
+export type RequestRow = {
   /** `main`, or the id of a task. */
   readonly agent: string;
   readonly session: string;
@@ -56,7 +56,7 @@ export type LedgerRow = {
   };
 };
 
-export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly Protocol[]): readonly LedgerRow[] => {
+export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly Protocol[]): readonly RequestRow[] => {
   const lines = linesOf(journals, protocols);
   const requests = requestsOf(lines);
   const entries = entriesOf(requests);
@@ -79,7 +79,7 @@ type Around = {
   readonly protocols: readonly Protocol[] | undefined;
 };
 
-const unkeptRows = (line: Line): readonly LedgerRow[] =>
+const unkeptRows = (line: Line): readonly RequestRow[] =>
   unkeptIn(line).map(({ usage, usd, at, seq, kind }) => {
     const { epoch } = line.at(seq) ?? {};
     const { agent, session } = line.journal;
@@ -92,12 +92,12 @@ const unkeptRows = (line: Line): readonly LedgerRow[] =>
   });
 
 /** Of attempts at a request that was answered in the end: what they took is on the bill too. */
-const brokenRow = (row: LedgerRow, { usage, usd }: Billed): LedgerRow => {
+const brokenRow = (row: RequestRow, { usage, usd }: Billed): RequestRow => {
   const { answer: _answer, family: _family, usd: _usd, ...rest } = row;
   return { ...rest, isAnswered: false, usage, ...(usd === undefined ? {} : { usd }), cause: { kind: "none" } };
 };
 
-const rowOf = (request: SentRequest, around: Around): LedgerRow => {
+const rowOf = (request: SentRequest, around: Around): RequestRow => {
   const { agent, session, kind, turn, askedAt: at, model, answer, point } = request;
   const { usage, usd } = reportOf(request) ?? { usage: noUsage };
   const { speed } = point.epoch?.head.settings ?? {};

@@ -13,7 +13,7 @@ import {
 } from "../journal/index.ts";
 import { type Task, tasksIn } from "../tasks/index.ts";
 import { type Explanation, explain, type UnreadTask } from "./explain.ts";
-import { type LedgerRow, ledgerOf } from "./ledger.ts";
+import { ledgerOf, type RequestRow } from "./ledger.ts";
 import { type AgentJournal, openedIn } from "./line.ts";
 
 export type ObservedFamily = {
@@ -22,7 +22,7 @@ export type ObservedFamily = {
   readonly cwd: string;
   readonly model: string;
   readonly tasks: readonly Task[];
-  readonly rows: readonly LedgerRow[];
+  readonly rows: readonly RequestRow[];
   readonly unread: readonly UnreadTask[];
   /** Damage that was passed over, with the session it stands in. */
   readonly problems: readonly string[];

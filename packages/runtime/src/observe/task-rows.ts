@@ -24,7 +24,7 @@ import {
   type UnreadableSession,
 } from "../journal/index.ts";
 import { isEnded, stateWords, type Task, tasksIn } from "../tasks/index.ts";
-import type { LedgerRow } from "./ledger.ts";
+import type { RequestRow } from "./ledger.ts";
 import { readFamily } from "./read-family.ts";
 
 export type TaskRow = {
@@ -80,7 +80,7 @@ export const listTasks = async (store: SessionStore, options: TasksOptions = {})
 export type TaskDetail = TaskRow & {
   readonly directive?: string;
   /** Its requests. */
-  readonly rows: readonly LedgerRow[];
+  readonly rows: readonly RequestRow[];
 };
 
 export const showTask = async (

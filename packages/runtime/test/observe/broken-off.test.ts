@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { callTools, type Fault, lastUserText, type SimScript, say, toolResults } from "@prefork/simulator";
 import type { Usage } from "@prefork/wire";
 import { anthropicEngine, resumeSession, type Session, type SessionOptions } from "../../src/index.ts";
-import { explainFamily, type LedgerRow, listTasks, readFamily } from "../../src/observe/index.ts";
+import { explainFamily, listTasks, type RequestRow, readFamily } from "../../src/observe/index.ts";
 import { hastyEdge } from "../tasks/stage.ts";
 import { directiveIn, type Ground, openGround, prompted } from "./ground.ts";
 
@@ -31,7 +31,7 @@ const billed = ({ simulator }: Ground) =>
   );
 
 /** Rows, tasks, the session and its next life have the same sums, and those are what was billed. */
-const assertAsBilled = async (ground: Ground, session: Session): Promise<readonly LedgerRow[]> => {
+const assertAsBilled = async (ground: Ground, session: Session): Promise<readonly RequestRow[]> => {
   const family = await ground.family(session.id);
   const { total, agents } = explainFamily(family);
   assert.deepEqual(inputOf(total.usage), billed(ground));
@@ -51,7 +51,7 @@ const assertAsBilled = async (ground: Ground, session: Session): Promise<readonl
   return family.rows;
 };
 
-const shown = ({ agent, turn, kind, isAnswered }: LedgerRow) =>
+const shown = ({ agent, turn, kind, isAnswered }: RequestRow) =>
   `${agent === "main" ? agent : "fork"} ${kind} ${turn}: ${isAnswered ? "answered" : "broken off"}`;
 
 /** Comes slowly, so that it can be interrupted in the middle. */

@@ -3,15 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noUsage, promptTokens, type Usage } from "@prefork/wire";
-import { explain, explainFamily, type LedgerRow } from "../../src/observe/index.ts";
+import { explain, explainFamily, type RequestRow } from "../../src/observe/index.ts";
 import { openForking, prompted } from "./ground.ts";
 import { used } from "./sketch.ts";
 
 const row = (
   place: readonly [agent: string, turn: number],
   usage: Usage,
-  more: Partial<LedgerRow> = {},
-): LedgerRow => ({
+  more: Partial<RequestRow> = {},
+): RequestRow => ({
   ...{
     agent: place[0],
     session: place[0],
@@ -29,7 +29,7 @@ const row = (
 const family = (role: "leader" | "follower") => ({ family: "s", role, shared: 11_000, inherited: 10_000 }) as const;
 
 /** P 10,000, S 1,000, D 100 each; two forks of two turns, the second with 400 tokens more; 50 tokens an answer. */
-const rows: readonly LedgerRow[] = [
+const rows: readonly RequestRow[] = [
   row(["main", 1], used(0, 10_000, { output: 50 })),
   row(["task-1", 1], used(10_000, 1_100, { output: 50 }), { family: family("leader") }),
   row(["task-2", 1], used(11_000, 100, { output: 50 }), { family: family("follower") }),

@@ -25,7 +25,7 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import type { SessionStore } from "../../src/journal/index.ts";
-import { type LedgerRow, type ObservedFamily, readFamily } from "../../src/observe/index.ts";
+import { type ObservedFamily, type RequestRow, readFamily } from "../../src/observe/index.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
 
 hideBwrap();
@@ -123,7 +123,7 @@ export const prompted = async (
 // --- what a test compares ------------------------------------------------------------------------------------------------
 
 /** Agents by the order of their first request: ids of tasks are not the same twice. */
-export const namesOf = (rows: readonly LedgerRow[]): ReadonlyMap<string, string> => {
+export const namesOf = (rows: readonly RequestRow[]): ReadonlyMap<string, string> => {
   const names = new Map<string, string>();
   for (const { agent } of rows)
     if (!names.has(agent))
@@ -135,7 +135,7 @@ export const namesOf = (rows: readonly LedgerRow[]): ReadonlyMap<string, string>
 };
 
 /** `main 1: none`, for each row. */
-export const causesOf = (rows: readonly LedgerRow[]): readonly string[] => {
+export const causesOf = (rows: readonly RequestRow[]): readonly string[] => {
   const names = namesOf(rows);
   return rows.map(({ agent, turn, cause }) => `${names.get(agent)} ${turn}: ${cause.kind}`);
 };

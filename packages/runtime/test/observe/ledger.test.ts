@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { type LedgerRow as Billed, callTools, say, textOfTokens, think, toolResults } from "@prefork/simulator";
 import { promptTokens } from "@prefork/wire";
 import { type ForkOptions, resumeSession } from "../../src/index.ts";
-import { explainFamily, type LedgerRow } from "../../src/observe/index.ts";
+import { explainFamily, type RequestRow } from "../../src/observe/index.ts";
 import { readSession } from "../../src/observe.ts";
 import { notificationsIn } from "../../src/tasks/index.ts";
 import {
@@ -23,7 +23,7 @@ import {
 } from "./ground.ts";
 
 /** What both sides say of a request, by the provider's name for its answer. */
-const figures = ({ answer, expected, usage, usd }: LedgerRow) => ({
+const figures = ({ answer, expected, usage, usd }: RequestRow) => ({
   answer,
   expected,
   read: usage.read,
@@ -47,7 +47,7 @@ const byAnswer = (a: { readonly answer?: string | null | undefined }, b: typeof 
   String(a.answer) < String(b.answer) ? -1 : 1;
 
 /** Rows and simulator agree on every figure. */
-const assertAsBilled = (rows: readonly LedgerRow[], { simulator }: Ground): void =>
+const assertAsBilled = (rows: readonly RequestRow[], { simulator }: Ground): void =>
   assert.deepEqual(rows.map(figures).toSorted(byAnswer), simulator.ledger().map(billed).toSorted(byAnswer));
 
 for (const count of [1, 2, 5])
@@ -75,7 +75,7 @@ for (const count of [1, 2, 5])
       ["none"],
     );
     const { usage, usd } = session.spent;
-    const sum = (pick: (row: LedgerRow) => number): number => rows.reduce((all, row) => all + pick(row), 0);
+    const sum = (pick: (row: RequestRow) => number): number => rows.reduce((all, row) => all + pick(row), 0);
     assert.deepEqual(
       [sum((row) => promptTokens(row.usage)), sum((row) => row.usage.read), sum((row) => row.usage.output)],
       [promptTokens(usage), usage.read, usage.output],
@@ -162,7 +162,7 @@ test("it can be read while the session is still at work, and a request under way
     },
   });
   await using session = await ground.open();
-  const reading = Promise.withResolvers<readonly LedgerRow[]>();
+  const reading = Promise.withResolvers<readonly RequestRow[]>();
   const running = prompted(session, "Look at every part.", (event) => {
     if (event.type !== "task_ended") return;
     ground.family(session.id).then(({ rows }) => reading.resolve(rows), reading.reject);

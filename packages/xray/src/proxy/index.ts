@@ -13,5 +13,5 @@ export type {
   Passed,
   ProxyEvent,
   ProxyReport,
-  Spent,
+  ProxySpend,
 } from "./report.ts";

@@ -9,7 +9,7 @@ import type { XrayOptions } from "../compare/index.ts";
 import type { ThreadReport } from "./messages.ts";
 import { LOOPBACK_HOSTS, type LoopbackHost } from "./reach.ts";
 import { createRecord, privateFolder } from "./record.ts";
-import type { ProxyEvent, ProxyReport, Spent } from "./report.ts";
+import type { ProxyEvent, ProxyReport, ProxySpend } from "./report.ts";
 import { upstreamOf } from "./route.ts";
 import { ProxyServer } from "./server.ts";
 import { startThread } from "./server-thread.ts";
@@ -109,7 +109,7 @@ export const startProxy = async (options: ProxyOptions = {}): Promise<RunningPro
 
 const isLoopback = (hostname: string): boolean => /^(?:localhost|127(?:\.\d+){3}|::1)$/i.test(hostname);
 
-const nothing: Spent = {
+const nothing: ProxySpend = {
   requests: 0,
   usage: noUsage,
   readShare: null,

@@ -10,7 +10,7 @@ import type { XrayCause, XrayProtocol, XrayRelation } from "../compare/index.ts"
 export type Outcome = "complete" | "aborted" | "cut" | "unanswered";
 
 /** What some requests used, together. */
-export type Spent = {
+export type ProxySpend = {
   readonly requests: number;
   readonly usage: Usage;
   /** Read tokens of all prompt tokens; null without any. */
@@ -29,7 +29,7 @@ export type Spent = {
 export type Loss = { readonly tokens: number; readonly units: number; readonly usd?: number };
 
 /** A chain of requests that grow from each other: one agent, one fork, one side question. */
-export type LineageReport = Spent & {
+export type LineageReport = ProxySpend & {
   readonly id: number;
   /** The request that it parted from. */
   readonly forkedFrom?: number;
@@ -46,7 +46,7 @@ export type LineageReport = Spent & {
 
 /** Requests of several lineages that grew from one and the same; or that all name one entry which the provider holds:
  *  then the first of them is a member itself. */
-export type FamilyReport = Spent & {
+export type FamilyReport = ProxySpend & {
   readonly from: number;
   /** Tokens of that request's prompt, which all of them begin with. */
   readonly prefix: number;
@@ -107,12 +107,12 @@ export type ProxyReport = {
   /** Answers that stated no usage: in no sum. */
   readonly unstated: number;
   /** Answers that came to their end. */
-  readonly all: Spent;
+  readonly all: ProxySpend;
   /** What was counted of those that were aborted or cut: in no other sum. */
-  readonly brokenOff: Spent;
+  readonly brokenOff: ProxySpend;
   readonly lineages: readonly LineageReport[];
   /** Lineages that are no longer listed, together. */
-  readonly older: Spent & { readonly lineages: number };
+  readonly older: ProxySpend & { readonly lineages: number };
   readonly families: readonly FamilyReport[];
   readonly causes: readonly CauseReport[];
   /** The latest ones, without those of a few tokens that nobody would mend; `causes` counts all. */
@@ -137,7 +137,7 @@ export type ProxyEvent =
       readonly outcome: Outcome;
       readonly usage?: Usage;
       /** Sums of all requests so far. */
-      readonly all: Spent;
+      readonly all: ProxySpend;
       readonly lineages: number;
     }
   | {

@@ -24,7 +24,7 @@ import type {
   Loss,
   MissReport,
   ProxyReport,
-  Spent,
+  ProxySpend,
 } from "./report.ts";
 
 const NO_LOSS: Loss = { tokens: 0, units: 0 };
@@ -78,7 +78,7 @@ class Sum {
     this.#rewritten += other.#rewritten;
   }
 
-  spent(): Spent {
+  spent(): ProxySpend {
     const [prompt, written] = [promptTokens(this.#usage), writtenTokens(this.#usage)];
     const needed = written - this.#rewritten;
     return {
@@ -157,7 +157,7 @@ export class Tally {
   }
 
   /** The family that this request now makes one of, once there are two. */
-  join(step: XrayStep): Omit<FamilyReport, keyof Spent> | undefined {
+  join(step: XrayStep): Omit<FamilyReport, keyof ProxySpend> | undefined {
     const { grewFrom: from, inherited: prefix = 0, relation, lineage, index } = step;
     if (from === undefined || relation === "repeats") return undefined;
     const family = this.#families.get(from) ?? { from, prefix, members: [], lineages: new Set(), sum: new Sum() };
@@ -195,7 +195,7 @@ export class Tally {
     this.#brokenOff.add(bill);
   }
 
-  get spent(): Spent {
+  get spent(): ProxySpend {
     return this.#all.spent();
   }
 
@@ -218,7 +218,7 @@ export class Tally {
     };
   }
 
-  #named({ from, prefix, members, lineages }: Family): Omit<FamilyReport, keyof Spent> {
+  #named({ from, prefix, members, lineages }: Family): Omit<FamilyReport, keyof ProxySpend> {
     return { from, prefix, members: [...members], lineages: [...lineages] };
   }
 }

@@ -2,7 +2,13 @@
  *  Invariant: each answer takes half a second of that clock; disposal closes both. */
 
 import { type LedgerRow, ManualClock, type Simulator, type SimulatorOptions, startSimulator } from "@prefork/simulator";
-import { type ProxyOptions, type ProxyReport, type RunningProxy, type Spent, startProxy } from "@prefork/xray/proxy";
+import {
+  type ProxyOptions,
+  type ProxyReport,
+  type ProxySpend,
+  type RunningProxy,
+  startProxy,
+} from "@prefork/xray/proxy";
 import type { Request } from "../compare/corpus/conversation.ts";
 
 export const ANSWER_MS = 500;
@@ -86,7 +92,7 @@ export const ledgerSums = (rows: readonly LedgerRow[]) => ({
 });
 
 /** The same of a part of a report. */
-export const spentSums = ({ requests, usage, readShare, units, usd }: Spent) => ({
+export const spentSums = ({ requests, usage, readShare, units, usd }: ProxySpend) => ({
   requests,
   plain: usage.plain,
   read: usage.read,
