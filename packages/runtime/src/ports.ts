@@ -47,15 +47,6 @@ export type Answer =
 /** Puts a question to whoever answers for the session. */
 export type Ask = (question: Question, signal: AbortSignal) => Promise<Answer>;
 
-/** Starts work beside the main line: filled by the rooms of tasks and forks. */
-export type Spawn = {
-  /** One answer on top of all that was said so far, without tools; the main line does not see it. */
-  readonly aside: (directive: string, options: AsideOptions) => Promise<Aside>;
-};
-
-export type AsideOptions = { readonly label: string; readonly maxTokens: number; readonly signal: AbortSignal };
-export type Aside = { readonly text: string; readonly usage: Usage };
-
 /** Tools whose far side is a room that comes later in the data flow. Absent: the tool says that it is not available. */
 export type Delegation = {
   readonly agent?: DelegatedCall;

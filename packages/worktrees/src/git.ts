@@ -210,6 +210,3 @@ export const shownPath = (path: TreePath): string => bytesOf(path).toString();
 
 /** The same inside a message, where it must stay one word of the line. */
 export const toldPath = (path: TreePath): string => shownName(shownPath(path));
-
-/** A name from anywhere else, as git spells it. */
-export const treePath = (path: string | Buffer): TreePath => Buffer.from(path).toString("latin1");
