@@ -14,6 +14,7 @@ import {
   type PlanWord,
   pathProblem,
   readGitAsked,
+  walkOf,
 } from "../rules/index.ts";
 import { ownAnswer } from "./git-answers.ts";
 import { objectProblem } from "./git-objects.ts";
@@ -119,10 +120,11 @@ const expandAll = (
   const { cwd, home, exitCode, fed = [], judge } = place;
   const words: string[] = [];
   const names: string[] = [];
-  const sought = new Set<number>();
+  const operands = new Set<number>();
+  const starts = walkOf(program, args)?.starts ?? [];
   for (const word of args) {
     if (!word.pattern) {
-      if (word.sought) sought.add(words.length);
+      if (starts.includes(word)) operands.add(words.length);
       words.push(word.status ? word.text.replaceAll("$?", String(exitCode)) : atHome(word, home));
       if (!word.sought) names.push(atHome(word, home));
       continue;
@@ -131,6 +133,7 @@ const expandAll = (
       const found = expandPattern(atHome(word, home), cwd, lookedAt).map((name) => notAnAction(name, program));
       const problem = LISTS_NAMES.includes(program) ? undefined : namesProblem(found);
       if (problem !== undefined) return { problem };
+      if (starts.includes(word)) for (const at of found.keys()) operands.add(words.length + at);
       words.push(...found);
       names.push(...found);
     } catch (error) {
@@ -150,7 +153,7 @@ const expandAll = (
   const left = lookThrough(walk, lookedAt);
   if ("problem" in left) return left;
   if (!GREPS.includes(program)) return { words: withoutKeys(program, entered, left) };
-  const round = goRound(entered, sought, left);
+  const round = goRound(entered, operands, left);
   return { words: withoutKeys(program, round.words, round.left) };
 };
 

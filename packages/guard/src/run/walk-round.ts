@@ -44,41 +44,31 @@ const entriesOf = (folder: string): readonly Dirent[] => {
   }
 };
 
-/** Options that may take the next word. */
-const TAKES_VALUE = /^--[^=]+$|^-[a-zA-Z]*[efmABCDd]$/;
-
 type Rounded = { readonly words: readonly string[]; readonly left: LeftOut };
 
-/** `sought`: places of words that are text to look for. */
-export const goRound = (words: readonly string[], sought: ReadonlySet<number>, left: LeftOut): Rounded => {
-  const isStart = (word: string, at: number): boolean =>
-    !sought.has(at) && left.starts.some((start) => start.word === word);
-  const isGiven = words.some(isStart);
-  // A word that is no option's value is a folder, so that grep does not begin where it is.
-  const isCertain = words.some(
-    (word, at) => isStart(word, at) && (sought.has(at - 1) || !TAKES_VALUE.test(words[at - 1] ?? "--x")),
-  );
-  const gone = new Set<string>();
-  const around = ({ word, path }: WalkStart): readonly string[] | undefined => {
-    const kept = left.found.filter((one) => one.byRule && isBelow(one.path, { word, path }));
-    if (kept.length === 0) return undefined;
-    const found = beside(
-      path,
-      isGiven ? `${word.replace(/\/+$/, "")}/` : "",
-      kept.map((one) => one.path),
-    );
+/** `operands`: places of words that grep begins at. Other words stay as they are: an option's value may be a folder too. */
+export const goRound = (words: readonly string[], operands: ReadonlySet<number>, left: LeftOut): Rounded => {
+  const startAt = (word: string, at: number): WalkStart | undefined =>
+    operands.has(at) ? left.starts.find((start) => start.word === word) : undefined;
+  const given = words.flatMap((word, at) => startAt(word, at) ?? []);
+  const here = operands.size === 0 ? left.starts.filter(({ word }) => word === ".").slice(0, 1) : [];
+  const keptBelow = (start: WalkStart): readonly string[] =>
+    left.found.filter((one) => one.byRule && isBelow(one.path, start)).map(({ path }) => path);
+  const around = (start: WalkStart): readonly string[] | undefined => {
+    const kept = keptBelow(start);
+    const prefix = operands.size > 0 ? `${start.word.replace(/\/+$/, "")}/` : "";
+    const found = kept.length === 0 ? undefined : beside(start.path, prefix, kept);
     // A single file would be searched without its name being told.
-    if (!found || (found.words.length < 2 && !found.hasFolder)) return undefined;
-    for (const one of kept) gone.add(one.path);
-    return found.words;
+    return !found || (found.words.length < 2 && !found.hasFolder) ? undefined : found.words;
   };
-  const rounded = words.flatMap((word, at) => {
-    const start = isStart(word, at) ? left.starts.find((one) => one.word === word) : undefined;
-    return (start && around(start)) ?? [word];
-  });
-  const [here] = left.starts;
-  const added = isGiven || !here ? [] : (around(here) ?? []);
-  const isReached = (path: string): boolean => left.starts.some((start) => isBelow(path, start));
-  const found = left.found.filter(({ path, byRule }) => !gone.has(path) && !(byRule && isCertain && !isReached(path)));
+  const ways = new Map([...given, ...here].map((start) => [start.word, around(start)]));
+  const rounded = words.flatMap((word, at) => (startAt(word, at) && ways.get(word)) ?? [word]);
+  const added = here.flatMap(({ word }) => ways.get(word) ?? []);
+  /** What one start does not go round has to be left out by name, whatever the others do. */
+  const isGone = (path: string): boolean => {
+    const above = left.starts.filter((start) => isBelow(path, start));
+    return above.every(({ word }) => ways.get(word) !== undefined) && (above.length > 0 || given.length > 0);
+  };
+  const found = left.found.filter(({ path, byRule }) => !(byRule && isGone(path)));
   return { words: [...rounded, ...added], left: { ...left, found } };
 };
