@@ -31,6 +31,29 @@ const ATTRIBUTES = [
   "",
 ].join("\n");
 
+/** Git passes over longer lines. */
+const LONGEST_LINE = 2_000;
+
+/** git compares bytes, so a letter beyond ASCII, which has another case and other spellings, becomes a star. */
+const inAnySpelling = (name: string): string => {
+  if (name === "**") return name;
+  const plain = name
+    .normalize("NFC")
+    .replace(/\[[^\]]*\]|[^\0-\x7f]+/g, (part) => (/[^\0-\x7f]/.test(part) ? "*" : part));
+  return anyCase(plain.replace(/\*+/g, "*").toLowerCase());
+};
+
+/** Hides at least what the pattern names: all that is in a folder above, where the line would be too long. */
+const withheldLine = (pattern: string): string => {
+  const names = pattern.split("/").map(inAnySpelling);
+  for (let end = names.length; end > 0; end -= 1) {
+    const path = [...names.slice(0, end), ...(end < names.length ? ["**"] : [])].join("/");
+    const line = `${quoted(path)} -diff\n`;
+    if (Buffer.byteLength(line) <= LONGEST_LINE) return line;
+  }
+  return "* -diff\n";
+};
+
 /** The lines of a file of attributes. `withheld`: more patterns, from the top of a repository. */
 export const attributesFor = (withheld: readonly string[] = []): string =>
-  [ATTRIBUTES, ...withheld.map((pattern) => `${quoted(anyCase(pattern.toLowerCase()))} -diff\n`)].join("");
+  [ATTRIBUTES, ...withheld.map(withheldLine)].join("");
