@@ -47,7 +47,7 @@ const objectWords = (asked: Asked): readonly string[] => {
 };
 
 /** A word by itself, and as the two ends of a range. */
-const namesIn = (word: string): readonly string[] => {
+export const namesIn = (word: string): readonly string[] => {
   const dots = word.indexOf("..");
   const ends = dots < 0 ? [] : [word.slice(0, dots), word.slice(dots + 2), word.slice(dots + 3)];
   return [word, ...ends].map((name) => name.replace(/^\^/, "").replace(/\^(?:[!@]|-\d*)$/, ""));
@@ -66,7 +66,7 @@ const colonIn = (name: string): number => {
 
 /** What a tag stands for counts, and so does what stands before `^{tree}`: the top folder of a commit is known, that of a
  *  folder's number is not. */
-const peeled = (revision: string): string =>
+export const peeled = (revision: string): string =>
   `${revision.replace(/(?<!\^\{(?:tree|object)?\})(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
 
 type Named = {
@@ -88,7 +88,7 @@ const UNANSWERED = {
   problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
 };
 
-const lookUp = (names: readonly string[], view: View): readonly Named[] | typeof UNANSWERED => {
+export const lookUp = (names: readonly string[], view: View): readonly Named[] | typeof UNANSWERED => {
   const questions = names.flatMap((name) => {
     const colon = colonIn(name);
     return [name, peeled(colon > 0 ? name.slice(0, colon) : name)];

@@ -19,6 +19,7 @@ import {
 import { ownAnswer } from "./git-answers.ts";
 import { objectProblem } from "./git-objects.ts";
 import { remoteProblem } from "./git-remotes.ts";
+import { withoutRenames } from "./git-renames.ts";
 import type { GitViews } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
@@ -174,7 +175,9 @@ const expandGit = (
   if (found !== undefined) return found;
   const answer = ownAnswer(asked, view);
   if (answer !== undefined) return answer;
-  const limited = gitWithout({ asked, words }, view, lookedAt);
+  const named = withoutRenames({ asked, words }, view);
+  if ("problem" in named) return named;
+  const limited = gitWithout({ asked, words: named }, view, lookedAt);
   return "problem" in limited ? limited : { words: limited, variables: view.variables(asked.verb) };
 };
 

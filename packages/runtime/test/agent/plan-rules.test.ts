@@ -1,7 +1,7 @@
 /** Rules about reading hold for every file that a command comes to when it runs, whatever name leads there. */
 
 import assert from "node:assert/strict";
-import { realpathSync, symlinkSync } from "node:fs";
+import { realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import {
   classify,
@@ -274,4 +274,155 @@ test("a search shows no file of a rule that says to ask, unless the place that w
     guarding.mayShow("/ws/x.sqlite", "/ws/x.sqlite"),
   ];
   assert.deepEqual(shown, [true, false, false, true, false, true]);
+});
+
+test("regression: what one start of a search goes round is not searched from another", async () => {
+  using place = scratch();
+  for (const name of ["src/priv/data", "src/priv/deep/data"]) place.put(`work/${name}`, "the secret\n");
+  for (const name of ["src/a", "src/b", "plain"]) place.put(`work/${name}`, "plain, no secret\n");
+  const ground = { cwd: place.at("work"), home: place.at("home") };
+  const searches: readonly (readonly [string, RegExp])[] = [
+    ["grep -r secret . src", /\.\/plain:plain.*src\/a:plain/s],
+    ["grep -r secret src .", /src\/a:plain/],
+    ["grep -r secret src ./src .", /src\/b:plain/],
+    ["grep -r secret src plain", /src\/b:plain.*plain:plain/s],
+    ["grep -rn secret . --exclude-dir src", /\.\/plain:1:plain/],
+    ["grep -rn secret --exclude-dir src", /plain:1:plain/],
+    ["grep -rh secret plain --exclude-dir src", /^plain, no secret\n$/],
+    ["grep -rn --exclude-dir src secret src .", /\.\/plain:1:plain/],
+  ];
+  const check = async (): Promise<void> => {
+    for (const [command, expected] of searches) {
+      const shown = (await printed(command, ground, { deny: ["Read(./src/priv/**)"] })) ?? "asked";
+      assert.doesNotMatch(shown, /the secret/, command);
+      assert.match(shown, expected, command);
+    }
+  };
+  await check();
+  // A name that cannot be handed on: `.` is searched as it is.
+  writeFileSync(Buffer.concat([Buffer.from(`${ground.cwd}/n`), Buffer.from([0xff])]), "plain\n");
+  await check();
+});
+
+const LINES = Array.from({ length: 40 }, (_, at) => `line ${at}\n`).join("");
+
+test("regression: a merge or a history of lines shows nothing that was under a name of a rule, or of keys", async () => {
+  using place = scratch();
+  const cwd = place.at("work");
+  const kept = { ".env": "notes.txt", "secrets/key": "other.txt" };
+  for (const name of Object.keys(kept)) place.put(`work/${name}`, `${name}\n${LINES}the secret\n`);
+  gitIn(cwd, "init", "-q", "-b", "main");
+  commitAll(cwd);
+  gitIn(cwd, "checkout", "-q", "-b", "topic");
+  place.put("work/a", "a\n");
+  commitAll(cwd);
+  gitIn(cwd, "checkout", "-q", "main");
+  place.put("work/b", "b\n");
+  commitAll(cwd);
+  gitIn(cwd, "merge", "-q", "--no-ff", "--no-commit", "topic");
+  for (const [from, to] of Object.entries(kept)) {
+    renameSync(place.at("work", from), place.at("work", to));
+    place.put(`work/${to}`, `${from}\n${LINES}public\n`);
+  }
+  gitIn(cwd, "add", "-A");
+  gitIn(cwd, "commit", "-q", "-m", "Merge and rename");
+  gitIn(cwd, "tag", "-a", "-m", "x", "v1");
+  const hash = gitIn(cwd, "rev-parse", "HEAD");
+  const ground = { cwd, home: place.at("home") };
+  const flags = { deny: ["Read(./secrets/**)"] };
+  const combined: readonly string[] = [
+    ...[
+      "git show",
+      "git show HEAD",
+      `git show ${hash.slice(0, 8)}`,
+      "git show v1",
+      "git show HEAD~0 HEAD~1",
+      "git show -c",
+    ],
+    ...[
+      "git show 'HEAD^!'",
+      "git show HEAD~1..HEAD",
+      "git show ':/Merge'",
+      "git show HEAD -- notes.txt",
+      "git show -p notes.txt",
+    ],
+    ...[
+      "git log -c -p -1",
+      "git log --cc -1",
+      "git log --diff-merges=c -p -1",
+      "git log --diff-merges=dense-combined -p",
+    ],
+    ...[
+      "git log -m -p -1",
+      "git reflog -c -p",
+      "git reflog show --cc -p",
+      "git diff-tree -c -p HEAD",
+      "git diff-tree --cc HEAD",
+    ],
+    ...[
+      "git diff HEAD HEAD~1 HEAD^2",
+      "git diff HEAD^!",
+      "git whatchanged -c -p -1",
+      "git show --combined-all-paths -c",
+    ],
+    ...["git log -L41,42:notes.txt", "git log -L 30,42:other.txt", "git log -L40,42:other.txt -L40,42:notes.txt -p"],
+    ...["git log -L:public:notes.txt", "git show -L41,42:notes.txt"],
+  ];
+  for (const command of combined) {
+    const shown = (await printed(command, ground, flags)) ?? "asked";
+    assert.doesNotMatch(shown, /the secret/, command);
+    assert.match(shown, /Merge|diff --(?:cc|combined)/, command);
+  }
+  const verbs = [
+    "show",
+    "show -c",
+    "log --cc -p -1",
+    "diff-tree -c -p HEAD",
+    "diff HEAD HEAD~1 HEAD^2",
+    "log -L41,42:notes.txt",
+  ];
+  for (const option of ["-M", "-C -C", "--find-renames=10", "--find-copies-harder"])
+    for (const verb of verbs) {
+      const command = `git ${verb.replace(/^\S+/, `$& ${option}`)}`;
+      assert.doesNotMatch((await printed(command, ground, flags)) ?? "", /the secret/, command);
+    }
+});
+
+test("a commit that is no merge is shown with its renames, and so is a comparison of two", async () => {
+  using place = scratch();
+  place.put("work/old", LINES);
+  const cwd = place.at("work");
+  gitIn(cwd, "init", "-q", "-b", "main");
+  commitAll(cwd);
+  gitIn(cwd, "mv", "old", "new");
+  commitAll(cwd);
+  const ground = { cwd, home: place.at("home") };
+  for (const command of [
+    "git show",
+    "git show -M HEAD",
+    "git show HEAD --stat",
+    "git diff HEAD~1 HEAD",
+    "git log -p --follow new",
+  ])
+    assert.match((await printed(command, ground, {})) ?? "asked", /rename (?:from old|to new)|old => new/, command);
+});
+
+test("regression: git shows nothing that a rule names, in whatever letters, and however long its path is", async () => {
+  using place = scratch();
+  const cwd = place.at("work");
+  const long = ["a", "b", "c"].map((letter) => letter.repeat(200)).join("/");
+  const hidden = ["Übung/key", "ÉTÉ/key", "cafe\u0301/key", "Straße/x é/key", "日本語.txt", `long/${long}/key`];
+  for (const name of hidden) place.put(`work/${name}`, "the secret\n");
+  for (const name of ["plain", "übrig/plain", "long/plain"]) place.put(`work/${name}`, `plain in ${name}\n`);
+  symlinkSync(`long/${long}`, place.at("work/data"));
+  gitIn(cwd, "init", "-q", "-b", "main");
+  commitAll(cwd);
+  const names = ["Übung/**", "été", "caf\u00e9/**", "straße/x é", "日本語.txt", "data"];
+  const flags = { deny: names.map((name) => `Read(./${name})`) };
+  const ground = { cwd, home: place.at("home") };
+  for (const command of ["git show HEAD", "git log -p", "git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD"]) {
+    const shown = (await printed(command, ground, flags)) ?? "asked";
+    assert.doesNotMatch(shown, /the secret|overly long/, command);
+    for (const name of ["plain", "übrig/plain"]) assert.match(shown, new RegExp(`^\\+plain in ${name}$`, "m"), command);
+  }
 });

@@ -1,0 +1,68 @@
+/** Where would git show a file under a name that it had before, without asking the attributes of that name?
+ *  Invariant: git looks for no renames where it compares a merge with all its parents at once, nor in a history of lines:
+ *  there it asks for the attributes of the new name, or of none. Everywhere else it asks for those of both.
+ *  Elsewhere: attributes (git-attributes.ts). */
+
+import type { GitAsked } from "../rules/index.ts";
+import { isGiven, lookUp, namesIn, peeled } from "./git-objects.ts";
+import type { View } from "./git-view.ts";
+
+/** They print changes by the same options. */
+const SHOWS_CHANGES: readonly string[] = [
+  ...["diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash", "reflog"],
+];
+
+/** Compared with one parent at a time, or not at all. */
+const ONE_PARENT = /^(?:off|none|first-parent|1|separate|m)$/;
+
+const asksForIt = (asked: GitAsked): boolean =>
+  isGiven(asked, "c", "cc", "combined-all-paths", "L") ||
+  asked.options.some(({ name, value = "" }) => name === "diff-merges" && !ONE_PARENT.test(value));
+
+/** May stand for any number of commits: ranges, parents, a search for a message. */
+const ANY_COMMITS = /\.\.|^\^|\^[@-]|^:\//;
+
+/** Does the command show a merge unasked? */
+const showsMerge = ({ verb, words, operands }: GitAsked, view: View): boolean => {
+  const end = words.indexOf("--"); // never a value
+  const named = operands
+    .slice(0, end < 0 ? undefined : operands.length - (words.length - end - 1))
+    .map((one) => one.text);
+  if (verb === "diff") {
+    if (named.some((word) => /\^[!@-]/.test(word))) return true;
+    const found = named.length < 3 ? [] : lookUp(named, view);
+    return "problem" in found || found.filter(({ type }) => /^(?:commit|tree|tag)$/.test(type)).length > 2;
+  }
+  if (verb !== "show") return false;
+  const names = named.flatMap(namesIn).filter((name) => name !== "");
+  if (named.some((word) => ANY_COMMITS.test(word) || word.includes("\n"))) return true;
+  // What has a second parent is a merge. Where only paths are named, HEAD is shown.
+  const found = lookUp(
+    ["HEAD", ...names].flatMap((name) => [name, `${peeled(name)}^2`]),
+    view,
+  );
+  if ("problem" in found) return true;
+  const isMerge = (at: number): boolean => found[2 * at + 1]?.type === "commit";
+  const isHead = !names.some((_, at) => found[2 * at + 2]?.revision === "commit");
+  return names.some((_, at) => isMerge(at + 1)) || (isHead && isMerge(0));
+};
+
+const SEEKS_RENAMES: readonly string[] = ["M", "C", "find-renames", "find-copies", "find-copies-harder"];
+
+/** The words of a command, with renames switched off where they would show too much. */
+export const withoutRenames = (
+  { asked, words }: { readonly asked: GitAsked; readonly words: readonly string[] },
+  view: View,
+): readonly string[] | { readonly problem: string } => {
+  const { verb } = asked;
+  if (view.repository === undefined || !SHOWS_CHANGES.includes(verb)) return words;
+  if (!asksForIt(asked) && !showsMerge(asked, view)) return words;
+  if (isGiven(asked, ...SEEKS_RENAMES))
+    return {
+      problem: `git ${verb}: renames in merges and in histories of lines (-L) may show files under other names; leave -M and -C out`,
+    };
+  // These two have a verb of their own first.
+  const isVerb = (verb === "stash" || verb === "reflog") && !asked.words[0]?.startsWith("-");
+  const at = words.length - asked.words.length + (isVerb ? 1 : 0);
+  return [...words.slice(0, at), "--no-renames", ...words.slice(at)];
+};
