@@ -19,6 +19,19 @@ const asksForIt = (asked: GitAsked): boolean =>
   isGiven(asked, "c", "cc", "combined-all-paths", "L") ||
   asked.options.some(({ name, value = "" }) => name === "diff-merges" && !ONE_PARENT.test(value));
 
+/** Names and counts in place of changes. */
+const COUNTS: readonly string[] = [
+  ...["stat", "numstat", "shortstat", "name-only", "name-status", "summary", "compact-summary", "no-patch", "s"],
+];
+const BESIDE_COUNTS: readonly string[] = [
+  ...["oneline", "format", "pretty", "date", "abbrev-commit", "no-decorate", "decorate", "color", "no-color"],
+  ...["no-ext-diff", "no-textconv", "ignore-submodules"],
+];
+
+const countsOnly = ({ options }: GitAsked): boolean =>
+  options.some(({ name }) => COUNTS.includes(name)) &&
+  options.every(({ name }) => COUNTS.includes(name) || BESIDE_COUNTS.includes(name));
+
 /** May stand for any number of commits: ranges, parents, a search for a message. */
 const ANY_COMMITS = /\.\.|^\^|\^[@-]|^:\//;
 
@@ -56,7 +69,7 @@ export const withoutRenames = (
 ): readonly string[] | { readonly problem: string } => {
   const { verb } = asked;
   if (view.repository === undefined || !SHOWS_CHANGES.includes(verb)) return words;
-  if (!asksForIt(asked) && !showsMerge(asked, view)) return words;
+  if (!asksForIt(asked) && (countsOnly(asked) || !showsMerge(asked, view))) return words;
   if (isGiven(asked, ...SEEKS_RENAMES))
     return {
       problem: `git ${verb}: renames in merges and in histories of lines (-L) may show files under other names; leave -M and -C out`,

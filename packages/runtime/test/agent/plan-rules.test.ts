@@ -381,6 +381,9 @@ test("regression: a merge or a history of lines shows nothing that was under a n
     "diff HEAD HEAD~1 HEAD^2",
     "log -L41,42:notes.txt",
   ];
+  // Names and counts tell nothing of what is in them.
+  for (const command of ["git show --stat HEAD", "git show --stat --oneline"])
+    assert.match((await printed(command, ground, flags)) ?? "asked", /\.env => notes\.txt/, command);
   for (const option of ["-M", "-C -C", "--find-renames=10", "--find-copies-harder"])
     for (const verb of verbs) {
       const command = `git ${verb.replace(/^\S+/, `$& ${option}`)}`;
