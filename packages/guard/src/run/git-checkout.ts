@@ -61,21 +61,34 @@ const checkoutAt = (top: string, facts: Stats): Checkout => {
   const real = facts.isSymbolicLink() ? canonical(path) : path;
   const kind = look(real);
   if (kind === undefined || kind.isSymbolicLink()) throw new Doubt(`${path} leads nowhere`);
-  if (kind.isDirectory()) return checked({ top, git: real, common: commonOf(real), isFolder: true });
+  if (kind.isDirectory()) return checked({ top, git: real, common: commonOf(real, top), isFolder: true });
   const text = readGitFile(real, LONGEST_POINTER)?.toString() ?? "";
   const [, pointer] = /^gitdir: ([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
   if (pointer === undefined) throw new Doubt(`${path} is no file that git could follow`);
   own(real);
   const git = canonical(reached(top, pointer));
-  return checked({ top, git, common: commonOf(git), isFolder: false });
+  return checked({ top, git, common: commonOf(git, top), isFolder: false });
 };
 
-const commonOf = (git: string): string => {
+/** Another folder only for a linked worktree that the repository knows: its records name this checkout. A `.git` that
+ *  anybody may have written could name any repository of the user. */
+const commonOf = (git: string, top: string): string => {
   const text = readGitFile(join(git, "commondir"), LONGEST_POINTER)?.toString();
   if (text === undefined) return git;
   const [, pointer] = /^([^\n\r\0]+)[\r\n]*$/.exec(text) ?? [];
   if (pointer === undefined) throw new Doubt(`${join(git, "commondir")} is no file that git could follow`);
-  return canonical(reached(git, pointer));
+  const common = canonical(reached(git, pointer));
+  const back = readGitFile(join(git, "gitdir"), LONGEST_POINTER)?.toString() ?? "";
+  const [, named = ""] = /^([^\n\r\0]+\/\.git)[\r\n]*$/.exec(back) ?? [];
+  if (dirname(git) !== join(common, "worktrees") || canonical(dirname(reached(git, named))) !== top)
+    throw new Doubt(`${common} does not know ${top} as a worktree of its own`);
+  return common;
+};
+
+/** The folder that the files of a repository lie in, as far as the place of its git folder tells. */
+export const placeOf = (git: string): string => {
+  const [, above] = /^(.+?)\/\.git(?:\/|$)/.exec(git) ?? [];
+  return above ?? dirname(git);
 };
 
 const checked = (checkout: Checkout): Checkout => {

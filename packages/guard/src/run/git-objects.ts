@@ -128,10 +128,13 @@ const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }:
   }
   const { top } = view;
   const place = join(baseOf(path, canonical(view.folder), top), path);
-  const keys = judge.problem(place);
+  const places = [place, ...view.others.map((other) => join(other, relative(top, place)))];
+  const keys = places.map(judge.problem).find((problem) => problem !== undefined);
   if (keys !== undefined || type !== "tree") return keys;
   if (verb === "grep") return folderProblem(verb, name);
-  const isUntold = leadsToSecrets(relative(top, place)) || (place !== top && judge.rules.inside(place) !== undefined);
+  const isUntold =
+    leadsToSecrets(relative(top, place)) ||
+    (place !== top && places.some((one) => judge.rules.inside(one) !== undefined));
   return COMPARES.includes(verb) && isUntold
     ? `git ${verb} ${name}: some files below may not be shown, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`
     : undefined;

@@ -4,8 +4,8 @@
  *  see of it (git-view.ts). */
 
 import { statSync } from "node:fs";
-import { join } from "node:path";
-import { type Checkout, Doubt, isFolder, locate, readGitFile } from "./git-checkout.ts";
+import { dirname, join } from "node:path";
+import { type Checkout, Doubt, isFolder, locate, placeOf, readGitFile } from "./git-checkout.ts";
 import { type IndexCopy, readIndex } from "./git-index.ts";
 import { readObjects } from "./git-links.ts";
 import { configured, settingsProblem } from "./git-probe.ts";
@@ -25,6 +25,8 @@ export type ReadRepository = {
   /** Seconds. What git finds unchanged depends on it. */
   readonly indexTime: number;
   readonly records: Records;
+  /** Other folders whose files it may hold: those of the main checkout, and of repositories that it takes objects from. */
+  readonly others: readonly string[];
   /** Its folder of objects, then those that it takes objects from. */
   readonly objects: readonly string[];
   /** Its own private attributes. */
@@ -68,9 +70,13 @@ const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedPa
   const elsewhere = lastOf(settings, "core.worktree");
   if (elsewhere && canonical(reached(checkout.git, elsewhere.value ?? "")) !== checkout.top)
     throw new Doubt(configured("core.worktree"));
+  const { top, git, common } = checkout;
+  if (!elsewhere && git === common && !git.startsWith(`${top}/`))
+    throw new Doubt(`${git} does not say that it belongs to ${top} (core.worktree)`);
   const bare = lastOf(settings, "core.bare");
   const isBare = !elsewhere && checkout.git === checkout.common && bare !== undefined && isTrue(bare.value);
   const format = lastOf(settings, "extensions.objectformat")?.value === "sha256" ? "sha256" : "sha1";
+  const objects = readObjects(common, budget);
   const path = join(checkout.git, "index");
   const bytes = readGitFile(path, MOST_INDEX_BYTES, budget);
   const index = bytes && readIndex(bytes, format, budget);
@@ -84,9 +90,16 @@ const readWithin = (folder: string, { logs = false, tracked, budget }: BoundedPa
     index,
     indexTime,
     attributes,
-    objects: readObjects(checkout.common, budget),
+    objects,
+    others: othersOf(checkout, objects),
     records: readRecords(checkout, { logs, budget }),
   };
+};
+
+/** A repository that says where its files are has none elsewhere; a linked worktree shares those of its main checkout. */
+const othersOf = ({ top, git, common }: Checkout, objects: readonly string[]): readonly string[] => {
+  const shared = objects.map(dirname).filter((folder) => folder !== common);
+  return [...new Set([...(git === common ? [] : [common]), ...shared].map(placeOf))].filter((place) => place !== top);
 };
 
 export const isDoubt = (value: unknown): value is Doubt => value instanceof Doubt;

@@ -32,12 +32,21 @@ const restsBelow = (top: string): readonly string[] => {
 
 const MOST_PATTERNS = 400;
 
+/** What may be a key below a folder and nowhere else, as patterns. */
+const keysAt = (top: string, { isKey }: Pick<PathJudge, "isKey">): readonly string[] => {
+  const isHome = isKey(join(top, ".mcp.json")); // some settings hold keys only in a home folder
+  return [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
+};
+
+/** Another repository that files of this one may be of, and in which some are keys because of where it lies. */
+export const keysElsewhere = ({ others }: View, judge: Pick<PathJudge, "isKey">): string | undefined =>
+  others.find((other) => keysAt(other, judge).length > 0);
+
 /** A file of the repository that holds keys only because of where the repository lies. */
 export const keyBelowTop = (view: View, { isKey }: Pick<PathJudge, "isKey">): string | undefined => {
   const { top } = view;
   if (view.repository === undefined) return undefined;
-  const isHome = isKey(join(top, ".mcp.json")); // some settings hold keys only in a home folder
-  const rests = [...(KEEPS_SETTINGS.test(top) ? restsBelow(top) : []), ...(isHome ? [".*"] : [])];
+  const rests = keysAt(top, { isKey });
   if (rests.length === 0) return undefined;
   const paths = rests
     .slice(0, MOST_PATTERNS)

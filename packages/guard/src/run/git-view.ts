@@ -45,9 +45,9 @@ export class GitViews {
   }
 
   /** Attributes that hide it, and keys. */
-  #hiding(top?: string): string {
+  #hiding(tops: readonly string[] = []): string {
     const { withheld, below } = this.#hidden;
-    return attributesFor([...new Set([...withheld, ...(top === undefined ? [] : below(top))])]);
+    return attributesFor([...new Set([...withheld, ...tops.flatMap(below)])]);
   }
 
   /** Made when it is first asked for: most pipes have no git in them. */
@@ -77,7 +77,10 @@ export class GitViews {
     const made = orDoubt(() => {
       const place = join(this.#made(), String(this.#views.size));
       const repository = readRepository(folder, { logs, tracked: true, budget: this.#budget });
-      const view = new View({ folder, place, hiding: this.#hiding(repository?.checkout.top) }, repository);
+      const view = new View(
+        { folder, place, hiding: this.#hiding(repository && [repository.checkout.top, ...repository.others]) },
+        repository,
+      );
       view.variables(); // what cannot be written is told now
       return view;
     });
@@ -132,6 +135,11 @@ export class View {
   /** The top of the work tree; the folder itself outside of a repository. */
   get top(): string {
     return this.repository?.checkout.top ?? canonical(this.folder);
+  }
+
+  /** Other folders that its files may be of. */
+  get others(): readonly string[] {
+    return this.repository?.others ?? [];
   }
 
   /** For a git that runs in the folder. */

@@ -9,7 +9,7 @@ import { secretPatterns } from "../paths/index.ts";
 import { findStarts, type GitAsked, type PlanCommand, walkOf } from "../rules/index.ts";
 import { isGiven } from "./git-objects.ts";
 import { isDoubt, orDoubt } from "./git-repository.ts";
-import { keyBelowTop } from "./git-top.ts";
+import { keyBelowTop, keysElsewhere } from "./git-top.ts";
 import { linkedFolder } from "./git-tracked.ts";
 import type { View } from "./git-view.ts";
 import type { PathJudge } from "./path-judge.ts";
@@ -169,6 +169,9 @@ const searchesFiles = (asked: GitAsked): boolean => asked.verb === "grep" && !is
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = (asked: GitAsked, view: View, judge: PathJudge): { readonly problem: string } | undefined => {
+  const other = keysElsewhere(view, judge);
+  if (other !== undefined)
+    return { problem: `git would show files of ${other}, which may hold keys there; ask for it` };
   const index = searchesFiles(asked) ? view.repository?.index : undefined;
   const link = index && orDoubt(() => linkedFolder(view.top, index));
   if (isDoubt(link)) return { problem: link.message };
@@ -190,12 +193,12 @@ const staysBelow = (path: string): boolean => !/^[:/]|(?:^|\/)\.\.(?:\/|$)/.test
  *  keep only where it is told to; then what may hold keys is left out by name. */
 export const gitWithout = (
   { asked, words }: { readonly asked: GitAsked; readonly words: readonly string[] },
-  { folder, top }: View,
+  { folder, top, others }: View,
   known: Known,
 ): readonly string[] | { readonly problem: string } => {
   if (asked.verb !== "grep") return words;
   const { rules } = known.judge;
-  const ruled = rules.isEmpty ? [] : rules.below(top);
+  const ruled = rules.isEmpty ? [] : [...new Set([top, ...others].flatMap(rules.below))];
   // Without `--`: it would make revisions of the words before.
   const searched = [...words, ...ruled.map((path) => `:(exclude,top,icase,glob)${path.replace(/^\//, "")}`)];
   if (!isGiven(asked, "untracked")) return searched;

@@ -22,9 +22,6 @@ import { test } from "node:test";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { checkAll, gitIn, type Place, tell, withKeys } from "@prefork/testing/with-keys";
 import { cleanEnvironment } from "../../src/run/environment.ts";
-import { Doubt } from "../../src/run/git-checkout.ts";
-import { readIndex } from "../../src/run/git-index.ts";
-import { parseSettings } from "../../src/run/git-settings.ts";
 import { GitViews } from "../../src/run/git-view.ts";
 
 // --- everyday states -----------------------------------------------------------------------------------------------------
@@ -128,6 +125,7 @@ const STATES: Readonly<Record<string, Make>> = {
   },
   "settings that change answers": (place, at) => {
     clone(place, at, "--separate-git-dir", `${at}-git`);
+    gitIn(at, "config", "core.worktree", at); // or nothing says that it belongs there
     for (const [key, value] of [
       ...[["core.autocrlf", "true"] as const, ["core.quotepath", "off"] as const, ["diff.noprefix", "1"] as const],
       ...[
@@ -276,6 +274,18 @@ const hideInIndex = (place: Place, mode: number): void => {
   writeFileSync(own(place, "index"), Buffer.concat([bytes, createHash("sha1").update(bytes).digest()]));
 };
 
+const ELSEWHERE: Hostile["asked"] = [
+  ...NONE,
+  ...[["git show HEAD:gh/hosts.yml"] as const, ["git show HEAD"] as const, ["git log -p --all"] as const],
+  ...[["git grep --cached secret"] as const, ["git diff"] as const],
+];
+
+const settingsRepository = ({ at }: Place): void => {
+  gitIn(at("home/.config"), "init", "-q", "-b", "main");
+  gitIn(at("home/.config"), "add", "-f", ".");
+  gitIn(at("home/.config"), "commit", "-qm", "Settings");
+};
+
 const HOSTILE: Readonly<Record<string, Hostile>> = {
   "a program in settings that it includes": {
     make: (place) => {
@@ -347,6 +357,56 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
     },
     asked: NONE,
   },
+  "a pointer at the repository of a folder of settings": {
+    make: (place) => {
+      settingsRepository(place);
+      rmSync(place.at("home/work/.git"), { recursive: true });
+      writeFileSync(place.at("home/work/.git"), `gitdir: ${place.at("home/.config/.git")}\n`);
+    },
+    asked: ELSEWHERE,
+  },
+  "a link to the repository of a folder of settings": {
+    make: (place) => {
+      settingsRepository(place);
+      rmSync(place.at("home/work/.git"), { recursive: true });
+      symlinkSync("../.config/.git", place.at("home/work/.git"));
+    },
+    asked: ELSEWHERE,
+  },
+  "records that are kept in the repository of a folder of settings": {
+    make: (place) => {
+      settingsRepository(place);
+      writeFileSync(own(place, "commondir"), place.at("home/.config/.git"));
+    },
+    asked: ELSEWHERE,
+  },
+  "a worktree that its repository does not know": {
+    make: (place) => {
+      settingsRepository(place);
+      place.put("home/.config/.git/worktrees/x/HEAD", "ref: refs/heads/main\n");
+      place.put("home/.config/.git/worktrees/x/commondir", "../..\n");
+      place.put("home/.config/.git/worktrees/x/gitdir", `${place.at("home/else/.git")}\n`);
+      rmSync(place.at("home/work/.git"), { recursive: true });
+      writeFileSync(place.at("home/work/.git"), `gitdir: ${place.at("home/.config/.git/worktrees/x")}\n`);
+    },
+    asked: ELSEWHERE,
+  },
+  "a worktree of a folder of settings": {
+    make: (place) => {
+      settingsRepository(place);
+      rmSync(place.work, { recursive: true });
+      gitIn(place.at("home/.config"), "worktree", "add", "-q", place.work);
+    },
+    asked: ELSEWHERE,
+  },
+  "objects of the repository of a folder of settings": {
+    make: (place) => {
+      settingsRepository(place);
+      place.put("home/work/.git/objects/info/alternates", `${place.at("home/.config/.git/objects")}\n`);
+      writeFileSync(own(place, "refs/heads/other"), gitIn(place.at("home/.config"), "rev-parse", "HEAD"));
+    },
+    asked: [...ELSEWHERE, ["git show other"], ["git cat-file -p other:gh/hosts.yml"]],
+  },
   "git run inside the repository's own folder": {
     make: () => {},
     asked: [["git -C .git log -1"], ["cd .git/hooks && git status"]],
@@ -382,101 +442,4 @@ test("a repository of another user is a reason to ask", async () => {
   using place = withKeys();
   spawnSync("chown", ["12345", place.at("home/work/.git")]);
   await checkAll(place, [["git status"]]);
-});
-
-// --- parts ---------------------------------------------------------------------------------------------------------------
-
-type IndexForm = {
-  readonly version?: number;
-  readonly mode?: number;
-  /** In version 4: how much of the name before an entry does not keep. */
-  readonly drops?: number;
-  /** Over the length of the name, or what is said in its place. */
-  readonly flags?: number;
-  readonly length?: number;
-  readonly padding?: string;
-};
-
-/** An index with one entry for each name. */
-const indexOf = (names: readonly string[], form: IndexForm = {}): Buffer => {
-  const { version = 2, mode = 0o100644, drops = 0, flags = 0, length, padding = "\0" } = form;
-  const header = Buffer.from("DIRC\0\0\0\0\0\0\0\0", "latin1");
-  header.writeUInt32BE(version, 4);
-  header.writeUInt32BE(names.length, 8);
-  const entries = names.map((name, at) => {
-    const facts = Buffer.alloc(62);
-    facts.writeUInt32BE(mode, 24);
-    const kept = version === 4 && at ? (names[at - 1] ?? "").length - drops : 0;
-    facts.writeUInt16BE(flags | (length ?? Math.min(Math.max(kept, 0) + Buffer.byteLength(name), 0xfff)), 60);
-    if (version === 4) return Buffer.concat([facts, Buffer.from([at && drops, ...Buffer.from(name), 0])]);
-    return Buffer.concat([facts, Buffer.from(name), Buffer.alloc(8 - ((62 + name.length) % 8), padding)]);
-  });
-  return Buffer.concat([header, ...entries, Buffer.alloc(20)]);
-};
-
-test("an index is read strictly, and never for long", () => {
-  assert.deepEqual(readIndex(indexOf(["a", "b/c"]), "sha1").names, ["a", "b/c"]);
-  assert.deepEqual(readIndex(indexOf(["a/b", "c"], { version: 4, drops: 1 }), "sha1").names, ["a/b", "a/c"]);
-  assert.deepEqual(readIndex(indexOf(["sub"], { mode: 0o160000 }), "sha1").repositories, ["sub"]);
-  const good = indexOf(["a"]);
-  const huge = indexOf(["a"]);
-  huge.writeUInt32BE(0xffffffff, 8);
-  const refused: readonly Buffer[] = [
-    ...["", "/a", "a/", "a//b", ".", "a/./b", "../a", "a/..", ".git/config", "a/.GIT/x", "git~1", ".g\u200cit"].map(
-      (name) => indexOf([name]),
-    ),
-    ...[
-      indexOf(["a"], { mode: 0o040000 }),
-      indexOf(["a"], { version: 5 }),
-      indexOf(["x".repeat(5_000)], { version: 4 }),
-    ],
-    ...[indexOf(["a", "b"], { version: 4, drops: 9 }), good.subarray(0, 60), huge, Buffer.alloc(40)],
-    // What git reads by its length, and we by its end; and what stands in no order, or where nothing stands.
-    ...[0, 1, 3, 0xfff].map((length) => indexOf(["ab"], { length })),
-    ...[0, 1, 3, 0xfff].map((length) => indexOf(["ab"], { version: 4, length })),
-    ...[indexOf(["abc"], { padding: "\0x" }), indexOf(["b", "a"]), indexOf(["a", "a"])],
-    ...[indexOf(["a"], { flags: 0x4000 }), indexOf(["sub"], { mode: 0o160000, flags: 0x1000 })],
-    Buffer.concat([good.subarray(0, -20), Buffer.from("link\0\0\0\0", "latin1"), Buffer.alloc(20)]),
-    Buffer.concat([good.subarray(0, -20), Buffer.from("TREE\0\0\xff\0", "latin1"), Buffer.alloc(20)]),
-  ];
-  for (const [at, bytes] of refused.entries()) assert.throws(() => readIndex(bytes, "sha1"), Doubt, String(at));
-});
-
-test("the index that git reads is written from what was read", () => {
-  const entries = (bytes: Buffer): unknown => [
-    bytes.readUInt32BE(4),
-    bytes.readUInt32BE(8),
-    bytes.toString("latin1", 72),
-  ];
-  const read = readIndex(indexOf(["a/b", "c"], { version: 4, drops: 1, flags: 0x8000 }), "sha1").bytes();
-  const meant = indexOf(["a/b", "a/c"], { flags: 0x8000 });
-  assert.deepEqual(entries(read.subarray(0, -20)), entries(meant.subarray(0, -20)));
-  assert.deepEqual(read.subarray(-20), createHash("sha1").update(meant.subarray(0, -20)).digest());
-  const sub = readIndex(indexOf(["sub"], { mode: 0o160000 }), "sha1").bytes();
-  assert.equal(sub.readUInt16BE(12 + 60), 0x8003, "never looked into");
-});
-
-test("settings are read as git reads them, or not at all", () => {
-  using place = scratch();
-  const texts = [
-    '[core]\n\tbare = false ; no\n[a "B.c\\"d"] x = "1 # 2" 3\\\n 4 \\t\\n\n[Old.Sub]\nKey\n[a]x=y z  # c\n',
-    '\ufeff[a]\r\n\tb = c\r\n; comment\n# another\n[b]\n  c-d =\n  e = ""  \n',
-  ];
-  const form = ({ section, subsection, key, value }: NonNullable<ReturnType<typeof parseSettings>>[number]): string =>
-    `${section}${subsection === undefined ? "" : `.${subsection}`}.${key}${value === undefined ? "" : `\n${value}`}`;
-  for (const text of texts) {
-    place.put("config", text);
-    const listed = gitIn(place.path, "config", "--file", "config", "--list", "-z").split("\0").slice(0, -1);
-    assert.deepEqual(parseSettings(text)?.map(form), listed);
-  }
-  for (const text of [
-    "x = 1",
-    "[a\nb = c",
-    "[a]\n1x = 2",
-    '[a]\nb = "c\n',
-    "[a]\nb = \\x",
-    "[a]\nb ! c",
-    "[a]\nb = c\0",
-  ])
-    assert.equal(parseSettings(text), undefined, JSON.stringify(text));
 });

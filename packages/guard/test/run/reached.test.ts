@@ -228,6 +228,8 @@ test("worktrees, submodules, shared objects, linked hooks and a git folder elsew
     await shows(at("third"), command);
   renameSync(at("shared", ".git"), at("store"));
   symlinkSync("../store", at("shared", ".git"));
+  await checkAll({ ...place, work: at("shared") }, [["git log -1"]]); // it may be anybody's
+  gitIn(at("shared"), "config", "core.worktree", at("shared"));
   await shows(at("shared"));
 });
 
@@ -291,6 +293,7 @@ const FORMS: Readonly<Record<string, (place: Place) => unknown>> = {
   "a repository that lies elsewhere": ({ work, at }) => {
     renameSync(join(work, ".git"), at("home", "moved.git"));
     writeFileSync(join(work, ".git"), "gitdir: ../moved.git\n");
+    gitIn(work, "config", "core.worktree", work); // or it may be anybody's
   },
   "files that are named by the settings": ({ work }) => gitIn(work, "config", "core.worktree", work),
 };
