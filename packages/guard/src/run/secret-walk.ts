@@ -95,10 +95,9 @@ type Towards = (folder: string) => ((path: string) => "under" | "towards" | unde
 /** What rules name by its place: looked for only on the way there, so that it is found in trees of any size. */
 export const findPlaced = (folders: readonly string[], towards: Towards): SecretWalk => {
   const found: FoundSecret[] = [];
-  const queue = [...new Set(folders)];
+  const queue = new Set(folders); // what is added while it is gone through comes last
   let names = 0;
-  for (let at = 0; at < queue.length; at += 1) {
-    const folder = queue[at] ?? "";
+  for (const folder of queue) {
     const leads = towards(folder);
     if (!leads) continue;
     for (const entry of entriesOf(folder, MAX_NAMES - names)) {
@@ -107,7 +106,7 @@ export const findPlaced = (folders: readonly string[], towards: Towards): Secret
       const led = entry.isSymbolicLink() ? undefined : leads(path); // no walk enters a link
       if (names > MAX_NAMES || (led && entry.name.includes("\ufffd"))) return { found, isWhole: false };
       if (led === "under") found.push({ path, kind: entry.isDirectory() ? "folder" : "file", byRule: true });
-      else if (led && entry.isDirectory() && !queue.includes(path)) queue.push(path);
+      else if (led && entry.isDirectory()) queue.add(path);
     }
   }
   return { found, isWhole: true };
