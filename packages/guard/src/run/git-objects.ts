@@ -166,6 +166,11 @@ const walksCommits = ({ verb, words }: Asked): boolean =>
   ["log", "whatchanged", "reflog", "grep", "blame", "annotate", "cat-file"].includes(verb) ||
   (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
 
+/** The newest commit whose message fits a pattern: nothing else happens in this process while git looks for it, so only
+ *  text without repetitions and references passes. */
+const SEARCHES = /^:\/|\^\{\//;
+const SEARCHES_PLAINLY = /^(?::\/|[^{}]*\^\{\/)[\w\u0080-\uffff .,:;|'"!?#@/=<>&%~^$-]{0,200}\}?$/;
+
 /** `view`: of the folder that git runs in. */
 export const objectProblem = (
   asked: GitAsked,
@@ -187,6 +192,9 @@ export const objectProblem = (
   if (broken !== undefined)
     return { problem: `git ${verb}: ${JSON.stringify(broken)} holds a line break; leave it out` };
   const names = [...new Set(objects.flatMap(namesIn))].filter((name) => name !== "");
+  const slow = names.find((name) => SEARCHES.test(name) && !SEARCHES_PLAINLY.test(name));
+  if (slow !== undefined)
+    return { problem: `git ${verb} ${slow} may search for very long; use git log --grep, and name the commit` };
   if (names.length === 0) return undefined;
   const found = lookUp(names, view);
   if ("problem" in found) return found;

@@ -6,11 +6,11 @@
 
 import { createHash } from "node:crypto";
 import { lstat, readdir, realpath, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { type Root, readBounded } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
 import { withoutBranches } from "./git-config.ts";
-import { gitPlaces } from "./git-places.ts";
+import { gitPlaces, ledTo } from "./git-places.ts";
 import { hooksPathsIn, includedPaths } from "./included.ts";
 
 export type Configuration = {
@@ -114,7 +114,11 @@ class Reading {
       for (const file of [join(common, "config"), join(own, "config.worktree")]) await this.#addIncluded(file);
     const usual = await lstat(join(common, "hooks")).catch(() => undefined);
     if (!isUsual || !usual?.isDirectory()) await this.#addHooks(join(common, "hooks"));
-    for (const path of this.#hooksPaths) await this.#addHooks(resolve(folder, path));
+    for (const path of this.#hooksPaths) {
+      const led = await ledTo(folder, path);
+      if (led === undefined) throw new Unreadable("core.hooksPath: where it leads cannot be told");
+      await this.#addHooks(led);
+    }
   }
 
   async #addHooks(path: string): Promise<void> {

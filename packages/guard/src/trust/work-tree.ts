@@ -3,9 +3,10 @@
  *  Elsewhere: what follows from it (store.ts). */
 
 import { realpath } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { openRoot, type Root, RootError } from "../files/index.ts";
 import { judgePath } from "../paths/index.ts";
+import { ledTo } from "./git-places.ts";
 
 const MAX_POINTER_BYTES = 8_192;
 
@@ -26,7 +27,9 @@ const pointsBackAt = async (folder: string, claimed: string): Promise<boolean> =
 export const mainRepositoryOf = async (folder: Root): Promise<string | undefined> => {
   const claim = /^gitdir: (.+)$/.exec((await pointer(folder, join(folder.path, ".git"))) ?? "")?.[1];
   if (claim === undefined) return undefined;
-  const record = judgePath(resolve(folder.path, claim));
+  const led = await ledTo(folder.path, claim);
+  if (led === undefined) return undefined;
+  const record = judgePath(led);
   if (!record.ok || record.parts.at(-2) !== "worktrees" || record.parts.at(-3) !== ".git") return undefined;
   const main = `/${record.parts.slice(0, -3).join("/")}`;
   try {
@@ -35,8 +38,9 @@ export const mainRepositoryOf = async (folder: Root): Promise<string | undefined
     const back = await pointer(root, join(record.path, "gitdir"));
     const common = await pointer(root, join(record.path, "commondir"));
     if (back === undefined || common === undefined) return undefined;
-    const agrees = resolve(record.path, common) === join(main, ".git");
-    return agrees && (await pointsBackAt(folder.path, resolve(record.path, back))) ? main : undefined;
+    const agrees = (await ledTo(record.path, common)) === join(main, ".git");
+    const claimed = isAbsolute(back) ? back : `${record.path}/${back}`;
+    return agrees && (await pointsBackAt(folder.path, claimed)) ? main : undefined;
   } catch (error) {
     if (error instanceof RootError) return undefined;
     throw error;

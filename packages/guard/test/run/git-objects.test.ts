@@ -76,6 +76,7 @@ test("an object of git passes only as a commit, or as a path of one, however it 
     ["git log -p -S plain", /\+plain/],
     ["git show v1.0", /Add all/],
     ["git diff HEAD^!", /^$/],
+    ...["':/(.*)\\1x'", "'HEAD^{/(a*)*\\1b}'", "':/a+b'", "':/!-a{9}'"].map((name) => only(`git show ${name}`)),
     ["git show :/Add", /Add all/],
     ["git show 'HEAD^{/Add: x|Add}'", /Add all/],
     ["git show stash@{0}", /\+plain, changed/],

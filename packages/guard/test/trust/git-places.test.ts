@@ -56,6 +56,28 @@ test("settings and hooks that git takes from elsewhere are part of what is trust
         (place) => place.put("repo/gitd/config.worktree", evil),
       ],
     ],
+    "pointers that go up behind a link": [
+      (place) => {
+        mkdirSync(place.at("repo/else/sub"), { recursive: true });
+        symlinkSync("else/sub", place.at("repo/lnk"));
+        renameSync(place.at("repo/.git"), place.at("repo/else/gitd"));
+        place.put("repo/.git", "gitdir: lnk/../gitd\n");
+        git(place.at("repo"), "config", "core.hooksPath", "lnk/../hk");
+      },
+      [
+        (place) => place.put("repo/else/hk/pre-commit", "#!/bin/sh"),
+        (place) => place.put("repo/else/gitd/config", evil),
+      ],
+    ],
+    "a shared folder behind a link": [
+      (place) => {
+        mkdirSync(place.at("repo/else/sub"), { recursive: true });
+        symlinkSync("../else/sub", place.at("repo/.git/lnk"));
+        place.put("repo/.git/commondir", "lnk/../shared\n");
+        place.put("repo/else/shared/config", "");
+      },
+      [(place) => place.put("repo/else/shared/config", evil)],
+    ],
     "a git folder that is a link": [
       (place) => {
         renameSync(place.at("repo/.git"), place.at("repo/gitd"));
