@@ -3,12 +3,13 @@
  *  comments and order of a file stay as they are.
  *  Elsewhere: what a setting means (docs/permissions.md and the schema), reading them for a session (@prefork/runtime). */
 
-import { mkdir, readFile } from "node:fs/promises";
+import { lstat, mkdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import {
   describeProblem,
   draftsIn,
+  type EditableSettings,
   editableSettings,
   type Layer,
   loadSettings,
@@ -97,46 +98,53 @@ const fileOf = (which: Scope, io: Io): string =>
 type Setting = { readonly key: string; readonly value: unknown; readonly file: string };
 
 /** The files that count here: those of a project only where it is trusted. */
-const filesHere = async (io: Io): Promise<readonly string[]> => {
-  const user = fileOf("user", io);
+const scopesHere = async (io: Io): Promise<readonly Scope[]> => {
   const [home, project] = [homeOf(io), resolve(".")];
   const trust = await trustOf(stateFolder(io.env, home), project);
   if (project === home || trust.kind !== "trusted") {
     if (trust.kind === "changed")
       io.err("prefork: this folder changed since it was trusted; its settings are left out\n");
-    return [user];
+    return ["user"];
   }
   const loaded = await loadSettings({
     ...{ home, project, trusted: true, entries: trust.entries },
     ...(trust.accepted ? { accepted: trust.accepted } : {}),
   });
   if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describeProblem).join("; "));
-  return [user, fileOf("project", io), fileOf("local", io)];
+  return ["user", "project", "local"];
 };
 
 const settingsHere = async (io: Io): Promise<readonly Setting[]> => {
   const found: Setting[] = [];
-  for (const file of await filesHere(io)) {
-    const value = readable(await textOf(file), file)?.valueAt([]);
-    found.push(...flat(value, file));
+  for (const which of await scopesHere(io)) {
+    const file = fileOf(which, io);
+    found.push(...flat(readable(await textOf(which, io), file).valueAt([]), file));
   }
   return found;
 };
 
-const readable = (text: string | undefined, file: string): ReturnType<typeof editableSettings> => {
+const readable = (text: string | undefined, file: string): EditableSettings => {
   const settings = editableSettings(text);
   if (!settings) throw new UsageError(`${file} is not valid JSON; mend it first (prefork doctor says where)`);
   return settings;
 };
 
-const textOf = async (file: string): Promise<string | undefined> => {
+/** Your own file may be a link of yours; a project's is read and written without following any, and nothing but a plain
+ *  file is waited for. */
+const textOf = async (which: Scope, io: Io): Promise<string | undefined> => {
+  const file = fileOf(which, io);
   try {
-    return await readFile(file, "utf8");
+    if (which === "user") return await readFile(file, "utf8");
+    await lstat(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new UsageError(`${file} cannot be read: ${code}`, { cause: error });
   }
+  await using root = await openRoot(resolve("."), { protect: false });
+  const found = await root.read(join(root.path, ".prefork", NAMES[which]));
+  if (!found.ok) throw new UsageError(`${file} cannot be read: ${found.reason}`);
+  return found.bytes.toString("utf8");
 };
 
 /** Values of tool servers may be keys, so they are named and not shown. */
@@ -216,8 +224,7 @@ type Given = { readonly flags: ScopeFlags; readonly io: Io };
 const change = async (key: string, value: unknown, { flags, io }: Given): Promise<void> => {
   const path = pathOf(key);
   const file = fileOf(flags.scope, io);
-  const settings = readable(await textOf(file), file);
-  if (!settings) return;
+  const settings = readable(await textOf(flags.scope, io), file);
   if (value === undefined && settings.valueAt(path) === undefined) throw new UsageError(`${key} is not set in ${file}`);
   const text = settings.withValue(path, value);
   const home = homeOf(io);
@@ -234,9 +241,10 @@ const change = async (key: string, value: unknown, { flags, io }: Given): Promis
 
 const write = async (file: string, text: string, { flags, io }: Given): Promise<void> => {
   const isOwn = flags.scope === "user";
-  await mkdir(dirname(file), { recursive: true, ...(isOwn ? { mode: 0o700 } : {}) });
+  if (isOwn) await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const drafts = draftsIn(stateFolder(io.env, homeOf(io)));
-  await using root = await openRoot(dirname(file), { protect: false, private: isOwn, drafts });
-  const written = await root.write(join(root.path, NAMES[flags.scope]), text);
+  await using root = await openRoot(isOwn ? dirname(file) : resolve("."), { protect: false, private: isOwn, drafts });
+  const name = isOwn ? NAMES.user : join(".prefork", NAMES[flags.scope]);
+  const written = await root.write(join(root.path, name), text);
   if (!written.ok) throw new UsageError(`${file} cannot be written: ${written.reason}`);
 };

@@ -70,19 +70,26 @@ class TypedLines {
   }
 }
 
-const MOST_SHOWN = 2_000;
+/** More than anybody reads before saying yes. */
+const MOST_SHOWN = 20_000;
+
+/** Nothing is left out unsaid: whoever says yes must know that there is more. */
+const shown = (text: string): string =>
+  text.length <= MOST_SHOWN
+    ? text
+    : `${text.slice(0, MOST_SHOWN)}\n[${text.length - MOST_SHOWN} more characters are not shown]`;
 
 const questionText = ({ agent, scope, tool, args, reason, notes }: Question): string => {
   const who = agent === "main" ? "The agent" : `Fork ${visibleName(agent)}${scope ? ` (${visibleName(scope)})` : ""}`;
-  const what = visible(whatOf(tool, args)).slice(0, MOST_SHOWN).replaceAll("\n", "\n    ");
+  const what = shown(visible(whatOf(tool, args))).replaceAll("\n", "\n    ");
   const more = notes.map((note) => `  note: ${visible(note)}\n`).join("");
   return `\n${who} wants to use ${visibleName(tool)}:\n    ${what}\n  why it is asked: ${visible(reason)}\n${more}`;
 };
 
 const whatOf = (tool: string, args: Question["args"]): string => {
-  const { command, file_path: path } = args;
-  if (tool === "Bash" && typeof command === "string") return command;
-  return typeof path === "string" ? path : JSON.stringify(args);
+  if (tool === "Bash" && typeof args.command === "string") return args.command;
+  const { file_path: path, ...rest } = args;
+  return typeof path === "string" ? `${path}\n${JSON.stringify(rest)}` : JSON.stringify(args);
 };
 
 const choicesText = ({ rule }: Question): string => {

@@ -1,10 +1,20 @@
 /** `prefork config`: settings shown with their files, changed one at a time, and never made invalid. */
 
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempDisposableSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { run } from "../../src/main.ts";
 import { captured } from "../captured.ts";
 
@@ -83,4 +93,23 @@ test("every key that can be set is named with what it does", async () => {
   const { out } = await home.config("keys");
   assert.match(out, /^forks\.maxTurns\n {2}Turns of one fork\./m);
   assert.equal(JSON.parse((await home.config("keys", "--json")).out).title, "Prefork settings");
+});
+
+test("a project's settings are changed in the project, and no link leads the change elsewhere", () => {
+  using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-config-"));
+  const at = (...names: readonly string[]): string => join(folder.path, ...names);
+  for (const name of ["home/.prefork", "plain", "linked", "pipe/.prefork"]) mkdirSync(at(name), { recursive: true });
+  writeFileSync(at("home/.prefork/settings.json"), "{}\n", { mode: 0o600 });
+  symlinkSync(at("home/.prefork"), at("linked/.prefork"));
+  execFileSync("mkfifo", [at("pipe/.prefork/settings.json")]);
+  const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+  const set = (name: string): number | null =>
+    spawnSync(
+      process.execPath,
+      [...process.execArgv, main, "config", "set", "--scope", "project", "forks.enabled", "false"],
+      { cwd: at(name), env: { ...process.env, HOME: at("home"), XDG_STATE_HOME: at("state") }, timeout: 60_000 },
+    ).status;
+  assert.deepEqual([set("plain"), set("linked"), set("pipe")], [0, 2, 2]);
+  assert.deepEqual(JSON.parse(readFileSync(at("plain/.prefork/settings.json"), "utf8")), { forks: { enabled: false } });
+  assert.equal(readFileSync(at("home/.prefork/settings.json"), "utf8"), "{}\n");
 });

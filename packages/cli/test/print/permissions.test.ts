@@ -97,6 +97,15 @@ test("a question shows who asks for what and why, without what a terminal would 
   assert.match(question, /\n {2}y: yes, once(?:, a: always \(.*\))?, n: no, s: no, and stop > $/);
 });
 
+test("a question hides no argument, and says what it does not show", async () => {
+  const long: ToolCall = { name: "Bash", input: { command: `touch ${"x".repeat(30_000)}` } };
+  const written: ToolCall = { name: "Write", input: { file_path: "$FOLDER/a", content: "all of it" } };
+  await using ground = await openGround(calling(written, long));
+  const { err } = await answering(ground, ["n", "n"]);
+  assert.match(err, /wants to use Write:\n {4}\/.*\/a\n {4}\{"content":"all of it"\}\n/);
+  assert.match(err, /x\n {4}\[10006 more characters are not shown\]\n/);
+});
+
 const modes: Readonly<Record<string, readonly [boolean, boolean]>> = {
   default: [false, false],
   "accept-edits": [true, false],
