@@ -1,8 +1,9 @@
 /** Asks git a question about a repository.
- *  Invariant: git sees a view of it; an answer that takes too long or is too large has failed.
+ *  Invariant: git sees a view of it; an answer that takes too long or is too large has failed; other work goes on while
+ *  git looks, since it may have a long history to go through.
  *  Elsewhere: the view (git-view.ts), what is asked (git-objects.ts, git-top.ts). */
 
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { cleanEnvironment } from "./environment.ts";
 import type { View } from "./git-view.ts";
 import { findProgram } from "./programs.ts";
@@ -16,17 +17,19 @@ export type GitQuestion = {
 export type GitAnswer = { readonly text: string; readonly complaint: string; readonly failed: boolean };
 
 /** Undefined where there is no git, which then cannot be run either. */
-export const askGit = ({ view, words, input }: GitQuestion): GitAnswer | undefined => {
+export const askGit = async ({ view, words, input }: GitQuestion): Promise<GitAnswer | undefined> => {
   const git = findProgram("git");
   if (git === undefined) return undefined;
-  const { stdout, stderr, error, status } = spawnSync(git, [...words], {
-    cwd: view.folder,
-    env: { ...cleanEnvironment(), ...view.variables() },
-    encoding: "utf8",
-    timeout: 5_000,
-    maxBuffer: 4_000_000,
-    stdio: ["pipe", "pipe", "pipe"],
-    input: input ?? "",
+  const env = { ...cleanEnvironment(), ...view.variables() };
+  const bounds = { timeout: 5_000, maxBuffer: 4_000_000, killSignal: "SIGKILL", signal: view.signal } as const;
+  return new Promise((answered) => {
+    const child = execFile(
+      git,
+      [...words],
+      { cwd: view.folder, env, encoding: "utf8", ...bounds },
+      (error, text, complaint) => answered({ text, complaint, failed: error !== null }),
+    );
+    child.stdin?.on("error", () => {}); // git may end before it has read all
+    child.stdin?.end(input ?? "");
   });
-  return { text: stdout ?? "", complaint: stderr ?? "", failed: error !== undefined || status !== 0 };
 };

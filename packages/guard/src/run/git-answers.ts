@@ -21,7 +21,7 @@ export type OwnAnswer = { readonly words: readonly string[]; readonly stands: st
 const printed = (text: string): OwnAnswer => ({ stands: "printf", words: ["%s", text] });
 
 /** Undefined for what git itself is asked. */
-export const ownAnswer = (asked: GitAsked, view: View): OwnAnswer | ViewProblem | undefined => {
+export const ownAnswer = async (asked: GitAsked, view: View): Promise<OwnAnswer | ViewProblem | undefined> => {
   const { repository } = view;
   if (repository === undefined) return undefined;
   const { verb, words: rest } = asked;
@@ -121,13 +121,17 @@ const FORMS: Readonly<Record<string, ListForm>> = {
   "--verbose": "verbose",
 };
 
-const worktrees = (rest: readonly string[], view: View, repository: ReadRepository): OwnAnswer | ViewProblem => {
+const worktrees = async (
+  rest: readonly string[],
+  view: View,
+  repository: ReadRepository,
+): Promise<OwnAnswer | ViewProblem> => {
   const form = FORMS[rest.join(" ")];
   if (form === undefined) return { problem: "git worktree list takes --porcelain or -v alone" };
   const found = orDoubt(() => readWorktrees(repository));
   if (isDoubt(found)) return { problem: found.message };
   if (form === "porcelain") return printed(found.map(porcelain).join(""));
-  const listed = inColumns(found, form, view);
+  const listed = await inColumns(found, form, view);
   return listed === undefined
     ? { problem: "git does not tell what the worktrees are at; ask for it" }
     : printed(listed);
@@ -135,8 +139,8 @@ const worktrees = (rest: readonly string[], view: View, repository: ReadReposito
 
 const GONE = "gitdir file points to non-existent location";
 
-const inColumns = (found: readonly Worktree[], form: ListForm, view: View): string | undefined => {
-  const short = shortened(view, found);
+const inColumns = async (found: readonly Worktree[], form: ListForm, view: View): Promise<string | undefined> => {
+  const short = await shortened(view, found);
   const width = Math.max(...found.map(({ path }) => path.length));
   return (
     short &&
@@ -166,12 +170,12 @@ const porcelain = ({ path, isBare, branch, commit, locked, isGone }: Worktree): 
   ].join("\n");
 
 /** The shortest form of each number, as git makes it. */
-const shortened = (view: View, found: readonly Worktree[]): ReadonlyMap<string, string> | undefined => {
+const shortened = async (view: View, found: readonly Worktree[]): Promise<ReadonlyMap<string, string> | undefined> => {
   const commits = [...new Set(found.filter(({ isBare }) => !isBare).map(({ commit }) => commit))];
   const known = new Map(commits.filter((one) => /^0+$/.test(one)).map((one) => [one, one.slice(0, 7)]));
   const asked = commits.filter((one) => !known.has(one));
   if (asked.length === 0) return known;
-  const answer = askGit({ view, words: ["log", "--no-walk=unsorted", "--format=%H %h", ...asked, "--"] });
+  const answer = await askGit({ view, words: ["log", "--no-walk=unsorted", "--format=%H %h", ...asked, "--"] });
   if (answer === undefined || answer.failed) return undefined;
   for (const line of answer.text.split("\n")) {
     const [whole = "", short = ""] = line.split(" ");

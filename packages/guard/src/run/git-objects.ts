@@ -88,13 +88,13 @@ const UNANSWERED = {
   problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
 };
 
-export const lookUp = (names: readonly string[], view: View): readonly Named[] | typeof UNANSWERED => {
+export const lookUp = async (names: readonly string[], view: View): Promise<readonly Named[] | typeof UNANSWERED> => {
   const questions = names.flatMap((name) => {
     const colon = colonIn(name);
     return [name, peeled(colon > 0 ? name.slice(0, colon) : name)];
   });
   if (view.repository === undefined) return [];
-  const answer = askGit({
+  const answer = await askGit({
     view,
     words: ["cat-file", "--batch-check=%(objecttype)"],
     input: questions.map((question) => `${question}\n`).join(""),
@@ -166,17 +166,17 @@ const walksCommits = ({ verb, words }: Asked): boolean =>
   ["log", "whatchanged", "reflog", "grep", "blame", "annotate", "cat-file"].includes(verb) ||
   (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
 
-/** The newest commit whose message fits a pattern: nothing else happens in this process while git looks for it, so only
- *  text without repetitions and references passes. */
+/** The newest commit whose message fits a pattern: only text without repetitions and references passes, since git could
+ *  look for others for hours. */
 const SEARCHES = /^:\/|\^\{\//;
 const SEARCHES_PLAINLY = /^(?::\/|[^{}]*\^\{\/)[\w\u0080-\uffff .,:;|'"!?#@/=<>&%~^$-]{0,200}\}?$/;
 
 /** `view`: of the folder that git runs in. */
-export const objectProblem = (
+export const objectProblem = async (
   asked: GitAsked,
   view: View,
   judge: PathJudge,
-): { readonly problem: string } | undefined => {
+): Promise<{ readonly problem: string } | undefined> => {
   const { verb } = asked;
   if (!PRINTS.includes(verb)) return undefined;
   const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));
@@ -196,7 +196,7 @@ export const objectProblem = (
   if (slow !== undefined)
     return { problem: `git ${verb} ${slow} may search for very long; use git log --grep, and name the commit` };
   if (names.length === 0) return undefined;
-  const found = lookUp(names, view);
+  const found = await lookUp(names, view);
   if ("problem" in found) return found;
   const problem = found.map((one) => problemOf(one, { verb, view, judge })).find((one) => one !== undefined);
   return problem === undefined ? undefined : { problem };

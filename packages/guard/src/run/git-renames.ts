@@ -36,21 +36,21 @@ const countsOnly = ({ options }: GitAsked): boolean =>
 const ANY_COMMITS = /\.\.|^\^|\^[@-]|^:\//;
 
 /** Does the command show a merge unasked? */
-const showsMerge = ({ verb, words, operands }: GitAsked, view: View): boolean => {
+const showsMerge = async ({ verb, words, operands }: GitAsked, view: View): Promise<boolean> => {
   const end = words.indexOf("--"); // never a value
   const named = operands
     .slice(0, end < 0 ? undefined : operands.length - (words.length - end - 1))
     .map((one) => one.text);
   if (verb === "diff") {
     if (named.some((word) => /\^[!@-]/.test(word))) return true;
-    const found = named.length < 3 ? [] : lookUp(named, view);
+    const found = named.length < 3 ? [] : await lookUp(named, view);
     return "problem" in found || found.filter(({ type }) => /^(?:commit|tree|tag)$/.test(type)).length > 2;
   }
   if (verb !== "show") return false;
   const names = named.flatMap(namesIn).filter((name) => name !== "");
   if (named.some((word) => ANY_COMMITS.test(word) || word.includes("\n"))) return true;
   // What has a second parent is a merge. Where only paths are named, HEAD is shown.
-  const found = lookUp(
+  const found = await lookUp(
     ["HEAD", ...names].flatMap((name) => [name, `${peeled(name)}^2`]),
     view,
   );
@@ -63,13 +63,13 @@ const showsMerge = ({ verb, words, operands }: GitAsked, view: View): boolean =>
 const SEEKS_RENAMES: readonly string[] = ["M", "C", "find-renames", "find-copies", "find-copies-harder"];
 
 /** The words of a command, with renames switched off where they would show too much. */
-export const withoutRenames = (
+export const withoutRenames = async (
   { asked, words }: { readonly asked: GitAsked; readonly words: readonly string[] },
   view: View,
-): readonly string[] | { readonly problem: string } => {
+): Promise<readonly string[] | { readonly problem: string }> => {
   const { verb } = asked;
   if (view.repository === undefined || !SHOWS_CHANGES.includes(verb)) return words;
-  if (!asksForIt(asked) && (countsOnly(asked) || !showsMerge(asked, view))) return words;
+  if (!asksForIt(asked) && (countsOnly(asked) || !(await showsMerge(asked, view)))) return words;
   if (isGiven(asked, ...SEEKS_RENAMES))
     return {
       problem: `git ${verb}: renames in merges and in histories of lines (-L) may show files under other names; leave -M and -C out`,

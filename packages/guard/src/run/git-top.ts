@@ -43,7 +43,7 @@ export const keysElsewhere = ({ others }: View, judge: Pick<PathJudge, "isKey">)
   others.find((other) => keysAt(other, judge).length > 0);
 
 /** A file of the repository that holds keys only because of where the repository lies. */
-export const keyBelowTop = (view: View, { isKey }: Pick<PathJudge, "isKey">): string | undefined => {
+export const keyBelowTop = async (view: View, { isKey }: Pick<PathJudge, "isKey">): Promise<string | undefined> => {
   const { top } = view;
   if (view.repository === undefined) return undefined;
   const rests = keysAt(top, { isKey });
@@ -51,9 +51,9 @@ export const keyBelowTop = (view: View, { isKey }: Pick<PathJudge, "isKey">): st
   const paths = rests
     .slice(0, MOST_PATTERNS)
     .flatMap((rest) => [rest, `${rest}/**`].map((one) => `:(top,icase,glob)${one}`));
-  const kept = askGit({ view, words: ["ls-files", "-z", "--full-name", "--", ...paths] });
+  const kept = await askGit({ view, words: ["ls-files", "-z", "--full-name", "--", ...paths] });
   const history = ["log", "--all", "--reflog", "-m", "--format=", "--name-only", "--no-renames", "-z", "--", ...paths];
-  const before = askGit({ view, words: history });
+  const before = await askGit({ view, words: history });
   if (kept === undefined || before === undefined) return undefined; // no git
   if (kept.failed || before.failed) return top;
   return [...kept.text.split("\0"), ...before.text.split("\0")]

@@ -36,12 +36,15 @@ export type Hidden = {
 /** Views of the repositories that one pipe looks at. */
 export class GitViews {
   readonly #hidden: Hidden;
+  /** Ends what git is asked beforehand. */
+  readonly #signal: AbortSignal | undefined;
   readonly #budget = new ReadBudget();
   #folder: string | undefined;
   readonly #views = new Map<string, View | ViewProblem>();
 
-  constructor(hidden: Hidden = { withheld: [], below: () => [] }) {
+  constructor(hidden: Hidden = { withheld: [], below: () => [] }, signal?: AbortSignal) {
     this.#hidden = hidden;
+    this.#signal = signal;
   }
 
   /** Attributes that hide it, and keys. */
@@ -77,10 +80,9 @@ export class GitViews {
     const made = orDoubt(() => {
       const place = join(this.#made(), String(this.#views.size));
       const repository = readRepository(folder, { logs, tracked: true, budget: this.#budget });
-      const view = new View(
-        { folder, place, hiding: this.#hiding(repository && [repository.checkout.top, ...repository.others]) },
-        repository,
-      );
+      const hiding = this.#hiding(repository && [repository.checkout.top, ...repository.others]);
+      const signal = this.#signal;
+      const view = new View({ folder, place, hiding, ...(signal ? { signal } : {}) }, repository);
       view.variables(); // what cannot be written is told now
       return view;
     });
@@ -114,6 +116,7 @@ type ViewPlace = {
   readonly place: string;
   /** Attributes of files that may hold keys. */
   readonly hiding: string;
+  readonly signal?: AbortSignal;
 };
 
 /** What git is led to from one folder. */
@@ -130,6 +133,10 @@ export class View {
 
   get folder(): string {
     return this.#where.folder;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#where.signal;
   }
 
   /** The top of the work tree; the folder itself outside of a repository. */

@@ -64,12 +64,12 @@ const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
 /** More than the system starts a program with, and more than a call can be given. */
 const MOST_WORDS = 20_000;
 
-export const renderPipe = (commands: readonly PlanCommand[], place: RenderPlace): Rendered | Problem => {
+export const renderPipe = async (commands: readonly PlanCommand[], place: RenderPlace): Promise<Rendered | Problem> => {
   const parts: string[] = [];
   const all: string[] = [];
   const lookedAt = { names: 0, walks: new Map(), judge: place.judge };
   for (const [at, command] of commands.entries()) {
-    const expanded = expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
+    const expanded = await expandAll(command, at === 0 ? place : { ...place, fed: [] }, lookedAt);
     if ("problem" in expanded) return expanded;
     const { words, stands = command.program, variables = {} } = expanded;
     const inputs = command.redirects.flatMap((to) => (to.kind === "input" ? [atHome(to.file, place.home)] : []));
@@ -113,11 +113,11 @@ type Expanded = {
   readonly variables?: Readonly<Record<string, string>>;
 };
 
-const expandAll = (
+const expandAll = async (
   { program, args }: PlanCommand,
   place: RenderPlace,
   lookedAt: LookedAt & Known,
-): Expanded | Problem => {
+): Promise<Expanded | Problem> => {
   const { cwd, home, exitCode, fed = [], judge } = place;
   const words: string[] = [];
   const names: string[] = [];
@@ -158,11 +158,11 @@ const expandAll = (
   return { words: withoutKeys(program, round.words, round.left) };
 };
 
-const expandGit = (
+const expandGit = async (
   words: readonly string[],
   { cwd, judge, views }: RenderPlace,
   lookedAt: Known,
-): Expanded | Problem => {
+): Promise<Expanded | Problem> => {
   const folder = gitFolder(words, cwd);
   // `REV:./NAME` and `-L1,1:NAME` are counted from there, whatever name led to it.
   const inKeys = judge.problem(join(canonical(folder), "name"));
@@ -171,11 +171,12 @@ const expandGit = (
   if ("problem" in view) return view;
   const asked = readGitAsked(words);
   if ("problem" in asked) return asked;
-  const found = gitProblem(asked, view, judge) ?? objectProblem(asked, view, judge) ?? remoteProblem(asked, view);
+  const found =
+    (await gitProblem(asked, view, judge)) ?? (await objectProblem(asked, view, judge)) ?? remoteProblem(asked, view);
   if (found !== undefined) return found;
-  const answer = ownAnswer(asked, view);
+  const answer = await ownAnswer(asked, view);
   if (answer !== undefined) return answer;
-  const named = withoutRenames({ asked, words }, view);
+  const named = await withoutRenames({ asked, words }, view);
   if ("problem" in named) return named;
   const limited = gitWithout({ asked, words: named }, view, lookedAt);
   return "problem" in limited ? limited : { words: limited, variables: view.variables(asked.verb) };

@@ -136,8 +136,9 @@ const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: 
 };
 
 const runRendered = async (commands: readonly PlanCommand[], run: PipeRun, input?: string): Promise<PipeEnd> => {
-  using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below });
-  const rendered = renderPipe(commands, { ...run, views });
+  using views = new GitViews({ withheld: run.withheld ?? [], below: run.judge.rules.below }, run.signal);
+  const rendered = await renderPipe(commands, { ...run, views });
+  if (run.signal.aborted) return { exitCode: 124 };
   if ("problem" in rendered) return refuse(rendered.problem, run);
   const inCell = !tellsOfTheSystem(commands, run.cwd);
   const isGit = commands.some(({ program }) => program === "git");

@@ -168,7 +168,11 @@ const showsFiles = (asked: GitAsked): boolean =>
 const searchesFiles = (asked: GitAsked): boolean => asked.verb === "grep" && !isGiven(asked, "cached");
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
-export const gitProblem = (asked: GitAsked, view: View, judge: PathJudge): { readonly problem: string } | undefined => {
+export const gitProblem = async (
+  asked: GitAsked,
+  view: View,
+  judge: PathJudge,
+): Promise<{ readonly problem: string } | undefined> => {
   const other = keysElsewhere(view, judge);
   if (other !== undefined)
     return { problem: `git would show files of ${other}, which may hold keys there; ask for it` };
@@ -176,7 +180,7 @@ export const gitProblem = (asked: GitAsked, view: View, judge: PathJudge): { rea
   const link = index && orDoubt(() => linkedFolder(view.top, index));
   if (isDoubt(link)) return { problem: link.message };
   if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
-  const below = showsFiles(asked) ? keyBelowTop(view, judge) : undefined;
+  const below = showsFiles(asked) ? await keyBelowTop(view, judge) : undefined;
   if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
   if (asked.verb !== "diff" || !asked.operands.some(({ text }) => isFolder(reached(view.folder, text))))
     return undefined;

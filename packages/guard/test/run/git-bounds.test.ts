@@ -6,10 +6,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
 import { checkAll, gitIn, only, withKeys } from "@prefork/testing/with-keys";
+import { askGit } from "../../src/run/ask-git.ts";
 import { Doubt } from "../../src/run/git-checkout.ts";
 import { readRef } from "../../src/run/git-records.ts";
 import { readRepository } from "../../src/run/git-repository.ts";
 import { parseSettings } from "../../src/run/git-settings.ts";
+import { GitViews } from "../../src/run/git-view.ts";
 import { ReadBudget } from "../../src/run/read-budget.ts";
 
 const LONG = 900_000;
@@ -80,4 +82,22 @@ test("all that is read of repositories in one go has one budget of bytes, names 
     now += 200;
   });
   assert.throws(() => read(budget), Doubt);
+});
+
+test("other work goes on while git is asked about names, and a plan that ends takes the question with it", async () => {
+  using place = withKeys();
+  const ended = new AbortController();
+  using views = new GitViews(undefined, ended.signal);
+  const view = views.of(place.work, []);
+  assert.ok(!("problem" in view));
+  const happened: string[] = [];
+  setImmediate(() => happened.push("other work"));
+  const question = { view, words: ["cat-file", "--batch-check=%(objecttype)"], input: ":/Add\n" };
+  const answer = await askGit(question);
+  happened.push("answer");
+  assert.deepEqual(answer, { text: "commit\n", complaint: "", failed: false });
+  assert.deepEqual(happened, ["other work", "answer"]);
+  const asked = askGit(question);
+  ended.abort();
+  assert.equal((await asked)?.failed, true);
 });
