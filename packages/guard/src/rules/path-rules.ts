@@ -151,21 +151,18 @@ const movedComponents = (components: readonly Component[], { from, to }: Move): 
 
 /** Is the path (its names from the root) exactly what the rule names? */
 export const allowsPath = (pattern: PathPattern, names: readonly string[]): boolean =>
-  fits(pattern.exact, names, (component, name) => component.exact(name));
+  fits(pattern.exact, names, EXACTLY);
 
 /** Is the path what the rule names, or below it? */
 export const coversPath = (pattern: PathPattern, names: readonly string[]): boolean =>
   coversFolded(pattern, names.map(fold));
 
 export const coversFolded = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
-  forgiving.some((components) => fits([...components, "any"], folded, (component, name) => component.forgiving(name)));
+  forgiving.some((components) => fits(components, folded, FORGIVINGLY));
 
 /** Could it be, where some names are computed by a shell? */
-export const couldCoverFolded = (pattern: PathPattern, folded: readonly string[]): boolean => {
-  const same: Comparison = ({ only, forgiving }, name) =>
-    name.includes(COMPUTED) ? only === undefined || couldBe(name, only) : forgiving(name);
-  return pattern.forgiving.some((components) => fits([...components, "any"], folded, same));
-};
+export const couldCoverFolded = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
+  forgiving.some((components) => fits(components, folded, PERHAPS));
 
 /** The rule as patterns for names below a folder, in the way of .gitignore; none where nothing below it falls under the
  *  rule. What such patterns cannot say is said more broadly. */
@@ -207,27 +204,42 @@ export const isPlaced = ({ forgiving }: PathPattern): boolean =>
   });
 
 /** Could something below the folder fall under the rule? */
-export const reachesBelow = (pattern: PathPattern, folded: readonly string[]): boolean => {
-  return pattern.forgiving.some((components) => {
-    const end = components.indexOf("any");
-    const fixed = end === -1 ? components : components.slice(0, end);
-    return folded.slice(0, fixed.length).every((name, at) => {
-      const component = fixed[at];
-      return component !== undefined && component !== "any" && component.forgiving(name);
-    });
-  });
+export const reachesBelow = ({ forgiving }: PathPattern, folded: readonly string[]): boolean =>
+  forgiving.some((components) => leadsBelow(components, folded));
+
+/** Up to the first `**`, below which anything may stand. A search asks this of thousands of folders. */
+const leadsBelow = (components: readonly Component[], folded: readonly string[]): boolean => {
+  for (let at = 0; at < folded.length; at += 1) {
+    const component = components[at];
+    if (component === undefined || component === "any") return true;
+    if (!component.forgiving(folded[at] ?? "")) return false;
+  }
+  return true;
 };
 
-type Comparison = (component: Name, name: string) => boolean;
+type Comparison = {
+  readonly same: (component: Name, name: string) => boolean;
+  /** What lies below counts as well. */
+  readonly below: boolean;
+};
+
+const EXACTLY: Comparison = { same: (component, name) => component.exact(name), below: false };
+const FORGIVINGLY: Comparison = { same: (component, name) => component.forgiving(name), below: true };
+const PERHAPS: Comparison = {
+  same: ({ only, forgiving }, name) =>
+    name.includes(COMPUTED) ? only === undefined || couldBe(name, only) : forgiving(name),
+  below: true,
+};
 
 /** Goes back only to the last `**`, which is enough: an earlier one could take nothing that a later one could not. */
-const fits = (components: readonly Component[], names: readonly string[], same: Comparison): boolean => {
+const fits = (components: readonly Component[], names: readonly string[], { same, below }: Comparison): boolean => {
   let at = 0;
   let component = 0;
   let back: { component: number; at: number } | undefined;
   while (at < names.length) {
     const wanted = components[component];
     const name = names[at];
+    if (wanted === undefined && below) return true;
     if (wanted === "any") {
       back = { component, at };
       component++;
@@ -240,5 +252,6 @@ const fits = (components: readonly Component[], names: readonly string[], same: 
       at = back.at;
     } else return false;
   }
-  return components.slice(component).every((rest) => rest === "any");
+  while (components[component] === "any") component += 1;
+  return component === components.length;
 };

@@ -116,14 +116,17 @@ export class Guarding {
     };
   }
 
-  /** May what a search found in this file be shown? Not where a rule denies reading it or says to ask, nor where it may
-   *  hold keys: the search as a whole was allowed, not this file. `from`: the folder that was searched; for what it falls
-   *  under itself, somebody was asked. */
-  mayShow(path: string, from?: string): boolean {
-    if (isSecret(path)) return false;
-    const asked = this.#policy.ask.map(inPlaces).filter((rule) => from === undefined || !isNamed([rule], from));
-    if (isNamed(asked, path)) return false;
-    return decide({ tool: "Read", args: { file_path: path } }, { ...this.context(), asks: "person" }).kind !== "deny";
+  /** For one search: may what it found in a file be shown? Not where a rule denies reading it or says to ask, nor where it
+   *  may hold keys: the search as a whole was allowed, not this file. `from`: the folder that is searched; for what it falls
+   *  under itself, somebody was asked. Rules are prepared once, because a search comes to thousands of files. */
+  mayShow(from?: string): (path: string) => boolean {
+    const context: GuardContext = { ...this.context(), asks: "person" };
+    const unasked = context.policy.ask.filter((rule) => from === undefined || !namedBy([rule])(from));
+    const isAsked = namedBy(unasked);
+    return (path) => {
+      if (isSecret(path) || isAsked(path)) return false;
+      return decide({ tool: "Read", args: { file_path: path } }, context).kind !== "deny";
+    };
   }
 
   /** Does this call change nothing, so that it may run again after a crash? */
@@ -156,12 +159,12 @@ export class Guarding {
   }
 }
 
-/** Does a rule about reading name this file, by its own name or by the one behind links? */
-const isNamed = (ask: Policy["ask"], path: string): boolean => {
+/** Does a rule about reading name a file, by its own name or by the one behind links? */
+const namedBy = (ask: Policy["ask"]): ((path: string) => boolean) => {
   const rules = planRules({ deny: [], ask });
-  if (rules.length === 0) return false;
+  if (rules.length === 0) return () => false;
   const { problem } = readRules(rules);
-  return [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
+  return (path) => [path, ...otherNames(path)].some((name) => problem(name) !== undefined);
 };
 
 /** What tightens holds as well for the place that a link in its own path leads to. */

@@ -88,7 +88,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     drafts: draftsIn(options.state),
     environment: making.environment,
     budget: budgetFor(window),
-    mayShow: (path, from) => guarding.mayShow(path, from),
+    mayShow: (from) => guarding.mayShow(from),
     delegation: making.delegation,
     emit: making.emit,
   });

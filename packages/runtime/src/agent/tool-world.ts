@@ -43,7 +43,7 @@ export type ToolWorldOptions = {
   readonly journal: Pick<Journal, "outputs" | "appendAll">;
   readonly budget: Budget;
   /** `from`: the folder that was searched. */
-  readonly mayShow: (path: string, from?: string) => boolean;
+  readonly mayShow: (from?: string) => (path: string) => boolean;
   readonly delegation: Delegation;
   readonly clock: Clock;
   readonly ids: Ids;

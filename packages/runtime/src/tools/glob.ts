@@ -36,7 +36,7 @@ export const globTool = defineTool({
     const listed = await listFiles(folder, context);
     if (!listed.ok) return failed(`${listed.reason}.`);
     const names = listed.names.filter(fits).map((name) => `${folder}/${name}`);
-    const found = await newestFirst(names.filter((name) => context.files.mayRead(name, folder)));
+    const found = await newestFirst(names.filter(context.files.mayRead(folder)));
     const notes = [
       ...(found.length > MOST_SHOWN ? [`[${found.length - MOST_SHOWN} more; narrow the pattern or the path]`] : []),
       ...(listed.isCut ? ["[the folder holds too many files; not all were looked at]"] : []),

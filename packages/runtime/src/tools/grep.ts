@@ -85,7 +85,7 @@ const optionsOf = (asked: Asked): Search["options"] => {
 class Results {
   readonly #asked: Asked;
   readonly #context: ToolContext;
-  readonly #from: string;
+  readonly #mayRead: (path: string) => boolean;
   readonly #shown: string[] = [];
   #room = MOST_CHARACTERS;
   #left: number;
@@ -95,13 +95,13 @@ class Results {
   /** `from`: the place that is searched. */
   constructor(asked: Asked, context: ToolContext, from: string) {
     this.#asked = asked;
-    this.#from = from;
+    this.#mayRead = context.files.mayRead(from);
     this.#context = context;
     this.#left = asked.head_limit ?? DEFAULT_LIMIT;
   }
 
   add(found: Found): boolean {
-    if (!this.#context.files.mayRead(found.path, this.#from)) return true;
+    if (!this.#mayRead(found.path)) return true;
     const lines = this.#linesOf(found);
     const size = lines.reduce((sum, line) => sum + line.length + 1, 0);
     if (this.#left === 0 || size > this.#room) {

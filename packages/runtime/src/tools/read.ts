@@ -143,6 +143,7 @@ const explain = async (path: string, reason: string, { files }: ToolContext): Pr
 const namesNear = async (path: string, files: ToolContext["files"]): Promise<readonly string[]> => {
   const listed = await files.list(dirname(path));
   if (!listed.ok) return [];
-  const names = listed.entries.map(({ name }) => name).filter((name) => files.mayRead(`${dirname(path)}/${name}`));
+  const mayRead = files.mayRead();
+  const names = listed.entries.map(({ name }) => name).filter((name) => mayRead(`${dirname(path)}/${name}`));
   return alike(basename(path), names, 3).map((name) => `${dirname(path)}/${name}`);
 };

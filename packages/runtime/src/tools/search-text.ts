@@ -85,11 +85,12 @@ export const searchWithout = async (search: Search, context: ToolContext): Promi
     : await listFiles(place.folder, context);
   if (!listed.ok) return listed;
   const chosen = place.isFile ? () => true : ofType(options.type);
+  const mayRead = context.files.mayRead(place.path);
   const paths = listed.names
     .filter(chosen)
     .toSorted(inWalkOrder)
     .map((name) => `${place.folder}/${name}`)
-    .filter((path) => search.isWanted(path) && context.files.mayRead(path, place.path));
+    .filter((path) => search.isWanted(path) && mayRead(path));
   for (let from = 0; from < paths.length; from += AT_ONCE) {
     context.signal.throwIfAborted();
     const some = paths.slice(from, from + AT_ONCE);

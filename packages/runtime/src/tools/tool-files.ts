@@ -21,8 +21,8 @@ export type ToolFilesOptions = {
   readonly roots: readonly string[];
   /** Where relative names start. Canonical. */
   readonly cwd: string;
-  /** False for files that a rule denies: searches leave them out. Default: all may be read. */
-  readonly mayRead?: (path: string, from?: string) => boolean;
+  /** For a search from some place: false for files that a rule denies, which it leaves out. Default: all may be read. */
+  readonly mayRead?: (from?: string) => (path: string) => boolean;
   /** The ripgrep program; null: search without it. Default: our own copy, else the system's. */
   readonly ripgrep?: string | null;
   /** Where half-written files are noted. Default: nowhere. */
@@ -43,7 +43,7 @@ const refuse = (reason: string): Refused => ({ ok: false, reason });
 export class ToolFiles implements AsyncDisposable {
   readonly cwd: string;
   readonly ripgrep: string | null | undefined;
-  readonly mayRead: (path: string, from?: string) => boolean;
+  readonly mayRead: (from?: string) => (path: string) => boolean;
   readonly #roots: readonly Root[];
   /** Closed by somebody else. */
   readonly #isLent: boolean;
@@ -56,7 +56,7 @@ export class ToolFiles implements AsyncDisposable {
 
   /** Use `openToolFiles`. */
   constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & Owned) {
-    const { cwd, ripgrep, mayRead = () => true, isLent = false, own = [], drafts } = how;
+    const { cwd, ripgrep, mayRead = () => () => true, isLent = false, own = [], drafts } = how;
     this.#drafts = drafts;
     this.#own = own;
     this.#isLent = isLent;

@@ -190,7 +190,7 @@ test("what a rule names by a link is kept back at the place that the link leads 
   const answers = ["data/key", "here/data/key", "over/key", "../far/data/key", "../far/plain", "plain"].map((name) => [
     decide({ tool: "Read", args: { file_path: place.at("work", name) } }, guarding.context()).kind,
     decide({ tool: "Bash", args: { command: `node run.js ${name}` } }, guarding.context()).kind,
-    guarding.mayShow(place.at("work", name)),
+    guarding.mayShow()(place.at("work", name)),
   ]);
   const [denied, allowed] = [
     ["deny", "deny", false],
@@ -266,12 +266,12 @@ test("a search shows no file of a rule that says to ask, unless the place that w
     ...{ outputs: "/ws/out", readingTools: [], tools: [], asks: "person" },
   });
   const shown = [
-    guarding.mayShow("/ws/src/a", "/ws"),
-    guarding.mayShow("/ws/secrets/key"),
-    guarding.mayShow("/ws/secrets/key", "/ws"),
-    guarding.mayShow("/ws/secrets/key", "/ws/secrets"),
-    guarding.mayShow("/ws/secrets/x.sqlite", "/ws/secrets"),
-    guarding.mayShow("/ws/x.sqlite", "/ws/x.sqlite"),
+    guarding.mayShow("/ws")("/ws/src/a"),
+    guarding.mayShow()("/ws/secrets/key"),
+    guarding.mayShow("/ws")("/ws/secrets/key"),
+    guarding.mayShow("/ws/secrets")("/ws/secrets/key"),
+    guarding.mayShow("/ws/secrets")("/ws/secrets/x.sqlite"),
+    guarding.mayShow("/ws/x.sqlite")("/ws/x.sqlite"),
   ];
   assert.deepEqual(shown, [true, false, false, true, false, true]);
 });
