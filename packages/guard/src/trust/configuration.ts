@@ -60,7 +60,8 @@ export const fingerprintOf = (entries: Readonly<Record<string, string>>): string
 class Unreadable extends Error {}
 
 class Reading {
-  readonly entries: Record<string, string> = {};
+  /** A map: a file may have the name of a property that every object has. */
+  readonly entries = new Map<string, string>();
   readonly #root: Root;
   /** Paths as git opens them. */
   readonly #included = new Set<string>();
@@ -79,7 +80,7 @@ class Reading {
     if (!looked.ok) {
       // A link or a file where a folder was expected: what hangs below it cannot be reached through us either.
       if (depth > 0) throw new Unreadable(`${name}: ${looked.reason}`);
-      this.entries[name] = "out of reach";
+      this.entries.set(name, "out of reach");
       if (GIT_SETTINGS.includes(name)) await this.#addIncluded(path);
       return;
     }
@@ -90,7 +91,7 @@ class Reading {
     if (facts.kind === "link") {
       const link = await this.#root.linkText(path);
       if (!link.ok) throw new Unreadable(`${name}: ${link.reason}`);
-      this.entries[name] = `link ${sha256(link.text)}`;
+      this.entries.set(name, `link ${sha256(link.text)}`);
       if (GIT_SETTINGS.includes(name)) await this.#addIncluded(path);
       if (name.startsWith(".git/hooks/")) await this.#addHook(path);
       return;
@@ -99,7 +100,7 @@ class Reading {
     if (!read.ok) throw new Unreadable(`${name}: ${read.reason}`);
     this.#bytes += read.bytes.length;
     const bytes = name === ".git/config" ? withoutBranches(read.bytes.toString("latin1")) : read.bytes;
-    this.entries[name] = `${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`;
+    this.entries.set(name, `${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
     if (GIT_SETTINGS.includes(name)) await this.#addAllIncluded(path, read.bytes);
   }
 
@@ -139,7 +140,12 @@ class Reading {
     if (bytes === undefined) throw new Unreadable(`${name}: is no plain file`);
     this.#bytes += bytes.length;
     const led = path === real ? name : `${name} -> ${this.#nameOf(real)}`;
-    this.entries[led] ??= `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`;
+    this.#enter(led, `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
+  }
+
+  /** What was entered first stays. */
+  #enter(name: string, entry: string): void {
+    if (!this.entries.has(name)) this.entries.set(name, entry);
   }
 
   #nameOf(path: string): string {
@@ -171,7 +177,7 @@ class Reading {
     if (bytes === undefined) throw new Unreadable(`${name}: cannot be read`);
     this.#bytes += bytes.length;
     const counted = depth === 0 ? withoutBranches(bytes.toString("latin1")) : bytes;
-    this.entries[name] ??= `${INCLUDED} ${sha256(counted)}`;
+    this.#enter(name, `${INCLUDED} ${sha256(counted)}`);
     await this.#addAllIncluded(path, bytes, depth);
   }
 
@@ -195,13 +201,19 @@ export const readConfiguration = async (
     if (error instanceof Unreadable) return { ok: false, reason: error.message };
     throw error;
   }
-  const { entries } = reading;
+  const entries = Object.fromEntries(reading.entries);
   return { ok: true, configuration: { entries, fingerprint: fingerprintOf(entries) } };
 };
+
+/** What was entered for a name, which may also be that of a property of every object. */
+export const entryOf = (entries: Readonly<Record<string, string>>, name: string): string | undefined =>
+  Object.hasOwn(entries, name) ? entries[name] : undefined;
 
 /** Names whose entries differ, in either direction. */
 export const changedNames = (
   before: Readonly<Record<string, string>>,
   now: Readonly<Record<string, string>>,
 ): readonly string[] =>
-  [...new Set([...Object.keys(before), ...Object.keys(now)])].filter((name) => before[name] !== now[name]).sort();
+  [...new Set([...Object.keys(before), ...Object.keys(now)])]
+    .filter((name) => entryOf(before, name) !== entryOf(now, name))
+    .sort();

@@ -9,7 +9,14 @@ import { isAbsolute, join } from "node:path";
 import * as z from "zod";
 import { inspectPrivateFolder, openPrivateFolder, openRoot, type Root, RootError } from "../files/index.ts";
 import type { Refused } from "../paths/index.ts";
-import { type Configuration, changedNames, fingerprintOf, isIncluded, readConfiguration } from "./configuration.ts";
+import {
+  type Configuration,
+  changedNames,
+  entryOf,
+  fingerprintOf,
+  isIncluded,
+  readConfiguration,
+} from "./configuration.ts";
 import { type KeptSettings, keptSettings } from "./kept-settings.ts";
 import { mainRepositoryOf } from "./work-tree.ts";
 
@@ -58,10 +65,16 @@ export type Grant = {
 /** What a person said yes to. */
 export type Agreement = { readonly fingerprint: string; readonly accepted?: readonly AcceptedRule[] };
 
+const isTexts = (value: unknown): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.values(value).every((text) => typeof text === "string");
+
 const grantSchema = z.strictObject({
   version: z.literal(1),
   folder: z.string().min(1),
-  entries: z.record(z.string(), z.string()),
+  entries: z.custom<Grant["entries"]>(isTexts), // z.record leaves `__proto__` out
   accepted: z.array(z.strictObject({ file: z.string(), rule: z.string() })).exactOptional(),
   kept: z.array(z.strictObject({ file: z.string(), text: z.string() })).exactOptional(),
 });
@@ -156,11 +169,14 @@ export const readTrust = (state: string): Promise<{ readonly ok: true; readonly 
  *  main one is compared there, but for settings of this work tree alone: they may say what those of the main one said. */
 const inheritedBy = (entries: Readonly<Record<string, string>>, granted: Grant, main: string): readonly string[] =>
   Object.keys(entries).filter((name) => {
-    if (name.startsWith(".git")) return false;
-    if (!name.startsWith(`${main}/`)) return entries[name] !== granted.entries[name];
+    if (isGits(name)) return false;
+    if (!name.startsWith(`${main}/`)) return entryOf(entries, name) !== entryOf(granted.entries, name);
     if (!/\/config\.worktree$/.test(name)) return false;
-    return hashIn(entries[name]) !== hashIn(granted.entries[".git/config.worktree"]);
+    return hashIn(entryOf(entries, name)) !== hashIn(granted.entries[".git/config.worktree"]);
   });
+
+/** Of git's own folder. `.githooks` is one of the project's. */
+const isGits = (name: string): boolean => name === ".git" || name.startsWith(".git/");
 
 const hashIn = (entry: string | undefined): string | undefined => entry?.split(" ").at(-1);
 
@@ -170,7 +186,7 @@ const sharedChanges = async (main: string, granted: Grant): Promise<readonly str
   if (!now.ok) return [".git"];
   const { entries } = now.configuration;
   return changedNames(granted.entries, entries).filter(
-    (name) => name.startsWith(".git") || isIncluded(granted.entries[name]) || isIncluded(entries[name]),
+    (name) => isGits(name) || isIncluded(entryOf(granted.entries, name)) || isIncluded(entryOf(entries, name)),
   );
 };
 

@@ -121,6 +121,16 @@ test("settings and hooks that git takes from elsewhere are part of what is trust
       },
       [(place) => place.put("repo/team-hooks/pre-commit", "#!/bin/sh")],
     ],
+    "files with names that every object has": [
+      (place) => {
+        for (const name of ["constructor", "__proto__"]) {
+          git(place.at("repo"), "config", "--add", "include.path", `../${name}`);
+          place.put(`repo/${name}`, "");
+        }
+        git(place.at("repo"), "config", "include.path", "../valueOf", "valueOf");
+      },
+      ["constructor", "__proto__", "valueOf"].map((name) => (place) => place.put(`repo/${name}`, evil)),
+    ],
     "a work tree that was trusted by itself": [
       (place) => {
         renameSync(place.at("repo"), place.at("main"));

@@ -345,6 +345,15 @@ test("a work tree inherits trust only when both ends agree and its configuration
   assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: ["team.cfg"] });
   place.put("main/team.cfg", "");
 
+  // Hooks of the project's own, which another branch may have changed.
+  git(main, "config", "core.hooksPath", ".githooks");
+  for (const at of ["main", "tree"]) place.put(`${at}/.githooks/pre-commit`, "#!/bin/sh");
+  await agree(state, main);
+  assert.equal((await trustedAt(state, tree)).through, main);
+  place.put("tree/.githooks/pre-commit", "echo evil");
+  assert.deepEqual(await trustOf(state, tree), { kind: "changed", folder: tree, changed: [".githooks/pre-commit"] });
+  place.put("tree/.githooks/pre-commit", "#!/bin/sh");
+
   const pointer = readFileSync(place.at("tree/.git"), "utf8");
   place.put("impostor/.git", pointer);
   assert.equal((await trustOf(state, place.at("impostor"))).kind, "unknown", "a claim that nobody returns");
