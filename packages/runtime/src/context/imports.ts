@@ -25,8 +25,8 @@ const withoutSpans = (text: string): string => text.replace(/(?<!`)(`+)(?!`)[\s\
 /** After white space or a bracket, so that no address of a person is taken for one. */
 const IMPORT = /(?<=^|[\s([{"'*])@([^\s@]+)/gm;
 
-/** Of a sentence or a bracket around the name, not of the name. */
-const CLOSING = /[.,;:!?)\]}"'>*_]+$/;
+/** Of a sentence or a bracket around the name, not of the name. Tried where a run of such signs begins, and nowhere else. */
+const CLOSING = /(?<![.,;:!?)\]}"'>*_])[.,;:!?)\]}"'>*_]+$/;
 
 export const importsIn = (text: string): readonly string[] => {
   const prose = withoutSpans(outsideFences(text).join("\n"));

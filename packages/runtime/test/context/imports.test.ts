@@ -54,3 +54,8 @@ test("any text can be read", () => {
     }),
   );
 });
+
+test("regression: a name behind which brackets stand by the hundred thousand is read in one go", () => {
+  const brackets = ")".repeat(400_000);
+  assert.deepEqual(importsIn(`@a${brackets} @${brackets}b @c.md${brackets}`), ["a", `${brackets}b`, "c.md"]);
+});
