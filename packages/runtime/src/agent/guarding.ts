@@ -129,6 +129,12 @@ export class Guarding {
     };
   }
 
+  /** Which files do rules keep back from what is read without a call: does one deny reading them, or say to ask? */
+  keptBack(): (path: string) => boolean {
+    const { deny, ask } = this.context().policy;
+    return namedBy([...deny, ...ask]);
+  }
+
   /** Does this call change nothing, so that it may run again after a crash? */
   onlyReads(registry: Registry, call: ToolUseBlock): boolean {
     const tool = registry.find(call.name);
@@ -160,8 +166,8 @@ export class Guarding {
 }
 
 /** Does a rule about reading name a file, by its own name or by the one behind links? */
-const namedBy = (ask: Policy["ask"]): ((path: string) => boolean) => {
-  const rules = planRules({ deny: [], ask });
+const namedBy = (tightening: readonly Rule[]): ((path: string) => boolean) => {
+  const rules = planRules({ deny: tightening, ask: [] });
   if (rules.length === 0) return () => false;
   const { problem } = readRules(rules);
   return (path) => [path, ...otherNames(path)].some((name) => problem(name) !== undefined);

@@ -106,7 +106,7 @@ export const makeAgent = async (making: Making): Promise<Agent> => {
     facts: modelFacts(line.state.head.model),
     watch: new SurroundingsWatch(
       {
-        ...{ cwd, home, clock, sections: extensions.sections },
+        ...{ cwd, home, clock, sections: extensions.sections, keptBack: () => guarding.keptBack() },
         ...(extensions.offered ? { offered: extensions.offered } : {}),
       },
       state,

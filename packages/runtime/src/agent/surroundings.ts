@@ -28,6 +28,8 @@ export type SurroundingsOptions = {
   readonly home: string;
   readonly clock: Clock;
   readonly sections: readonly Section[];
+  /** Files that rules keep back, as the rules are now. Default: none. */
+  readonly keptBack?: () => (path: string) => boolean;
   /** What tool servers offer now. */
   readonly offered?: () => Offered;
 };
@@ -58,11 +60,12 @@ export class SurroundingsWatch {
 
   /** All of it, read anew. */
   async read(mode: Mode): Promise<Surroundings> {
-    const { cwd, home, clock, sections } = this.#options;
+    const { cwd, home, clock, sections, keptBack } = this.#options;
+    const question = { home, cwd, workspace: cwd, ...(keptBack ? { keptBack: keptBack() } : {}) };
     const [conventions, environment] = await Promise.all([
-      readConventions({ home, cwd, workspace: cwd }).catch(async (error: unknown) => {
+      readConventions(question).catch(async (error: unknown) => {
         if (existsSync(cwd)) throw error;
-        return readConventions({ home, cwd, workspace: cwd, project: false }); // the folder is gone, and its files with it
+        return readConventions({ ...question, project: false }); // the folder is gone, and its files with it
       }),
       readEnvironment({ cwd, home, clock }),
     ]);

@@ -1,6 +1,6 @@
 /** What did the user and the people of the project write down about how to work here?
  *  Invariant: project files are read through descriptors from their root, never through a link to elsewhere and never
- *  what may hold keys; each file comes once; nothing unbounded comes in. What was left out is said.
+ *  what may hold keys or what a rule keeps back; each file comes once; nothing unbounded comes in. What was left out is said.
  *  Elsewhere: which names a file imports (imports.ts), how they are shown (first-content.ts), later changes (notes.ts). */
 
 import { createHash } from "node:crypto";
@@ -39,6 +39,8 @@ export type ConventionsQuestion = ConventionsLimits & {
   readonly cwd: string;
   /** Whether the project's files are read, and not the user's alone. Default: true. */
   readonly project?: boolean;
+  /** Files that rules keep back: one denies reading them, or says to ask. Default: none. */
+  readonly keptBack?: (path: string) => boolean;
 };
 
 /** In this order in each folder; a later one that says the same is left out. */
@@ -52,18 +54,20 @@ const MOST_NOTES = 20;
 
 export const readConventions = async (question: ConventionsQuestion): Promise<Conventions> => {
   const { home, fileBytes = 40_000, totalBytes = 120_000, depth = 5 } = question;
-  const gathering = new Gathering({ fileBytes, totalBytes, depth });
+  const gathering = new Gathering({ fileBytes, totalBytes, depth }, question.keptBack);
   await gathering.user(home);
   if (question.project ?? true) await gathering.project(await projectRoot(question), question.cwd);
   return gathering.result();
 };
 
 /** The nearest folder from `cwd` upwards that holds a repository; else the workspace. A repository that somebody else
- *  put above ours (in a folder for everybody's files, say) is none of ours. */
-const projectRoot = async ({ cwd, workspace }: ConventionsQuestion): Promise<string> => {
+ *  put above ours (in a folder for everybody's files, say) is none of ours, and one that holds the home folder is none of
+ *  the project's. */
+const projectRoot = async ({ cwd, workspace, home }: ConventionsQuestion): Promise<string> => {
   const here = await realpath(cwd);
+  const owner = await realpath(home).catch(() => home);
   const ours = [(await lstat(here)).uid, process.getuid?.()];
-  for (let folder = here; ; folder = dirname(folder)) {
+  for (let folder = here; folder === here || !isBelow(folder, owner); folder = dirname(folder)) {
     const mark = await lstat(join(folder, ".git")).catch(() => undefined);
     if (mark !== undefined && (mark.isDirectory() || mark.isFile()) && ours.includes(mark.uid)) return folder;
     if (folder === dirname(folder)) break;
@@ -99,9 +103,11 @@ class Gathering {
   readonly #seen = new Set<string>();
   #room: number;
   #imports = 0;
+  readonly #keptBack: (path: string) => boolean;
 
-  constructor(limits: Required<ConventionsLimits>) {
+  constructor(limits: Required<ConventionsLimits>, keptBack: (path: string) => boolean = () => false) {
     this.#limits = limits;
+    this.#keptBack = keptBack;
     this.#room = limits.totalBytes;
   }
 
@@ -162,6 +168,7 @@ class Gathering {
   async #read(root: Root, path: string): Promise<Found | undefined> {
     const problem = pathProblem(path);
     if (problem !== undefined) return this.#leaveOut(path, "it may hold keys, or is no plain file");
+    if (this.#keptBack(path)) return this.#leaveOut(path, "a rule denies reading it, or says to ask");
     const read = await root.read(path, { maxBytes: MAX_READ_BYTES });
     if (!read.ok) return this.#leaveOut(path, read.reason);
     if (read.bytes.includes(0)) return this.#leaveOut(path, "it is no text");

@@ -220,6 +220,43 @@ test("a project file cannot import from outside, through a link, from home, or w
   ]);
 });
 
+test("what a rule keeps back is neither read as conventions nor imported; it is said", async () => {
+  using ground = repository();
+  ground.put("home/.prefork/AGENTS.md", "mine @../private/a.md");
+  ground.put("home/private/a.md", "private");
+  ground.put("repo/AGENTS.md", "see @secrets/prod.txt and @docs/a.md");
+  ground.put("repo/CLAUDE.md", "kept back");
+  ground.put("repo/secrets/prod.txt", "the secret");
+  ground.put("repo/docs/a.md", "a");
+  const keptBack = (path: string): boolean => /\/(?:secrets|private)\/|CLAUDE\.md$/.test(path);
+  const gathered = await read(ground, { keptBack });
+  assert.deepEqual(shown(gathered, ground), [
+    "home/.prefork/AGENTS.md: mine @../private/a.md",
+    "repo/AGENTS.md: see @secrets/prod.txt and @docs/a.md",
+    "repo/docs/a.md < repo/AGENTS.md: a",
+  ]);
+  assert.deepEqual(
+    notesOf(gathered, ground),
+    ["home/private/a.md", "repo/secrets/prod.txt", "repo/CLAUDE.md"].map(
+      (name) => `${name} was left out: a rule denies reading it, or says to ask`,
+    ),
+  );
+});
+
+test("a home folder that is kept in git is not the project of a folder in it", async () => {
+  using base = scratch();
+  mkdirSync(base.at("home/.git"), { recursive: true });
+  base.put("home/AGENTS.md", "of the home folder");
+  base.put("home/Documents/x.txt", "private");
+  base.put("home/work/AGENTS.md", "work @../Documents/x.txt");
+  const [home, cwd] = [base.at("home"), base.at("home/work")];
+  const gathered = await readConventions({ home, workspace: cwd, cwd });
+  assert.deepEqual(shown(gathered, base), ["home/work/AGENTS.md: work @../Documents/x.txt"]);
+  assert.deepEqual(shown(await readConventions({ home, workspace: home, cwd: home }), base), [
+    "home/AGENTS.md: of the home folder",
+  ]);
+});
+
 test("a file with thousands of imports costs a hundred looks and twenty notes", async () => {
   using ground = repository();
   ground.put("repo/AGENTS.md", Array.from({ length: 3_000 }, (_, at) => `@${at}.md`).join("\n"));
