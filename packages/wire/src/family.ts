@@ -1,118 +1,161 @@
-/** Sends a family: the leader, then all others, and the parent's next request with them.
- *  Invariant: one member's failure is its own outcome and never another's; every member is answered for.
- *  Elsewhere: making the requests (fork-requests.ts), the order (launch-gate.ts), whether to wait (economics/). */
+/** How does a family grow from its parent: what each member adds, where markers stand, what it costs, and in which order
+ *  it is sent? Pure, and the only place that answers this: `forkFamily` and the runtime both build families here.
+ *  Siblings, and the parent's own next request, differ only in what they add behind the shared tail.
+ *  Elsewhere: the shared tail and a fork's words (fork-messages.ts), complete requests for a loop of one's own
+ *  (fork-requests.ts), sending them in order (send-family.ts, launch-gate.ts). */
 
-import type { Client } from "./client.ts";
-import { decideLaunch, type LaunchDecision, type LaunchQuestion } from "./economics/index.ts";
-import { ModelError } from "./errors.ts";
-import type { ModelEvent, ModelResponse } from "./events.ts";
-import type { Family } from "./fork-requests.ts";
-import { LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
-import { modelFacts } from "./models.ts";
-import type { Prepared } from "./prepare.ts";
+import { decideLaunch, type InFlight, type LaunchDecision, type LaunchQuestion } from "./economics/index.ts";
+import type { SharedTail } from "./fork-messages.ts";
+import { familyMarkers, type Marker } from "./markers.ts";
+import type { ModelFacts } from "./models.ts";
+import type { FrozenPrefix, Segment } from "./prefix.ts";
+import type { Block, Message, ToolResultBlock, Ttl } from "./request.ts";
 
-export type Outcome =
-  | { readonly status: "answered"; readonly response: ModelResponse }
-  | { readonly status: "failed"; readonly error: ModelError };
-
-export type FamilyOutcome = {
-  readonly launch: LaunchOrder & { readonly reason: string };
-  readonly members: readonly Outcome[];
-  readonly parentNext?: Outcome;
+/** What one line adds behind the shared tail: blocks of its own, then whole messages. */
+export type MemberContent = {
+  readonly blocks: readonly Block[];
+  readonly messages?: readonly Message[];
+  /** It will send no second request, so a marker at its end would serve nobody. Default: false. */
+  readonly singleTurn?: boolean;
 };
 
-export type SendFamilyOptions = {
-  /** Default: decided by what it costs. */
-  readonly launch?: LaunchOrder["launch"];
-  readonly signal?: AbortSignal; // ends the whole family
-  /** Told of every event of every member; "parent" is the parent's next request. */
-  readonly onEvent?: (member: number | "parent", event: ModelEvent) => void;
+/** One step of a line's growth: more blocks in the user message that is still open, or a message. */
+export type Addition =
+  | { readonly kind: "blocks"; readonly blocks: readonly Block[] }
+  | { readonly kind: "message"; readonly message: Message };
+
+export type FamilyParent = {
+  /** The parent's last request as it was sent; before the first one, the conversation so far. */
+  readonly sent: FrozenPrefix;
+  readonly markers: readonly Marker[];
+  /** What the provider counted for so many bytes. Default: estimated at four bytes a token. */
+  readonly measured?: { readonly bytes: number; readonly tokens: number } | undefined;
 };
 
-export const sendFamily = async (
-  client: Client,
-  family: Family,
-  options: SendFamilyOptions = {},
-): Promise<FamilyOutcome> => {
-  const decision = decideLaunch(questionFor(family));
-  const launch = ordered(decision, options.launch);
-  const [member] = family.members;
-  const gate = new LaunchGate(member ? launchOrder(launch, member.protocol) : launch);
-  const defect = new AbortController();
-  const signal = options.signal ? AbortSignal.any([options.signal, defect.signal]) : defect.signal;
-  const send = async (prepared: Prepared, member: number | "parent"): Promise<Outcome> => {
-    try {
-      return await sendMember(client, prepared, {
-        gate,
-        signal,
-        onEvent: (event) => options.onEvent?.(member, event),
-      });
-    } catch (caught) {
-      // No failure of a request but a bug, here or in `onEvent`: nothing may go on unattended behind the caller's back.
-      defect.abort(caught);
-      throw caught;
-    }
+export type FamilyStart = {
+  readonly parent: FamilyParent;
+  readonly tail: SharedTail;
+  /** The parent's own tail, where the members' is not the same: it was trimmed, or has constants in place of results. */
+  readonly parentTail?: SharedTail;
+  readonly members: readonly MemberContent[];
+  /** The parent's own next request: its last blocks, or "unknown" where these are not written yet. Default: none follows. */
+  readonly parentNext?: MemberContent | "unknown";
+  readonly inFlight: InFlight;
+  /** The parent's entries have expired. */
+  readonly cold: boolean;
+  /** What is left of the parent's entries, where known. */
+  readonly expiresInMs?: number;
+  readonly ttl: { readonly members: Ttl; readonly parent: Ttl };
+  readonly facts: ModelFacts | undefined;
+  /** The provider also marks the end of each request by itself. Default: false. */
+  readonly implicit?: boolean;
+  readonly parentTtl?: Ttl; // default: 5m
+};
+
+/** In tokens: what is inherited (P), shared beyond it (S), each member's own (D, on average) and the parent's note. */
+export type FamilySizes = {
+  readonly prefix: number;
+  readonly tail: number;
+  readonly directive: number;
+  readonly trailing: number;
+};
+
+export type FamilyPlan = {
+  readonly members: readonly (readonly Addition[])[];
+  readonly parentNext: readonly Addition[];
+  readonly sizes: FamilySizes;
+  readonly question: LaunchQuestion;
+  readonly decision: LaunchDecision;
+  /** The markers of a line that has grown by its additions: a member by its place, or the parent. */
+  readonly markers: (line: number | "parent", grown: FrozenPrefix) => readonly Marker[];
+};
+
+export const planFamily = (start: FamilyStart): FamilyPlan => {
+  const { parent, tail, parentTail = tail, ttl, cold, implicit = false, facts } = start;
+  const members = start.members.map((content) => additionsFor(tail, content));
+  const note = start.parentNext === "unknown" ? undefined : start.parentNext;
+  const parentNext = note ? additionsFor(parentTail, note) : [];
+  const sizes = sizesOf(start, { members, parentNext });
+  const isSingle = !implicit && start.members.every(({ singleTurn }) => singleTurn);
+  const question: LaunchQuestion = {
+    prefix: sizes.prefix,
+    tail: sizes.tail,
+    directive: sizes.directive,
+    forks: members.length,
+    warm: !cold,
+    inFlight: start.inFlight,
+    parentNext: start.parentNext ? { trailing: sizes.trailing } : "none",
+    facts,
+    ...(isSingle ? { singleTurn: true } : {}),
+    ...(start.parentTtl === undefined ? {} : { parentTtl: start.parentTtl }),
+    ...(start.expiresInMs === undefined ? {} : { expiresInMs: start.expiresInMs }),
   };
-  // Asked for in this order, so the first child leads and the parent is released with the followers.
-  const { parentNext: next } = family;
-  const sent = [...family.members.map(send), ...(next ? [send(next, "parent")] : [])];
-  await Promise.allSettled(sent);
-  const outcomes = await Promise.all(sent);
-  const parentNext = outcomes[family.members.length];
-  return { launch, members: outcomes.slice(0, family.members.length), ...(parentNext ? { parentNext } : {}) };
-};
-
-const ordered = (decision: LaunchDecision, wanted: LaunchOrder["launch"] | undefined): FamilyOutcome["launch"] => {
-  const { launch, waitCapMs, reason } = decision;
-  if (wanted === undefined || wanted === launch) return { launch, waitCapMs, reason };
+  const common = { cold, implicitEnd: implicit ? parent.sent.tip : undefined };
   return {
-    launch: wanted,
-    waitCapMs: waitCapMs || 60_000,
-    reason: `${wanted}, as the caller asked (advice: ${reason})`,
+    members,
+    parentNext,
+    sizes,
+    question,
+    decision: decideLaunch(question),
+    markers: (line, grown) =>
+      familyMarkers(
+        grown,
+        parent.markers,
+        line === "parent"
+          ? { ...common, ...endOf(parentTail.sharedEnd), line, ttl: ttl.parent, tail: true }
+          : {
+              ...{ ...common, ...endOf(tail.sharedEnd), line: "fork", ttl: ttl.members },
+              tail: !start.members[line]?.singleTurn,
+            },
+      ),
   };
 };
 
-const questionFor = ({ members, parentNext, estimate, trim, cold, implicit }: Family): LaunchQuestion => ({
-  ...estimate,
-  inFlight: trim ? "trim" : "keep",
-  forks: members.length,
-  warm: !cold,
-  singleTurn: !implicit && members.every(({ markers }) => markers.every(({ role }) => role !== "tail")),
-  facts: modelFacts(members[0]?.prefix.model ?? ""),
-  parentNext: parentNext ? { trailing: estimate.trailing } : "none",
+const endOf = (sharedEnd: Segment | undefined): { readonly sharedEnd?: Segment } => (sharedEnd ? { sharedEnd } : {});
+
+/** On models that drop earlier thinking when new user text arrives, texts go inside the last result. */
+const additionsFor = (tail: SharedTail, { blocks, messages = [] }: MemberContent): readonly Addition[] => {
+  const { held, isOpen } = tail;
+  const own = held ? [inside(held, blocks), ...blocks.filter(({ type }) => type !== "text")] : blocks;
+  const later = messages.map((message): Addition => ({ kind: "message", message }));
+  if (own.length === 0) return later;
+  // A turn with one call shares no result, so the message that holds it begins here.
+  const first: Addition = isOpen
+    ? { kind: "blocks", blocks: own }
+    : { kind: "message", message: { role: "user", content: own } };
+  return [first, ...later];
+};
+
+const inside = (held: ToolResultBlock, blocks: readonly Block[]): ToolResultBlock => ({
+  ...held,
+  content: [...held.content, ...blocks.filter((block) => block.type === "text")],
 });
 
-type Sending = {
-  readonly gate: LaunchGate;
-  readonly signal: AbortSignal | undefined;
-  readonly onEvent: (event: ModelEvent) => void;
-};
+/** A line with its additions at the end. */
+export const growLine = (prefix: FrozenPrefix, additions: readonly Addition[]): FrozenPrefix =>
+  additions.reduce(
+    (line, addition) => (addition.kind === "blocks" ? line.extend(addition.blocks) : line.append(addition.message)),
+    prefix,
+  );
 
-const sendMember = async (client: Client, prepared: Prepared, sending: Sending): Promise<Outcome> => {
-  const { gate, signal, onEvent } = sending;
-  let ticket: Ticket | undefined;
-  try {
-    ticket = await gate.admit(signal);
-    const { readable } = prepared.protocol;
-    if (readable === "at-once") ticket.readable();
-    const response = await client.send(prepared, signal, {
-      told: (event) => {
-        if (readable === "first-event") ticket?.readable();
-        onEvent(event);
-      },
-    });
-    ticket.readable();
-    return { status: "answered", response };
-  } catch (caught) {
-    return { status: "failed", error: asModelError(caught, signal) };
-  } finally {
-    // After `readable` this says nothing; before it, the next in line takes the lead.
-    ticket?.failed();
-  }
-};
+/** Where no provider has counted yet: close enough to compare one order with another. */
+const BYTES_PER_TOKEN = 4;
 
-const asModelError = (caught: unknown, signal: AbortSignal | undefined): ModelError => {
-  if (caught instanceof ModelError) return caught;
-  if (signal?.aborted) return new ModelError("the family was aborted", { kind: "aborted" }, { cause: caught });
-  throw caught;
+/** The trailing note of a parent whose words are not written yet. */
+const USUAL_TRAILING = 60;
+
+type Lines = Pick<FamilyPlan, "members" | "parentNext">;
+
+/** As the provider counted them where it has, by the parent's bytes a token where it has not. */
+const sizesOf = ({ parent, parentTail, tail, ...start }: FamilyStart, { members, parentNext }: Lines): FamilySizes => {
+  const { sent, measured } = parent;
+  const perToken = measured && measured.tokens > 0 ? measured.bytes / measured.tokens : BYTES_PER_TOKEN;
+  const tokens = (bytes: number): number => Math.max(0, Math.round(bytes / perToken));
+  const lengthOf = (additions: readonly Addition[]): number => tokens(JSON.stringify(additions).length);
+  return {
+    prefix: measured?.tokens ?? tokens(sent.byteLength),
+    tail: tokens((parentTail ?? tail).prefix.byteLength - (measured?.bytes ?? sent.byteLength)),
+    directive: members.reduce((sum, additions) => sum + lengthOf(additions), 0) / Math.max(1, members.length),
+    trailing: start.parentNext === "unknown" ? USUAL_TRAILING : start.parentNext ? lengthOf(parentNext) : 0,
+  };
 };

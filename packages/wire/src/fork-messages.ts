@@ -1,12 +1,12 @@
 /** The blocks that turn a parent's turn into a child's first turn.
  *  Invariant: siblings, and the parent's own next request, differ only in their last block; every call of the in-flight
  *  turn is answered in the shared tail, once, in the order of the calls.
- *  Elsewhere: who may fork and how many (the runtime), markers (markers.ts), sending a family (family.ts). */
+ *  Elsewhere: who may fork and how many (the runtime), markers (markers.ts), what each member adds (family.ts). */
 
 import { InputError } from "./errors.ts";
 import { placeholderFor } from "./pairing.ts";
 import { FrozenPrefix, type Segment } from "./prefix.ts";
-import { type Message, type ProviderBlock, type ToolResultBlock, text } from "./request.ts";
+import type { Message, ProviderBlock, ToolResultBlock } from "./request.ts";
 
 export const FORK_BOILERPLATE_TAG = "fork-boilerplate";
 export const FORK_DIRECTIVE_PREFIX = "fork-directive:";
@@ -51,18 +51,25 @@ export type SharedTail = {
   readonly prefix: FrozenPrefix;
   /** The last shared block; absent when nothing is shared beyond the parent's own prefix. */
   readonly sharedEnd?: Segment;
+  /** The last result, which each member completes with its own words. */
   readonly held?: ToolResultBlock;
+  /** The results that this tail added behind the calls of the in-flight turn. */
+  readonly results: readonly (ToolResultBlock | ProviderBlock)[];
+  /** The prefix ends in a user message that each member continues; otherwise each begins a message of its own. */
+  readonly isOpen: boolean;
 };
 
 export const shareTail = (parent: FrozenPrefix, options: TailOptions = {}): SharedTail => {
   const { inFlight, others = [], insideLastResult } = options;
   const asked = inFlight ? withTurn(parent, inFlight) : parent;
-  const results = resultsFor(asked.pending, options);
-  const held = insideLastResult ? results.at(-1) : undefined;
-  const shared = [...others, ...(held ? results.slice(0, -1) : results)];
-  const prefix = shared.length > 0 ? asked.appendOpen({ role: "user", content: shared }) : asked;
-  const shares = prefix !== parent || prefix.tip?.role === "assistant";
-  return { prefix, ...(shares && prefix.tip ? { sharedEnd: prefix.tip } : {}), ...(held ? { held } : {}) };
+  const answers = resultsFor(asked.pending, options);
+  const held = insideLastResult ? answers.at(-1) : undefined;
+  const results = [...others, ...(held ? answers.slice(0, -1) : answers)];
+  const prefix = results.length > 0 ? asked.appendOpen({ role: "user", content: results }) : asked;
+  const { tip } = prefix;
+  const shares = prefix !== parent || tip?.role === "assistant";
+  const isOpen = shares && tip?.role === "user";
+  return { prefix, results, isOpen, ...(shares && tip ? { sharedEnd: tip } : {}), ...(held ? { held } : {}) };
 };
 
 const withTurn = (parent: FrozenPrefix, inFlight: Message | FrozenPrefix): FrozenPrefix => {
@@ -80,10 +87,4 @@ const resultsFor = (
 ): readonly ToolResultBlock[] => {
   const known = new Map(placeholders === "all" ? [] : results.map((result) => [result.toolUseId, result]));
   return calls.map((id) => known.get(id) ?? placeholderFor(id));
-};
-
-/** One line that goes on from the shared tail: a child with its directive, or the parent with its note. */
-export const branch = ({ prefix, sharedEnd, held }: SharedTail, words: string): FrozenPrefix => {
-  const last = held ? { ...held, content: [...held.content, text(words)] } : text(words);
-  return sharedEnd?.role === "user" ? prefix.extend([last]) : prefix.append({ role: "user", content: [last] });
 };

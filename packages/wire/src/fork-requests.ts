@@ -1,19 +1,12 @@
 /** N forks of one parent request, ready to send.
  *  Invariant: every member's body is the parent's up to the end of its last message, then the shared tail, then its own
  *  block; all members share the same memory.
- *  Elsewhere: the tail's blocks (fork-messages.ts), slicing a recording (recorded/), sending (family.ts). */
+ *  Elsewhere: how a family grows (family.ts), slicing a recording (recorded/), sending (send-family.ts). */
 
-import type { InFlight } from "./economics/index.ts";
+import type { InFlight, LaunchDecision } from "./economics/index.ts";
 import { InputError } from "./errors.ts";
-import {
-  branch,
-  type ChildProtocol,
-  directiveText,
-  type SharedTail,
-  shareTail,
-  type TailOptions,
-} from "./fork-messages.ts";
-import { type FamilyMarkerOptions, familyMarkers } from "./markers.ts";
+import { type Addition, type FamilySizes, growLine, planFamily } from "./family.ts";
+import { type ChildProtocol, directiveText, type SharedTail, shareTail, type TailOptions } from "./fork-messages.ts";
 import { modelFacts } from "./models.ts";
 import { FrozenPrefix } from "./prefix.ts";
 import { assemble, type Prepared } from "./prepare.ts";
@@ -26,7 +19,7 @@ import {
   readAnswer,
   readParent,
 } from "./recorded/index.ts";
-import type { Ttl } from "./request.ts";
+import { type Ttl, text } from "./request.ts";
 
 export type FamilyOptions = Omit<TailOptions, "insideLastResult"> & {
   /** Children go on from the parent's last request and do not see its in-flight turn: nothing for siblings to confuse,
@@ -47,17 +40,9 @@ export type FamilyOptions = Omit<TailOptions, "insideLastResult"> & {
 export type Family = {
   readonly members: readonly Prepared[];
   readonly parentNext?: Prepared;
-  /** Tokens of what is inherited (P), shared (S), each member's own (D, on average) and the parent's note. */
-  readonly estimate: {
-    readonly prefix: number;
-    readonly tail: number;
-    readonly directive: number;
-    readonly trailing: number;
-  };
-  readonly trim: boolean;
-  readonly cold: boolean;
-  /** The provider marks the end of each request by itself, whether or not somebody will read it. */
-  readonly implicit: boolean;
+  readonly sizes: FamilySizes;
+  /** Whether to send all at once or the first one first, by what that costs. */
+  readonly launch: LaunchDecision;
 };
 
 /** What a family grows from: the parent's last request, as it was sent. */
@@ -86,39 +71,31 @@ export const forkFamily = (
   } = options;
   const { strips = stripsThinking(parent.prefix), implicit = false } = parent;
   const kept = shareTail(parent.prefix, { ...turn, insideLastResult: strips });
-  const shared = trim ? shareTail(parent.prefix) : kept;
-  const line = (tail: SharedTail, words: string, place: Pick<FamilyMarkerOptions, "line" | "tail">): Prepared => {
-    const prefix = branch(tail, words);
-    const end = tail.sharedEnd ? { sharedEnd: tail.sharedEnd } : {};
-    const implicitEnd = implicit ? parent.prefix.tip : undefined;
-    const markers = familyMarkers(prefix, parent.markers, { ttl, cold, implicitEnd, ...place, ...end });
-    return assemble({ ...parent, prefix, markers });
-  };
-  const members = directives.map((directive) =>
-    line(shared, directiveText(directive, protocol), { line: "fork", tail: !singleTurn }),
-  );
-  const parentNext = parentNote === undefined ? undefined : line(kept, parentNote, { line: "parent", tail: true });
-  const perToken = parentTokens ? parent.prefix.byteLength / parentTokens : BYTES_PER_TOKEN;
-  const tokens = (grown: FrozenPrefix, from: FrozenPrefix): number =>
-    Math.round((grown.byteLength - from.byteLength) / perToken);
-  const own = members.reduce((sum, { prefix }) => sum + tokens(prefix, shared.prefix), 0);
-  return {
-    members,
-    ...(parentNext ? { parentNext } : {}),
-    estimate: {
-      prefix: parentTokens ?? Math.round(parent.prefix.byteLength / perToken),
-      tail: tokens(kept.prefix, parent.prefix),
-      directive: own / members.length,
-      trailing: parentNext ? tokens(parentNext.prefix, kept.prefix) : 0,
+  const tail = trim ? shareTail(parent.prefix) : kept;
+  const { byteLength: bytes } = parent.prefix;
+  const plan = planFamily({
+    parent: {
+      sent: parent.prefix,
+      markers: parent.markers,
+      measured: parentTokens ? { bytes, tokens: parentTokens } : undefined,
     },
-    trim,
-    cold,
-    implicit,
+    members: directives.map((directive) => ({ blocks: [text(directiveText(directive, protocol))], singleTurn })),
+    ...{ tail, parentTail: kept, cold, implicit, inFlight: trim ? "trim" : "keep" },
+    ttl: { members: ttl, parent: ttl },
+    facts: modelFacts(parent.prefix.model),
+    ...(parentNote === undefined ? {} : { parentNext: { blocks: [text(parentNote)] } }),
+  });
+  const requestOf = (from: SharedTail, line: number | "parent", additions: readonly Addition[]): Prepared => {
+    const prefix = growLine(from.prefix, additions);
+    return assemble({ ...parent, prefix, markers: plan.markers(line, prefix) });
+  };
+  return {
+    members: plan.members.map((additions, place) => requestOf(tail, place, additions)),
+    ...(parentNote === undefined ? {} : { parentNext: requestOf(kept, "parent", plan.parentNext) }),
+    sizes: plan.sizes,
+    launch: plan.decision,
   };
 };
-
-/** Where no provider has counted yet: close enough to weigh one plan against another. */
-const BYTES_PER_TOKEN = 4;
 
 const stripsThinking = ({ model }: FrozenPrefix): boolean => modelFacts(model)?.earlierThinking === "last-turn";
 

@@ -50,9 +50,17 @@ export {
   nothingFolded,
   type StopReason,
 } from "./events.ts";
-export { type FamilyOutcome, type Outcome, type SendFamilyOptions, sendFamily } from "./family.ts";
 export {
-  branch,
+  type Addition,
+  type FamilyParent,
+  type FamilyPlan,
+  type FamilySizes,
+  type FamilyStart,
+  growLine,
+  type MemberContent,
+  planFamily,
+} from "./family.ts";
+export {
   CHILD_PROTOCOL,
   type ChildProtocol,
   directiveText,
@@ -158,6 +166,7 @@ export {
   userText,
 } from "./request.ts";
 export { Backoff, defaultRetry, formatWait, type RetryEdge, type RetryPolicy } from "./retry.ts";
+export { type FamilyOutcome, type Outcome, type SendFamilyOptions, sendFamily } from "./send-family.ts";
 export { defaultTimeouts, type Timeouts } from "./transport.ts";
 export {
   addUsage,

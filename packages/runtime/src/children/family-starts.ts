@@ -4,11 +4,10 @@
  *  Elsewhere: who asks for them (host.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
 
 import { addAbortListener } from "node:events";
-import { type FrozenPrefix, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
+import { type Addition, growLine, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
 import { Account, type Lineage, type LineageState, type NextRequest } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import {
-  type Entering,
   FamilyAlarm,
   type FamilyStart,
   type ForkOptions,
@@ -19,7 +18,6 @@ import {
   type Store,
   type StoredPrefixes,
 } from "../fork/index.ts";
-import { growBlocks, growMessage } from "../journal/index.ts";
 import type { Clock } from "../ports.ts";
 import type { Child, ChildTold, RunStart } from "./running.ts";
 import type { Runs } from "./runs.ts";
@@ -35,7 +33,7 @@ export type ForkStart = {
   readonly parent: LineageState;
   readonly family: GrownFamily;
   readonly place: number;
-  readonly words: readonly Entering[];
+  readonly words: readonly Addition[];
   readonly account: Account;
   readonly options: Pick<ForkOptions, "filter">;
   readonly told: ChildTold;
@@ -102,7 +100,7 @@ export class FamilyStarts {
       ...{ family: first.task, tokens: family.sharedTokens, facts: known.facts, account: above },
       reads: reads + (parentFollows ? 1 : 0),
       hitRate: hitRateOf(parent),
-      lines: () => family.children.slice(0, 2).map((words) => lineOf(family, words)),
+      lines: () => family.children.slice(0, 2).map((words) => growLine(family.shared?.prefix ?? family.base, words)),
     });
     const grown = store ? namedBy(family, store) : family;
     if (gates) this.#leave(line(), { parent, grown });
@@ -153,13 +151,6 @@ const TURNS_FORESEEN = 2;
 /** As this conversation has seen it, where it has. */
 const hitRateOf = ({ warmth }: LineageState): number =>
   warmth && warmth.could > 0 ? warmth.did / warmth.could : USUAL_HIT_RATE;
-
-const lineOf = ({ base, shared }: GrownFamily, words: readonly Entering[]): FrozenPrefix =>
-  words.reduce(
-    (line, entering) =>
-      (entering.kind === "blocks" ? growBlocks(line, entering.blocks) : growMessage(line, entering.message)).prefix,
-    shared?.prefix ?? base,
-  );
 
 /** All may be sent at once when what they share is stored; where it is not after all, as without it. */
 const namedBy = (family: GrownFamily, store: Store): GrownFamily => {

@@ -3,9 +3,8 @@
  *  Elsewhere: making the copy (isolation.ts), what happens to paths all the same (bounds.ts). */
 
 import { shownName } from "@prefork/guard/internal";
-import type { Block, ToolResultBlock } from "@prefork/wire";
+import type { Addition, Block, ToolResultBlock } from "@prefork/wire";
 import { oneLine } from "../context/index.ts";
-import type { Entering } from "../fork/index.ts";
 
 export type Folders = {
   /** Of whoever started it. */
@@ -39,10 +38,10 @@ export const someOf = (names: readonly string[]): string => {
 };
 
 /** The words of a child, with something at their very end. */
-export const withLast = (words: readonly Entering[], notice: string): readonly Entering[] => {
+export const withLast = (words: readonly Addition[], notice: string): readonly Addition[] => {
   const last = words.at(-1);
   if (!last) return words;
-  const ended: Entering =
+  const ended: Addition =
     last.kind === "blocks"
       ? { ...last, blocks: ending(last.blocks, notice) }
       : { ...last, message: { ...last.message, content: ending(last.message.content, notice) } };

@@ -4,31 +4,29 @@
  *  Elsewhere: bytes, markers and economics (@prefork/wire), running a child (../children: runs.ts). */
 
 import {
-  type Block,
+  type Addition,
   childTtl,
   decideLaunch,
   directiveText,
+  type FamilyPlan,
   type FrozenPrefix,
-  familyMarkers,
   type GateEdge,
   InputError,
-  type LaunchDecision,
   LaunchGate,
-  type LaunchQuestion,
   launchOrder,
   livesMs,
-  type Marker,
-  type Message,
+  type MemberContent,
   type ModelFacts,
-  placeholderFor,
-  type Segment,
+  planFamily,
+  type SharedTail,
+  shareTail,
   type ToolResultBlock,
   type Ttl,
   text,
 } from "@prefork/wire";
 import type { LineageState, NextRequest } from "../agent/index.ts";
 import { noteText } from "../context/index.ts";
-import { type Growth, growMessage } from "../journal/index.ts";
+import type { Growth } from "../journal/index.ts";
 import type { ForkPlan, TailChoice } from "./plan.ts";
 import type { Expectation } from "./verify.ts";
 
@@ -58,17 +56,12 @@ export type FamilyStart = {
   readonly edge?: GateEdge; // default: real time
 };
 
-/** Something that only one child is given. */
-export type Entering =
-  | { readonly kind: "blocks"; readonly blocks: readonly Block[] }
-  | { readonly kind: "message"; readonly message: Message };
-
 export type GrownFamily = {
   /** What all start from: it stands in the parent's journal. */
   readonly base: FrozenPrefix;
   /** What all share beyond it, and the parent does not. */
   readonly shared: Growth | undefined;
-  readonly children: readonly (readonly Entering[])[];
+  readonly children: readonly (readonly Addition[])[];
   readonly requests: readonly NextRequest[];
   readonly parent: NextRequest | undefined;
   readonly gate: LaunchGate;
@@ -85,44 +78,34 @@ export const ON_THE_WAY_MS = 10_000;
 
 export const growFamily = (start: FamilyStart): GrownFamily => {
   const { parent, plans, tail, parentFollows, facts, ttl, now } = start;
-  const { markers, responseId } = parent;
+  const { markers, responseId, measured } = parent;
   const inherited = inherit(start);
-  const { base, shared, held } = inherited;
-  const prefix = shared?.prefix ?? base;
-  const children = plans.map((plan) => wordsFor(plan, { prefix, held }));
-  const sizes = sizesOf(parent, { prefix, children });
+  const { base, shared } = inherited;
   const left = parent.askedAt === undefined ? 0 : livesMs(ttl, facts) - Math.max(0, now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
-  const question: LaunchQuestion = {
-    ...sizes,
-    forks: plans.length,
-    warm: !cold,
-    inFlight: tail.inFlight,
-    parentNext: parentFollows ? { trailing: 60 } : "none",
-    parentTtl: ttl,
-    facts,
+  // Children live for minutes, whatever their parent pays for.
+  const lives = childTtl(facts);
+  const plan = planFamily({
+    parent: { sent: parent.asked ?? parent.prefix, markers, measured },
+    tail: inherited.tail,
+    parentTail: shared ? withoutEnd(inherited.tail) : inherited.tail,
+    members: plans.map(contentOf),
+    ...(parentFollows ? { parentNext: "unknown" } : {}),
+    ...{ inFlight: tail.inFlight, cold, facts, parentTtl: ttl },
+    ttl: { members: lives, parent: ttl },
     ...(cold ? {} : { expiresInMs: left }),
-  };
-  const decision = decideLaunch(question);
-  const { reason } = decision;
+  });
+  const { question, decision, sizes } = plan;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const lifetimeMs = livesMs(childTtl(facts), facts);
+  const lifetimeMs = livesMs(lives, facts);
   const order = { ...launchOrder({ launch, waitCapMs }, parent.protocol), lifetimeMs };
   const gate = start.gate ?? new LaunchGate(order, start.edge);
-  // Of what nobody has sent yet, all is shared: it has no entry that a child could begin with.
-  const sharedEnd = tail.inFlight === "trim" && parent.asked ? undefined : prefix.tip;
-  const request = (line: "fork" | "parent", marking: { readonly ttl: Ttl; readonly tail: boolean }): NextRequest => {
-    const own = line === "fork" || !shared ? sharedEnd : undefined;
-    return {
-      markers: (grown) => marked(grown, { markers, sharedEnd: own, cold, line, ...marking }),
-      admit: (signal) => gate.admit(signal),
-      ...(start.diagnoses && responseId !== undefined && line === "fork" ? { diagnoseAgainst: responseId } : {}),
-    };
-  };
-  // Children live for minutes, whatever their parent pays for; a tail that nobody reads again is not worth a marker.
-  const lives = childTtl(facts);
-  const requests = plans.map(({ limits }) => request("fork", { ttl: lives, tail: limits.turns !== 1 }));
-  const foreseen = foreseenFor(parent, { prefix, cold });
+  const request = (line: number | "parent"): NextRequest => ({
+    markers: (grown) => plan.markers(line, grown),
+    admit: (signal) => gate.admit(signal),
+    ...(start.diagnoses && responseId !== undefined && line !== "parent" ? { diagnoseAgainst: responseId } : {}),
+  });
+  const foreseen = foreseenFor(parent, { prefix: inherited.tail.prefix, cold });
   const isLed = (place: number): boolean => launch === "at-once" || (place === 0 && !start.gate);
   const expectations = plans.map((_, place) =>
     expectationFor({ ...sizes, facts, foreseen, leads: isLed(place), parent, base, until: now + lifetimeMs }),
@@ -132,21 +115,24 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   return {
     base,
     shared,
-    children,
-    requests,
+    children: plan.members,
+    requests: plans.map((_, place) => request(place)),
     gate,
     sharedTokens: sizes.prefix + (tail.inFlight === "keep" ? sizes.tail : 0),
-    parent: follows || start.mayGrow ? request("parent", { ttl, tail: true }) : undefined,
-    reason,
-    advice: [...trimAdvice(question, decision), ...tierAdvice(sizes, facts), ...queueAdvice(start, lifetimeMs)],
+    parent: follows || start.mayGrow ? request("parent") : undefined,
+    reason: decision.reason,
+    advice: [...trimAdvice(plan), ...tierAdvice(sizes, facts), ...queueAdvice(start, lifetimeMs)],
     expectations,
   };
 };
 
+/** The parent has other bytes there, so a marker at that end would be of no use to it. */
+const withoutEnd = ({ sharedEnd: _end, ...tail }: SharedTail): SharedTail => tail;
+
 type Inherited = {
   readonly base: FrozenPrefix;
   readonly shared: Growth | undefined;
-  readonly held: ToolResultBlock | undefined;
+  readonly tail: SharedTail;
 };
 
 const inherit = ({ parent, held, insideLastResult, tail }: FamilyStart): Inherited => {
@@ -157,20 +143,44 @@ const inherit = ({ parent, held, insideLastResult, tail }: FamilyStart): Inherit
       throw new InputError(
         `cannot trim: ${prefix.model} drops earlier thinking when new user text arrives, so the fork would lose the cache from there; keep the turn under way`,
       );
-    return { base, shared: undefined, held: undefined };
+    return { base, shared: undefined, tail: fromEnd(parent, shareTail(base)) };
   }
   const base = tail.placeholders === "all" ? (answered ?? prefix) : prefix;
-  // A call without a result that nobody holds back: then nothing but a constant can be shared.
-  if (base.pending.length === 0 || (held && base === prefix)) return { base, shared: undefined, held };
-  const constants = base.pending.map(placeholderFor);
-  const last = insideLastResult ? constants.at(-1) : undefined;
-  const entering = last ? constants.slice(0, -1) : constants;
-  const shared =
-    entering.length === 0 ? undefined : growMessage(base, { role: "user", content: entering }, { open: true });
+  const shared = shareTail(asked ?? base, {
+    ...(asked ? { inFlight: base } : {}),
+    insideLastResult: insideLastResult || held !== undefined,
+    results: held && base === prefix ? [held] : [],
+  });
+  const isSame = shared.prefix.hash === prefix.hash;
   // Where every call was answered by the constant, the parent has the same tail after all.
-  if (shared?.prefix.hash === prefix.hash) return { base: prefix, shared: undefined, held: held ?? last };
-  return { base, shared, held: last };
+  if (shared.results.length === 0 || isSame) {
+    const whole = isSame ? { ...shared, prefix, ...(prefix.tip ? { sharedEnd: prefix.tip } : {}) } : shared;
+    return {
+      base: isSame ? prefix : base,
+      shared: undefined,
+      tail: fromEnd(parent, held && isSame ? { ...whole, held } : whole),
+    };
+  }
+  return { base, shared: growthOf(base, shared), tail: fromEnd(parent, shared) };
 };
+
+/** Our own lines end in a message that can be continued; of what nobody has sent yet, all is shared: it has no entry that
+ *  a child could begin with. */
+const fromEnd = ({ asked }: LineageState, tail: SharedTail): SharedTail => {
+  const { tip } = tail.prefix;
+  return { ...tail, isOpen: tip?.role === "user", ...(asked || !tip ? {} : { sharedEnd: tip }) };
+};
+
+/** The results that all children share and the parent does not, as an entry of their journals. */
+const growthOf = (base: FrozenPrefix, { prefix, results }: SharedTail): Growth => ({
+  prefix,
+  drafts: [
+    {
+      entry: { kind: "message", message: { role: "user", content: results } },
+      sent: { hash: prefix.hash, pieces: prefix.sentSince(base) },
+    },
+  ],
+});
 
 const endsInResult = (prefix: FrozenPrefix): boolean => {
   const { tip } = prefix;
@@ -179,54 +189,23 @@ const endsInResult = (prefix: FrozenPrefix): boolean => {
 };
 const RESULT = '{"type":"tool_result"';
 
-type Words = { readonly prefix: FrozenPrefix; readonly held: ToolResultBlock | undefined };
-
-/** On models that drop earlier thinking when new user text arrives, words stand inside the last result. */
-const wordsFor = (plan: ForkPlan, { prefix, held }: Words): readonly Entering[] => {
-  const { directive, protocol, reminder, messages = [] } = plan;
+/** What one fork is told: its directive or the caller's messages, with a reminder before them. */
+const contentOf = ({ directive, protocol, reminder, messages = [], limits }: ForkPlan): MemberContent => {
   const reminded = reminder === undefined ? [] : [text(noteText({ kind: "reminder", text: reminder }))];
   const [first, ...rest] = messages;
-  const own: readonly Block[] =
-    first === undefined ? [...reminded, text(directiveText(directive, protocol))] : [...reminded, ...userBlocks(first)];
-  const later: readonly Message[] = first?.role === "assistant" ? messages : rest;
-  const said = held ? [inside(held, own), ...own.filter(({ type }) => type !== "text")] : own;
-  if (said.length === 0) return later.map(entire);
-  // A turn with one call shares no result, so the message that holds it begins here.
-  const opening: Entering =
-    prefix.tip?.role === "user" ? blocks(said) : { kind: "message", message: { role: "user", content: said } };
-  return [opening, ...later.map(entire)];
-};
-
-const blocks = (given: readonly Block[]): Entering => ({ kind: "blocks", blocks: given });
-const entire = (message: Message): Entering => ({ kind: "message", message });
-const userBlocks = ({ role, content }: Message): readonly Block[] => (role === "user" ? content : []);
-const inside = (held: ToolResultBlock, own: readonly Block[]): ToolResultBlock => ({
-  ...held,
-  content: [...held.content, ...own.flatMap((block) => (block.type === "text" ? [block] : []))],
-});
-
-type Sizes = { readonly prefix: number; readonly tail: number; readonly directive: number };
-
-/** In tokens: as the provider counted them where it has, by the parent's bytes a token where it has not. */
-const sizesOf = (
-  { measured, prefix: whole }: LineageState,
-  { prefix, children }: { readonly prefix: FrozenPrefix; readonly children: GrownFamily["children"] },
-): Sizes => {
-  const bytesPerToken = measured && measured.tokens > 0 ? measured.bytes / measured.tokens : 4;
-  const tokens = (bytes: number): number => Math.max(0, Math.round(bytes / bytesPerToken));
-  const own = children.reduce((sum, words) => sum + tokens(JSON.stringify(words).length), 0);
-  return {
-    prefix: measured?.tokens ?? tokens(whole.byteLength),
-    tail: measured ? tokens(prefix.byteLength - measured.bytes) : 0,
-    directive: own / Math.max(1, children.length),
-  };
+  const singleTurn = limits.turns === 1;
+  if (first === undefined) return { blocks: [...reminded, text(directiveText(directive, protocol))], singleTurn };
+  return first.role === "user"
+    ? { blocks: [...reminded, ...first.content], messages: rest, singleTurn }
+    : { blocks: reminded, messages, singleTurn };
 };
 
 /** Below this share it is worth a word. */
 const WORTH_A_WORD = 0.9;
 
 /** Nothing is trimmed in silence: children would not see their parent's last words. */
-const trimAdvice = (question: LaunchQuestion, { atOnce, leaderFirst, launch }: LaunchDecision): readonly string[] => {
+const trimAdvice = ({ question, decision }: FamilyPlan): readonly string[] => {
+  const { atOnce, leaderFirst, launch } = decision;
   const trimmed = decideLaunch({ ...question, inFlight: "trim" });
   const costs = (launch === "at-once" ? atOnce : leaderFirst).units;
   const would = (trimmed.launch === "at-once" ? trimmed.atOnce : trimmed.leaderFirst).units;
@@ -236,7 +215,7 @@ const trimAdvice = (question: LaunchQuestion, { atOnce, leaderFirst, launch }: L
   ];
 };
 
-const tierAdvice = (sizes: Sizes, facts: ModelFacts | undefined): readonly string[] => {
+const tierAdvice = (sizes: FamilyPlan["sizes"], facts: ModelFacts | undefined): readonly string[] => {
   const { prefix, tail, directive } = sizes;
   const crossed = facts?.tiers?.find(({ above }) => prefix <= above && prefix + tail + directive > above);
   if (!facts || !crossed) return [];
@@ -266,7 +245,7 @@ const foreseenFor = (
     : undefined;
 };
 
-type Expecting = Sizes & {
+type Expecting = FamilyPlan["sizes"] & {
   readonly facts: ModelFacts | undefined;
   readonly foreseen: string | undefined;
   readonly leads: boolean;
@@ -293,15 +272,3 @@ const expectationFor = (expecting: Expecting): Expectation => {
   const settledAt = (parent.answeredAt ?? 0) + (pacing?.settleMs ?? 0);
   return { tokens, estimated, parent: sent, until, settledAt, ...(untold === undefined ? {} : { untold }) };
 };
-
-type Marking = {
-  readonly markers: readonly Marker[];
-  readonly sharedEnd: Segment | undefined;
-  readonly ttl: Ttl;
-  readonly tail: boolean;
-  readonly cold: boolean;
-  readonly line: "fork" | "parent";
-};
-
-const marked = (grown: FrozenPrefix, { markers, sharedEnd, ...marking }: Marking): readonly Marker[] =>
-  familyMarkers(grown, markers, { ...marking, ...(sharedEnd ? { sharedEnd } : {}) });

@@ -1,7 +1,7 @@
 /** Forks: who may start one, from which bytes, in which order, and whether it read what it could. */
 
 export { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
-export { type Entering, type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
+export { type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
 export { FamilyAccounts } from "./family-accounts.ts";
 export { FamilyAlarm } from "./family-alarm.ts";
 export { type ForkGate, type ForkQuestion, forkAllowed, LEAST_HEADROOM } from "./gate.ts";
