@@ -26,6 +26,7 @@ export {
 } from "./paths/index.ts";
 export {
   type ForkRules,
+  globMatcher,
   inBoth,
   type MemoryFolder,
   type Move,

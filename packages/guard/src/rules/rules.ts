@@ -82,12 +82,16 @@ const wholeTool = (name: string, others: readonly string[] | "any"): RuleForm | 
   return `names no known tool${meant === undefined ? "" : `; did you mean ${meant}?`}`;
 };
 
+/** `*`, `**`, `?`, `[…]` and `{…}`; names that begin with a dot match too. */
+export const globMatcher = (glob: string): ((text: string) => boolean) =>
+  picomatch(glob, { dot: true, nonegate: true, noextglob: true });
+
 const mcpPattern = (text: string, list: RuleList): ((name: string) => boolean) | string => {
   if (text === "mcp__*") return list === "allow" ? "would allow every server; name one" : () => true;
   const [, server = "", tool = "*"] = /^mcp__([A-Za-z0-9.-]+(?:_[A-Za-z0-9.-]+)*)(?:__(.+))?$/.exec(text) ?? [];
   if (server === "") return "must be mcp__server, mcp__server__tool or mcp__server__*";
   if (!/^[\w.*-]+$/.test(tool) || (tool.match(/\*/g)?.length ?? 0) > 2) return "has an unreadable tool pattern";
-  const fits = picomatch(tool, { dot: true, nonegate: true, noextglob: true });
+  const fits = globMatcher(tool);
   const start = `mcp__${server}__`;
   return (name) => {
     const inner = name.slice(start.length);

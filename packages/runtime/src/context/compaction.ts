@@ -3,7 +3,11 @@
  *  epoch is edited.
  *  Elsewhere: what the new epoch begins with (next-epoch.ts), whether it pays (rewrite-economics.ts), asking (../agent). */
 
+import { type ModelFacts, multipliersOf, pricesFor, type Ttl, text, writeMultiplier } from "@prefork/wire";
+import type { Todo } from "../events.ts";
 import { DEFAULT_WINDOW } from "./replacement.ts";
+import { type ContentBlock, type Prompt, promptBlocks, type Surroundings, surroundingBlocks } from "./surroundings.ts";
+import { bytesOfText, bytesOfTokens, enclose, encloseParts, escapeTags, figure, headOf, oneLine } from "./text.ts";
 
 /** Tokens for the answer to the directive; twice what its words need, as thinking counts too. */
 export const SUMMARY_MAX_TOKENS = 8_000;
@@ -69,4 +73,159 @@ export const readSummary = (answer: string): SummaryReading => {
   const inside = (closed === undefined ? after : after.slice(0, closed.index)).trim();
   const summary = (/^```[^\n]*\n([\s\S]*?)\n?```$/.exec(inside)?.[1] ?? inside).trim();
   return summary === "" ? { ok: false, reason: "the answer holds no summary" } : { ok: true, summary };
+};
+
+/** What does it cost to start a new epoch with a shorter prefix, and after how many turns is that repaid?
+ *  Invariant: pure arithmetic on published prices. It holds for every deliberate rewrite alike: a compaction, or clearing
+ *  old results, which is never done inside an epoch because it would edit what is cached.
+ *  Elsewhere: prices (models.ts of @prefork/wire), when a compaction is due for want of room (compaction.ts). */
+
+export type RewriteQuestion = {
+  /** Tokens of the old prefix and of the new one. */
+  readonly before: number;
+  readonly after: number;
+  /** Tokens of the summary; 0 where nothing is asked for. */
+  readonly output?: number;
+  /** Whether the old prefix can still be read. Default: true. */
+  readonly warm?: boolean;
+  readonly ttl?: Ttl; // of the new entry; default: 5m
+  /** Absent: usual multipliers, and no money is said. */
+  readonly facts?: ModelFacts;
+};
+
+/** Units are tokens of plain input at the price of the old prefix. */
+export type RewriteEconomics = {
+  /** What the rewrite costs more than one ordinary turn. */
+  readonly now: number;
+  /** What each turn after it costs less. */
+  readonly perTurn: number;
+  /** Turns after which it is repaid; absent where it never is. */
+  readonly turns?: number;
+  readonly usd?: { readonly now: number; readonly perTurn: number };
+  readonly reason: string;
+};
+
+export const rewriteEconomics = (question: RewriteQuestion): RewriteEconomics => {
+  const { before, after, output = 0, warm = true, ttl = "5m", facts } = question;
+  const [old, anew] = [multipliersOf(facts, before), multipliersOf(facts, after)];
+  const oldInput = facts === undefined ? 1 : pricesFor(facts, before).input;
+  // A shorter prompt may fall into a cheaper tier; without one this is 1.
+  const cheaper = facts === undefined || oldInput === 0 ? 1 : pricesFor(facts, after).input / oldInput;
+  const [readOld, writeOld] = [old.read * before, writeMultiplier(old, ttl) * before];
+  const [readNew, writeNew] = [anew.read * after * cheaper, writeMultiplier(anew, ttl) * after * cheaper];
+  // Without a rewrite the next turn reads the old prefix, or writes it where it went cold. With one, whoever sums it up
+  // does that once, and the next turn writes the new one.
+  const oldTurn = warm ? readOld : writeOld;
+  const summing = output === 0 ? 0 : oldTurn + old.output * output;
+  const now = Math.round(summing + writeNew - oldTurn);
+  const perTurn = Math.round(readOld - readNew);
+  const turns = perTurn <= 0 ? undefined : Math.max(0, Math.ceil(now / perTurn));
+  const usd = (units: number): number => (units * oldInput) / 1e6;
+  return {
+    now,
+    perTurn,
+    ...(turns === undefined ? {} : { turns }),
+    ...(facts === undefined ? {} : { usd: { now: usd(now), perTurn: usd(perTurn) } }),
+    reason: reasonOf({ before, after, now, perTurn, turns }),
+  };
+};
+
+type Told = Pick<RewriteQuestion, "before" | "after"> & {
+  readonly now: number;
+  readonly perTurn: number;
+  readonly turns: number | undefined;
+};
+
+const reasonOf = ({ before, after, now, perTurn, turns }: Told): string => {
+  const sizes = `${figure(before)} tokens become ${figure(after)}`;
+  if (turns === undefined) return `${sizes}: a rewrite costs ${figure(now)} base-input tokens and saves nothing later`;
+  if (now <= 0) return `${sizes}: cheaper from the first turn, by ${figure(perTurn)} base-input tokens a turn after it`;
+  const repaid = turns === 1 ? "after 1 turn" : `after ${figure(turns)} turns`;
+  return `${sizes}: costs ${figure(now)} base-input tokens now, saves ${figure(perTurn)} a turn, repaid ${repaid}`;
+};
+
+/** What does a conversation go on with after it was summed up?
+ *  Invariant: pure and bounded; surroundings are read anew, so notes of the old epoch have no place in it; what still runs
+ *  is named, so that nothing is lost or started twice.
+ *  Elsewhere: the summary (compaction.ts), the same beginning without a past (first-content.ts). */
+
+/** A file as it is now, read anew. */
+export type ReadFile = { readonly path: string; readonly text: string };
+
+export type OpenTask = { readonly id: string; readonly label: string; readonly state: string };
+
+export type NextEpoch = {
+  readonly around: Surroundings;
+  readonly summary: string;
+  /** What the user asked last, as it was typed. */
+  readonly lastPrompt?: string;
+  readonly todos?: readonly Todo[];
+  readonly openTasks?: readonly OpenTask[];
+  /** The most recently read first. */
+  readonly files?: readonly ReadFile[];
+  /** What they may take in all, where the window is small. */
+  readonly filesTokens?: number;
+  /** "go-on": in the middle of an exchange. "wait": the user speaks next. */
+  readonly followedBy: { readonly kind: "go-on" | "wait" } | { readonly kind: "prompt"; readonly prompt: Prompt };
+};
+
+const MOST_FILES = 5;
+const FILE_BYTES = 16_000;
+const ALL_FILES_BYTES = 48_000;
+const LAST_PROMPT_BYTES = 8_000;
+
+const COMPACTED =
+  "The earlier conversation was compacted: it is no longer here, and this summary stands in its place. Everything it says was done is done.";
+
+export const nextEpochContent = (next: NextEpoch): readonly ContentBlock[] => [
+  ...surroundingBlocks(next.around),
+  ...pastParts(next).map((part) => text(part)),
+  ...(next.followedBy.kind === "prompt" ? promptBlocks(next.followedBy.prompt) : []),
+  ...(next.followedBy.kind === "go-on" ? [text(GO_ON)] : []),
+];
+
+const GO_ON = "Go on with the next step of the summary, without saying again what was said.";
+
+const pastParts = ({
+  summary,
+  lastPrompt,
+  todos = [],
+  openTasks = [],
+  files = [],
+  filesTokens = Number.POSITIVE_INFINITY,
+}: NextEpoch): readonly string[] => [
+  `${COMPACTED}\n${enclose("earlier-conversation", summary)}`,
+  ...(lastPrompt === undefined ? [] : [lastPromptText(lastPrompt)]),
+  ...(todos.length === 0 ? [] : [encloseParts("todo-list", todos.map(todoLine))]),
+  ...(openTasks.length === 0 ? [] : [encloseParts("open-tasks", [STILL_RUNNING, ...openTasks.map(taskLine)])]),
+  ...fileParts(files, Math.min(ALL_FILES_BYTES, bytesOfTokens(filesTokens))),
+];
+
+const lastPromptText = (prompt: string): string => {
+  const shown = headOf(prompt, LAST_PROMPT_BYTES);
+  const cut = bytesOfText(prompt) - bytesOfText(shown);
+  return enclose("last-message", shown, { from: "user", "bytes-cut": cut === 0 ? undefined : cut });
+};
+
+const todoLine = ({ content, status }: Todo): string => escapeTags(`- [${status}] ${oneLine(content, 500)}`);
+
+const STILL_RUNNING = "Still running; each reports by a notification. Do not start them again.";
+
+const taskLine = ({ id, label, state }: OpenTask): string =>
+  escapeTags(`- ${id}: ${oneLine(label)} (${oneLine(state)})`);
+
+/** From the most recent on, while there is room. */
+const fileParts = (files: readonly ReadFile[], most: number): readonly string[] => {
+  const parts: string[] = [];
+  let room = most;
+  for (const file of files.slice(0, MOST_FILES)) {
+    const shown = headOf(file.text, Math.min(FILE_BYTES, room));
+    const size = bytesOfText(shown);
+    if (size === 0 && file.text !== "") break;
+    room -= size;
+    const cut = bytesOfText(file.text) - size;
+    const more = cut === 0 ? undefined : `${figure(cut)} bytes more in the file`;
+    parts.push(enclose("read-file", shown, { path: file.path, cut: more }));
+  }
+  return parts.length === 0 ? [] : [`Files last read, as they are now:\n${parts.join("\n")}`];
 };

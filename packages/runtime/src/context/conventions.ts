@@ -8,8 +8,7 @@ import { lstat, realpath } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { openRoot, type Root, RootError, tamperingRisk } from "@prefork/guard";
 import { pathProblem } from "@prefork/guard/internal";
-import { importsIn, looksLikeFile } from "./imports.ts";
-import { bytesOfText, figure, headOf } from "./measure.ts";
+import { bytesOfText, figure, headOf } from "./text.ts";
 
 export type ConventionFile = {
   /** Absolute, without links. */
@@ -240,3 +239,45 @@ const openOrNote = async (folder: string, notes: ConventionsNote[]): Promise<Roo
     return undefined;
   }
 };
+
+/** Which other files does a conventions file name with `@path`?
+ *  Invariant: pure; what stands in fences, indented fences and code spans is an example and names nothing; each name
+ *  comes once, in the order of the text.
+ *  Elsewhere: where a name leads and whether it may be read (conventions.ts). */
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+
+/** Lines outside fences. A fence ends with a line of at least as many of the same marks, or with the text. */
+const outsideFences = (text: string): readonly string[] => {
+  const kept: string[] = [];
+  let open: string | undefined;
+  for (const line of text.split(/\r\n|\n|\r/)) {
+    const marks = FENCE.exec(line)?.[1];
+    if (open === undefined) {
+      if (marks === undefined) kept.push(line);
+      else open = marks;
+    } else if (marks?.startsWith(open) && line.trim() === marks) open = undefined;
+  }
+  return kept;
+};
+
+/** A span opens with a run of backticks and closes with a run of the same length; a run that never closes is text. */
+const withoutSpans = (text: string): string => text.replace(/(?<!`)(`+)(?!`)[\s\S]*?(?<!`)\1(?!`)/g, " ");
+
+/** After white space or a bracket, so that no address of a person is taken for one. */
+const IMPORT = /(?<=^|[\s([{"'*])@([^\s@]+)/gm;
+
+/** Closes a sentence or a bracket around the name. Only tried where a run of such characters begins: linear time. */
+const CLOSING = /(?<![.,;:!?)\]}"'>*_])[.,;:!?)\]}"'>*_]+$/;
+
+export const importsIn = (text: string): readonly string[] => {
+  const prose = withoutSpans(outsideFences(text).join("\n"));
+  const names = [...prose.matchAll(IMPORT)].map(([, name = ""]) => name.replace(CLOSING, ""));
+  return [...new Set(names.filter((name) => name !== ""))];
+};
+
+const ENDING =
+  /[\w-]\.(?:mdx?|markdown|txt|rst|adoc|jsonc?|ya?ml|toml|xml|html|css|csv|ini|cfg|conf|sh|[cm]?[jt]sx?|py|rs|go|java|rb|sql)$/i;
+
+/** `@scope/package`, `@somebody` and `@decorator(…)` are no files, and nobody wants to hear so. */
+export const looksLikeFile = (name: string): boolean => /^(?:\.{1,2}|~)?\//.test(name) || ENDING.test(name);

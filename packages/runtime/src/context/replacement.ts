@@ -4,7 +4,7 @@
  *  Elsewhere: remembering decisions (replacement-state.ts), keeping the whole in a file and sending (../agent). */
 
 import { type ImageBlock, type TextBlock, text } from "@prefork/wire";
-import { bytesOfText, figure, headOf, mostBytesOfText, tailOf, tokensOfBytes } from "./measure.ts";
+import { bytesOfText, figure, headOf, mostBytesOfText, tailOf, tokensOfBytes } from "./text.ts";
 
 export type ResultBlock = TextBlock | ImageBlock;
 
@@ -134,3 +134,58 @@ const withoutLastBreak = (part: string): string => (part.endsWith("\n") ? part.s
 
 /** Lines that begin in the text. */
 const linesIn = (part: string): number => (part === "" ? 0 : withoutLastBreak(part).split("\n").length);
+
+/** What was decided about each result, so that the answer is the same whenever it is asked again.
+ *  Invariant: a decision is made once per tool_use_id and never changes; a clone knows all decisions up to its making,
+ *  and neither side sees what the other decides later. Cloning copies nothing.
+ *  Elsewhere: how it is decided (replacement.ts). */
+
+type Decisions = ReadonlyMap<string, Decision>;
+
+/** Layers are looked through one by one; a parent of many forks gathers one a fork. */
+const MOST_LAYERS = 8;
+
+export class ReplacementState {
+  /** The newest last; shared with clones, so never written. */
+  #layers: readonly Decisions[];
+  #own = new Map<string, Decision>();
+
+  constructor(layers: readonly Decisions[] = []) {
+    this.#layers = layers;
+  }
+
+  get(toolUseId: string): Decision | undefined {
+    return this.#own.get(toolUseId) ?? this.#layers.find((layer) => layer.has(toolUseId))?.get(toolUseId);
+  }
+
+  /** The ids whose whole text must be kept in a file before `decide` is asked about the same batch. */
+  toKeep(batch: readonly Entering[], budget: Budget): readonly string[] {
+    const decisions = this.#decisions(batch, budget);
+    return batch.flatMap(({ toolUseId }, at) =>
+      decisions[at]?.kind === "replaced" && this.get(toolUseId) === undefined ? [toolUseId] : [],
+    );
+  }
+
+  /** Decides about all results of a turn, in their order, and remembers it. */
+  decide(batch: readonly Entering[], budget: Budget): readonly Decision[] {
+    const decisions = this.#decisions(batch, budget);
+    for (const [at, { toolUseId }] of batch.entries()) {
+      const decision = decisions[at];
+      if (decision !== undefined && this.get(toolUseId) === undefined) this.#own.set(toolUseId, decision);
+    }
+    return batch.map(({ toolUseId }) => this.get(toolUseId) ?? { kind: "whole" });
+  }
+
+  clone(): ReplacementState {
+    if (this.#own.size > 0) {
+      const layers = [...this.#layers, this.#own];
+      this.#layers = layers.length > MOST_LAYERS ? [new Map(layers.flatMap((layer) => [...layer]))] : layers;
+      this.#own = new Map();
+    }
+    return new ReplacementState(this.#layers);
+  }
+
+  #decisions(batch: readonly Entering[], budget: Budget): readonly Decision[] {
+    return decideBatch(batch, { budget, known: (id) => this.get(id) });
+  }
+}

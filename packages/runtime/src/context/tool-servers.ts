@@ -4,8 +4,7 @@
  *  Elsewhere: the servers (../extensions/mcp), the tool that reaches them (../tools), where a note goes (notes.ts). */
 
 import type { JsonObject } from "@prefork/wire";
-import { bytesOfText, headOf } from "./measure.ts";
-import { escapeTags } from "./tags.ts";
+import { bytesOfText, escapeTags, headOf } from "./text.ts";
 
 export type OfferedTool = {
   readonly server: string;

@@ -26,13 +26,7 @@ export {
   targetWords,
   type WrittenServer,
 } from "./mcp/index.ts";
-export { EXTENSIONS_FOLDER, type ExtensionPlaces, readExtensions } from "./modules.ts";
+export { type ExtensionPlaces, readExtensions } from "./modules.ts";
 export { type Extensions, openExtensions } from "./open.ts";
 export type { HookTimes } from "./run-hooks.ts";
-export {
-  type FoundSkills,
-  readSkills,
-  type Skill,
-  type SkillPlaces,
-  skills,
-} from "./skills/index.ts";
+export { type FoundSkills, readSkills, type Skill, type SkillPlaces, skills } from "./skills/index.ts";

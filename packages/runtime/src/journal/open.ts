@@ -8,14 +8,14 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Folder, type LockHolder, thisProcess } from "@prefork/guard/internal";
 import type { FrozenPrefix, Protocol } from "@prefork/wire";
-import { Appender } from "./appender.ts";
 import type { OpenedEntry } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
-import { lockNewSession, lockSession } from "./lock.ts";
 import {
   enterSession,
   isSessionId,
   JOURNAL_FILE,
+  lockNewSession,
+  lockSession,
   MadeSessions,
   makeSessions,
   openJournalFile,
@@ -24,7 +24,7 @@ import {
 } from "./place.ts";
 import { type JournalReading, readEntries } from "./read.ts";
 import { type Replayed, replay } from "./replay.ts";
-import { JournalWriter, Tips } from "./writer.ts";
+import { Appender, JournalWriter, Tips } from "./writer.ts";
 
 export type SessionStore = {
   /** The user's state folder. */

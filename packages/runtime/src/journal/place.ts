@@ -6,7 +6,7 @@
 import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { inspectPrivateFolder, openPrivateFolder, type Root } from "@prefork/guard";
-import { Folder } from "@prefork/guard/internal";
+import { acquireLock, Folder, firstLock, type Lock, type LockHolder } from "@prefork/guard/internal";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
 
 export const JOURNAL_FILE = "journal.jsonl";
@@ -148,4 +148,25 @@ export const readAll = (fd: number): Buffer => {
     filled += read;
   }
   return bytes.subarray(0, filled);
+};
+
+/** The lock of a session: at most one process writes it.
+ *  Invariant: whatever keeps a session from being locked is an error of its journal.
+ *  Elsewhere: how a folder is locked (@prefork/guard). */
+
+export const lockSession = async (folder: Folder, session: string, self: LockHolder): Promise<Lock> => {
+  try {
+    return await acquireLock(folder, `session ${session}`, self);
+  } catch (error) {
+    throw journalErrorOf(error, folder.path.toString());
+  }
+};
+
+/** In a folder that was just made: nobody has been there. */
+export const lockNewSession = async (folder: Folder, session: string, self: LockHolder): Promise<Lock> => {
+  try {
+    return await firstLock(folder, `session ${session}`, self);
+  } catch (error) {
+    throw journalErrorOf(error, folder.path.toString());
+  }
 };

@@ -35,8 +35,7 @@ import type {
   StoredEntry,
   WireEntry,
 } from "./entry.ts";
-import { noPictures, type Pictures, withPictures } from "./pictures.ts";
-import { type Grown, nothingGrown, regrow } from "./regrow.ts";
+import { type Grown, noPictures, nothingGrown, type Pictures, regrow, withPictures } from "./growth.ts";
 
 /** A call of the last assistant message that no result in the prefix answers, and how far it came. */
 export type OpenCall = { readonly call: ToolUseBlock } & (

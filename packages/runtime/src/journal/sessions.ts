@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { type Folder, type Lock, type LockHolder, lockHolder, thisProcess } from "@prefork/guard/internal";
 import type { ParentPointer, StartedBy } from "./entry.ts";
 import { isCode, JournalError, journalErrorOf } from "./errors.ts";
-import { lockSession } from "./lock.ts";
 import { mustEnter, mustHaveSessions, noSession, type SessionStore } from "./open.ts";
-import { isSessionId, OUTPUTS_FOLDER, openJournalFile, openSessions, readAll } from "./place.ts";
+import { isSessionId, lockSession, OUTPUTS_FOLDER, openJournalFile, openSessions, readAll } from "./place.ts";
 import { survey } from "./survey.ts";
 
 export type ListedSession = {

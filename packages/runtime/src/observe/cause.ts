@@ -2,8 +2,13 @@
  *  Invariant: a closed union; each reason that can be avoided says how.
  *  Elsewhere: finding it (ledger.ts), laying it out (the command line). */
 
-import type { Ttl } from "@prefork/wire";
+import { LOOK_BACK, livesMs, promptTokens, type Ttl } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
+import { ADDRESS_SLOT, REHEARSAL_SCHEME } from "../journal/index.ts";
+import { type Entry, factsOf, keptTokens, type NamedEntry } from "./entries.ts";
+import type { FamilyRole } from "./families.ts";
+import type { AgentJournal, ChangedBytes } from "./line.ts";
+import type { SentAnswer, SentRequest } from "./requests.ts";
 
 export type ShortfallCause =
   /** It read all that was there. */
@@ -126,3 +131,136 @@ export const adviceFor = (cause: ShortfallCause): string | undefined => {
       return "a provider may drop entries early or route elsewhere; if it is frequent, ask for its diagnostics";
   }
 };
+
+/** Why did this request read less than had been written for it? Pure.
+ *  Invariant: what it read as expected is explained by what made the expectation small; what it did not read by what the
+ *  journal shows of bytes, times and markers, in that order; nothing is blamed that the journal does not show.
+ *  Elsewhere: what was expected (ledger.ts), the reasons in words (cause.ts). */
+
+/** What the cache should have held for a request. */
+export type Found = {
+  /** Tokens that it should have read, and all that had been written for it, whatever became of them. */
+  readonly expected: number;
+  readonly written: number;
+  /** How many of the expected ones no provider has counted. */
+  readonly estimated: number;
+  /** The longest entry that was ever there, and the longest that still was. */
+  readonly best?: Entry;
+  readonly live?: Entry;
+  /** The request before it had other bytes. */
+  readonly changed?: ChangedBytes;
+  /** What was stored by name of its bytes. */
+  readonly named?: NamedEntry;
+  /** Why all that was written before is out of reach. */
+  readonly moved?: ShortfallCause;
+  /** Of the request before it, which should have been kept and was reported by nobody. */
+  readonly unwritten?: Unwritten;
+};
+
+/** `isTold`: this provider says what it writes, and said nothing. */
+export type Unwritten = { readonly tokens: number; readonly isTold: boolean };
+
+export type Answered = Found & {
+  readonly request: SentRequest;
+  readonly answer: SentAnswer;
+  readonly role?: FamilyRole;
+};
+
+/** The least share of an expected read that counts as read: all but noise of what a provider counted, half of an
+ *  estimate. */
+const MET = 0.995;
+const MET_ESTIMATE = 0.5;
+
+export const findCause = (answered: Answered): ShortfallCause => {
+  const { expected, estimated, answer, changed, named } = answered;
+  const { read } = answer.usage;
+  if (named?.lostAt !== undefined && named.lostAt <= answer.at && read < named.tokens)
+    return { kind: "entry-gone", name: named.name };
+  if (changed && read < expected) return { kind: "changed-bytes", ...changed };
+  if (read >= (expected - estimated * MET_ESTIMATE) * MET) return foreseen(answered);
+  return (
+    expiredOnTheWay(answered) ??
+    raced(answered) ??
+    outOfReach(answered) ??
+    thinkingDropped(answered) ??
+    notWritten(answered) ?? { kind: "unexplained" }
+  );
+};
+
+/** It read what it should have: why was that not more? */
+const foreseen = (answered: Answered): ShortfallCause => {
+  const { request, answer, written, expected, best, moved } = answered;
+  const { goesOnFrom, opens, askedAt } = request;
+  if (opens !== undefined && opens !== "start") return { kind: "new-epoch", reason: opens };
+  if (!goesOnFrom?.answer) return { kind: "first-request" };
+  const { read } = answer.usage;
+  if (read > 0 && read >= written * MET) return { kind: "none" };
+  const { usage } = goesOnFrom.answer;
+  const minimum = factsOf(goesOnFrom)?.minimumPrefix ?? 0;
+  if (keptTokens(usage) === 0 && promptTokens(usage) < minimum)
+    return { kind: "below-minimum", minimum, tokens: promptTokens(usage) };
+  if (moved) return moved;
+  const unwritten = read === 0 ? notWritten(answered) : undefined;
+  if (unwritten) return unwritten;
+  if (written <= expected) return { kind: "none" };
+  const ttl = best?.ttl ?? goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
+  return { kind: "expired", ttl, unusedMs: Math.max(0, askedAt - (best?.usedAt ?? goesOnFrom.askedAt)) };
+};
+
+const notWritten = ({ unwritten }: Answered): ShortfallCause | undefined =>
+  unwritten?.isTold ? { kind: "not-written", tokens: unwritten.tokens } : undefined;
+
+/** It was asked while the entry lived, and may have reached the provider after that. */
+const expiredOnTheWay = ({ live, answer, request }: Answered): ShortfallCause | undefined =>
+  live && answer.at - live.usedAt >= livesMs(live.ttl, factsOf(request))
+    ? { kind: "expired", ttl: live.ttl, unusedMs: answer.at - live.usedAt }
+    : undefined;
+
+const raced = ({ live, role, request }: Answered): ShortfallCause | undefined => {
+  const wasThere = live?.writers.some(
+    ({ session, answer }) => session === request.session || (answer !== undefined && answer.at < request.askedAt),
+  );
+  const [leader] = live?.writers ?? [];
+  return role?.role === "follower" && leader && !wasThere ? { kind: "raced", leader: leader.agent } : undefined;
+};
+
+/** Counted block by block: the dearer reading. */
+const outOfReach = ({ live, request }: Answered): ShortfallCause | undefined => {
+  const next = live && request.markers?.find(({ segment }) => segment >= live.segment.index);
+  const positions = live && next ? next.segment - live.segment.index : 0;
+  return positions >= LOOK_BACK ? { kind: "look-back-exceeded", positions } : undefined;
+};
+
+const thinkingDropped = ({ request }: Answered): ShortfallCause | undefined => {
+  const before = request.goesOnFrom?.point.thinkingPassed ?? 0;
+  const drops = factsOf(request)?.earlierThinking === "last-turn";
+  return drops && request.point.thinkingPassed > before ? { kind: "thinking-dropped" } : undefined;
+};
+
+/** Where was the engine of a family, and when? Pure.
+ *  Invariant: the first session's journal tells it for all agents, since they share an engine; where nobody noted an
+ *  address, nothing is said to have moved.
+ *  Elsewhere: who notes it (../session), what a move costs (find-cause.ts). */
+
+export type Addresses = (at: number) => string | undefined;
+
+export const addressesOf = ([root]: readonly AgentJournal[]): Addresses => {
+  const noted = (root?.entries ?? []).flatMap(({ entry, at }) => {
+    if (entry.kind === "opened" && entry.address !== undefined) return [{ at, address: entry.address }];
+    const isMove = entry.kind === "state" && entry.slot === ADDRESS_SLOT && typeof entry.value === "string";
+    return isMove ? [{ at, address: String(entry.value) }] : [];
+  });
+  return (at) => noted.findLast((one) => one.at <= at)?.address;
+};
+
+/** Why nothing of what was written then can be read now, if so. */
+export const movedSince = (then: string | undefined, now: string | undefined): ShortfallCause | undefined => {
+  if (then === undefined || now === undefined || then === now) return undefined;
+  const isRehearsal = [then, now].every((address) => address.startsWith(REHEARSAL_SCHEME));
+  return isRehearsal
+    ? { kind: "rehearsal-ended" }
+    : { kind: "other-address", from: addressWords(then), to: addressWords(now) };
+};
+
+const addressWords = (address: string): string =>
+  address.startsWith(REHEARSAL_SCHEME) ? "the rehearsal engine" : address;

@@ -13,14 +13,28 @@ import {
   promptTokens,
   type Usage,
 } from "@prefork/wire";
-import { type Addresses, addressesOf, movedSince } from "./addresses.ts";
-import type { ShortfallCause } from "./cause.ts";
-import { type Entries, type Entry, entriesOf, keptTokens, type Length } from "./entries.ts";
+import {
+  type Addresses,
+  addressesOf,
+  type Found,
+  findCause,
+  movedSince,
+  type ShortfallCause,
+  type Unwritten,
+} from "./cause.ts";
+import {
+  type Entries,
+  type Entry,
+  entriesOf,
+  keptTokens,
+  type Length,
+  type NamedEntry,
+  namedEntries,
+  namedFor,
+} from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
-import { type Found, findCause, type Unwritten } from "./find-cause.ts";
 import { type AgentJournal, type Line, linesOf } from "./line.ts";
 import { type Billed, changeBefore, reportOf, requestsOf, type SentRequest, unkeptIn } from "./requests.ts";
-import { type NamedEntry, namedEntries, namedFor } from "./stored-entries.ts";
 
 export type RequestRow = {
   /** `main`, or the id of a task. */

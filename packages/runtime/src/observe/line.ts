@@ -6,19 +6,19 @@
 import {
   type Block,
   type Divergence,
-  FrozenPrefix,
-  InputError,
+  type FrozenPrefix,
   protocols as knownProtocols,
   type Protocol,
 } from "@prefork/wire";
 import {
   type EpochEntry,
-  type JournalEntry,
+  isWireEntry,
   type OpenedEntry,
   type ParentPointer,
   type Replayed,
   replay,
   type StoredEntry,
+  tryExtendPrefix,
   type WireEntry,
 } from "../journal/index.ts";
 
@@ -81,7 +81,7 @@ const lineOf = (journal: AgentJournal, { lines, protocols }: Around): Line => {
   const points: Point[] = [];
   let point = inheritedPoint(pointer && parent?.at(pointer.seq), pointer);
   for (const stored of entries) {
-    if (stored.sent && isWire(stored.entry)) {
+    if (stored.sent && isWireEntry(stored.entry)) {
       const { entry, sent } = stored;
       point = grown(point, { entry, pieces: sent.pieces, hash: sent.hash, seq: stored.seq, protocols, replayedAt });
     } else point = { ...point, seq: stored.seq };
@@ -91,9 +91,6 @@ const lineOf = (journal: AgentJournal, { lines, protocols }: Around): Line => {
   const at = (seq: number): Point | undefined => bySeq.get(seq) ?? points.findLast((each) => each.seq <= seq);
   return { journal, parent: pointer, replayedAt, at };
 };
-
-const isWire = (entry: JournalEntry): entry is WireEntry =>
-  entry.kind === "epoch" || entry.kind === "message" || entry.kind === "blocks";
 
 export const openedIn = (entries: readonly StoredEntry[]): OpenedEntry | undefined => {
   const first = entries[0]?.entry;
@@ -123,14 +120,15 @@ type Growing = {
 };
 
 const grown = (before: Point, growing: Growing): Point => {
-  const { entry, hash, seq, pieces, replayedAt } = growing;
+  const { entry, hash, seq, pieces, protocols, replayedAt } = growing;
+  const protocol = entry.kind === "epoch" ? protocols.find(({ name }) => name === entry.protocol) : undefined;
   const start: Point =
     entry.kind === "epoch"
       ? { ...NOTHING, seq, epoch: entry, isOwnEpoch: true }
       : { ...before, seq, ...thinkingAfter(before, entry) };
   if (start.changed) return { ...start, prefix: replayedAt(seq).prefix };
   for (const sent of [pieces, undefined]) {
-    const prefix = attempt(() => extended(start.prefix, growing, sent));
+    const prefix = tryExtendPrefix(start.prefix, { entry, protocol, sent });
     if (prefix?.hash === hash) return { ...start, prefix };
   }
   const prefix = replayedAt(seq).prefix;
@@ -147,31 +145,6 @@ const thinkingAfter = (
   if (role === "assistant") return { thinks: thinks || has("thinking", "redacted_thinking"), thinkingPassed };
   const passes = thinks && has("text", "image", "document");
   return passes ? { thinks: false, thinkingPassed: thinkingPassed + 1 } : { thinks, thinkingPassed };
-};
-
-/** Damaged bytes need not fit their message at all. */
-const attempt = (grow: () => FrozenPrefix | undefined): FrozenPrefix | undefined => {
-  try {
-    return grow();
-  } catch (error) {
-    if (error instanceof InputError) return undefined;
-    throw error;
-  }
-};
-
-/** `sent` undefined: as it would be spelled today. */
-const extended = (
-  prefix: FrozenPrefix | undefined,
-  { entry, protocols }: Growing,
-  sent: readonly Buffer[] | undefined,
-): FrozenPrefix | undefined => {
-  if (entry.kind === "epoch") {
-    const encoder = protocols.find(({ name }) => name === entry.protocol)?.encoder;
-    const [json] = sent ?? [];
-    if (!encoder) return undefined;
-    return json ? FrozenPrefix.reopen(encoder, entry.head, json) : FrozenPrefix.open(encoder, entry.head);
-  }
-  return entry.kind === "message" ? prefix?.appendOpen(entry.message, sent) : prefix?.extend(entry.blocks, sent);
 };
 
 /** The first segment of an entry: a hash covers all blocks that were entered together, so no more can be told. */

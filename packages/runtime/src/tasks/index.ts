@@ -1,17 +1,8 @@
 /** Everything that runs beside the main line. */
 
-export { type DenialLimits, Denials, type DenialVerdict } from "./denials.ts";
-export { Inbox, type PendingNotice } from "./inbox.ts";
-export {
-  type NotedUsage,
-  type Notification,
-  notificationOf,
-  notificationsIn,
-  notificationText,
-  summaryOf,
-} from "./notification.ts";
-export { Questions, type QuestionsOptions } from "./questions.ts";
-export { type StepOptions, TaskTable, type TaskTableOptions, tasksIn, toldEnd } from "./table.ts";
+export { type Notification, notificationOf, notificationsIn, notificationText, summaryOf } from "./notification.ts";
+export { Denials, Questions } from "./questions.ts";
+export { Inbox, TaskTable, tasksIn, toldEnd } from "./table.ts";
 export {
   isEnded,
   type Mail,

@@ -6,8 +6,7 @@
 import { type PlanResult, type PlanRun, runPlan } from "@prefork/guard";
 import type { Refused } from "@prefork/guard/internal";
 import * as z from "zod";
-import { MOST_KEPT_BYTES } from "./keep.ts";
-import { OutputWindow } from "./output-window.ts";
+import { MOST_KEPT_BYTES, OutputWindow } from "./long-output.ts";
 import { type CommandEnd, type CommandRun, type RunningCommand, startCommand } from "./run-command.ts";
 import type { ShellWork } from "./shells.ts";
 import { defineTool, failed, type ToolContext, type ToolOutput } from "./tool.ts";

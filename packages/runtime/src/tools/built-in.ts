@@ -3,17 +3,13 @@
  *  test says so.
  *  Elsewhere: one file a tool; turning them into what is sent (registry.ts). */
 
-import { agentTool } from "./agent.ts";
 import { bashTool } from "./bash.ts";
+import { agentTool, mcpCallTool, sendMessageTool, skillTool } from "./delegated.ts";
 import { editTool } from "./edit.ts";
 import { globTool } from "./glob.ts";
 import { grepTool } from "./grep.ts";
-import { mcpCallTool } from "./mcp-call.ts";
 import { readTool } from "./read.ts";
-import { sendMessageTool } from "./send-message.ts";
-import { skillTool } from "./skill.ts";
-import { taskOutputTool } from "./task-output.ts";
-import { taskStopTool } from "./task-stop.ts";
+import { taskOutputTool, taskStopTool } from "./tasks.ts";
 import { todoWriteTool } from "./todo-write.ts";
 import type { Tool } from "./tool.ts";
 import { writeTool } from "./write.ts";

@@ -5,7 +5,7 @@
 
 import { lstat } from "node:fs/promises";
 import { basename } from "node:path";
-import picomatch from "picomatch";
+import { globMatcher } from "@prefork/guard/internal";
 import * as z from "zod";
 import { listFiles, ripgrepOf, WITHOUT_RIPGREP } from "./list-files.ts";
 import { placeOf, shownPath } from "./search-place.ts";
@@ -53,7 +53,7 @@ const matcherOf = (pattern: string, folder: string): ((name: string) => boolean)
   const below = pattern.startsWith(`${folder}/`) ? pattern.slice(folder.length + 1) : pattern.replace(/^(?:\.\/)+/, "");
   if (below.startsWith("/") || below.startsWith("~") || below.split("/").includes(".."))
     return `The pattern ${pattern} leads out of ${folder}. Give the folder as path, and a pattern below it.`;
-  const fits = picomatch(below, { dot: true, nonegate: true, noextglob: true });
+  const fits = globMatcher(below);
   return (name) => fits(below.includes("/") ? name : basename(name));
 };
 

@@ -3,12 +3,11 @@
  *  Elsewhere: searching (ripgrep.ts, search-text.ts), where (search-place.ts). */
 
 import * as z from "zod";
+import { shortened } from "./file-content.ts";
 import { ripgrepOf, WITHOUT_RIPGREP } from "./list-files.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
-import { wantedBy } from "./search-glob.ts";
-import { placeOf, shownPath } from "./search-place.ts";
+import { placeOf, shownPath, wantedBy } from "./search-place.ts";
 import { type Found, type Search, type SearchMode, searchWithout } from "./search-text.ts";
-import { shortened } from "./text-file.ts";
 import { defineTool, failed, type ToolContext } from "./tool.ts";
 
 const DEFAULT_LIMIT = 200;

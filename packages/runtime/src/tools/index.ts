@@ -1,24 +1,12 @@
 /** What tools are, the ones that every session has, and what they need from it. */
 
-export { withWaitingAgent } from "./agent.ts";
 export { builtInTools } from "./built-in.ts";
-export { outputOf } from "./delegated.ts";
+export { outputOf, withWaitingAgent } from "./delegated.ts";
 export { hasForkAbove } from "./fork-ancestry.ts";
-export { type Keeping, type KeepStream, type KeptFile, keepIn } from "./keep.ts";
+export { type Keeping, keepIn } from "./long-output.ts";
 export { ProcessGroup } from "./process-group.ts";
-export { type Freshness, type LineRange, ReadState, type SeenFile } from "./read-state.ts";
-export { type Checked, createRegistry, type NamedCall, type Registry, touchesOf } from "./registry.ts";
-export {
-  type ShellEnded,
-  type ShellFacts,
-  type ShellLook,
-  type ShellStart,
-  type ShellStarted,
-  type ShellState,
-  Shells,
-  type ShellsOptions,
-  type ShellWork,
-  type StartedShell,
-} from "./shells.ts";
-export { defineTool, failed, type TodoSlot, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
-export { type Located, openToolFiles, ToolFiles, type ToolFilesOptions } from "./tool-files.ts";
+export { ReadState } from "./read-state.ts";
+export { createRegistry, type NamedCall, type Registry, touchesOf } from "./registry.ts";
+export { type ShellEnded, type ShellStarted, Shells, type ShellsOptions, type ShellWork } from "./shells.ts";
+export { defineTool, failed, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
+export { openToolFiles, ToolFiles, type ToolFilesOptions } from "./tool-files.ts";

@@ -7,9 +7,8 @@ import { basename, dirname } from "node:path";
 import type { ReadResult } from "@prefork/guard";
 import { shownName } from "@prefork/guard/internal";
 import * as z from "zod";
-import { type FileKind, kindOfBytes } from "./file-kind.ts";
+import { type FileKind, kindOfBytes, linesOf, numbered, readText, shortened } from "./file-content.ts";
 import { alike } from "./similar.ts";
-import { linesOf, numbered, readText, shortened } from "./text-file.ts";
 import { defineTool, failed, type ToolContext, type ToolOutput } from "./tool.ts";
 
 const MOST_LINES = 2_000;

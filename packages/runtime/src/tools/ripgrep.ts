@@ -6,7 +6,7 @@
 import { isUtf8 } from "node:buffer";
 import { type Refused, waitingFile } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
-import { namesHint } from "./search-glob.ts";
+import { namesHint } from "./search-place.ts";
 import { type Found, MOST_LINE_BYTES, type Search } from "./search-text.ts";
 import type { ToolContext } from "./tool.ts";
 

@@ -6,10 +6,10 @@
 import { basename } from "node:path";
 import { createContext, Script } from "node:vm";
 import type { Refused } from "@prefork/guard/internal";
+import { linesOf, readText } from "./file-content.ts";
 import { inWalkOrder, listFiles } from "./list-files.ts";
 import { translatePattern } from "./search-pattern.ts";
 import type { SearchPlace } from "./search-place.ts";
-import { linesOf, readText } from "./text-file.ts";
 import type { ToolContext } from "./tool.ts";
 
 export type SearchMode = "content" | "files_with_matches" | "count";

@@ -8,8 +8,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Refused } from "@prefork/guard/internal";
 import type { Clock, Ids } from "../ports.ts";
-import type { KeepStream, KeptFile } from "./keep.ts";
-import { SHOWN_CHARACTERS, whereKept } from "./output-window.ts";
+import { type KeepStream, type KeptFile, SHOWN_CHARACTERS, whereKept } from "./long-output.ts";
 import type { LeaderExit } from "./process-group.ts";
 
 export type ShellState =

@@ -8,7 +8,7 @@ import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";
 import type * as z from "zod";
 import type { CallFault, Todo } from "../events.ts";
 import type { Delegation } from "../ports.ts";
-import type { KeepStream } from "./keep.ts";
+import type { KeepStream } from "./long-output.ts";
 import type { ReadState } from "./read-state.ts";
 import type { Shells } from "./shells.ts";
 import type { ToolFiles } from "./tool-files.ts";

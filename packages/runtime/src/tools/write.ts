@@ -4,8 +4,8 @@
  *  Elsewhere: what was shown (read-state.ts), replacing whole or not at all (@prefork/guard). */
 
 import * as z from "zod";
-import { refusedUse } from "./known-file.ts";
-import { countLines } from "./text-file.ts";
+import { countLines } from "./file-content.ts";
+import { refusedUse } from "./read-state.ts";
 import { defineTool, failed } from "./tool.ts";
 
 const input = z.strictObject({

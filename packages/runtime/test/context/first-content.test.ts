@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type ImageBlock, text } from "@prefork/wire";
 import fc from "fast-check";
 import { firstContent, type Surroundings } from "../../src/context/index.ts";
-import { unescapeTags } from "../../src/context/tags.ts";
+import { unescapeTags } from "../../src/context/text.ts";
 
 const around: Surroundings = {
   conventions: {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { importsIn, looksLikeFile } from "../../src/context/imports.ts";
+import { importsIn, looksLikeFile } from "../../src/context/conventions.ts";
 
 test("names after @ are imports, each once, without the marks of the sentence around them", () => {
   const text = "See @docs/style.md, @./a.md and (@~/b.md). Again @docs/style.md!\n@/abs/c.md\n- **@d.md**";

@@ -108,7 +108,7 @@ const batches = fc.array(
 );
 const budgets = fc.record({ result: fc.nat({ max: 5_000 }), batch: fc.nat({ max: 8_000 }) });
 
-test("a decision never changes: asked again, in another batch, under another budget, after a restart, in a clone", () => {
+test("a decision never changes: asked again, in another batch, under another budget, in a clone", () => {
   fc.assert(
     fc.property(batches, budgets, budgets, (all, budget, other) => {
       const state = new ReplacementState();
@@ -120,11 +120,10 @@ test("a decision never changes: asked again, in another batch, under another bud
           assert.deepEqual(decisions[at], first.get(toolUseId));
         }
       }
-      const restarted = ReplacementState.fromJson(JSON.parse(JSON.stringify(state.toJson())));
-      for (const asked of [state, state.clone(), restarted])
+      for (const asked of [state, state.clone()])
         for (const batch of all)
           assert.deepEqual(
-            asked?.decide(batch, other),
+            asked.decide(batch, other),
             batch.map(({ toolUseId }) => first.get(toolUseId)),
           );
     }),
@@ -175,12 +174,4 @@ test("what must be kept in a file is known before it is decided, and only once",
   assert.deepEqual(state.toKeep(batch, budgetFor()), ["a", "c"]);
   state.decide(batch, budgetFor());
   assert.deepEqual(state.toKeep([...batch, result("d", 64_000)], budgetFor()), ["d"]);
-});
-
-test("what is no stored state is not taken for one", () => {
-  const wrong = [undefined, null, {}, { whole: [1], replaced: [] }, { whole: [], replaced: [{ id: "a", bytes: 1 }] }];
-  assert.deepEqual(
-    wrong.map((value) => ReplacementState.fromJson(value)),
-    wrong.map(() => undefined),
-  );
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { enclose, escapeNote, escapeTags, oneLine, unescapeNote, unescapeTags } from "../../src/context/tags.ts";
+import { enclose, escapeNote, escapeTags, oneLine, unescapeNote, unescapeTags } from "../../src/context/text.ts";
 
 /** Texts that come near to our tags. */
 const pieces = [

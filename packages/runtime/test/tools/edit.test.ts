@@ -3,8 +3,8 @@ import { chmodSync, readFileSync, statSync, utimesSync, writeFileSync } from "no
 import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
 import fc from "fast-check";
-import { applyEdits } from "../../src/tools/apply-edits.ts";
-import { readText, writeText } from "../../src/tools/text-file.ts";
+import { applyEdits } from "../../src/tools/edit.ts";
+import { readText, writeText } from "../../src/tools/file-content.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 
 const edit = async (b: Bench, args: JsonObject): Promise<string> => {

@@ -6,7 +6,7 @@
 
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { openRoot, type ReadResult, type ServersInFile } from "@prefork/guard";
+import { type Edited, editableSettings, openRoot, type ReadResult, type ServersInFile } from "@prefork/guard";
 import { isEntryOf, type WrittenServers } from "@prefork/guard/internal";
 import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import * as z from "zod";
@@ -103,4 +103,24 @@ const bytesOf = async (project: string, path: string): Promise<ReadResult | unde
   if ((await lstat(path).catch(() => undefined)) === undefined) return undefined;
   await using root = await openRoot(project);
   return await root.read(join(root.path, MCP_FILE), { maxBytes: MAX_BYTES });
+};
+
+/** Adding a tool server to a file of settings, and taking it out again. Pure.
+ *  Elsewhere: editing the text (@prefork/guard), what an entry may say (entry.ts). */
+
+const SECTION = "mcpServers";
+
+/** `entry` undefined: take it out. `text` undefined: there is no file yet. */
+export const editServers = (
+  text: string | undefined,
+  name: string,
+  entry: WrittenServers[string] | undefined,
+): Edited => {
+  const file = editableSettings(text);
+  if (!file) return { ok: false, reason: "the file is not valid JSON" };
+  const isThere = file.valueAt([SECTION, name]) !== undefined;
+  if (entry !== undefined && isThere)
+    return { ok: false, reason: `there is a server ${name} already; remove it first` };
+  if (entry === undefined && !isThere) return { ok: false, reason: `there is no server ${name}` };
+  return { ok: true, text: file.withValue([SECTION, name], entry) };
 };

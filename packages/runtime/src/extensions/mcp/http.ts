@@ -7,9 +7,9 @@
 import { setTimeout as after } from "node:timers/promises";
 import type { JsonObject } from "@prefork/wire";
 import { createParser } from "eventsource-parser";
+import { type OpenWire, ServerFault, type Wire, type WireTold, wordsOf } from "./connection.ts";
 import { type HttpServer, hiding } from "./entry.ts";
 import { readMessage, TOO_LONG } from "./message.ts";
-import { type OpenWire, ServerFault, type Wire, type WireTold, wordsOf } from "./peer.ts";
 
 const MOST_BYTES = 16 * 1024 * 1024;
 const MOST_REASON = 300;

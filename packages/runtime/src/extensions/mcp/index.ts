@@ -1,7 +1,6 @@
 /** Tool servers (MCP): configured, reached, listed and called. */
 
-export { type ConfiguredServers, MCP_FILE, readServers, type ServerPlaces } from "./configured.ts";
-export { editServers } from "./edit-settings.ts";
+export { type ConfiguredServers, editServers, MCP_FILE, readServers, type ServerPlaces } from "./configured.ts";
 export {
   type HttpServer,
   readEntry,

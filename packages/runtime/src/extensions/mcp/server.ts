@@ -8,13 +8,11 @@ import { setTimeout as after } from "node:timers/promises";
 import type { JsonObject } from "@prefork/wire";
 import type { OfferedTool } from "../../context/index.ts";
 import type { Clock, Delegated } from "../../ports.ts";
-import { Connection } from "./connection.ts";
+import { Connection, ServerFault, wordsOf } from "./connection.ts";
+import { delegatedOf, offeredBy } from "./content.ts";
 import { hiding, type ServerEntry } from "./entry.ts";
 import { openHttp } from "./http.ts";
 import { INVALID_PARAMS, TOO_LONG } from "./message.ts";
-import { offeredBy } from "./offered.ts";
-import { ServerFault, wordsOf } from "./peer.ts";
-import { delegatedOf } from "./result.ts";
 import { openStdio, type StdioPlace } from "./stdio.ts";
 
 export type ServerTold = {

@@ -12,8 +12,8 @@ import type { EventBody } from "../../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../../ports.ts";
 import { defineTool, outputOf, type Tool } from "../../tools/index.ts";
 import type { Extension, ServingExtension } from "../extension.ts";
+import { hashOf, isListable } from "./content.ts";
 import type { Environment, ServerEntry } from "./entry.ts";
-import { hashOf, isListable } from "./offered.ts";
 import { Server, type ServerTimes } from "./server.ts";
 
 export type ServersOptions = {

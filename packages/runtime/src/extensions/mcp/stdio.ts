@@ -11,9 +11,9 @@ import { setTimeout as after } from "node:timers/promises";
 import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
 import type { JsonObject } from "@prefork/wire";
 import { ProcessGroup } from "../../tools/index.ts";
+import type { OpenWire, WireTold } from "./connection.ts";
 import { type Environment, hiding, type StdioServer } from "./entry.ts";
 import { type Message, readMessage, TOO_LONG } from "./message.ts";
-import type { OpenWire, WireTold } from "./peer.ts";
 
 export type StdioPlace = { readonly cwd: string; readonly environment: Environment };
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Json } from "@prefork/wire";
 import fc from "fast-check";
 import { changesBetween, type Offered, type OfferedTool, toldOf } from "../../../src/context/index.ts";
-import { hashOf, isListable, offeredBy } from "../../../src/extensions/mcp/offered.ts";
+import { hashOf, isListable, offeredBy } from "../../../src/extensions/mcp/content.ts";
 
 const named = (name: string, more: object = {}): Json => ({ name, inputSchema: { type: "object" }, ...more }) as Json;
 

@@ -8,8 +8,8 @@ import { callTools, lastUserText, type SimAnswer, type SimRequest, say, toolResu
 import { scratch } from "@prefork/testing/scratch";
 import { FORK_PLACEHOLDER_RESULT, type JsonObject } from "@prefork/wire";
 import fc from "fast-check";
-import { readFrontMatter } from "../../../src/extensions/skills/front-matter.ts";
 import { skillsSection } from "../../../src/extensions/skills/index.ts";
+import { readFrontMatter } from "../../../src/extensions/skills/read-skills.ts";
 import { readSkills, type Skill } from "../../../src/index.ts";
 import { openGround } from "../../session/fault-ground.ts";
 

@@ -1,17 +1,87 @@
+/** What does a conversation begin with: the first user content, from what lies around the session to the user's words.
+ *  Invariant: the parts come in one order, from what changes least to what changes most, so that another session of the
+ *  same project agrees with this one for as long as possible; the user's words are the last block, as they were typed.
+ *  Elsewhere: what comes before it (system-prompt.ts), what is added when the surroundings change (notes.ts). */
+
+import type { Mode } from "@prefork/guard";
+import { type DocumentBlock, type ImageBlock, type TextBlock, text } from "@prefork/wire";
+import type { NoteKind } from "../events.ts";
+import type { ConventionFile, Conventions } from "./conventions.ts";
+import { type Environment, environmentText, type GitSummary, headWords, MODE_WORDS } from "./environment.ts";
+import { bytesOfText, enclose, encloseParts, escapeNote, escapeTags, figure, headOf, oneLine } from "./text.ts";
+import { type Offered, type ToolHashes, toldTools, toolWords } from "./tool-servers.ts";
+
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock;
+
+/** More that a session begins with: its skills, its agents. */
+export type Section = { readonly name: string; readonly text: string };
+
+/** What lies around a conversation. Each part is plain data. */
+export type Surroundings = {
+  /** Absent for agents that are to know none. */
+  readonly conventions?: Conventions;
+  readonly sections?: readonly Section[];
+  /** Tools of servers beside those of the list. */
+  readonly offered?: Offered;
+  readonly environment?: Environment;
+  readonly mode?: Mode;
+};
+
+export type Prompt = string | readonly ContentBlock[];
+
+/** `notes`: what extensions add to this prompt. */
+export const firstContent = (
+  around: Surroundings,
+  prompt: Prompt,
+  notes: readonly TextBlock[] = [],
+): readonly ContentBlock[] => [...surroundingBlocks(around), ...notes, ...promptBlocks(prompt)];
+
+export const promptBlocks = (prompt: Prompt): readonly ContentBlock[] =>
+  typeof prompt === "string" ? [text(prompt)] : prompt;
+
+export const surroundingBlocks = ({
+  conventions,
+  sections = [],
+  offered,
+  environment,
+  mode,
+}: Surroundings): readonly TextBlock[] =>
+  [
+    ...(conventions === undefined ? [] : conventionsText(conventions)),
+    ...sections.map((section) => enclose("section", section.text, { name: section.name })),
+    ...(offered === undefined ? [] : offeredText(offered)),
+    ...(environment === undefined ? [] : [environmentText(environment, mode)]),
+  ].map((part) => text(part));
+
+const offeredText = (offered: Offered): readonly string[] => {
+  const words = toolWords(offered);
+  return words === undefined ? [] : [encloseParts("section", [words], { name: "tool-servers" })];
+};
+
+const ABOUT_CONVENTIONS =
+  "Copied from files of the user and of this project; general ones first, the nearest to the working folder last.";
+
+/** Nothing at all where there is nothing to say. */
+const conventionsText = ({ files, notes }: Conventions): readonly string[] => {
+  if (files.length === 0 && notes.length === 0) return [];
+  const parts = [
+    ABOUT_CONVENTIONS,
+    ...files.map(conventionFileText),
+    ...notes.map(({ path, text: words }) => enclose("left-out", oneLine(`${path} ${words}`, 500))),
+  ];
+  return [encloseParts("conventions", parts)];
+};
+
+export const conventionFileText = (file: {
+  readonly path: string;
+  readonly text: string;
+  readonly from?: string;
+}): string => enclose("convention-file", file.text, { path: file.path, "imported-by": file.from });
+
 /** What is the model told when something around the conversation changed after it began?
  *  Invariant: what was said once is never edited: a change is a note at the tail, and what did not change is not said
  *  again. The same two states give the same notes, byte for byte.
  *  Elsewhere: where in a request a note goes (../agent), what it was at first (first-content.ts). */
-
-import type { Mode } from "@prefork/guard";
-import type { NoteKind } from "../events.ts";
-import type { ConventionFile, Conventions } from "./conventions.ts";
-import { headWords, MODE_WORDS } from "./environment.ts";
-import { conventionFileText, type Surroundings } from "./first-content.ts";
-import type { GitSummary } from "./git-summary.ts";
-import { bytesOfText, figure, headOf } from "./measure.ts";
-import { escapeNote, escapeTags, oneLine, unescapeNote } from "./tags.ts";
-import { type Offered, type ToolHashes, toldTools, toolWords } from "./tool-servers.ts";
 
 export type Note = { readonly kind: NoteKind; readonly text: string };
 
@@ -116,27 +186,3 @@ const shownText = (file: ConventionFile, shown: string): string => {
 
 /** The text of a note as it is sent. */
 export const noteText = ({ kind, text }: Note): string => `<note kind="${kind}">${escapeNote(text)}</note>`;
-
-const NOTE = /<note kind="([a-z]+)">([\s\S]*?)<\/note>/g;
-
-const KINDS: Readonly<Record<NoteKind, true>> = {
-  ...{
-    date: true,
-    mode: true,
-    conventions: true,
-    git: true,
-    reminder: true,
-    resumed: true,
-    compacted: true,
-    tasks: true,
-    servers: true,
-  },
-};
-
-const isKind = (name: string): name is NoteKind => Object.hasOwn(KINDS, name);
-
-/** The notes in a text that we wrote, in their order. */
-export const notesIn = (text: string): readonly Note[] =>
-  [...text.matchAll(NOTE)].flatMap(([, kind = "", words = ""]) =>
-    isKind(kind) ? [{ kind, text: unescapeNote(words) }] : [],
-  );

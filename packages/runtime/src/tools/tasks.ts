@@ -10,7 +10,7 @@ import { defineTool, failed, type ToolContext, type ToolOutput } from "./tool.ts
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MOST_TIMEOUT_MS = 600_000;
 
-const input = z.strictObject({
+const taskOutputInput = z.strictObject({
   task_ids: z.array(z.string().min(1)).min(1),
   wait: z.enum(["none", "any", "all"]).describe("none: look at once; any, all: until that many have ended"),
   timeout_ms: z
@@ -21,14 +21,14 @@ const input = z.strictObject({
     .describe(`How long to wait; default ${DEFAULT_TIMEOUT_MS}`),
 });
 
-type Asked = z.output<typeof input>;
+type Asked = z.output<typeof taskOutputInput>;
 
 export const taskOutputTool = defineTool({
   name: "TaskOutput",
   description:
     "Gives the state of background shells and agents, and what they have said since you last looked. A task whose time " +
     "of waiting is up keeps running.",
-  input,
+  input: taskOutputInput,
   readOnly: true,
   touches: () => ({}),
   startsPrograms: false,
@@ -109,3 +109,26 @@ const describe = ({ id, command, state, output, leftOut, kept }: ShellLook): str
   const body = output === "" ? "(nothing new)" : `${cut}${output.replace(/\n$/, "")}`;
   return `${id}: ${said} (${title.replace(/\s+/g, " ")})\n${body}`;
 };
+
+/** TaskStop: ends a task that runs beside the conversation.
+ *  Invariant: answers when the task has really ended.
+ *  Elsewhere: shells (shells.ts), agents and other tasks (../ports.ts: Delegation). */
+
+const taskStopInput = z.strictObject({ task_id: z.string().min(1) });
+
+export const taskStopTool = defineTool({
+  name: "TaskStop",
+  description: "Ends a background shell or an agent. What it has printed or done until then stays.",
+  input: taskStopInput,
+  readOnly: false,
+  touches: () => ({}),
+  startsPrograms: false,
+  run: async ({ task_id }, { shells, delegation, callId, agent, signal }) => {
+    if (shells.has(task_id)) {
+      const stopped = await shells.stop(task_id);
+      return { content: stopped ? `${task_id} was ended.` : `${task_id} had ended before.` };
+    }
+    if (delegation.taskStop === undefined) return failed(`There is no task ${task_id}.`);
+    return outputOf(await delegation.taskStop({ task_id }, { callId, agent, signal }));
+  },
+});
