@@ -20,11 +20,11 @@ const modules: Readonly<Record<string, Module>> = {
   fork: { sources: ["packages/runtime/src/{fork,children}/*.ts"], tests: ["packages/runtime/test/fork/*.test.ts"] },
   tasks: { sources: ["packages/runtime/src/tasks/*.ts"], tests: ["packages/runtime/test/tasks/*.test.ts"] },
   markers: {
-    sources: ["packages/wire/src/{markers,fork-messages,prepare}.ts"],
+    sources: ["packages/wire/src/{prefix/markers,fork-messages,prepare}.ts"],
     tests: ["packages/wire/test/*.test.ts"],
   },
   economics: {
-    sources: ["packages/wire/src/economics/*.ts"],
+    sources: ["packages/wire/src/cost/{fan-out,lifetime,plans,stored}.ts"],
     tests: ["packages/wire/test/{economics*,worked-figures,prices,launch-gate}.test.ts"],
   },
   guard: { sources: ["packages/guard/src/{rules,bash}/**/*.ts"], tests: ["packages/guard/test/rules/*.test.ts"] },

@@ -58,30 +58,30 @@ test("layers: wire imports no other package, and a package is entered by its pub
 
 test("layers: inside a package the order of the table holds, and every file has its row", async () => {
   const files = wire({
-    "src/models.ts": '// import { no } from "./prefix.ts"\nimport type { Marker } from "./markers.ts";\n',
-    "src/markers.ts": 'import { m } from "./models.ts";\n',
+    "src/errors.ts": '// import { no } from "./prefix.ts"\nimport type { Json } from "./json.ts";\n',
+    "src/json.ts": 'import { m } from "./errors.ts";\n',
     "src/stray.ts": "export const s = 1;\n",
   });
   assert.deepEqual(brief(await inFolder(files, checkLayers)), [
     "packages/wire/src/stray.ts stray has no place in the order of wire",
-    "packages/wire/src/models.ts:2 models stands before markers and may not import it",
-    "packages/wire/src/models.ts:2 imports go in a circle: markers.ts → models.ts → markers.ts",
+    "packages/wire/src/errors.ts:2 errors stands before json and may not import it",
+    "packages/wire/src/json.ts:1 imports go in a circle: errors.ts → json.ts → errors.ts",
   ]);
 });
 
 test("layers: a module is entered by its index", async () => {
   const files = wire({
-    "src/client.ts": 'import { a } from "./protocols/anthropic.ts";\nimport { b } from "./protocols/index.ts";\n',
+    "src/prepare.ts": 'import { a } from "./protocols/anthropic.ts";\nimport { b } from "./protocols/index.ts";\n',
   });
   assert.deepEqual(brief(await inFolder(files, checkLayers)), [
-    "packages/wire/src/client.ts:1 ./protocols/anthropic.ts enters a module past its index.ts",
+    "packages/wire/src/prepare.ts:1 ./protocols/anthropic.ts enters a module past its index.ts",
   ]);
 });
 
 test("layers: the simulator shares only words with what it judges, and tests alone lean on it", async () => {
   const files = {
     ...wire({
-      "src/client.ts": 'import { say } from "@prefork/simulator";\n',
+      "src/send-family.ts": 'import { say } from "@prefork/simulator";\n',
       "test/client.test.ts": 'import { say } from "@prefork/simulator";\n',
     }),
     "packages/simulator/package.json": JSON.stringify({ exports: { ".": {} } }),
@@ -89,7 +89,7 @@ test("layers: the simulator shares only words with what it judges, and tests alo
       'import { type Json, knownModels } from "@prefork/wire";\nimport { FrozenPrefix, type Ttl } from "@prefork/wire";\n',
   };
   assert.deepEqual(brief(await inFolder(files, checkLayers)), [
-    "packages/wire/src/client.ts:1 wire may not import @prefork/simulator",
+    "packages/wire/src/send-family.ts:1 wire may not import @prefork/simulator",
     "packages/simulator/src/cache.ts:2 simulator may not share FrozenPrefix with what it judges",
   ]);
 });
@@ -127,18 +127,18 @@ test("size: every form of function is counted, calls and conditions are not", as
 test("purity: clock, timer, chance and environment are refused in pure code, not at the edges", async () => {
   const impure = "const a = Date.now;\nconst b = new Date();\nsetTimeout(f, 1);\nrandomUUID();\nprocess.env.HOME;\n";
   const files = wire({
-    "src/economics/plans.ts": `${impure}// Date.now()\nconst c = "Math.random()";\nconst d = new Date(0);\n`,
-    "src/transport.ts": impure,
+    "src/cost/plans.ts": `${impure}// Date.now()\nconst c = "Math.random()";\nconst d = new Date(0);\n`,
+    "src/send/transport.ts": impure,
     "test/a.test.ts": impure,
   });
   const simulator = { "packages/simulator/src/server.ts": impure, "packages/simulator/src/ledger.ts": "Date.now();\n" };
   assert.deepEqual(brief(await inFolder({ ...files, ...simulator }, checkPurity)), [
     "packages/simulator/src/ledger.ts:1 no clock in pure code (Date.now)",
-    "packages/wire/src/economics/plans.ts:1 no clock in pure code (Date.now)",
-    "packages/wire/src/economics/plans.ts:2 no clock in pure code (new Date)",
-    "packages/wire/src/economics/plans.ts:3 no timer in pure code (setTimeout)",
-    "packages/wire/src/economics/plans.ts:4 no chance in pure code (randomUUID)",
-    "packages/wire/src/economics/plans.ts:5 no environment in pure code (process.env)",
+    "packages/wire/src/cost/plans.ts:1 no clock in pure code (Date.now)",
+    "packages/wire/src/cost/plans.ts:2 no clock in pure code (new Date)",
+    "packages/wire/src/cost/plans.ts:3 no timer in pure code (setTimeout)",
+    "packages/wire/src/cost/plans.ts:4 no chance in pure code (randomUUID)",
+    "packages/wire/src/cost/plans.ts:5 no environment in pure code (process.env)",
   ]);
 });
 

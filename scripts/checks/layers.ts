@@ -25,18 +25,16 @@ const testsMayImport = ["simulator", "xray", "testing", "guard"];
 /** Rows from the bottom up: a file or folder of `src` imports from its own row and the rows above it in this list. */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   wire: [
-    ["request", "usage"],
-    ["errors", "events"],
-    ["models", "prices"],
-    ["json", "rope", "pairing"],
+    ["request"],
+    ["errors", "response"],
+    ["json"],
+    ["cost"],
     ["prefix"],
-    ["markers"],
-    ["economics"],
     ["fork-messages", "family"],
     ["protocols"],
     ["prepare", "recorded"],
     ["fork-requests"],
-    ["decode", "retry", "transport", "endpoint", "reception", "client", "cached-contents"],
+    ["send"],
     ["launch-gate", "send-family"],
     ["index", "internal"],
   ],

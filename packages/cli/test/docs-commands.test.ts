@@ -46,7 +46,7 @@ const body = (date: string): string =>
 const FILES: Readonly<Record<string, string>> = {
   "package.json": '{ "name": "sample", "scripts": { "test": "true" } }\n',
   "src/a.ts": "// TODO: everything\nexport const a = 1;\n",
-  "packages/wire/src/prices.ts": "export const multipliersOf = () => 1;\n",
+  "packages/wire/src/cost/prices.ts": "export const multipliersOf = () => 1;\n",
   "docs/economics.md": "one\ntwo\n",
   "cart.ts": "export const oldCart = 1;\n",
   "order.ts": "export const oldOrder = 1;\n",

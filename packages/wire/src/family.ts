@@ -4,11 +4,15 @@
  *  Elsewhere: the shared tail and a fork's words (fork-messages.ts), complete requests for a loop of one's own
  *  (fork-requests.ts), sending them in order (send-family.ts, launch-gate.ts). */
 
-import { decideLaunch, type InFlight, type LaunchDecision, type LaunchQuestion } from "./economics/index.ts";
+import {
+  decideLaunch,
+  type InFlight,
+  type LaunchDecision,
+  type LaunchQuestion,
+  type ModelFacts,
+} from "./cost/index.ts";
 import type { SharedTail } from "./fork-messages.ts";
-import { familyMarkers, type Marker } from "./markers.ts";
-import type { ModelFacts } from "./models.ts";
-import type { FrozenPrefix, Segment } from "./prefix.ts";
+import { type FrozenPrefix, familyMarkers, type Marker, type Segment } from "./prefix/index.ts";
 import type { Block, Message, ToolResultBlock, Ttl } from "./request.ts";
 
 /** What one line adds behind the shared tail: blocks of its own, then whole messages. */

@@ -4,8 +4,7 @@
  *  Elsewhere: who may fork and how many (the runtime), markers (markers.ts), what each member adds (family.ts). */
 
 import { InputError } from "./errors.ts";
-import { placeholderFor } from "./pairing.ts";
-import { FrozenPrefix, type Segment } from "./prefix.ts";
+import { FrozenPrefix, placeholderFor, type Segment } from "./prefix/index.ts";
 import type { Message, ProviderBlock, ToolResultBlock } from "./request.ts";
 
 export const FORK_BOILERPLATE_TAG = "fork-boilerplate";

@@ -3,12 +3,11 @@
  *  block; all members share the same memory.
  *  Elsewhere: how a family grows (family.ts), slicing a recording (recorded/), sending (send-family.ts). */
 
-import type { InFlight, LaunchDecision } from "./economics/index.ts";
+import { type InFlight, type LaunchDecision, modelFacts } from "./cost/index.ts";
 import { InputError } from "./errors.ts";
 import { type Addition, type FamilySizes, growLine, planFamily } from "./family.ts";
 import { type ChildProtocol, directiveText, type SharedTail, shareTail, type TailOptions } from "./fork-messages.ts";
-import { modelFacts } from "./models.ts";
-import { FrozenPrefix } from "./prefix.ts";
+import { FrozenPrefix } from "./prefix/index.ts";
 import { assemble, type Prepared } from "./prepare.ts";
 import type { Protocol } from "./protocols/index.ts";
 import {

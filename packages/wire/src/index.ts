@@ -1,13 +1,15 @@
 /** @prefork/wire: what goes over the wire. Exact bytes, cache markers, bills and forks of model requests. */
 
-export { type CachedContents, createCachedContents, type StoredContent, withCachedContent } from "./cached-contents.ts";
-export { type Client, type ClientOptions, createClient, type Hearing } from "./client.ts";
 export {
   type Bill,
   type BreakEven,
   type BreakEvenQuestion,
   breakEven,
+  type Cost,
   childTtl,
+  costOf,
+  DEFAULT_MODEL,
+  dearestPrices,
   decideKeepAlive,
   decideLaunch,
   decideStored,
@@ -17,39 +19,45 @@ export {
   forkPlans,
   type HeldEntry,
   type InFlight,
+  inputUnits,
   type KeepAliveBudget,
   type KeepAliveDecision,
   type KeepAliveQuestion,
   keepAliveBudget,
+  knownModels,
   type Launch,
   type LaunchDecision,
   type LaunchPlan,
   type LaunchQuestion,
   livesMs,
+  type ModelFacts,
+  type Multipliers,
+  modelFacts,
+  multipliersOf,
+  type PeakPrices,
   type PlanId,
+  type PriceOverride,
+  type Prices,
+  type PriceTier,
+  pricesFor,
   type Sender,
   type Sent,
+  type Service,
   type StoredBills,
   type StoredDecision,
   type StoredQuestion,
+  serviceOf,
   storedBills,
   storedBreakEven,
   type TtlDecision,
   type TtlQuestion,
   USUAL_HIT_RATE,
-} from "./economics/index.ts";
+  USUAL_MULTIPLIERS,
+  windowOf,
+  withPrices,
+  writeMultiplier,
+} from "./cost/index.ts";
 export { InputError, ModelError, type ModelErrorContext, type ModelErrorReason } from "./errors.ts";
-export {
-  type CacheDiagnosis,
-  type Folded,
-  type Frame,
-  fold,
-  foldEvent,
-  type ModelEvent,
-  type ModelResponse,
-  nothingFolded,
-  type StopReason,
-} from "./events.ts";
 export {
   type Addition,
   type FamilyParent,
@@ -80,7 +88,10 @@ export {
 } from "./fork-requests.ts";
 export { type GateEdge, LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
 export {
+  type Divergence,
   type FamilyMarkerOptions,
+  FORK_PLACEHOLDER_RESULT,
+  FrozenPrefix,
   familyMarkers,
   LOOK_BACK,
   type Marker,
@@ -91,35 +102,13 @@ export {
   markersAt,
   type NextMarkerOptions,
   nextMarkers,
-} from "./markers.ts";
-export {
-  DEFAULT_MODEL,
-  knownModels,
-  type ModelFacts,
-  modelFacts,
-  type PeakPrices,
-  type Prices,
-  type PriceTier,
-  windowOf,
-} from "./models.ts";
-export { FORK_PLACEHOLDER_RESULT, placeholderFor, withOwnIds } from "./pairing.ts";
-export { type Divergence, FrozenPrefix, type Segment, type SegmentKind, type SentBlocks } from "./prefix.ts";
+  placeholderFor,
+  type Segment,
+  type SegmentKind,
+  type SentBlocks,
+  withOwnIds,
+} from "./prefix/index.ts";
 export { assemble, bytesOf, type Prepared, prepare, type RequestParts } from "./prepare.ts";
-export {
-  type Cost,
-  costOf,
-  dearestPrices,
-  inputUnits,
-  type Multipliers,
-  multipliersOf,
-  type PriceOverride,
-  pricesFor,
-  type Service,
-  serviceOf,
-  USUAL_MULTIPLIERS,
-  withPrices,
-  writeMultiplier,
-} from "./prices.ts";
 export {
   anthropic,
   type CachedContentOptions,
@@ -165,17 +154,41 @@ export {
   toolResult,
   userText,
 } from "./request.ts";
-export { Backoff, defaultRetry, formatWait, type RetryEdge, type RetryPolicy } from "./retry.ts";
-export { type FamilyOutcome, type Outcome, type SendFamilyOptions, sendFamily } from "./send-family.ts";
-export { defaultTimeouts, type Timeouts } from "./transport.ts";
 export {
   addUsage,
   BYTES_PER_TOKEN,
+  type CacheDiagnosis,
   completeUsage,
   estimatedPart,
+  type Folded,
+  type Frame,
+  fold,
+  foldEvent,
   lessUsage,
+  type ModelEvent,
+  type ModelResponse,
+  nothingFolded,
   noUsage,
   promptTokens,
+  type StopReason,
   type Usage,
   writtenTokens,
-} from "./usage.ts";
+} from "./response.ts";
+export {
+  Backoff,
+  type CachedContents,
+  type Client,
+  type ClientOptions,
+  createCachedContents,
+  createClient,
+  defaultRetry,
+  defaultTimeouts,
+  formatWait,
+  type Hearing,
+  type RetryEdge,
+  type RetryPolicy,
+  type StoredContent,
+  type Timeouts,
+  withCachedContent,
+} from "./send/index.ts";
+export { type FamilyOutcome, type Outcome, type SendFamilyOptions, sendFamily } from "./send-family.ts";

@@ -1,6 +1,6 @@
 /** @prefork/wire/internal: what our other packages share with this one. No promise is made about these names. */
 
-export { decodeWhole, openDecoder } from "./decode.ts";
+export { withoutNoise } from "./cost/index.ts";
 export {
   endOfValue,
   isArray,
@@ -13,8 +13,7 @@ export {
   parseJson,
   skipSpace,
 } from "./json.ts";
-export { withoutNoise } from "./prices.ts";
 export { plainChat } from "./protocols/index.ts";
 export { signsIn } from "./recorded/index.ts";
 export { SHORTEST_FIRST } from "./request.ts";
-export { frameReader } from "./transport.ts";
+export { decodeWhole, frameReader, openDecoder } from "./send/index.ts";

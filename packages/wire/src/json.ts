@@ -160,3 +160,22 @@ export const sliceMember = (json: RawJson, key: string): RawJson | undefined => 
   const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
   return member && bytes.toString("utf8", member.start, member.end);
 };
+
+// --- writing members -------------------------------------------------------------------------------------------------
+
+export type Field = readonly [string, Json | undefined];
+
+/** Members of an object in the given order; what is undefined is left out. */
+export const fields = (entries: readonly Field[]): string =>
+  entries.flatMap(([key, value]) => (value === undefined ? [] : [`"${key}":${authoredJson(value)}`])).join(",");
+
+/** A model can be cut off inside a call: its input is then no object, and must not break the whole conversation. */
+export const inputJson = (input: RawJson): RawJson => (isInput(input) ? input : "{}");
+
+export const isInput = (input: RawJson): boolean => {
+  try {
+    return isObject(JSON.parse(input));
+  } catch {
+    return false;
+  }
+};

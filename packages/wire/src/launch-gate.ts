@@ -5,7 +5,7 @@
  *  Elsewhere: whether waiting pays (economics/), what is sent (family.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { LaunchDecision } from "./economics/index.ts";
+import type { LaunchDecision } from "./cost/index.ts";
 import type { Pacing, Protocol } from "./protocols/index.ts";
 
 export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> &

@@ -4,11 +4,9 @@
  *  Elsewhere: where markers go (markers.ts), who sends (client.ts). */
 
 import { InputError } from "./errors.ts";
-import type { Marker } from "./markers.ts";
-import type { FrozenPrefix } from "./prefix.ts";
+import type { FrozenPrefix, Insertion, Marker } from "./prefix/index.ts";
 import type { Protocol } from "./protocols/index.ts";
 import type { Closing } from "./request.ts";
-import type { Insertion } from "./rope.ts";
 
 export type Prepared = {
   readonly protocol: Protocol;

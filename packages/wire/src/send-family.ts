@@ -2,13 +2,13 @@
  *  Invariant: one member's failure is its own outcome and never another's; every member is answered for.
  *  Elsewhere: making the requests (fork-requests.ts), the order (launch-gate.ts), whether to wait (economics/). */
 
-import type { Client } from "./client.ts";
-import type { LaunchDecision } from "./economics/index.ts";
+import type { LaunchDecision } from "./cost/index.ts";
 import { ModelError } from "./errors.ts";
-import type { ModelEvent, ModelResponse } from "./events.ts";
 import type { Family } from "./fork-requests.ts";
 import { LaunchGate, type LaunchOrder, launchOrder, type Ticket } from "./launch-gate.ts";
 import type { Prepared } from "./prepare.ts";
+import type { ModelEvent, ModelResponse } from "./response.ts";
+import type { Client } from "./send/index.ts";
 
 export type Outcome =
   | { readonly status: "answered"; readonly response: ModelResponse }

@@ -9,8 +9,8 @@ import {
   type FanOut,
   forkPlans,
   keepAliveBudget,
-} from "../src/economics/index.ts";
-import { modelFacts } from "../src/models.ts";
+} from "../src/cost/index.ts";
+import { modelFacts } from "../src/cost/models.ts";
 
 const facts = modelFacts("claude-sonnet-5");
 const family: FanOut = { prefix: 100_000, tail: 700, directive: 100, forks: 3, warm: true, facts };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { decideLaunch, type FanOut, forkPlans, type LaunchPlan, type PlanId } from "../src/economics/index.ts";
-import { knownModels, type ModelFacts, modelFacts } from "../src/models.ts";
-import { promptTokens } from "../src/usage.ts";
+import { decideLaunch, type FanOut, forkPlans, type LaunchPlan, type PlanId } from "../src/cost/index.ts";
+import { knownModels, type ModelFacts, modelFacts } from "../src/cost/models.ts";
+import { promptTokens } from "../src/response.ts";
 
 const sonnet = modelFacts("claude-sonnet-5");
 const three: FanOut = { prefix: 100_000, tail: 700, directive: 100, forks: 3, warm: true, facts: sonnet };

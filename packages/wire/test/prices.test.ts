@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { knownModels, type ModelFacts, modelFacts, windowOf } from "../src/models.ts";
-import { costOf, inputUnits, multipliersOf, type PriceOverride, pricesFor, withPrices } from "../src/prices.ts";
+import { knownModels, type ModelFacts, modelFacts, windowOf } from "../src/cost/models.ts";
+import { costOf, inputUnits, multipliersOf, type PriceOverride, pricesFor, withPrices } from "../src/cost/prices.ts";
 import type { Ttl } from "../src/request.ts";
-import { promptTokens, type Usage } from "../src/usage.ts";
+import { promptTokens, type Usage } from "../src/response.ts";
 
 const factsOf = (model: string): ModelFacts => {
   const facts = modelFacts(model);

@@ -4,8 +4,19 @@
  *  Elsewhere: reading answers (anthropic-step.ts), where markers go (../markers.ts). */
 
 import { InputError } from "../errors.ts";
-import { authoredJson, isObject, itemsOf, membersOf, parseJson, quote, type Span } from "../json.ts";
-import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix.ts";
+import {
+  authoredJson,
+  type Field,
+  fields,
+  inputJson,
+  isObject,
+  itemsOf,
+  membersOf,
+  parseJson,
+  quote,
+  type Span,
+} from "../json.ts";
+import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
 import type {
   Block,
   Closing,
@@ -20,7 +31,6 @@ import type {
   ToolSpec,
   Ttl,
 } from "../request.ts";
-import { type Field, fields, inputJson } from "./spelling.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 
 import { InputError } from "../errors.ts";
 import { quote } from "../json.ts";
-import type { FrozenPrefix, Segment } from "../prefix.ts";
+import type { FrozenPrefix, Segment } from "../prefix/index.ts";
 import { HEAD_START } from "./gemini-encode.ts";
 import { resourceOf } from "./gemini-settings.ts";
 import { asCount, asObject, asString, malformed, parse } from "./reading.ts";

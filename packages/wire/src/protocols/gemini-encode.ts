@@ -5,8 +5,19 @@
  *  Elsewhere: reading answers (gemini-step.ts), settings (gemini-settings.ts), entries by name (gemini-caches.ts). */
 
 import { InputError } from "../errors.ts";
-import { authoredJson, isObject, itemsOf, type Member, membersOf, parseJson, quote, type Span } from "../json.ts";
-import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix.ts";
+import {
+  authoredJson,
+  fields,
+  inputJson,
+  isObject,
+  itemsOf,
+  type Member,
+  membersOf,
+  parseJson,
+  quote,
+  type Span,
+} from "../json.ts";
+import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
 import type {
   Block,
   Closing,
@@ -25,9 +36,8 @@ import type {
   ToolUseBlock,
 } from "../request.ts";
 import { isSigned, renderFields, samplingFields, toolConfigJson } from "./gemini-settings.ts";
-import { type Piece, pieceSegments } from "./openai-items.ts";
+import { type Piece, pieceSegments } from "./items.ts";
 import { CUT_OFF, refused } from "./openai-settings.ts";
-import { fields, inputJson } from "./spelling.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 

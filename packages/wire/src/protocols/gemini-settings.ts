@@ -4,9 +4,8 @@
  *  Elsewhere: where each field stands (gemini-encode.ts). */
 
 import { InputError } from "../errors.ts";
-import { isObject } from "../json.ts";
+import { type Field, isObject } from "../json.ts";
 import type { Json, JsonObject, KeySettings } from "../request.ts";
-import type { Field } from "./spelling.ts";
 
 // --- models ----------------------------------------------------------------------------------------------------------
 

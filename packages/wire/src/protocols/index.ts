@@ -1,5 +1,4 @@
-export { anthropic } from "./anthropic.ts";
-export { readBlock } from "./anthropic-step.ts";
+export { anthropic, readBlock } from "./anthropic.ts";
 export { gemini } from "./gemini.ts";
 export {
   type CachedContentOptions,
@@ -13,8 +12,7 @@ export {
 } from "./gemini-caches.ts";
 export { requestIdIn } from "./http-failures.ts";
 export { openaiChat } from "./openai-chat.ts";
-export { openaiResponses } from "./openai-responses.ts";
-export { readItem } from "./openai-responses-step.ts";
+export { openaiResponses, readItem } from "./openai-responses.ts";
 export { type Profile, plainChat, profileAt, profiles, protocols } from "./profiles.ts";
 export type {
   Credential,

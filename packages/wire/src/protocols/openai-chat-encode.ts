@@ -3,8 +3,8 @@
  *  messages of their own and come before everything else of their turn; fields outside the cache key come last.
  *  Elsewhere: reading answers (openai-chat-step.ts), how the list grows (openai-items.ts), dialects (profiles.ts). */
 
-import { authoredJson, quote } from "../json.ts";
-import type { SegmentEncoder } from "../prefix.ts";
+import { authoredJson, type Field, fields, inputJson, quote } from "../json.ts";
+import type { SegmentEncoder } from "../prefix/index.ts";
 import type {
   Block,
   Closing,
@@ -20,10 +20,9 @@ import type {
   ToolResultBlock,
   ToolSpec,
 } from "../request.ts";
+import { type Around, itemEncoder, type Piece } from "./items.ts";
 import { type ChatDialect, markerStyle, type OptionalField } from "./openai-chat-dialect.ts";
-import { type Around, itemEncoder, type Piece } from "./openai-items.ts";
 import { CUT_OFF, cacheKeyText, formatJson, mediaUrl, refused, toolChoiceJson } from "./openai-settings.ts";
-import { type Field, fields, inputJson } from "./spelling.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
  *  Left out, for want of a field: stop sequences, top_k, speed, context management, thinking budgets.
  *  Elsewhere: reading answers (openai-responses-step.ts), how the list grows (openai-items.ts). */
 
-import { authoredJson, isObject, quote } from "../json.ts";
+import { authoredJson, fields, inputJson, isObject, quote } from "../json.ts";
 import type {
   Block,
   Closing,
@@ -21,7 +21,7 @@ import type {
   ToolResultBlock,
   ToolSpec,
 } from "../request.ts";
-import { type Around, itemEncoder, type Piece } from "./openai-items.ts";
+import { type Around, itemEncoder, type Piece } from "./items.ts";
 import {
   CUT_OFF,
   cacheKeyText,
@@ -32,7 +32,6 @@ import {
   refused,
   toolChoiceJson,
 } from "./openai-settings.ts";
-import { fields, inputJson } from "./spelling.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 

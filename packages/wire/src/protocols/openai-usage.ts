@@ -4,7 +4,7 @@
  *  Elsewhere: which endpoint says it in which words (profiles.ts). */
 
 import type { JsonObject, Ttl } from "../request.ts";
-import type { Usage } from "../usage.ts";
+import type { Usage } from "../response.ts";
 import { asObject, asTokens, trusted } from "./reading.ts";
 
 /** Names from the outside in; the first place that has a figure counts. */

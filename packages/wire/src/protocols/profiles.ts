@@ -2,7 +2,7 @@
  *  Invariant: data only; what no vendor documents is left at the more careful value and said so beside it.
  *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts, gemini.ts), prices and minima (../models.ts). */
 
-import { DEFAULT_MODEL } from "../models.ts";
+import { DEFAULT_MODEL } from "../cost/index.ts";
 import { anthropic } from "./anthropic.ts";
 import { gemini } from "./gemini.ts";
 import { chatProtocol, openaiChat, openaiDialect } from "./openai-chat.ts";

@@ -3,10 +3,9 @@
  *  Elsewhere: sending and waiting (../transport.ts, ../client.ts). */
 
 import type { ModelError } from "../errors.ts";
-import type { CacheDiagnosis, Frame, ModelEvent, StopReason } from "../events.ts";
-import type { SegmentEncoder } from "../prefix.ts";
+import type { SegmentEncoder } from "../prefix/index.ts";
 import type { Block, Closing, JsonObject, KeySettings, RawJson, Ttl } from "../request.ts";
-import type { Usage } from "../usage.ts";
+import type { CacheDiagnosis, Frame, ModelEvent, StopReason, Usage } from "../response.ts";
 
 /** A block that is still arriving: what has come of it, verbatim. */
 export type BlockDraft = {

@@ -3,12 +3,10 @@
  *  Elsewhere: what frames mean (anthropic-step.ts, openai-responses-step.ts, openai-chat-step.ts). */
 
 import { ModelError } from "../errors.ts";
-import type { ModelEvent } from "../events.ts";
-import { isArray, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
+import { isArray, isInput, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
-import { estimatedPart, noUsage, promptTokens, type Usage } from "../usage.ts";
+import { estimatedPart, type ModelEvent, noUsage, promptTokens, type Usage } from "../response.ts";
 import type { ParserState } from "./protocol.ts";
-import { isInput } from "./spelling.ts";
 
 export const initial: ParserState = {
   drafts: new Map(),

@@ -2,10 +2,10 @@
  *  Invariant: nothing is spelled here; what a block says is read only to know where a marker may go.
  *  Elsewhere: cutting the bytes (slicing.ts), forking them (../fork-requests.ts). */
 
+import { modelFacts } from "../cost/index.ts";
 import { InputError } from "../errors.ts";
 import { isArray, isArrayAt, isObject, isStringAt, itemsOf, type Member, membersOf, type Span } from "../json.ts";
-import { modelFacts } from "../models.ts";
-import type { SegmentKind } from "../prefix.ts";
+import type { SegmentKind } from "../prefix/index.ts";
 import { anthropic, readBlock } from "../protocols/index.ts";
 import type { Block, Json, JsonObject, RawJson, Role } from "../request.ts";
 import {

@@ -1,7 +1,6 @@
 /** Requests that somebody else encoded, taken over as the bytes they are. */
 
 export { readRecorded } from "./anthropic.ts";
-export { type Signs, signsIn } from "./format.ts";
+export { readAnswer, readParent, type Signs, signsIn } from "./format.ts";
 export { answerTextCalls } from "./openai-responses.ts";
-export { readAnswer, readParent } from "./parent.ts";
 export type { RecordedAnswer, RecordedParent, RecordedRequest, Recording } from "./recording.ts";

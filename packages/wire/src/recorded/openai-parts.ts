@@ -5,7 +5,7 @@
 
 import { InputError } from "../errors.ts";
 import { isArray, isObject, itemsOf, type Member, type Span } from "../json.ts";
-import type { SegmentKind } from "../prefix.ts";
+import type { SegmentKind } from "../prefix/index.ts";
 import type { Protocol } from "../protocols/index.ts";
 import type { Json, JsonObject, Role, Ttl } from "../request.ts";
 import { PARENT } from "./recording.ts";

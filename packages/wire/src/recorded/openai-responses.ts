@@ -5,7 +5,7 @@
 import { InputError } from "../errors.ts";
 import type { TailOptions } from "../fork-messages.ts";
 import { authoredJson, isArray, isObject, isStringAt, itemsOf, type Member, type Span } from "../json.ts";
-import { FORK_PLACEHOLDER_RESULT } from "../pairing.ts";
+import { FORK_PLACEHOLDER_RESULT } from "../prefix/index.ts";
 import { readItem } from "../protocols/index.ts";
 import type { Block, Json, JsonObject, ProviderBlock, RawJson, Role } from "../request.ts";
 import {

@@ -6,8 +6,7 @@
 import { isUtf8 } from "node:buffer";
 import { InputError } from "../errors.ts";
 import { isObject, type Member, membersOf, parseJson, skipSpace } from "../json.ts";
-import type { Marker } from "../markers.ts";
-import type { FrozenPrefix } from "../prefix.ts";
+import type { FrozenPrefix, Marker } from "../prefix/index.ts";
 import type { Protocol } from "../protocols/index.ts";
 import type { Json, JsonObject, Message, Ttl } from "../request.ts";
 

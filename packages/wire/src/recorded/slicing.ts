@@ -5,8 +5,15 @@
  *  (../prefix.ts). */
 
 import { isArrayAt, isObjectAt, isStringAt, itemsOf, type Member, membersOf, type Span } from "../json.ts";
-import { lastMarkable, type Marker } from "../markers.ts";
-import { type EncodedSegment, FrozenPrefix, type MarkerSite, type PrefixOrigin, type SegmentKind } from "../prefix.ts";
+import {
+  type EncodedSegment,
+  FrozenPrefix,
+  lastMarkable,
+  type Marker,
+  type MarkerSite,
+  type PrefixOrigin,
+  type SegmentKind,
+} from "../prefix/index.ts";
 import type { Json, Ttl } from "../request.ts";
 import { PARENT, type RecordedRequest, uniqueMembers } from "./recording.ts";
 

@@ -29,7 +29,7 @@ import {
   userText,
 } from "../../src/index.ts";
 import type { FailedResponse } from "../../src/protocols/index.ts";
-import { frameReader } from "../../src/transport.ts";
+import { frameReader } from "../../src/send/index.ts";
 import { anyCharacter } from "../any-character.ts";
 import { encodingLaws } from "./encoding-laws.ts";
 

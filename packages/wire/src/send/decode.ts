@@ -3,6 +3,9 @@
  *  Elsewhere: answers of a provider (transport.ts), answers and requests that pass the proxy (proxy/). */
 
 import type { Transform } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import { createParser } from "eventsource-parser";
+import type { Frame } from "../response.ts";
 
 type Codec = {
   readonly open: () => Transform;
@@ -111,4 +114,46 @@ export const openDecoder = (encoding: string, { out, ended }: DecoderEnds): Deco
       if (!isOver) first.end();
     },
   };
+};
+
+// --- server-sent events ----------------------------------------------------------------------------------------------
+
+type FrameReader = {
+  readonly read: (chunk: Buffer) => readonly Frame[];
+  /** The last event, where only the blank line after it is missing. */
+  readonly end: () => readonly Frame[];
+};
+
+export const openFrames = (): FrameReader => {
+  const ready: Frame[] = [];
+  const parser = createParser({ onEvent: ({ event, data }) => ready.push({ event: event ?? "message", data }) });
+  const decoder = new StringDecoder("utf8");
+  return {
+    read: (chunk) => {
+      parser.feed(decoder.write(chunk));
+      return ready.splice(0);
+    },
+    end: () => {
+      parser.feed(`${decoder.end()}\n\n`);
+      return ready.splice(0).filter(({ data }) => isWholeData(data));
+    },
+  };
+};
+
+const isWholeData = (data: string): boolean => {
+  if (data.trim() === "[DONE]") return true;
+  try {
+    return typeof JSON.parse(data) === "object";
+  } catch {
+    return false;
+  }
+};
+
+/** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
+export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => openFrames().read;
+
+/** The frames in a body that came in one piece. */
+export const framesIn = (text: string): readonly Frame[] => {
+  const reader = openFrames();
+  return [...reader.read(Buffer.from(text)), ...reader.end()];
 };

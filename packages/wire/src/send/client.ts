@@ -3,14 +3,21 @@
  *  Elsewhere: making the bytes (prepare.ts), one attempt (transport.ts), reading its answer (reception.ts), waiting
  *  (retry.ts). */
 
-import { parseBase, targetUnder } from "./endpoint.ts";
-import { ModelError } from "./errors.ts";
-import { foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "./events.ts";
-import type { Prepared } from "./prepare.ts";
-import type { Credential } from "./protocols/index.ts";
+import { ModelError } from "../errors.ts";
+import type { Prepared } from "../prepare.ts";
+import type { Credential } from "../protocols/index.ts";
+import { foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "../response.ts";
 import { bodyLimits, Reception, readEvents, withArrival } from "./reception.ts";
 import { Backoff, defaultRetry, type RetryEdge, type RetryPolicy, realEdge } from "./retry.ts";
-import { type Answer, createTransport, defaultTimeouts, type Target, type Timeouts } from "./transport.ts";
+import {
+  type Answer,
+  createTransport,
+  defaultTimeouts,
+  parseBase,
+  type Target,
+  type Timeouts,
+  targetUnder,
+} from "./transport.ts";
 
 export type ClientOptions = {
   readonly baseUrl: string;

@@ -3,9 +3,9 @@
  *  request. Where a price is unknown the answer is `undefined`, never a guess: callers then show tokens alone.
  *  Elsewhere: the figures (models.ts), what a family of forks costs (economics/). */
 
+import { type KeySettings, SHORTEST_FIRST, type Ttl } from "../request.ts";
+import { promptTokens, type Usage } from "../response.ts";
 import { type ModelFacts, modelFacts, type Prices, type PriceTier } from "./models.ts";
-import { type KeySettings, SHORTEST_FIRST, type Ttl } from "./request.ts";
-import { promptTokens, type Usage } from "./usage.ts";
 
 /** How the request is served, where that changes its price. The factors stack. */
 export type Service = {

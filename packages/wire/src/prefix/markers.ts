@@ -3,8 +3,8 @@
  *  reached, even where the provider counts every block of a tool run as a position of its own.
  *  Elsewhere: which bytes a marker is (protocols/), splicing them in (prepare.ts), what they cost (economics/). */
 
+import { SHORTEST_FIRST, type Ttl } from "../request.ts";
 import type { FrozenPrefix, Segment } from "./prefix.ts";
-import { SHORTEST_FIRST, type Ttl } from "./request.ts";
 
 /** `system`: end of system, or of tools without one. `inherited`: a parent's last marker, kept where it was (end of P).
  *  `shared`: the last block all siblings share (end of S). `previous`: the tail of the line's last request, out of

@@ -3,13 +3,12 @@
  *  recognised, shown and never asked for again; no answer is longer than memory allows, and none is free of charge.
  *  Elsewhere: bytes and time-outs (transport.ts), what frames mean (protocols/), sending again (client.ts). */
 
-import { without } from "./endpoint.ts";
-import { ModelError, printable } from "./errors.ts";
-import type { Frame, ModelEvent } from "./events.ts";
-import type { Prepared } from "./prepare.ts";
-import { type Credential, type ParserState, type Protocol, requestIdIn, type StreamEnd } from "./protocols/index.ts";
-import { type Answer, type BodyLimits, framesIn } from "./transport.ts";
-import { BYTES_PER_TOKEN, completeUsage } from "./usage.ts";
+import { ModelError, printable } from "../errors.ts";
+import type { Prepared } from "../prepare.ts";
+import { type Credential, type ParserState, type Protocol, requestIdIn, type StreamEnd } from "../protocols/index.ts";
+import { BYTES_PER_TOKEN, completeUsage, type Frame, type ModelEvent } from "../response.ts";
+import { framesIn } from "./decode.ts";
+import { type Answer, type BodyLimits, redactKey } from "./transport.ts";
 
 /** Events that arrived together: a step between two of them would cost more than reading them. */
 export const readEvents = async (
@@ -19,7 +18,11 @@ export const readEvents = async (
 ): Promise<AsyncIterable<readonly ModelEvent[]> | Iterable<readonly ModelEvent[]>> => {
   const { status } = answer;
   if (status !== 200)
-    throw protocol.failure({ status, headers: answer.headers(), body: without(credential, await refusalText(answer)) });
+    throw protocol.failure({
+      status,
+      headers: answer.headers(),
+      body: redactKey(await refusalText(answer), credential),
+    });
   return answer.isEventStream ? readStream(protocol, answer) : readWhole(protocol, answer);
 };
 
@@ -244,5 +247,5 @@ const showBytes = (bytes: Buffer, credential: Credential | undefined): string =>
   const isText = [...text.slice(0, 64)].every(
     (sign) => sign !== "\uFFFD" && (sign >= " " || "\t\n\r\u001b".includes(sign)),
   );
-  return isText ? JSON.stringify(printable(without(credential, text))) : `the bytes ${bytes.toString("hex", 0, 16)}`;
+  return isText ? JSON.stringify(printable(redactKey(text, credential))) : `the bytes ${bytes.toString("hex", 0, 16)}`;
 };

@@ -3,11 +3,9 @@
  *  already is no failure of letting it go.
  *  Elsewhere: what stands in an entry (protocols/gemini-caches.ts), whether it pays (economics/stored.ts). */
 
-import type { ClientOptions } from "./client.ts";
-import { parseBase, targetUnder, without } from "./endpoint.ts";
-import { ModelError } from "./errors.ts";
-import type { FrozenPrefix } from "./prefix.ts";
-import type { Prepared } from "./prepare.ts";
+import { ModelError } from "../errors.ts";
+import type { FrozenPrefix } from "../prefix/index.ts";
+import type { Prepared } from "../prepare.ts";
 import {
   type CachedContentPlan,
   checkedName,
@@ -16,9 +14,10 @@ import {
   gemini,
   namingBody,
   readStored,
-} from "./protocols/index.ts";
+} from "../protocols/index.ts";
+import type { ClientOptions } from "./client.ts";
 import { Backoff, defaultRetry, realEdge } from "./retry.ts";
-import { type Attempt, createTransport, defaultTimeouts } from "./transport.ts";
+import { type Attempt, createTransport, defaultTimeouts, parseBase, redactKey, targetUnder } from "./transport.ts";
 
 export type StoredContent = {
   readonly name: string;
@@ -62,7 +61,7 @@ export const createCachedContents = (options: ClientOptions): CachedContents => 
     });
     const { status, headers } = answer;
     const body = await answer.text();
-    if (status !== 200) throw gemini.failure({ status, headers: headers(), body: without(credential, body) });
+    if (status !== 200) throw gemini.failure({ status, headers: headers(), body: redactKey(body, credential) });
     return body;
   };
 

@@ -3,10 +3,10 @@
  *  Time comes in as durations; an entry's age counts from the start of the last request that wrote or read it.
  *  Elsewhere: who sends a keep-alive and when (the runtime), where markers stand (markers.ts). */
 
-import type { ModelFacts } from "../models.ts";
-import { multipliersOf, withoutNoise, writeMultiplier } from "../prices.ts";
 import { LIFETIME_MS, SHORTEST_FIRST, type Ttl } from "../request.ts";
 import { figure, isCached } from "./fan-out.ts";
+import type { ModelFacts } from "./models.ts";
+import { multipliersOf, withoutNoise, writeMultiplier } from "./prices.ts";
 
 const MINUTE_MS = 60_000;
 

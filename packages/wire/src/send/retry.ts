@@ -4,7 +4,7 @@
  *  Elsewhere: which errors can be retried at all (errors.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { ModelError } from "./errors.ts";
+import { ModelError } from "../errors.ts";
 
 export type RetryPolicy = {
   readonly attempts: number;

@@ -3,7 +3,7 @@
  *  same in every sibling and no earlier turn is ever touched. An id names one call of a conversation.
  *  Elsewhere: the tail of a fork, where placeholders are meant (fork-messages.ts). */
 
-import { type Block, type Message, type ToolResultBlock, type ToolUseBlock, toolResult } from "./request.ts";
+import { type Block, type Message, type ToolResultBlock, type ToolUseBlock, toolResult } from "../request.ts";
 
 /** Stands where a call has no result of its own. One constant, so that siblings stay byte-identical. */
 export const FORK_PLACEHOLDER_RESULT = "No result stands here: this call is handled in the background.";

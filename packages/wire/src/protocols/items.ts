@@ -5,7 +5,7 @@
 
 import { InputError } from "../errors.ts";
 import { isArrayAt, isObject, isObjectAt, itemsOf, type Member, membersOf, parseJson, type Span } from "../json.ts";
-import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix.ts";
+import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
 import type { Block, Head, Message, RawJson, Role, TextBlock, ToolSpec } from "../request.ts";
 
 /** A value that becomes a segment. */

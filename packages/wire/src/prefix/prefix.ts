@@ -4,10 +4,10 @@
  *  Elsewhere: a provider's spelling (protocols/), cache markers (markers.ts), storage of bytes (rope.ts). */
 
 import { hash } from "node:crypto";
-import { InputError } from "./errors.ts";
-import { placeOf } from "./json.ts";
+import { InputError } from "../errors.ts";
+import { placeOf } from "../json.ts";
+import type { Block, Head, KeySettings, Message, Role, ToolUseBlock, Ttl } from "../request.ts";
 import { answerPending, callsIn, placeholderFor, stillPending } from "./pairing.ts";
-import type { Block, Head, KeySettings, Message, Role, ToolUseBlock, Ttl } from "./request.ts";
 import { type Insertion, Rope } from "./rope.ts";
 
 export type SegmentKind = "head" | "tool" | "system" | "block";

@@ -4,12 +4,11 @@
 
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
-import { StringDecoder } from "node:string_decoder";
 import { urlToHttpOptions } from "node:url";
-import { createParser } from "eventsource-parser";
-import { openCodecs } from "./decode.ts";
-import { InputError, ModelError, printable } from "./errors.ts";
-import type { Frame } from "./events.ts";
+import { InputError, ModelError, printable } from "../errors.ts";
+import type { Credential } from "../protocols/index.ts";
+import type { Frame } from "../response.ts";
+import { openCodecs, openFrames } from "./decode.ts";
 
 // Imported by name, the first of them loads all that it offers on demand, another HTTP client among it: at every start.
 const http = process.getBuiltinModule("node:http");
@@ -35,10 +34,36 @@ export type Target = {
   readonly place: Pick<ReturnType<typeof urlToHttpOptions>, "protocol" | "hostname" | "port" | "path">;
 };
 
-export const targetOf = (url: URL): Target => {
-  const { protocol, hostname, port, path } = urlToHttpOptions(url);
-  return { isSecure: url.protocol === "https:", place: { protocol, hostname, port, path } };
+export const parseBase = (baseUrl: string): URL => {
+  const url = URL.parse(baseUrl);
+  // The text is not repeated: people put keys into it by mistake.
+  if (!url || !/^https?:$/.test(url.protocol)) throw new InputError("the base URL must start with http:// or https://");
+  if (url.username !== "" || url.password !== "")
+    throw new InputError("the base URL must not hold a user or a password");
+  return url;
 };
+
+/** Set as a path, never resolved as a reference: `https://host//` must not make a host of what follows it. */
+const under = (base: URL, path: string): URL => {
+  const [way = "", query] = path.split("?");
+  const url = new URL(base);
+  url.pathname = base.pathname.replace(/\/+$/, "") + way;
+  if (query !== undefined) url.search = base.search === "" ? query : `${base.search}&${query}`;
+  return url;
+};
+
+export const targetUnder = (base: URL, path: string): Target => {
+  const url = under(base, path);
+  const { protocol, hostname, port, path: way } = urlToHttpOptions(url);
+  return { isSecure: url.protocol === "https:", place: { protocol, hostname, port, path: way } };
+};
+
+/** A provider that repeats the key in its complaint must not put it into ours. */
+export const redactKey = (text: string, credential: Credential | undefined): string =>
+  credential && credential.value.length >= SHORTEST_KEY ? text.replaceAll(credential.value, "[key]") : text;
+
+/** What is shorter is no secret, and stands in every other word. */
+const SHORTEST_KEY = 6;
 
 /** The most that is read of one answer. Whatever is longer is cut, so that no server can exhaust our memory. */
 export type BodyLimits = {
@@ -421,43 +446,3 @@ async function* readFrames(body: Body, { totalBytes, pieceBytes }: BodyLimits): 
   }
   yield reader.end();
 }
-
-type FrameReader = {
-  readonly read: (chunk: Buffer) => readonly Frame[];
-  /** The last event, where only the blank line after it is missing. */
-  readonly end: () => readonly Frame[];
-};
-
-const openFrames = (): FrameReader => {
-  const ready: Frame[] = [];
-  const parser = createParser({ onEvent: ({ event, data }) => ready.push({ event: event ?? "message", data }) });
-  const decoder = new StringDecoder("utf8");
-  return {
-    read: (chunk) => {
-      parser.feed(decoder.write(chunk));
-      return ready.splice(0);
-    },
-    end: () => {
-      parser.feed(`${decoder.end()}\n\n`);
-      return ready.splice(0).filter(({ data }) => isWholeData(data));
-    },
-  };
-};
-
-const isWholeData = (data: string): boolean => {
-  if (data.trim() === "[DONE]") return true;
-  try {
-    return typeof JSON.parse(data) === "object";
-  } catch {
-    return false;
-  }
-};
-
-/** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
-export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => openFrames().read;
-
-/** The frames in a body that came in one piece. */
-export const framesIn = (text: string): readonly Frame[] => {
-  const reader = openFrames();
-  return [...reader.read(Buffer.from(text)), ...reader.end()];
-};

@@ -4,9 +4,9 @@
  *  advised. Requests' own tokens are the same either way and in no figure here.
  *  Elsewhere: what stands in an entry (../protocols), keeping entries that need no storage (lifetime.ts). */
 
-import type { ModelFacts } from "../models.ts";
-import { pricesFor, withoutNoise } from "../prices.ts";
 import { type Bill, figure } from "./fan-out.ts";
+import type { ModelFacts } from "./models.ts";
+import { pricesFor, withoutNoise } from "./prices.ts";
 
 export type StoredQuestion = {
   readonly tokens: number;

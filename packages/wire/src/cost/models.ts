@@ -2,7 +2,7 @@
  *  Invariant: a figure stands here only if a vendor or a published list states it; unknown stays absent.
  *  Elsewhere: arithmetic on it (prices.ts, economics/), user overrides (the price file of the command line). */
 
-import type { Ttl } from "./request.ts";
+import type { Ttl } from "../request.ts";
 
 /** US dollars per million tokens. */
 export type Prices = {
