@@ -1,7 +1,8 @@
-/** One line that says what is going on, on a terminal only.
- *  Invariant: it is gone before anything else is printed, and never stands in a file or a pipe. */
+/** One line that says what is happening, on a terminal only.
+ *  Invariant: the line is removed before anything else is printed, takes one row, and is never written to a file or pipe. */
 
 import type { Io } from "./io.ts";
+import { shortened, terminalColumns } from "./width.ts";
 
 export type Progress = { readonly show: (line: string) => void; readonly clear: () => void };
 
@@ -13,7 +14,7 @@ export const progressLine = (io: Io): Progress => {
     show: (line) => {
       if (!io.isTerminal || line === shown) return;
       shown = line;
-      io.err(`${CLEAR_LINE}${line}`);
+      io.err(`${CLEAR_LINE}${shortened(line, terminalColumns() ?? Number.POSITIVE_INFINITY)}`);
     },
     clear: () => {
       if (shown !== "") io.err(CLEAR_LINE);

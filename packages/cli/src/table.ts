@@ -1,7 +1,8 @@
-/** Aligned text tables, the same with and without colour, that fit the terminal.
- *  Invariant: colour adds nothing that the characters do not say, and widths are counted before it is added; no line ends
- *  in white space; figures are never cut. Where cutting texts is not enough, each row becomes a list of its cells.
- *  Elsewhere: what stands in the cells (commands/), figures as text (numbers.ts), columns of a letter (width.ts). */
+/** Aligned text tables that fit the terminal, with the same text whether coloured or not.
+ *  Invariant: colour adds no information, and widths are counted before it is added; no line ends in white space; numbers
+ *  are never cut. In a narrow terminal dispensable columns are left out first, then long texts are cut, and in the end
+ *  each row becomes a list of its cells.
+ *  Elsewhere: what the cells say (commands/), numbers as text (numbers.ts), the width of a character (width.ts). */
 
 import { brokenInto, shortened, terminalColumns, widthOf } from "./width.ts";
 
@@ -14,7 +15,7 @@ const CODES: Readonly<Record<Style, readonly [open: number, close: number]>> = {
   bad: [31, 39],
 };
 
-/** Wraps text in a terminal style, or leaves it alone where colour is off. */
+/** Wraps text in a terminal style, or returns it unchanged when colour is off. */
 export const painter =
   (colour: boolean) =>
   (style: Style, text: string): string => {
@@ -26,10 +27,10 @@ type Prose = {
   readonly style?: Style;
   readonly colour?: boolean; // default: false
   readonly indent?: string; // before every line but the first
-  readonly width?: number; // columns it may take; default: those of the terminal
+  readonly width?: number; // default: the terminal's
 };
 
-/** A sentence as lines that fit, without the last line end. */
+/** A sentence wrapped to the width, without the last line feed. */
 export const prose = (
   text: string,
   { style, colour = false, indent = "", width = terminalColumns() }: Prose,
@@ -40,11 +41,16 @@ export const prose = (
   return [styled(first), ...others.map((line) => indent + styled(line))].join("\n");
 };
 
-export type Column = { readonly title: string; readonly align?: "left" | "right" }; // default: left
+export type Column = {
+  readonly title: string;
+  readonly align?: "left" | "right"; // default: left
+  /** The column may be left out where the terminal is narrow, the lowest number first. Default: it never is. */
+  readonly dispensable?: number;
+};
 
 export type Row = {
   readonly cells: readonly string[];
-  readonly mark?: "best"; // a sign in the gutter
+  readonly mark?: "best"; // shown as a sign in the gutter
   readonly style?: Style;
 };
 
@@ -53,7 +59,7 @@ export type Table = {
   readonly rows: readonly Row[];
   readonly rule?: boolean; // a line under the header; default: true
   readonly colour?: boolean; // default: false
-  readonly width?: number; // columns it may take; default: those of the terminal
+  readonly width?: number; // default: the terminal's
 };
 
 export const BEST_SIGN = "▸";
@@ -67,10 +73,10 @@ const padded = (text: string, width: number, align: Column["align"]): string => 
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
-/** Texts are cut no further than this: what ids take, and enough to tell labels apart. */
+/** Texts are not cut below this length, which holds an id and is enough to tell labels apart. */
 const SHORTEST_TEXT = 12;
 
-/** The widths of the columns within so many columns in all; undefined where they do not fit. The widest text gives first. */
+/** The column widths that fit into `most`, or undefined where none do. The widest text is cut first. */
 const fittingWidths = (columns: readonly Column[], natural: readonly number[], most: number): number[] | undefined => {
   const widths = [...natural];
   for (let excess = sum(widths) - most; excess > 0; excess -= 1) {
@@ -82,7 +88,20 @@ const fittingWidths = (columns: readonly Column[], natural: readonly number[], m
   return widths;
 };
 
-/** Each row as a list of its cells, one a line. */
+/** The table without the column that matters least; undefined where every column matters. */
+const withoutOneColumn = (table: Table): Table | undefined => {
+  const ranks = table.columns.map(({ dispensable = Number.POSITIVE_INFINITY }) => dispensable);
+  const least = Math.min(...ranks);
+  if (least === Number.POSITIVE_INFINITY) return undefined;
+  const keeps = (_: unknown, index: number): boolean => index !== ranks.indexOf(least);
+  return {
+    ...table,
+    columns: table.columns.filter(keeps),
+    rows: table.rows.map((row) => ({ ...row, cells: row.cells.filter(keeps) })),
+  };
+};
+
+/** Each row as a list of its cells, one per line. */
 const asRecords = ({ columns, rows, colour = false }: Table, most: number): string => {
   const paint = painter(colour);
   const label = Math.max(...columns.map(({ title }) => widthOf(title)));
@@ -102,7 +121,7 @@ const asRecords = ({ columns, rows, colour = false }: Table, most: number): stri
   return rows.map(recordOf).join("\n");
 };
 
-/** The table as lines, each with its line end. */
+/** The table as lines, each with its line feed. */
 export const renderTable = (table: Table): string => {
   const { columns, rows, rule = true, colour = false, width = terminalColumns() } = table;
   const paint = painter(colour);
@@ -111,8 +130,10 @@ export const renderTable = (table: Table): string => {
   );
   const hasGutter = rows.some(({ mark }) => mark !== undefined);
   const gutter = (sign: string): string => (hasGutter ? padded(sign, 2, "left") : "");
-  const around = (hasGutter ? 2 : 0) + GAP.length * Math.max(0, columns.length - 1);
-  const widths = width === undefined ? natural : fittingWidths(columns, natural, width - around);
+  const spacing = (hasGutter ? 2 : 0) + GAP.length * Math.max(0, columns.length - 1);
+  const narrower = width !== undefined && sum(natural) + spacing > width ? withoutOneColumn(table) : undefined;
+  if (narrower) return renderTable(narrower);
+  const widths = width === undefined ? natural : fittingWidths(columns, natural, width - spacing);
   if (widths === undefined) return asRecords(table, width ?? 0);
   const line = (cells: readonly string[], sign: string): string => {
     const texts = columns.map(({ align }, index) => {

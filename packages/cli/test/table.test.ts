@@ -65,6 +65,25 @@ cost    $0.0001
   );
 });
 
+test("on a narrow terminal the column that matters least is left out first, and texts stay whole", () => {
+  const columns = [
+    { title: "agent" },
+    { title: "at", dispensable: 1 },
+    { title: "cost", align: "right" },
+    { title: "reason", dispensable: 2 },
+  ] as const;
+  const rows = [{ cells: ["main", "0:00", "$0.02", "first request"] }];
+  const rendered = (width: number): string => renderTable({ columns, rows, rule: false, width });
+  assert.deepEqual(
+    [rendered(33), rendered(32), rendered(12)],
+    [
+      "agent  at     cost  reason\nmain   0:00  $0.02  first request\n",
+      "agent   cost  reason\nmain   $0.02  first request\n",
+      "agent   cost\nmain   $0.02\n",
+    ],
+  );
+});
+
 test("every line of demo, cost and doctor fits into 80 and into 40 columns", async () => {
   const before = process.env.COLUMNS;
   try {

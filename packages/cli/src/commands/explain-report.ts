@@ -8,8 +8,8 @@ import { causeWords, type Explanation, type ObservedFamily, type RequestRow } fr
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
-import { painter, type Row, renderTable } from "../table.ts";
-import { inLine, shortId, WIDTH, wrapped } from "./tasks-store.ts";
+import { type Column, painter, type Row, renderTable } from "../table.ts";
+import { inLine, outputWidth, shortId, wrapped } from "./tasks-store.ts";
 
 export type Explained = ObservedFamily & {
   /** Where only one task is meant. */
@@ -34,7 +34,7 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
   if (rows.length === 0 && explained.unread.length === 0)
     return [`${paint("bold", title)}\nNo request was sent yet.\n`, ...problems].join("");
   return [
-    `${paint("bold", title)}\n${inLine(cwd, WIDTH)}\n\n`,
+    `${paint("bold", title)}\n${inLine(cwd, outputWidth())}\n\n`,
     requestTable(rows, colour),
     "\n",
     agentLines(explained),
@@ -52,12 +52,23 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
 export const requestTable = (rows: readonly RequestRow[], colour: boolean): string => {
   const begun = Math.min(...rows.map(({ at }) => at));
   const decimals = moneyDecimals(rows.flatMap(({ usd }) => (usd === undefined ? [] : [usd])));
-  const right = (title: string) => ({ title, align: "right" }) as const;
+  const right = (title: string, dispensable?: number): Column => ({
+    ...{ title, align: "right" },
+    ...(dispensable === undefined ? {} : { dispensable }),
+  });
   return renderTable({
     columns: [
       { title: "agent" },
-      ...["turn", "at", "expected", "read", "written", "plain", "output", "cost"].map(right),
-      { title: "why not more" },
+      ...[
+        right("turn"),
+        right("at", 1),
+        right("expected", 3),
+        right("read"),
+        right("written", 4),
+        right("uncached", 2),
+      ],
+      ...[right("output", 5), right("cost")],
+      { title: "miss reason", dispensable: 6 },
     ],
     rows: rows.map((row): Row => {
       const { agent, kind, turn, at, expected, estimated, usage, usd, cause, isAnswered } = row;
@@ -92,7 +103,9 @@ const clockTime = (ms: number): string => {
 const agentLines = ({ tasks, rows }: Explained): string => {
   const agents = new Set(rows.map(({ agent }) => agent));
   const known = tasks.filter(({ id }) => agents.has(id));
-  const lines = known.map(({ id, label }) => `${shortId(id)}  ${inLine(label, WIDTH - shortId(id).length - 2)}\n`);
+  const lines = known.map(
+    ({ id, label }) => `${shortId(id)}  ${inLine(label, outputWidth() - shortId(id).length - 2)}\n`,
+  );
   return known.length === 0 ? "" : `${lines.join("")}\n`;
 };
 
@@ -146,5 +159,5 @@ const missLines = (miss: Explanation["misses"][number], colour: boolean): string
   const cost = usd === undefined ? "" : ` (${formatMoney(usd)})`;
   const who = `${shortId(agent)} ${turn === 0 ? "aside" : turn}`;
   const said = wrapped(`${who} did not read ${formatTokens(lost)} tokens${cost}: ${inLine(why)}.`);
-  return `\n${paint("bad", said.trimEnd())}\n${wrapped(`To avoid it: ${advice}.`, 2)}`;
+  return `\n${paint("bad", said.trimEnd())}\n${wrapped(`To avoid it: ${advice}.`, { indent: 2 })}`;
 };

@@ -51,17 +51,24 @@ export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string =>
 /** An id without the word that all ids of tasks begin with: commands take both. */
 export const shortId = (id: string): string => inLine(id.replace(/^task-(?=.)/, ""));
 
-/** Lines of at most 100 columns, broken between words; what follows the first stands two columns to its right. */
-export const wrapped = (text: string, indent = 0): string => {
+type Wrapping = {
+  readonly indent?: number; // before the first line; default: 0
+  readonly hang?: number; // how much further to the right the other lines start; default: 2
+};
+
+/** Lines that fit the output, broken between words. */
+export const wrapped = (text: string, { indent = 0, hang = 2 }: Wrapping = {}): string => {
   const [first = "", ...words] = text.split(" ");
   const lines = [`${" ".repeat(indent)}${first}`];
-  const most = Math.min(WIDTH, terminalColumns() ?? WIDTH);
   for (const word of words) {
     const longer = `${lines.at(-1)} ${word}`;
-    if (widthOf(longer) <= most) lines[lines.length - 1] = longer;
-    else lines.push(`${" ".repeat(indent + 2)}${word}`);
+    if (widthOf(longer) <= outputWidth()) lines[lines.length - 1] = longer;
+    else lines.push(`${" ".repeat(indent + hang)}${word}`);
   }
   return lines.map((line) => `${line}\n`).join("");
 };
 
-export const WIDTH = 100;
+const WIDTH = 100;
+
+/** The terminal's columns, and never more than 100. */
+export const outputWidth = (): number => Math.min(WIDTH, terminalColumns() ?? WIDTH);

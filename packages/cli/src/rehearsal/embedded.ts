@@ -1,30 +1,31 @@
-/** The engine that needs no key: the simulator on loopback, answering by the rehearsal.
- *  Invariant: nothing of it is loaded before it is started, it listens on loopback only, and closing leaves no socket.
+/** The engine that needs no key: the simulator on loopback, with the rehearsal as its script.
+ *  Invariant: none of it is loaded before it starts, it listens on loopback only, and closing it leaves no socket open.
  *  Elsewhere: what it answers (script.ts), what it bills (@prefork/simulator). */
 
 import type { LedgerRow, SimClock, SimScript } from "@prefork/simulator";
 import type { Credential, ModelFacts } from "@prefork/wire";
 
 export type EmbeddedOptions = {
-  /** Whose rules and prices serve models that nobody published figures for. Default: the default model of the table. */
+  /** The model whose rules and prices apply to models without published figures. Default: the table's default model. */
   readonly model?: string;
-  /** Figures in place of the published ones. */
+  /** Figures that replace the published ones. */
   readonly models?: ReadonlyMap<string, ModelFacts>;
   readonly clock?: SimClock; // default: real time
   readonly script?: SimScript; // default: the rehearsal
   readonly port?: number; // default: 0, any free one
+  readonly firstEventMs?: number; // how long it waits before each answer; default: 0
 };
 
 export interface Embedded extends AsyncDisposable {
-  /** What a client takes as its API address. */
+  /** The API address for a client. */
   readonly baseUrl: string;
-  /** Any key will do; this one says what it is for. */
+  /** Any key works; this one says what it is for. */
   readonly credential: Credential;
-  /** The model to ask for when the user names none. */
+  /** The model to request when the user names none. */
   readonly model: string;
-  /** What a session is told its engine is. */
+  /** The engine name that the session records. */
   readonly engine: "rehearsal";
-  /** One line for people, before anything else is shown. */
+  /** One line for people, printed before anything else. */
   readonly notice: string;
   ledger(since?: number): readonly LedgerRow[];
   close(): Promise<void>;
@@ -46,6 +47,7 @@ export const startEmbedded = async (options: EmbeddedOptions = {}): Promise<Embe
     port: options.port ?? 0,
     ...(options.models === undefined ? {} : { models: options.models }),
     ...(options.clock === undefined ? {} : { clock: options.clock }),
+    ...(options.firstEventMs === undefined ? {} : { latency: { firstEventMs: options.firstEventMs } }),
   });
   const close = (): Promise<void> => simulator.close();
   return {

@@ -1,32 +1,33 @@
-/** What each fork is doing, while it does it.
- *  Invariant: on a terminal a line a fork, rewritten in place and gone at the end; elsewhere one line when a fork has
- *  ended, and an empty one below them. What a model chose to call things cannot act on the terminal.
- *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), what came of it (../commands/tour-report.ts). */
+/** Shows what each fork is doing while it works.
+ *  Invariant: on a terminal there is one line per fork, rewritten in place and removed at the end. Elsewhere there is one
+ *  line when a fork ends, and an empty line after the last. No name that a model chose can control the terminal.
+ *  Elsewhere: the events (RuntimeEvent of @prefork/runtime), the results (../commands/tour-report.ts). */
 
 import type { RuntimeEvent } from "@prefork/runtime";
 import type { JsonObject } from "@prefork/wire";
 import type { Io } from "../io.ts";
 import { visible } from "../visible.ts";
+import { shortened, terminalColumns } from "../width.ts";
 
 export type ForkProgress = {
   readonly id: string;
   readonly name: string;
   readonly turn: number;
-  /** What it waits for, calls, or has come to. */
+  /** What it waits for, what it calls, or how it ended. */
   readonly doing: string;
   readonly tools: readonly string[];
   readonly isEnded: boolean;
 };
 
 export type Progress = {
-  /** Names below it are shown without it. */
+  /** Paths below this folder are shown relative to it. */
   readonly folder: string;
   readonly forks: readonly ForkProgress[];
 };
 
 export const NOTHING_YET: Progress = { folder: "", forks: [] };
 
-/** After something happened; the same object where it shows nowhere. */
+/** Returns the same object when the event changes nothing that is shown. */
 export const afterEvent = (progress: Progress, event: RuntimeEvent): Progress => {
   const { folder, forks } = progress;
   if (event.type === "session_opened") return { ...progress, folder: event.cwd };
@@ -44,11 +45,11 @@ const forkAfter = (fork: ForkProgress, event: RuntimeEvent, folder: string): For
     case "turn_started":
       return { ...fork, turn: event.turn, doing: "asking the engine" };
     case "call_proposed": {
-      const doing = callWords(event.tool, event.args).replaceAll(`${folder}/`, "");
+      const doing = callText(event.tool, event.args).replaceAll(`${folder}/`, "");
       return { ...fork, doing, tools: [...fork.tools, event.tool] };
     }
     case "question_asked":
-      return { ...fork, doing: `waiting for leave: ${event.reason}` };
+      return { ...fork, doing: `waiting for permission: ${event.reason}` };
     case "task_ended":
       return { ...fork, doing: event.end, isEnded: true };
     default:
@@ -56,27 +57,27 @@ const forkAfter = (fork: ForkProgress, event: RuntimeEvent, folder: string): For
   }
 };
 
-/** The tool, and the one argument that says most. */
-const callWords = (tool: string, { command, pattern, file_path: file, path }: JsonObject): string => {
+/** The tool and its most telling argument. */
+const callText = (tool: string, { command, pattern, file_path: file, path }: JsonObject): string => {
   const [what] = [command, pattern, file].filter((each) => typeof each === "string");
   return [tool, what, ...(typeof path === "string" ? [`in ${path}`] : [])].join(" ");
 };
 
-const MOST_LETTERS = 90;
-const NAME_LETTERS = 8;
+const MAX_WIDTH = 90;
+const NAME_WIDTH = 8;
 
-export const progressWords = ({ name, turn, doing, tools, isEnded }: ForkProgress): string => {
+export const progressText = ({ name, turn, doing, tools, isEnded }: ForkProgress): string => {
   const running = turn === 0 ? doing : `turn ${turn}  ${doing}`;
   const now = isEnded ? `${doing} after ${turn} ${turn === 1 ? "turn" : "turns"}: ${tools.join(", ")}` : running;
-  const letters = [...visible(`  ${name.padEnd(NAME_LETTERS)} ${now}`.replace(/\s*[\n\t]\s*/g, " "))];
-  return letters.length > MOST_LETTERS ? `${letters.slice(0, MOST_LETTERS - 1).join("")}…` : letters.join("");
+  const line = visible(`  ${name.padEnd(NAME_WIDTH)} ${now}`.replace(/\s*[\n\t]\s*/g, " "));
+  return shortened(line, Math.min(MAX_WIDTH, terminalColumns() ?? MAX_WIDTH));
 };
 
-export type Live = { readonly heard: (event: RuntimeEvent) => void; readonly clear: () => void };
+export type Live = { readonly show: (event: RuntimeEvent) => void; readonly clear: () => void };
 
 export const openLive = (io: Io): Live => (io.isTerminal ? inPlace(io) : asLines(io));
 
-/** Without wrapping: a line that became two would no longer be found again. */
+/** Turns line wrapping off and on: a wrapped line would take two rows, and moving back up would miss it. */
 const UNWRAPPED = ["\u001b[?7l", "\u001b[?7h"] as const;
 
 const inPlace = (io: Io): Live => {
@@ -84,11 +85,11 @@ const inPlace = (io: Io): Live => {
   let drawn = 0;
   const back = (): string => (drawn === 0 ? "" : `\u001b[${drawn}A\r`);
   return {
-    heard: (event) => {
+    show: (event) => {
       const { forks } = progress;
       progress = afterEvent(progress, event);
       if (progress.forks === forks) return;
-      const lines = progress.forks.map((fork) => `\u001b[2K${progressWords(fork)}\n`);
+      const lines = progress.forks.map((fork) => `\u001b[2K${progressText(fork)}\n`);
       io.err(`${back()}${UNWRAPPED[0]}${lines.join("")}${UNWRAPPED[1]}`);
       drawn = lines.length;
     },
@@ -102,10 +103,10 @@ const inPlace = (io: Io): Live => {
 const asLines = (io: Io): Live => {
   let progress = NOTHING_YET;
   return {
-    heard: (event) => {
+    show: (event) => {
       const { forks } = progress;
       progress = afterEvent(progress, event);
-      for (const fork of progress.forks) if (fork.isEnded && !forks.includes(fork)) io.out(`${progressWords(fork)}\n`);
+      for (const fork of progress.forks) if (fork.isEnded && !forks.includes(fork)) io.out(`${progressText(fork)}\n`);
     },
     clear: () => {
       if (progress.forks.some(({ isEnded }) => isEnded)) io.out("\n");

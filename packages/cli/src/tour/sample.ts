@@ -34,7 +34,7 @@ import {
 import { type Thing, TRADES, type Trade } from "./trades.ts";
 
 /** What there is to find, by the part of the job that finds it. */
-export type Facts = {
+export type SampleFacts = {
   readonly schema: { readonly tables: number; readonly deprecated: string };
   readonly service: { readonly todos: number; readonly failing: string };
   readonly router: { readonly routes: number; readonly repeated: string };
@@ -48,7 +48,7 @@ export type Sample = {
   readonly things: readonly Thing[];
   /** Path → text. */
   readonly files: ReadonlyMap<string, string>;
-  readonly facts: Facts;
+  readonly facts: SampleFacts;
 };
 
 const THINGS = 6;
@@ -68,7 +68,7 @@ export const sampleOf = (seed: number): Sample => {
 
 type Things = readonly [Thing, ...(readonly Thing[])];
 
-type Planted = { readonly flaws: (thing: Thing) => Flaws; readonly facts: Facts };
+type Planted = { readonly flaws: (thing: Thing) => Flaws; readonly facts: SampleFacts };
 
 const plant = (things: Things, chance: Chance): Planted => {
   const deprecated = chance.one(things);

@@ -69,7 +69,7 @@ test("on a terminal every fork has a line, which says what it does now and is go
   const written: string[] = [];
   const io = captured({ isTerminal: true, err: (text) => written.push(text) });
   const live = openLive(io);
-  for (const event of EVENTS) live.heard(event);
+  for (const event of EVENTS) live.show(event);
   const docs = "  Docs\\u001b[2J";
   assert.deepEqual(screens(written), [
     ["  Router   starting"],
@@ -92,7 +92,7 @@ test("on a terminal every fork has a line, which says what it does now and is go
 test("in a file there is one line for each fork that has ended", () => {
   const io = captured();
   const live = openLive(io);
-  for (const event of EVENTS) live.heard(event);
+  for (const event of EVENTS) live.show(event);
   live.clear();
   live.clear();
   assert.deepEqual(

@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
+import { stripVTControlCharacters } from "node:util";
 import type { Explanation, RequestRow } from "@prefork/runtime/observe";
 import { addUsage, noUsage, promptTokens, type Usage, writtenTokens } from "@prefork/wire";
 import { run } from "../../src/main.ts";
@@ -127,7 +128,7 @@ test("as text it is short, says what it is, and shows every request with the tot
   const { code, out, err } = await ground.tour().ended;
   assert.deepEqual([code, err, ground.left()], [0, "", []]);
   const lines = out.split("\n").slice(0, -1);
-  assert.ok(lines.length <= 75, `${lines.length} lines`);
+  assert.ok(lines.length <= 85, `${lines.length} lines`);
   assert.deepEqual(
     lines.filter((line) => [...line].length > 100),
     [],
@@ -135,23 +136,26 @@ test("as text it is short, says what it is, and shows every request with the tot
   assert.ok(!out.includes("\u001b"));
   const order = [
     /^A real agent and five forks in a sample repository$/,
-    /No language model is$/,
-    /^called, .* prices are those of claude-sonnet-5, as a simulator bills them\.$/,
+    /No language model is called/,
+    /Prices are those of claude-sonnet-5, billed by a simulator\.$/,
     /^ {2}1\. Schema: Count /,
     /^ {2}Docs +reported after 3 turns: Bash, Grep$|^ {2}\w+ +reported after 3 turns: /,
     ...["Schema", "Service", "Router", "Tests", "Docs"].map(
       (name) => new RegExp(`^${name} reported: two calls, \\$0\\.`),
     ),
     /^The parent's last answer, in short: \[rehearsal engine: no language model is behind this answer\]/,
-    /^agent +turn +at +expected +read +written +plain +output +cost +why not more$/,
+    /^agent +turn +at +expected +read +written +uncached +output +cost +miss reason$/,
     /^main +1 .* first request$/,
-    /^Each fork's first request read all it could \(leader [\d,]+ of [\d,]+, followers [\d,]+ of [\d,]+\)\.$/,
-    /^18 requests: .* the simulator's ledger agrees\.$/,
-    /^▸ five forks, as above +[\d,]+ +\$0\.\d+ +1\.00 ×$/,
-    /^ {2}the same requests without a cache +[\d,]+ +\$0\.\d+ +[3-9]\.\d\d ×$/,
-    /^Next: npx prefork -p /,
-    /^ {6}npx prefork demo /,
-    /^ {6}npx prefork explain /,
+    /^Each fork's first request read from the cache all it could \(leader [\d,]+ of [\d,]+, followers [\d,]+$/,
+    /^18 requests: .* the simulator's ledger$/,
+    /^▸ five forks +18 +\d+\.\d s +\$0\.\d+ +1\.00 ×$/,
+    /^ {2}a fresh sub-agent each +18 +\d+\.\d s +\$0\.\d+ +[12]\.\d\d ×$/,
+    /^ {2}one part after another +11 +\d+\.\d s +\$0\.\d+ +0\.\d\d ×$/,
+    /^ {2}forks without a cache +18 +\d+\.\d s +\$0\.\d+ +[3-9]\.\d\d ×$/,
+    /^Next:$/,
+    /^npx prefork -p "Count files per folder"$/,
+    /^npx prefork explain$/,
+    /^npx prefork demo$/,
   ];
   let from = 0;
   for (const pattern of order) {
@@ -165,6 +169,26 @@ test("as text it is short, says what it is, and shows every request with the tot
     agents.toSorted(),
     ["Docs", "Router", "Schema", "Service", "Tests", "main"].flatMap((name) => [name, name, name]),
   );
+});
+
+test("in a narrow terminal every line fits, in colour, and the commands at the end work when pasted", async () => {
+  await using ground = await openTourGround();
+  const env = { TMPDIR: ground.temporary, COLUMNS: "40", FORCE_COLOR: "1" };
+  const { code, out, err } = await ground.start(["tour", "--forks", "1"], { env }).ended;
+  assert.deepEqual([code, err], [0, ""]);
+  assert.ok(out.includes("\u001b[32m▸ one fork"), "the row of the forks is green");
+  const lines = stripVTControlCharacters(out).split("\n");
+  assert.deepEqual(
+    lines.filter((line) => [...line].length > 40),
+    [],
+  );
+  const next = lines.slice(lines.indexOf("Next:") + 1).filter((line) => line !== "" && !line.startsWith("#"));
+  assert.deepEqual(next, ['npx prefork -p "Count files per folder"', "npx prefork explain", "npx prefork demo"]);
+  for (const command of next) {
+    const words = [...command.matchAll(/"([^"]+)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? "");
+    const pasted = await ground.start(words.slice(2)).ended;
+    assert.deepEqual([command, pasted.code, pasted.err], [command, 0, ""]);
+  }
 });
 
 test("what is kept can be looked at with the command that it names", async () => {
@@ -188,7 +212,10 @@ test("what is kept can be looked at with the command that it names", async () =>
   });
   assert.deepEqual([status, cwd.startsWith(folder)], ["", true], "nothing was changed by looking");
   const { out } = await ground.tour("--keep", "--forks", "1").ended;
-  assert.match(out, /^ {6}XDG_STATE_HOME=\/\S+ npx prefork explain [0-9a-f]+\nKept in \/\S+: /m);
+  assert.match(
+    out,
+    /^XDG_STATE_HOME=\/\S+ npx prefork explain [0-9a-f]+\n# forks.*\nnpx prefork demo\n\nKept in \/\S+: /m,
+  );
   assert.match(out, /^A real agent and one fork in /);
 });
 
@@ -223,8 +250,12 @@ test("on a terminal the lines of forks are gone before the reports come", async 
   assert.deepEqual([await run(["tour", "--forks", "2"], io), ground.left()], [0, []]);
   const [introduction = "", ...rest] = shown;
   assert.match(introduction, /A real agent and two forks/);
-  assert.ok(rest.slice(0, -2).every((text) => text.includes("\u001b[2K  Schema ")));
-  assert.equal(rest.at(-2), "\u001b[2A\r\u001b[0J");
+  assert.ok(rest.slice(0, -4).every((text) => text.includes("\u001b[2K  Schema ")));
+  assert.deepEqual(rest.slice(-4, -1), [
+    "\u001b[2A\r\u001b[0J",
+    "\r\u001b[2KRunning the same work in two other ways, to compare …",
+    "\r\u001b[2K",
+  ]);
   assert.ok(rest.at(-1)?.startsWith("\u001b[1mSchema\u001b[22m reported: two calls"));
 });
 
@@ -235,7 +266,7 @@ test("a fork starts no tour, and wrong flags are one line and exit code 2", asyn
     ...{
       code: 2,
       out: "",
-      err: "prefork: this was started by a fork, which does its work itself and starts no agent\n",
+      err: "prefork: a fork started this command, and a fork may not start agents: it does its work itself\n",
     },
   });
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
