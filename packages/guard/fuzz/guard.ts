@@ -5,8 +5,8 @@
 
 import { type Chance, chanceOf } from "@prefork/testing/chance";
 import { contextOf, decideBash } from "@prefork/testing/policies";
+import { WRAPPER } from "../src/bash/classify.ts";
 import { programs } from "../src/bash/programs/index.ts";
-import { WRAPPER } from "../src/bash/unwrap.ts";
 import { classify } from "../src/rules/index.ts";
 import { notesFor } from "../src/rules/notes.ts";
 import { startsIn } from "../src/rules/programs-with-programs.ts";

@@ -17,6 +17,7 @@ export {
   tamperingRisk,
   type WriteResult,
 } from "./files/index.ts";
+export { findProgram, findRipgrep, whyMissing } from "./process/index.ts";
 export {
   allowAll,
   applyFilter,
@@ -76,8 +77,6 @@ export {
   type CellOptions,
   checkFileCall,
   type FileCallAnswer,
-  findProgram,
-  findRipgrep,
   type OpenedCell,
   type OpenedSandbox,
   openCell,
@@ -97,7 +96,6 @@ export {
   Watch,
   type WatchOptions,
   watchTrees,
-  whyMissing,
 } from "./run/index.ts";
 export {
   type LoadedSettings,

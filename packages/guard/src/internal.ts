@@ -9,11 +9,13 @@ export {
   type LockHolder,
   livenessOf,
   lockHolder,
+  placesOf,
   readBounded,
   refusalOf,
   removeAbandonedDrafts,
   thisProcess,
 } from "./files/index.ts";
+export { GitViews } from "./git/index.ts";
 export {
   isPseudoPath,
   isSecret,
@@ -24,6 +26,16 @@ export {
   type Refused,
   shownName,
 } from "./paths/index.ts";
+export {
+  cleanEnvironment,
+  endStragglers,
+  eraseKeysFromBlock,
+  isProviderKey,
+  MARK,
+  newMark,
+  pinnedRipgrep,
+  withoutProviderKeys,
+} from "./process/index.ts";
 export {
   type ForkRules,
   globMatcher,
@@ -40,22 +52,5 @@ export {
   type WrittenServers,
   writtenPattern,
 } from "./rules/index.ts";
-export {
-  cleanEnvironment,
-  type DatedBreach,
-  type Entered,
-  editText,
-  endStragglers,
-  eraseKeysFromBlock,
-  GitViews,
-  isProviderKey,
-  leavesCell,
-  MARK,
-  newMark,
-  pinnedRipgrep,
-  placesOf,
-  type TextEdit,
-  waitingFile,
-  withoutProviderKeys,
-} from "./run/index.ts";
+export { type DatedBreach, type Entered, editText, leavesCell, type TextEdit, waitingFile } from "./run/index.ts";
 export { isEntryOf } from "./trust/index.ts";

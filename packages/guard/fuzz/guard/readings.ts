@@ -3,9 +3,9 @@
  *  compared, because those would depend on what is there.
  *  Elsewhere: the walls (sandbox.ts), what happens inside them (inside-bash.ts). */
 
+import { WRAPPER } from "../../src/bash/classify.ts";
 import { programs } from "../../src/bash/programs/index.ts";
 import { readSteps, type SimpleCommand, type Step } from "../../src/bash/syntax.ts";
-import { WRAPPER } from "../../src/bash/unwrap.ts";
 import { insideWalls, type SampleReport } from "./sandbox.ts";
 
 const isComparable = ({ words, redirects }: SimpleCommand): boolean =>

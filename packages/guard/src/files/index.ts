@@ -11,8 +11,9 @@ export {
   lockHolder,
   thisProcess,
 } from "./lock.ts";
-export { tamperingRisk } from "./ownership.ts";
-export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState } from "./private-folder.ts";
+export { listFolder, readPlainFile } from "./plain-file.ts";
+export { inspectPrivateFolder, openPrivateFolder, type PrivateFolderState, tamperingRisk } from "./private-folder.ts";
+export { canonical, type PathJudge, pathJudge, placesOf, reached } from "./read-judge.ts";
 export { type Kind, kindOf, refusalOf } from "./reasons.ts";
 export {
   type Entry,

@@ -1,5 +1,5 @@
 export { isPseudoPath, type Judged, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
-export { fitsPattern, isMatch, readPart, type Sign } from "./name-pattern.ts";
+export { anyCase, fitsPattern, isMatch, readPart, type Sign } from "./name-pattern.ts";
 export {
   protectedInRepository,
   protectedName,

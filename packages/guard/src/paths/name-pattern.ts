@@ -75,3 +75,11 @@ export const fitsPattern = (name: string, part: string): boolean => {
   const signs = readPart(part);
   return typeof signs === "string" ? signs === name : isMatch(name, signs);
 };
+
+/** Letters of either case, for programs that know no other way. */
+export const anyCase = (pattern: string): string =>
+  pattern.replace(/\[([^\]]*)\]|[a-z]/g, (sign: string, set: string | undefined) =>
+    set === undefined
+      ? `[${sign}${sign.toUpperCase()}]`
+      : `[${set.replace(/[a-z]-[a-z]|[a-z]/g, (letters) => letters + letters.toUpperCase())}]`,
+  );

@@ -3,8 +3,8 @@
  *  nothing matches), but a name can never become an option.  *  Elsewhere: which words are patterns (guard/bash), matching one name (../paths). */
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
+import { reached } from "../files/index.ts";
 import { isMatch, readPart, type Sign } from "../paths/index.ts";
-import { reached } from "./reached.ts";
 
 const MOST_NAMES = 10_000;
 /** Links to the folder they are in make a few thousand files look like millions. */

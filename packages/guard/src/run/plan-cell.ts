@@ -6,10 +6,9 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { canonical, pathJudge } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
 import { belowProblem, type SandboxMode } from "../rules/index.ts";
-import { pathJudge } from "./path-judge.ts";
-import { canonical } from "./reached.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
 import { findSecrets } from "./secret-walk.ts";
 

@@ -5,6 +5,11 @@
 
 import { realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
+import type { PathJudge } from "../files/index.ts";
+import { canonical, reached } from "../files/index.ts";
+import type { GitViews } from "../git/index.ts";
+import { objectProblem, ownAnswer, remoteProblem, withoutRenames } from "../git/index.ts";
+import { findProgram } from "../process/index.ts";
 import {
   gluedValues,
   LISTS_NAMES,
@@ -16,15 +21,7 @@ import {
   readGitAsked,
   walkOf,
 } from "../rules/index.ts";
-import { ownAnswer } from "./git-answers.ts";
-import { objectProblem } from "./git-objects.ts";
-import { remoteProblem } from "./git-remotes.ts";
-import { withoutRenames } from "./git-renames.ts";
-import type { GitViews } from "./git-view.ts";
-import type { PathJudge } from "./path-judge.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
-import { findProgram } from "./programs.ts";
-import { canonical, reached } from "./reached.ts";
 import { waitingFile } from "./waiting-files.ts";
 import { GREPS, withoutKeys } from "./walk-limits.ts";
 import { goRound } from "./walk-round.ts";

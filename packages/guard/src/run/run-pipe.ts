@@ -7,6 +7,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
+import type { PathJudge } from "../files/index.ts";
+import { canonical, reached } from "../files/index.ts";
+import { GitViews } from "../git/index.ts";
+import { cleanEnvironment, searchPath } from "../process/index.ts";
 import {
   fedProgram,
   LISTS_NAMES,
@@ -16,14 +20,8 @@ import {
   repeatsProblem,
   walkOf,
 } from "../rules/index.ts";
-import { cleanEnvironment } from "./environment.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
-import { GitViews } from "./git-view.ts";
-import type { PathJudge } from "./path-judge.ts";
 import { coveredIn, type PlanCell } from "./plan-cell.ts";
-import { PlanOutput } from "./plan-output.ts";
-import { searchPath } from "./programs.ts";
-import { canonical, reached } from "./reached.ts";
 import { namesProblem, type Problem, type Rendered, reachedProblem, renderPipe } from "./render-pipe.ts";
 import { isFolder } from "./walk-starts.ts";
 
@@ -269,3 +267,50 @@ const endGroup = (pid: number | undefined): void => {
     // The group is gone already.
   }
 };
+
+/** What a plan has printed, up to a limit a stream.
+ *  Invariant: never more than the limit is held, and what was cut is said.
+ *  Elsewhere: who prints (run-pipe.ts). */
+
+export type Printed = { readonly stdout: string; readonly stderr: string; readonly truncated: boolean };
+
+export class PlanOutput {
+  readonly #out: Buffer[] = [];
+  readonly #err: Buffer[] = [];
+  #room: { readonly out: number; readonly err: number };
+  #truncated = false;
+
+  constructor(limit: number) {
+    this.#room = { out: limit, err: limit };
+  }
+
+  /** False when there is no room for more. */
+  out(chunk: Buffer): boolean {
+    return this.#keep(chunk, "out");
+  }
+
+  err(chunk: Buffer): boolean {
+    return this.#keep(chunk, "err");
+  }
+
+  error(text: string): void {
+    this.err(Buffer.from(text));
+  }
+
+  texts(): Printed {
+    return {
+      stdout: Buffer.concat(this.#out).toString("utf8"),
+      stderr: Buffer.concat(this.#err).toString("utf8"),
+      truncated: this.#truncated,
+    };
+  }
+
+  #keep(chunk: Buffer, stream: "out" | "err"): boolean {
+    const room = this.#room[stream];
+    (stream === "out" ? this.#out : this.#err).push(chunk.subarray(0, room));
+    this.#room = { ...this.#room, [stream]: Math.max(0, room - chunk.length) };
+    if (chunk.length <= room) return true;
+    this.#truncated = true;
+    return false;
+  }
+}

@@ -7,15 +7,12 @@
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
+import { canonical, pathJudge, reached } from "../files/index.ts";
+import { ReadBudget, viewProblem } from "../git/index.ts";
 import type { Plan, PlanStep } from "../rules/index.ts";
-import { viewProblem } from "./git-view.ts";
-import { pathJudge } from "./path-judge.ts";
 import type { PlanCell } from "./plan-cell.ts";
-import { PlanOutput } from "./plan-output.ts";
-import { canonical, reached } from "./reached.ts";
-import { ReadBudget } from "./read-budget.ts";
 import { atHome } from "./render-pipe.ts";
-import { type PipeAround, runPipe } from "./run-pipe.ts";
+import { type PipeAround, PlanOutput, runPipe } from "./run-pipe.ts";
 import { waitingFile } from "./waiting-files.ts";
 
 export type PlanLimits = {

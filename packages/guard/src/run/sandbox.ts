@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openRoot, type Root, RootError } from "../files/index.ts";
 import { protectedTopNames, protectedWhenMissing, protectedWhenMissingAtHome, type Refused } from "../paths/index.ts";
+import { findProgram, whyMissing } from "../process/index.ts";
 import type { SandboxMode } from "../rules/index.ts";
-import { findProgram, whyMissing } from "./programs.ts";
 import { type SandboxMounts, sandboxArgv } from "./sandbox-argv.ts";
 
 export type SandboxProbe = { readonly ok: true; readonly program: string } | Refused;

@@ -4,8 +4,8 @@
  *  Elsewhere: the names (../paths), leaving them out of a walk (walk-limits.ts), covering them in the cell (plan-cell.ts). */
 
 import { type Dirent, realpathSync } from "node:fs";
+import { listFolder } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
-import { listFolder } from "./list-folder.ts";
 
 export type FoundSecret = {
   /** Absolute. */

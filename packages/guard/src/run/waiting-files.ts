@@ -1,11 +1,11 @@
 /** Files that git and ripgrep open unasked: one that is a pipe or a device would keep them waiting, or reading, for ever.
  *  Invariant: only kinds are looked at, and nothing is opened; bounded, nearest first, so a pipe deep in a large tree may
  *  be missed: then the time limit of the run ends it.
- *  Elsewhere: files that a command names (render-pipe.ts), git's own files (git-view.ts). */
+ *  Elsewhere: files that a command names (render-pipe.ts), git's own files (../git/view.ts). */
 
 import { type Dirent, lstatSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { listFolder } from "./list-folder.ts";
+import { listFolder } from "../files/index.ts";
 
 /** Read in every folder, and in those above. */
 const READ_UNASKED: readonly string[] = [

@@ -5,7 +5,7 @@
  *  (secret-walk.ts). */
 
 import { basename, relative } from "node:path";
-import { isSecret, secretPatterns } from "../paths/index.ts";
+import { anyCase, isSecret, secretPatterns } from "../paths/index.ts";
 import type { SecretWalk } from "./secret-walk.ts";
 
 /** Where a walk begins: as the program was told, and what that means. */
@@ -21,14 +21,6 @@ export const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 
 /** What a pattern would take for a sign stands for itself. */
 const literal = (name: string): string => name.replace(/[\\*?[\]{}!]/g, "\\$&");
-
-/** Letters of either case, for programs that know no other way. */
-export const anyCase = (pattern: string): string =>
-  pattern.replace(/\[([^\]]*)\]|[a-z]/g, (sign: string, set: string | undefined) =>
-    set === undefined
-      ? `[${sign}${sign.toUpperCase()}]`
-      : `[${set.replace(/[a-z]-[a-z]|[a-z]/g, (letters) => letters + letters.toUpperCase())}]`,
-  );
 
 type Named = {
   /** By its own name, or by that of the folder that makes it one. */

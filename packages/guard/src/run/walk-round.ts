@@ -4,7 +4,7 @@
  *  Elsewhere: what rules name below a folder (walk-starts.ts), leaving out by name (walk-limits.ts). */
 
 import type { Dirent } from "node:fs";
-import { listFolder } from "./list-folder.ts";
+import { listFolder } from "../files/index.ts";
 import { isBelow, type LeftOut, type WalkStart } from "./walk-limits.ts";
 
 const MOST_WORDS = 1_000;

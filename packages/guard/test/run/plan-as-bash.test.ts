@@ -7,8 +7,8 @@ import { test } from "node:test";
 import { classify, type Plan, type PlanStep, runPlan } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { treeOf } from "@prefork/testing/scratch";
-import { cleanEnvironment } from "../../src/run/environment.ts";
-import { findProgram } from "../../src/run/programs.ts";
+import { cleanEnvironment } from "../../src/process/environment.ts";
+import { findProgram } from "../../src/process/programs.ts";
 import { corpusLines } from "../corpus.ts";
 import { type Ground, ground } from "./ground.ts";
 

@@ -10,10 +10,10 @@ import { classify, planHazard, runPlan } from "@prefork/guard";
 import { uses } from "@prefork/testing/optional";
 import { scratch } from "@prefork/testing/scratch";
 import { checkAll, gitIn, only, type Place, tell, withKeys } from "@prefork/testing/with-keys";
+import { attributesFor } from "../../src/git/attributes.ts";
 import { isSecret } from "../../src/paths/index.ts";
-import { cleanEnvironment } from "../../src/run/environment.ts";
-import { attributesFor } from "../../src/run/git-attributes.ts";
-import { findProgram } from "../../src/run/programs.ts";
+import { cleanEnvironment } from "../../src/process/environment.ts";
+import { findProgram } from "../../src/process/programs.ts";
 import { withoutKeys } from "../../src/run/walk-limits.ts";
 import { secretPaths } from "../paths/secret-paths.ts";
 

@@ -5,7 +5,7 @@
 import { isBounded } from "./awk-loops.ts";
 import { type AwkToken, CHANGES, closing, isIn, refuseAwk, type Span, textAt, topLevel } from "./awk-tokens.ts";
 import { mayMatchNothing } from "./empty-match.ts";
-import { checkRepeats, isWide } from "./widths.ts";
+import { checkRepeats, isWide } from "./program.ts";
 
 type Tokens = readonly AwkToken[];
 

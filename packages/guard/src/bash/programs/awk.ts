@@ -9,8 +9,7 @@ import { Refusal } from "../refusal.ts";
 import { checkAwkGrowth } from "./awk-growth.ts";
 import { checkAwkLoops } from "./awk-loops.ts";
 import { type AwkToken, awkTokens, FUNCTIONS, KEYWORDS, refuseAwk } from "./awk-tokens.ts";
-import { type ProgramTable, program } from "./program.ts";
-import { checkWidth } from "./widths.ts";
+import { checkWidth, type ProgramTable, program } from "./program.ts";
 
 const FORBIDDEN: readonly string[] = [
   ...[

@@ -5,8 +5,7 @@
 
 import type { Given } from "../options.ts";
 import { Refusal } from "../refusal.ts";
-import { type ProgramTable, program } from "./program.ts";
-import { both, smallNumbers } from "./widths.ts";
+import { both, type ProgramTable, program, smallNumbers } from "./program.ts";
 
 /** All of them read more words from a file that is named with @. */
 const noList = ({ operands, options }: Given): void => {

@@ -2,8 +2,7 @@
 
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type Program, type ProgramTable, program } from "./program.ts";
-import { narrowFormats } from "./widths.ts";
+import { narrowFormats, type Program, type ProgramTable, program } from "./program.ts";
 
 const isNumber = (word: PlanWord | undefined): boolean => word === undefined || /^-?\d+$/.test(word.text);
 

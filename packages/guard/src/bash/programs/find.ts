@@ -6,8 +6,7 @@
 import { LISTS_NAMES } from "../feeding.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type InnerCommand, type ProgramTable, program } from "./program.ts";
-import { checkRepeats, checkWidth } from "./widths.ts";
+import { checkRepeats, checkWidth, type InnerCommand, type ProgramTable, program } from "./program.ts";
 
 /** How many words each part of an expression takes. */
 const PARTS: Readonly<Record<string, number>> = {

@@ -9,8 +9,7 @@ import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { checkConfig } from "./git-config.ts";
 import { DASHED, DIFF, DIFF_FLAGS, DIFF_GLUED, DIFF_VALUED, LOG, LOG_FLAGS, LOG_VALUED } from "./git-options.ts";
-import { type ProgramTable, program } from "./program.ts";
-import { checkRepeats, checkWidth } from "./widths.ts";
+import { checkRepeats, checkWidth, type ProgramTable, program } from "./program.ts";
 
 type Subcommand = OptionRule & {
   readonly most?: number;

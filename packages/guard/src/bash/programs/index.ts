@@ -5,7 +5,7 @@ import { binaryPrograms } from "./binaries.ts";
 import { filePrograms } from "./files.ts";
 import { findPrograms } from "./find.ts";
 import { gitPrograms } from "./git.ts";
-import { hintedPrograms } from "./hints.ts";
+import { hintedPrograms, versionPrograms } from "./hints.ts";
 import { jqPrograms } from "./jq.ts";
 import { lookupPrograms } from "./lookups.ts";
 import { packagePrograms } from "./packages.ts";
@@ -14,7 +14,6 @@ import { psPrograms } from "./ps.ts";
 import { sedPrograms } from "./sed.ts";
 import { systemPrograms } from "./system.ts";
 import { textPrograms } from "./text.ts";
-import { versionPrograms } from "./versions.ts";
 import { xargsPrograms } from "./xargs.ts";
 
 export const programs: ReadonlyMap<string, Program> = new Map(
@@ -41,4 +40,4 @@ export { gitFolders } from "./git.ts";
 export { type GitAsked, readGitAsked } from "./git-asked.ts";
 export { STANDS_FOR } from "./lookups.ts";
 export type { LateNames, Program } from "./program.ts";
-export { repeatsProblem } from "./widths.ts";
+export { repeatsProblem } from "./program.ts";

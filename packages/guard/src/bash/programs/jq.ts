@@ -8,8 +8,7 @@ import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { mayMatchNothing } from "./empty-match.ts";
 import { type JqToken, jqTokens } from "./jq-tokens.ts";
-import { type ProgramTable, program } from "./program.ts";
-import { checkRepeats } from "./widths.ts";
+import { checkRepeats, type ProgramTable, program } from "./program.ts";
 
 const refuse = (what: string): never => {
   throw new Refusal(`jq: ${what}; a simple filter passes: jq '.a.b' FILE`);

@@ -1,5 +1,5 @@
 /** Shell words that ask where a program is, and the names under which programs are really found.
- *  Elsewhere: words that only say how a program is run (../unwrap.ts). */
+ *  Elsewhere: words that only say how a program is run (../classify.ts). */
 
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";

@@ -6,8 +6,7 @@
 import { type Given, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type ProgramTable, program } from "./program.ts";
-import { checkRepeats } from "./widths.ts";
+import { checkRepeats, type ProgramTable, program } from "./program.ts";
 
 const SCRIPT_HELP = "sed may print: sed -n '10,20p' FILE, or sed 's/a/b/' FILE";
 

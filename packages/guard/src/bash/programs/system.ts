@@ -3,8 +3,7 @@
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type ProgramTable, program } from "./program.ts";
-import { checkWidth, narrowFormats } from "./widths.ts";
+import { checkWidth, narrowFormats, type ProgramTable, program } from "./program.ts";
 
 const quiet = program({});
 

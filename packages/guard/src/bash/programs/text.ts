@@ -3,8 +3,15 @@
 import { type CompiledRule, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { type Program, type ProgramTable, program } from "./program.ts";
-import { both, checkRepeats, narrowFormats, smallNumbers } from "./widths.ts";
+import {
+  both,
+  checkRepeats,
+  narrowFormats,
+  type Program,
+  type ProgramTable,
+  program,
+  smallNumbers,
+} from "./program.ts";
 
 /** Not -c: it reads the names of what it opens from a file. */
 const sums = program({

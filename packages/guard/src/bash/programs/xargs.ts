@@ -8,8 +8,7 @@ import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { FOUND } from "./find.ts";
-import { type InnerCommand, type ProgramTable, program } from "./program.ts";
-import { smallNumbers } from "./widths.ts";
+import { type InnerCommand, type ProgramTable, program, smallNumbers } from "./program.ts";
 
 const rule = program({
   flags: "0rtx",

@@ -1,0 +1,34 @@
+/** Asks git a question about a repository.
+ *  Invariant: git sees a view of it; an answer that takes too long or is too large has failed; other work goes on while
+ *  git looks, since it may have a long history to go through.
+ *  Elsewhere: the view (view.ts), what is asked (objects.ts, ../run/walk-starts.ts). */
+
+import { execFile } from "node:child_process";
+import { cleanEnvironment, findProgram } from "../process/index.ts";
+import type { View } from "./view.ts";
+
+export type GitQuestion = {
+  readonly view: View;
+  readonly words: readonly string[];
+  readonly input?: string;
+};
+
+export type GitAnswer = { readonly text: string; readonly complaint: string; readonly failed: boolean };
+
+/** Undefined where there is no git, which then cannot be run either. */
+export const askGit = async ({ view, words, input }: GitQuestion): Promise<GitAnswer | undefined> => {
+  const git = findProgram("git");
+  if (git === undefined) return undefined;
+  const env = { ...cleanEnvironment(), ...view.variables() };
+  const bounds = { timeout: 5_000, maxBuffer: 4_000_000, killSignal: "SIGKILL", signal: view.signal } as const;
+  return new Promise((answered) => {
+    const child = execFile(
+      git,
+      [...words],
+      { cwd: view.folder, env, encoding: "utf8", ...bounds },
+      (error, text, complaint) => answered({ text, complaint, failed: error !== null }),
+    );
+    child.stdin?.on("error", () => {}); // git may end before it has read all
+    child.stdin?.end(input ?? "");
+  });
+};

@@ -1,0 +1,111 @@
+/** Folders of objects, of which git reads the real ones.
+ *  Invariant: in what git opens there are plain files and folders only, no link and no pipe; lists in it that git would
+ *  quote in complaints have the form that git writes. Folders that it takes objects from beside its own are found here and
+ *  handed on by us, so that git follows no such list itself. What has too many names to look at is a reason to ask.
+ *  Elsewhere: all other files of git, of which it sees copies only (view.ts). */
+
+import type { Dirent } from "node:fs";
+import { join } from "node:path";
+import { canonical, listFolder, reached } from "../files/index.ts";
+import { Doubt, isFolder, readGitFile } from "./checkout.ts";
+import type { ReadBudget } from "./read-budget.ts";
+
+/** More than any repository that is looked after has. */
+const MOST_NAMES = 50_000;
+/** Named by their content, and many before they are packed. */
+const MOST_OBJECTS = 500_000;
+
+/** Git goes no deeper. */
+const DEEPEST = 5;
+const MOST_FOLDERS = 20;
+
+/** The parts of a folder of objects that git opens; all other names in it are not looked at. */
+const PART = /^(?:[0-9a-f]{2}|pack)$/;
+
+type Seen = { names: number; objects: number; readonly budget: ReadBudget };
+
+/** The repository's own folder of objects, then those that it takes objects from; canonical. */
+export const readObjects = (common: string, budget: ReadBudget): readonly string[] => {
+  const found: string[] = [];
+  const seen: Seen = { names: 0, objects: 0, budget };
+  let level = [canonical(join(common, "objects"))];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    const fresh = [...new Set(level)].filter((folder) => !found.includes(folder));
+    found.push(...fresh);
+    if (found.length > MOST_FOLDERS || depth > DEEPEST)
+      throw new Doubt(`${common} takes objects from too many folders`);
+    level = fresh.flatMap((folder) => {
+      lookAt(folder, seen);
+      return alternatesOf(folder, depth);
+    });
+  }
+  return found;
+};
+
+/** Names of the parts that are there, for a folder that was looked at. */
+export const partsOf = (objects: string): readonly string[] =>
+  entriesOf(objects, MOST_NAMES)
+    .map(({ name }) => name)
+    .filter((name) => PART.test(name));
+
+const lookAt = (objects: string, seen: Seen): void => {
+  for (const entry of listed(objects, seen, "names")) {
+    if (!PART.test(entry.name) && entry.name !== "info") continue;
+    const path = join(objects, entry.name);
+    if (!entry.isDirectory()) throw noPlain(path);
+    const below = listed(path, seen, entry.name.length === 2 ? "objects" : "names");
+    const odd = below.find((one) => !one.isFile() && !one.isDirectory());
+    if (odd) throw noPlain(join(path, odd.name));
+    // Packs in several layers, by a list that is not read here.
+    const layers = join(path, "multi-pack-index.d");
+    if (below.some(({ name }) => name === "multi-pack-index.d") && listed(layers, seen, "names").length > 0)
+      throw noPlain(layers);
+  }
+  const chain = join(objects, "info/commit-graphs");
+  const odd = listed(chain, seen, "names").find((one) => !one.isFile());
+  if (odd) throw noPlain(join(chain, odd.name));
+  const text = readGitFile(join(chain, "commit-graph-chain"), MOST_BYTES)?.toString("latin1") ?? "";
+  if (!/^(?:[0-9a-f]{40,64}\n)*$/.test(text))
+    throw new Doubt(`${chain}/commit-graph-chain holds a line that is no number`);
+};
+
+const noPlain = (path: string): Doubt =>
+  new Doubt(`git would read ${path}, which is a link, or no plain file, or in a form that is not known`);
+
+const MOST_BYTES = 100_000;
+
+/** Other folders of objects, from the one that names them. */
+const alternatesOf = (objects: string, depth: number): readonly string[] => {
+  const path = join(objects, "info/alternates");
+  const text = readGitFile(path, MOST_BYTES)?.toString() ?? "";
+  return text
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const folder = canonical(reached(objects, line));
+      // Not quoted, nothing that is no text, and below the first level in full, as git wants it.
+      const isPlain = /^[ !#-~\u0080-\ufffc][ -~\u0080-\ufffc]*$/.test(line) && (depth === 0 || line.startsWith("/"));
+      if (!isPlain || !isFolder(folder)) throw new Doubt(`${path} holds a line that names no folder`);
+      return folder;
+    });
+};
+
+const listed = (folder: string, seen: Seen, kind: "names" | "objects"): readonly Dirent[] => {
+  const entries = entriesOf(folder, kind === "names" ? MOST_NAMES : MOST_OBJECTS);
+  seen[kind] += entries.length;
+  seen.budget.names(entries.length, folder);
+  if (seen.names > MOST_NAMES || seen.objects > MOST_OBJECTS)
+    throw new Doubt(`${folder} holds too many names to look at`);
+  return entries;
+};
+
+/** A folder that cannot be listed is a doubt: its files may be opened by name all the same. */
+const entriesOf = (folder: string, most: number): readonly Dirent[] => {
+  try {
+    return listFolder(folder, most);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw new Doubt(`${folder} cannot be looked at`);
+  }
+};

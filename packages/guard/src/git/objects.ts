@@ -1,0 +1,203 @@
+/** Does a command name an object of git in a way that hides which file it was?
+ *  Invariant: of the words that git takes for objects only three shapes pass: a commit, `COMMIT:PATH`, and `:PATH` of the
+ *  index, with a path that holds no keys. Whatever else stands for a file, or for a folder that is compared or searched,
+ *  is refused, and so is a question that git does not answer.
+ *  Elsewhere: paths as they are written (../bash), attributes by path (attributes.ts). */
+
+import { join, relative } from "node:path";
+import type { PathJudge } from "../files/index.ts";
+import { canonical } from "../files/index.ts";
+import { leadsToSecrets } from "../paths/index.ts";
+import type { GitAsked } from "../rules/index.ts";
+import { askGit } from "./ask-git.ts";
+import type { View } from "./view.ts";
+
+/** They show the files of the folders that they are given; the others list names. */
+const COMPARES: readonly string[] = [
+  ...["diff", "diff-tree", "diff-index", "diff-files", "range-diff", "log", "whatchanged", "reflog", "stash"],
+  ...["blame", "annotate"],
+];
+
+const PRINTS: readonly string[] = [...COMPARES, "show", "cat-file", "grep"];
+
+/** The folder without files, which people compare with to see all of a commit. */
+const EMPTY =
+  /^(?:4b825dc642cb6eb9a060e54bf8d69288fbee4904|6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321)$/i;
+
+type Asked = GitAsked;
+
+/** Was one of these options given? As an option: the same word may be a pattern, a path or a value. */
+export const isGiven = ({ options }: Asked, ...names: readonly string[]): boolean =>
+  options.some(({ name }) => names.includes(name));
+
+/** These have no paths behind `--`, or take objects there too. */
+const OBJECTS_TO_THE_END: readonly string[] = ["cat-file", "blame", "annotate", "stash"];
+
+/** The words that may be objects, values of options among them. Behind `--` stand paths, for most. */
+const objectWords = (asked: Asked): readonly string[] => {
+  const { verb, words, operands } = asked;
+  if (verb === "grep") {
+    const texts = operands.map(({ text }) => text);
+    return isGiven(asked, "e", "f") ? texts : texts.slice(1); // the first is what is looked for
+  }
+  if (verb === "cat-file" && isGiven(asked, "t", "s", "e") && !isGiven(asked, "p")) return [];
+  const end = OBJECTS_TO_THE_END.includes(verb) ? -1 : words.indexOf("--"); // never a value
+  const plain = (end < 0 ? words : words.slice(0, end)).filter((word) => !word.startsWith("-"));
+  return verb === "show" ? ["HEAD", ...plain] : plain;
+};
+
+/** A word by itself, and as the two ends of a range. */
+export const namesIn = (word: string): readonly string[] => {
+  const dots = word.indexOf("..");
+  const ends = dots < 0 ? [] : [word.slice(0, dots), word.slice(dots + 2), word.slice(dots + 3)];
+  return [word, ...ends].map((name) => name.replace(/^\^/, "").replace(/\^(?:[!@]|-\d*)$/, ""));
+};
+
+/** Where git parts a revision from its path: at the first colon outside of braces. */
+const colonIn = (name: string): number => {
+  let depth = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    if (name[at] === "{") depth += 1;
+    else if (name[at] === "}" && depth > 0) depth -= 1;
+    else if (name[at] === ":" && depth === 0) return at;
+  }
+  return -1;
+};
+
+/** What a tag stands for counts, and so does what stands before `^{tree}`: the top folder of a commit is known, that of a
+ *  folder's number is not. */
+export const peeled = (revision: string): string =>
+  `${revision.replace(/(?<!\^\{(?:tree|object)?\})(?:\^\{(?:tree|object)?\})+$/, "")}^{}`;
+
+type Named = {
+  readonly name: string;
+  /** What git says that it is, and what the revision in it stands for. */
+  readonly type: string;
+  readonly revision: string;
+  /** Behind the colon. */
+  readonly path: string | undefined;
+};
+
+const pathIn = (name: string): string | undefined => {
+  const colon = colonIn(name);
+  if (colon < 0) return undefined;
+  return colon === 0 ? name.replace(/^:(?:[0-3]:)?/, "") : name.slice(colon + 1);
+};
+
+const UNANSWERED = {
+  problem: "git does not tell what the command names; name a commit and a path: git show HEAD:FILE",
+};
+
+export const lookUp = async (names: readonly string[], view: View): Promise<readonly Named[] | typeof UNANSWERED> => {
+  const questions = names.flatMap((name) => {
+    const colon = colonIn(name);
+    return [name, peeled(colon > 0 ? name.slice(0, colon) : name)];
+  });
+  if (view.repository === undefined) return [];
+  const answer = await askGit({
+    view,
+    words: ["cat-file", "--batch-check=%(objecttype)"],
+    input: questions.map((question) => `${question}\n`).join(""),
+  });
+  if (answer === undefined) return []; // no git
+  const types = answer.text.split("\n");
+  if (answer.failed || types.length !== questions.length + 1) return UNANSWERED;
+  return names.map((name, at) => ({
+    name,
+    type: types[2 * at] ?? "",
+    revision: types[2 * at + 1] ?? "",
+    path: pathIn(name),
+  }));
+};
+
+/** `…-g1234abc`, as git describes commits: git takes the number at its end, whatever stands before it. */
+const DESCRIBED = /-g[0-9a-f]{4,}(?=$|[\^~])/i;
+
+type Around = { readonly verb: string; readonly view: View; readonly judge: PathJudge };
+
+const problemOf = ({ name, type, revision, path }: Named, { verb, view, judge }: Around): string | undefined => {
+  if (!/^(?:blob|tree|tag)$/.test(type)) return undefined; // a commit, or nothing
+  const isIndex = name.startsWith(":");
+  if (path === undefined && revision === "commit")
+    return verb === "grep" && type === "tree" ? folderProblem(verb, name) : undefined;
+  if (path === undefined || DESCRIBED.test(name) || (!isIndex && revision !== "commit")) {
+    const isFolder = type === "tree" || (type === "tag" && revision === "tree");
+    if (!isFolder || path !== undefined)
+      return `git ${verb} ${name}: which file this was is not known; name it: git show HEAD:FILE`;
+    return EMPTY.test(name) || verb === "show" || verb === "cat-file" ? undefined : folderProblem(verb, name);
+  }
+  const { top } = view;
+  const place = join(baseOf(path, canonical(view.folder), top), path);
+  const places = [place, ...view.others.map((other) => join(other, relative(top, place)))];
+  const keys = places.map(judge.problem).find((problem) => problem !== undefined);
+  if (keys !== undefined || type !== "tree") return keys;
+  if (verb === "grep") return folderProblem(verb, name);
+  const isUntold =
+    leadsToSecrets(relative(top, place)) ||
+    (place !== top && places.some((one) => judge.rules.inside(one) !== undefined));
+  return COMPARES.includes(verb) && isUntold
+    ? `git ${verb} ${name}: some files below may not be shown, and without their folder they cannot be told; name commits: git diff HEAD~1 HEAD -- DIR`
+    : undefined;
+};
+
+const folderProblem = (verb: string, name: string): string =>
+  verb === "grep"
+    ? `git grep ${name}: name a commit, and the folder after it: git grep TEXT HEAD -- DIR`
+    : `git ${verb} ${name}: where this folder was is not known; name commits: git diff HEAD~1 HEAD -- DIR`;
+
+/** The folder that a path of a commit counts from: where git runs for `./` and `../`, otherwise the top. */
+const baseOf = (path: string, folder: string, top: string): string => (/^\.\.?\//.test(path) ? folder : top);
+
+/** Files of a commit that a command names from the folder it runs in: those of blame, and `-L1,5:FILE`. They need not be
+ *  there now. */
+const namedFiles = ({ verb, words, operands }: Asked): readonly string[] => {
+  if (verb === "blame" || verb === "annotate") return operands.map(({ text }) => text);
+  return words
+    .map((word, at) => (/^-[a-zA-Z]*L$/.test(words[at - 1] ?? "") ? `-L${word}` : word))
+    .filter((word) => /^-[a-zA-Z]*L/.test(word))
+    .flatMap((word) => word.split(":").flatMap((_, at, parts) => (at === 0 ? [] : [parts.slice(at).join(":")])));
+};
+
+/** Options that stand for many names at once: references, also those of other worktrees, and whatever a reflog holds. */
+const EVERYTHING = /^--(?:all|tags|branches|remotes|glob|bisect|reflog|stdin)(?:=|$)/;
+
+/** These walk through commits and pass over everything else that they are given; the others print it. */
+const walksCommits = ({ verb, words }: Asked): boolean =>
+  ["log", "whatchanged", "reflog", "grep", "blame", "annotate", "cat-file"].includes(verb) ||
+  (verb === "stash" && words.find((word) => !word.startsWith("-")) === "list");
+
+/** The newest commit whose message fits a pattern: only text without repetitions and references passes, since git could
+ *  look for others for hours. */
+const SEARCHES = /^:\/|\^\{\//;
+const SEARCHES_PLAINLY = /^(?::\/|[^{}]*\^\{\/)[\w\u0080-\uffff .,:;|'"!?#@/=<>&%~^$-]{0,200}\}?$/;
+
+/** `view`: of the folder that git runs in. */
+export const objectProblem = async (
+  asked: GitAsked,
+  view: View,
+  judge: PathJudge,
+): Promise<{ readonly problem: string } | undefined> => {
+  const { verb } = asked;
+  if (!PRINTS.includes(verb)) return undefined;
+  const everything = walksCommits(asked) ? undefined : asked.words.find((word) => EVERYTHING.test(word));
+  if (everything !== undefined)
+    return { problem: `git ${verb} ${everything} may print files whose paths are not known; use git log -p` };
+  const here = canonical(view.folder);
+  const file = namedFiles(asked)
+    .map((name) => judge.problem(join(here, name)))
+    .find((problem) => problem !== undefined);
+  if (file !== undefined) return { problem: file };
+  const objects = objectWords(asked);
+  const broken = objects.find((word) => word.includes("\n"));
+  if (broken !== undefined)
+    return { problem: `git ${verb}: ${JSON.stringify(broken)} holds a line break; leave it out` };
+  const names = [...new Set(objects.flatMap(namesIn))].filter((name) => name !== "");
+  const slow = names.find((name) => SEARCHES.test(name) && !SEARCHES_PLAINLY.test(name));
+  if (slow !== undefined)
+    return { problem: `git ${verb} ${slow} may search for very long; use git log --grep, and name the commit` };
+  if (names.length === 0) return undefined;
+  const found = await lookUp(names, view);
+  if ("problem" in found) return found;
+  const problem = found.map((one) => problemOf(one, { verb, view, judge })).find((one) => one !== undefined);
+  return problem === undefined ? undefined : { problem };
+};

@@ -1,0 +1,211 @@
+/** A private folder that git reads in place of the repository's own `.git`.
+ *  Invariant: git never opens the repository's `.git`, but for its objects. The view holds only what was read as a plain
+ *  file and understood, in words of our own; the attributes in it hide files that may hold keys, and outrank every attribute of the
+ *  repository. It is readable by its owner only, made anew for each pipe, and removed at its end.
+ *  Elsewhere: reading the repository (repository.ts), its folder of objects (links.ts), questions about git's own
+ *  paths (answers.ts). */
+
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { canonical } from "../files/index.ts";
+import { attributesFor } from "./attributes.ts";
+import { partsOf } from "./links.ts";
+import { ReadBudget } from "./read-budget.ts";
+import type { Records } from "./records.ts";
+import { isDoubt, orDoubt, type ReadRepository, readRepository } from "./repository.ts";
+import { handedOn, printable } from "./settings.ts";
+import { otherWorktrees } from "./worktrees.ts";
+
+export type ViewProblem = { readonly problem: string };
+
+/** Why git may not look at the repository of a folder unasked. `budget`: for this one and others. */
+export const viewProblem = (folder: string, budget = new ReadBudget()): string | undefined => {
+  const read = orDoubt(() => readRepository(folder, { budget }));
+  return isDoubt(read) ? read.message : undefined;
+};
+
+/** What git must not show beside keys. */
+export type Hidden = {
+  /** Patterns from the top of a repository. */
+  readonly withheld: readonly string[];
+  /** More of them, by the top of the repository. */
+  readonly below: (top: string) => readonly string[];
+};
+
+/** Views of the repositories that one pipe looks at. */
+export class GitViews {
+  readonly #hidden: Hidden;
+  /** Ends what git is asked beforehand. */
+  readonly #signal: AbortSignal | undefined;
+  readonly #budget = new ReadBudget();
+  #folder: string | undefined;
+  readonly #views = new Map<string, View | ViewProblem>();
+
+  constructor(hidden: Hidden = { withheld: [], below: () => [] }, signal?: AbortSignal) {
+    this.#hidden = hidden;
+    this.#signal = signal;
+  }
+
+  /** Attributes that hide it, and keys. */
+  #hiding(tops: readonly string[] = []): string {
+    const { withheld, below } = this.#hidden;
+    return attributesFor([...new Set([...withheld, ...tops.flatMap(below)])]);
+  }
+
+  /** Made when it is first asked for: most pipes have no git in them. */
+  #made(): string {
+    this.#folder ??= canonical(makeSomewhere([tmpdir(), "/tmp", "/var/tmp"]));
+    return this.#folder;
+  }
+
+  /** For git outside of a repository, where it compares files by their names; no path where it runs in one. */
+  attributes(): { readonly path?: string } | ViewProblem {
+    const isOutside = [...this.#views.values()].some((view) => !("problem" in view) && view.repository === undefined);
+    if (!isOutside) return {};
+    const path = orDoubt(() => {
+      const file = join(this.#made(), "attributes");
+      writeFileSync(file, this.#hiding());
+      return file;
+    });
+    return isDoubt(path) ? { problem: path.message } : { path };
+  }
+
+  /** `folder`: where git runs. `words`: what it is asked. */
+  of(folder: string, words: readonly string[]): View | ViewProblem {
+    const logs = words.some((word) => TELLS_REFLOGS.test(word));
+    const key = `${logs}\0${folder}`;
+    const known = this.#views.get(key);
+    if (known) return known;
+    const made = orDoubt(() => {
+      const place = join(this.#made(), String(this.#views.size));
+      const repository = readRepository(folder, { logs, tracked: true, budget: this.#budget });
+      const hiding = this.#hiding(repository && [repository.checkout.top, ...repository.others]);
+      const signal = this.#signal;
+      const view = new View({ folder, place, hiding, ...(signal ? { signal } : {}) }, repository);
+      view.variables(); // what cannot be written is told now
+      return view;
+    });
+    const view = isDoubt(made) ? { problem: made.message } : made;
+    this.#views.set(key, view);
+    return view;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Reflogs are many; only these ask for more than those of HEAD and of the stash. */
+const TELLS_REFLOGS = /^reflog$|@\{|^-[a-zA-Z]*g|^--(?:walk-reflogs|reflog|fork-point)/;
+
+/** TMPDIR may name a folder that is not there. Not /dev/shm: a cell has its own. */
+const makeSomewhere = ([folder = "", ...others]: readonly string[]): string => {
+  try {
+    return mkdtempSync(join(folder, "prefork-view-"));
+  } catch (error) {
+    if (others.length === 0) throw error;
+    return makeSomewhere(others);
+  }
+};
+
+type ViewPlace = {
+  /** Where git runs. */
+  readonly folder: string;
+  /** Where the view is written when it is asked for. */
+  readonly place: string;
+  /** Attributes of files that may hold keys. */
+  readonly hiding: string;
+  readonly signal?: AbortSignal;
+};
+
+/** What git is led to from one folder. */
+export class View {
+  readonly #where: ViewPlace;
+  readonly repository: ReadRepository | undefined;
+  /** Its folders that are written by now. */
+  readonly #written = new Set<string>();
+
+  constructor(where: ViewPlace, repository: ReadRepository | undefined) {
+    this.#where = where;
+    this.repository = repository;
+  }
+
+  get folder(): string {
+    return this.#where.folder;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#where.signal;
+  }
+
+  /** The top of the work tree; the folder itself outside of a repository. */
+  get top(): string {
+    return this.repository?.checkout.top ?? canonical(this.folder);
+  }
+
+  /** Other folders that its files may be of. */
+  get others(): readonly string[] {
+    return this.repository?.others ?? [];
+  }
+
+  /** For a git that runs in the folder. */
+  variables(verb?: string): Readonly<Record<string, string>> {
+    const { repository } = this;
+    if (repository === undefined) return outside(this.folder);
+    const kind = verb === "config" ? "settings" : "git";
+    const folder = join(this.#where.place, kind);
+    if (!this.#written.has(kind)) {
+      const files = kind === "settings" ? settingsFiles(repository) : viewFiles(repository, this.#where.hiding);
+      writeFolder(folder, files);
+      linkObjects(folder, repository.objects);
+      if (files.has("index")) utimesSync(join(folder, "index"), repository.indexTime, repository.indexTime);
+    }
+    this.#written.add(kind);
+    return { GIT_DIR: folder, ...(repository.isBare ? {} : { GIT_WORK_TREE: repository.checkout.top }) };
+  }
+}
+
+/** There is no repository, and git is not to look for one in its own way. */
+const outside = (folder: string): Readonly<Record<string, string>> => {
+  const above = dirname(canonical(folder));
+  return above.includes(":") ? {} : { GIT_CEILING_DIRECTORIES: above };
+};
+
+const viewFiles = (repository: ReadRepository, hiding: string): Records => {
+  const { settings, isBare, index, records, attributes } = repository;
+  const files = new Map<string, string | Buffer>([...records, ...otherWorktrees(repository)]);
+  files.set("config", handedOn(settings, isBare));
+  files.set("info/attributes", Buffer.concat([attributes, Buffer.from(`\n${hiding}`)])); // the last line counts
+  if (index) files.set("index", index.bytes());
+  return files;
+};
+
+/** For `git config`, which reads nothing else. */
+const settingsFiles = ({ settings, records }: ReadRepository): Records =>
+  new Map([
+    ["HEAD", records.get("HEAD") ?? ""],
+    ["config", printable(settings)],
+  ]);
+
+const writeFolder = (folder: string, files: Records): void => {
+  const folders = new Set(["refs", ...[...files.keys()].map((name) => dirname(name))]);
+  for (const name of folders) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
+  for (const [name, content] of files) writeFileSync(join(folder, name), content);
+};
+
+/** A link to the one folder of objects. Where there are several, a folder of links to the parts of each, so that git reads
+ *  none of the lists that name the next. */
+const linkObjects = (folder: string, [own = "", ...others]: readonly string[]): void => {
+  if (others.length === 0) {
+    symlinkSync(own, join(folder, "objects"));
+    return;
+  }
+  const linkParts = (from: string, to: string): string => {
+    mkdirSync(join(to, "info"), { recursive: true, mode: 0o700 });
+    for (const name of partsOf(from)) symlinkSync(join(from, name), join(to, name));
+    return to;
+  };
+  const places = others.map((from, at) => linkParts(from, join(folder, "objects-of-others", String(at))));
+  writeFileSync(join(linkParts(own, join(folder, "objects")), "info/alternates"), `${places.join("\n")}\n`);
+};

@@ -1,0 +1,127 @@
+/** Where is a program that Prefork starts by itself?
+ *  Invariant: programs come from system folders, never from PATH or the workspace. The one exception is our own copy of
+ *  ripgrep, and that only as long as its bytes are the pinned ones: a file that somebody replaced is not run.
+ *  Elsewhere: what programs see of the environment (environment.ts), whether bubblewrap works (sandbox.ts). */
+
+import { createHash } from "node:crypto";
+import { accessSync, constants, readdirSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { SYSTEM_FOLDERS } from "../paths/index.ts";
+
+export { SYSTEM_FOLDERS };
+
+/** Programs named here are treated as not installed: `PREFORK_HIDE_PROGRAMS="bwrap rg"`. Tests show with it what happens
+ *  on a machine that lacks one; it can only take a program away. Our own copy of ripgrep is named `@vscode/ripgrep`. */
+export const HIDE_PROGRAMS = "PREFORK_HIDE_PROGRAMS";
+
+const OWN_RIPGREP = "@vscode/ripgrep";
+
+const isHidden = (name: string): boolean => (process.env[HIDE_PROGRAMS] ?? "").split(/[\s,]+/).includes(name);
+
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+};
+
+const inSystem = (name: string): string | undefined =>
+  isHidden(name) ? undefined : SYSTEM_FOLDERS.map((folder) => join(folder, name)).find(isProgram);
+
+const ownRipgrep = (): string | undefined => (isHidden(OWN_RIPGREP) ? undefined : pinnedRipgrep());
+
+/** Where a program lies: the system's, as a shell would take it; for `rg` our own copy where the system has none. */
+export const findProgram = (name: string): string | undefined =>
+  inSystem(name) ?? (name === "rg" ? ownRipgrep() : undefined);
+
+/** For the search tools: our own copy first, because its version is known; the system's where ours is not there. */
+export const findRipgrep = (): string | undefined => ownRipgrep() ?? inSystem("rg");
+
+/** Why a program that was not found is missing, for messages. */
+export const whyMissing = (name: string): string => (isHidden(name) ? `hidden by ${HIDE_PROGRAMS}` : "not installed");
+
+/** The folders in which a program finds others that are named in its words, as in `xargs rg`. Ours comes last, only
+ *  where it is needed, and only while there is nothing else in it that could be started. */
+export const searchPath = (words: readonly string[] = []): string => {
+  const own = words.includes("rg") && inSystem("rg") === undefined ? ownRipgrep() : undefined;
+  const folders = own !== undefined && isAlone(own) ? [...SYSTEM_FOLDERS, dirname(own)] : SYSTEM_FOLDERS;
+  return folders.join(":");
+};
+
+const isAlone = (path: string): boolean => {
+  try {
+    return readdirSync(dirname(path)).length === 1;
+  } catch {
+    return false;
+  }
+};
+
+/** Our own copy of ripgrep, which npm installs beside us: where is it, and is it still the one that was published?
+ *  Invariant: a path is given only for a file whose SHA-256 stands below. Prefork may be installed inside a workspace,
+ *  where an agent can write files unasked; a program it wrote there must not run as a search that only reads.
+ *  Elsewhere: the system's copy (programs.ts). */
+
+/** `bin/rg` of each platform's package, @vscode/ripgrep 1.18.0 (ripgrep 15.0.0). A platform that is not here does
+ *  without. */
+const SHA256: Readonly<Record<string, string>> = {
+  "darwin-arm64": "6ef40346bf31fcce79d9614c7745c198542925a0c7d4911e1ffe794c53392ac1",
+  "darwin-x64": "f999495980a5e6f1e7d26461ef5768b4013a62df610ed7d77a8b2de247a5b228",
+  "linux-arm": "0d8353810445d0606cc3c714601fd6ed0465b03746107ce2bb173499ffc34a67",
+  "linux-arm64": "e152ea689d6e8420357e592f0d8253b96476c164118ca3e6e13074fa1705ddda",
+  "linux-ia32": "47763deda9f135d94176258090162bc2b2faece1bb8b806c5d02be4e9ac43f18",
+  "linux-ppc64": "921b000ad16eda974d9dffc1780771c917b540429b7afc4f72d1742d742abbf2",
+  "linux-riscv64": "c0a0ed0c04224325ea9b9929ef8a7daf5fa2a3a6713d6f466ac0df820c079808",
+  "linux-s390x": "3932fc118f402eb72cc180d6238ed4d805a375c513613e3ce61320433cc6d760",
+  "linux-x64": "193906679498de4d939345b937fa24e0e69a03c244bd70c859f5e41232713f21",
+};
+
+const PLATFORM = `${process.platform}-${process.arch}`;
+
+/** The platform's package is a dependency of the package that we depend on, so it is resolved from there. */
+const locate = (): string | undefined => {
+  try {
+    const wrapper = createRequire(import.meta.url).resolve("@vscode/ripgrep");
+    return createRequire(wrapper).resolve(`@vscode/ripgrep-${PLATFORM}/bin/rg`);
+  } catch {
+    return undefined;
+  }
+};
+
+/** A program that is run only with the bytes it was published with. It is read again only when it may have changed: the
+ *  kernel keeps the time of a file's last change, and nobody but the superuser can put it back. */
+export class PinnedProgram {
+  readonly #locate: () => string | undefined;
+  readonly #sha256: string | undefined;
+  #path: { readonly located: string | undefined } | undefined;
+  #checked = { facts: "", fits: false };
+
+  constructor(locate: () => string | undefined, sha256: string | undefined) {
+    this.#locate = locate;
+    this.#sha256 = sha256;
+  }
+
+  /** Where it is; undefined where it is missing or has other bytes. */
+  path(): string | undefined {
+    this.#path ??= { located: this.#locate() };
+    const { located } = this.#path;
+    if (located === undefined) return undefined;
+    try {
+      const { dev, ino, size, mode, ctimeNs } = statSync(located, { bigint: true });
+      const facts = [dev, ino, size, mode, ctimeNs].join();
+      if (facts !== this.#checked.facts) {
+        const sha256 = createHash("sha256").update(readFileSync(located)).digest("hex");
+        this.#checked = { facts, fits: sha256 === this.#sha256 && (mode & 0o111n) !== 0n };
+      }
+      return this.#checked.fits ? located : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+const ripgrep = new PinnedProgram(locate, SHA256[PLATFORM]);
+
+export const pinnedRipgrep = (): string | undefined => ripgrep.path();

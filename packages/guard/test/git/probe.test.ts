@@ -1,0 +1,160 @@
+/** A repository's own configuration is a reason to ask when git could act on it, and no other is. */
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { scratch } from "@prefork/testing/scratch";
+import { cleanEnvironment } from "../../src/process/environment.ts";
+import { classify, type Plan } from "../../src/rules/index.ts";
+import { planHazard, runPlan } from "../../src/run/run-plan.ts";
+import { ground } from "../run/ground.ts";
+
+const git = (folder: string, ...words: readonly string[]): void => {
+  execFileSync("git", [...words], { cwd: folder, env: cleanEnvironment(), stdio: "ignore" });
+};
+
+const STATUS = classify("git status");
+assert.ok(STATUS.verdict === "read-only");
+const { plan: statusPlan } = STATUS;
+
+/** Which setting is a reason to ask for `git status` here. */
+const hazardOf = (cwd: string, plan = statusPlan): string | undefined => {
+  const reason = planHazard(plan, { cwd });
+  return reason && (/^the repository configures (.*), which git could act on$/s.exec(reason)?.[1] ?? reason);
+};
+
+/** The key that a repository with this one setting is asked about for. */
+const askedFor = (key: string, value: string): string | undefined => {
+  using place = scratch();
+  git(place.path, "init", "--quiet");
+  git(place.path, "config", key, value);
+  return hazardOf(place.path);
+};
+
+test("settings that git could act on are a reason to ask", () => {
+  const settings: readonly (readonly [string, string])[] = [
+    ["alias.whatchanged", "!./run"],
+    ["alias.submodule", "reset --hard"],
+    ["attr.tree", "refs/heads/other"],
+    ["core.notyetinvented", "x"],
+    ["diff.orderfile", "/etc/passwd"],
+    ["diff.x.notyetinvented", "x"],
+    ["filter.x.clean", "./run"],
+    ...["\u2028", "\u2029", "\r", "."].map((sign) => [`filter.e${sign}vil.clean`, "./run"] as const),
+    ["trailer.e\u2028vil.cmd", "./run"],
+    ["filter.x.notyetinvented", "./run"],
+    ["gpg.ssh.defaultkeycommand", "./run"],
+    ["gpg.notyetinvented", "./run"],
+    ["hook.x.command", "./run"],
+    ["diff.x.textconv", "./run"],
+  ];
+  for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
+});
+
+test("a file that git reads unasked and that is no plain file is said to be one, and not waited for", () => {
+  const { verdict, ...judged } = classify("git status");
+  assert.ok(verdict === "read-only" && "plan" in judged);
+  const names = [".gitignore", "sub/.gitattributes", ".mailmap", ".git/config", ".git/HEAD", ".git/info/exclude"];
+  for (const name of names) {
+    using place = scratch();
+    const top = realpathSync(place.path);
+    git(top, "init", "--quiet");
+    place.put("sub/deep/file", "x");
+    assert.equal(planHazard(judged.plan, { cwd: join(top, "sub") }), undefined);
+    rmSync(join(top, name), { force: true });
+    execFileSync("mkfifo", [join(top, name)]);
+    assert.equal(
+      planHazard(judged.plan, { cwd: join(top, "sub/deep") }),
+      `${join(top, name)} is no plain file, and git would wait for it`,
+    );
+  }
+});
+
+test("settings that only change how an answer looks, or that are overridden, are none", () => {
+  const settings: readonly (readonly [string, string])[] = [
+    ["pretty.mine", "format:%G? %s"],
+    ["format.pretty", "oneline"],
+    ["format.pretty", "%Cgreen%h%Creset %s"],
+    ["log.showSignature", "true"],
+    ["gpg.program", "./check"],
+    ["gpg.ssh.program", "./check"],
+    ["alias.st", "status"],
+    ["gpg.format", "ssh"],
+    ["user.name", "n"],
+    ["core.worktree", ".."],
+  ];
+  for (const [key, value] of settings) assert.equal(askedFor(key, value), undefined, `${key}=${value}`);
+});
+
+test("a repository whose files are said to lie elsewhere is asked about, from wherever git is led to it", () => {
+  using place = scratch();
+  const inside = join(realpathSync(place.path), "repository");
+  const outside = join(realpathSync(place.path), "private");
+  mkdirSync(join(inside, "src"), { recursive: true });
+  mkdirSync(outside);
+  git(inside, "init", "--quiet");
+  assert.equal(hazardOf(inside), undefined);
+  git(inside, "config", "core.worktree", outside);
+  assert.equal(hazardOf(inside), "core.worktree");
+  const led = classify("git -C ../repository/src status");
+  assert.ok(led.verdict === "read-only");
+  assert.equal(hazardOf(outside, led.plan), "core.worktree");
+  for (const above of [join(inside, ".."), "/", join(inside, "src")]) {
+    git(inside, "config", "core.worktree", above);
+    assert.equal(hazardOf(inside), "core.worktree", above);
+    assert.equal(hazardOf(join(inside, "src")), "core.worktree", above);
+  }
+  git(inside, "config", "core.worktree", inside);
+  assert.equal(hazardOf(inside), undefined);
+  assert.equal(hazardOf(join(inside, "src")), undefined);
+});
+
+test("git tells of a change to what a plan withholds, and shows nothing of it", async () => {
+  using place = ground();
+  place.put("work/Secrets/deep/key.txt", "withheld\n");
+  place.put("work/other/secrets/key.txt", "shown elsewhere\n");
+  place.put("work/sub/plain.txt", "shown\n");
+  git(place.work, "add", "--all");
+  git(place.work, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-m", "keys");
+  const plan = (text: string): Plan => {
+    const judged = classify(text);
+    assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
+    return { ...judged.plan, withheld: ["/secrets", "/secrets/**"] };
+  };
+  for (const text of ["git show HEAD", "git log -p -1", "cd sub && git show --text HEAD", "git -C sub diff HEAD~1"]) {
+    const { stdout } = await runPlan(plan(text), { cwd: place.work });
+    const seen = ["withheld", "shown elsewhere", "shown"].map((line) => stdout.includes(`+${line}\n`));
+    assert.deepEqual(seen, [false, true, true], `${text}: ${stdout}`);
+    assert.match(stdout, /Binary files .* and b\/Secrets\/deep\/key\.txt differ/);
+  }
+  place.put("work/.gitattributes", "*.txt diff\n");
+  const { stdout } = await runPlan(plan("git show HEAD"), { cwd: place.work });
+  assert.deepEqual([stdout.includes("+withheld\n"), stdout.includes("+shown\n")], [false, true]);
+});
+
+test("what is looked at before a plan is bounded, whatever a repository includes or holds", () => {
+  using place = scratch();
+  const work = join(place.path, "work");
+  mkdirSync(work);
+  git(work, "init", "--quiet");
+  const hazard = (): string => hazardOf(work) ?? "none";
+  execFileSync("mkfifo", [join(place.path, "pipe")]);
+  place.put("work/.git/i0", `[include]\n\tpath = i0\n# include ${"x".repeat(500_000)}\n`);
+  const included = ["i0", "../../pipe", "/proc/self/pagemap"].map((path) => `[include]\n\tpath = ${path}\n`);
+  place.put("work/.git/config", `[core]\n\tbare = false\n${included.join("")}`);
+  assert.equal(hazard(), "none"); // nothing of it is followed
+  renameSync(join(work, ".git"), join(work, "gitd"));
+  for (const end of ["", "\n", "\n\n", "\r\n", "\r\n\n"]) {
+    place.put("work/.git", `gitdir: gitd${end}`);
+    assert.equal(hazard(), "none", JSON.stringify(end));
+  }
+  rmSync(join(work, ".git"));
+  renameSync(join(work, "gitd"), join(work, ".git"));
+  place.put("work/.git/config", `[core]\n\tbare = false\n# ${"x".repeat(1_500_000)}\n`);
+  assert.match(hazard(), /config is too large/);
+  rmSync(join(work, ".git/config"));
+  symlinkSync("/proc/self/pagemap", join(work, ".git/config")); // says that it has no bytes, and has no end
+  if (existsSync("/proc/self/pagemap")) assert.match(hazard(), /config, which is a link/);
+});
