@@ -143,7 +143,7 @@ const expandAll = async (
   const problem =
     reachedProblem([...names, ...alsoOpened(program, names, cwd)], program, place) ??
     walk?.starts.map(({ path }) => folderProblem(path, judge)).find(Boolean) ??
-    (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts) : undefined);
+    (walk && names.concat(program).includes("rg") ? ignoreProblem(walk.starts, judge) : undefined);
   if (problem !== undefined) return { problem };
   if (program === "git") return expandGit(words, place, lookedAt);
   if (!walk) return { words };
@@ -180,9 +180,10 @@ const expandGit = async (
 };
 
 /** ripgrep reads what is to be ignored in every folder that it comes to. */
-const ignoreProblem = (starts: readonly { readonly path: string }[]): string | undefined => {
-  const waiting = starts.map(({ path }) => waitingFile(path)).find((path) => path !== undefined);
-  return waiting === undefined ? undefined : `${waiting} is no plain file`;
+const ignoreProblem = (starts: readonly { readonly path: string }[], judge: PathJudge): string | undefined => {
+  const mayNot = (target: string): boolean => judge.problem(target) !== undefined;
+  const waiting = starts.map(({ path }) => waitingFile(path, mayNot)).find((path) => path !== undefined);
+  return waiting === undefined ? undefined : `${waiting} is no plain file, or leads to what may not be read`;
 };
 
 /** find takes a name that begins with one of these signs for a part of its expression, and looks no further for folders. */

@@ -1,9 +1,10 @@
-/** Files that git and ripgrep open unasked: one that is a pipe or a device would keep them waiting, or reading, for ever.
+/** Files that git and ripgrep open unasked: one that is a pipe or a device would keep them waiting, or reading, for ever,
+ *  and one that is a link may lead to what must not be read.
  *  Invariant: only kinds are looked at, and nothing is opened; bounded, nearest first, so a pipe deep in a large tree may
  *  be missed: then the time limit of the run ends it.
  *  Elsewhere: files that a command names (render-pipe.ts), git's own files (../git/view.ts). */
 
-import { type Dirent, lstatSync, statSync } from "node:fs";
+import { type Dirent, lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { listFolder } from "../files/index.ts";
 
@@ -25,6 +26,17 @@ const entriesOf = (folder: string, most: number): readonly Dirent[] => {
     return listFolder(folder, most);
   } catch {
     return [];
+  }
+};
+
+/** Must the file that a link leads to not be read? */
+export type LinkJudge = (target: string) => boolean;
+
+const leadsTo = (path: string, mayNot: LinkJudge): boolean => {
+  try {
+    return lstatSync(path).isSymbolicLink() && mayNot(realpathSync.native(path));
+  } catch {
+    return false;
   }
 };
 
@@ -57,18 +69,19 @@ const repositoriesAround = (folder: string): readonly string[] =>
   [folder, ...above(folder)].filter((place) => isThere(join(place, ".git")));
 
 /** The first such file that git or ripgrep would meet from a folder: what says above and below what is ignored, shown or
- *  renamed. */
-export const waitingFile = (folder: string): string | undefined => {
+ *  renamed. `mayNot`: of links as well. */
+export const waitingFile = (folder: string, mayNot: LinkJudge = () => false): string | undefined => {
   const up = above(folder);
   const tops = repositoriesAround(folder);
   const own = tops.flatMap((top) => [join(top, ".git"), join(top, ".git", "info", "exclude")]);
-  const kept = own.filter(keepsWaiting);
-  const over = up.flatMap((place) => READ_UNASKED.map((name) => join(place, name))).filter(keepsWaiting);
+  const isRefused = (path: string): boolean => keepsWaiting(path) || leadsTo(path, mayNot);
+  const kept = own.filter(isRefused);
+  const over = up.flatMap((place) => READ_UNASKED.map((name) => join(place, name))).filter(isRefused);
   const places = [folder, ...tops.filter((top) => top !== folder)];
-  return kept[0] ?? over[0] ?? places.map(below).find((path) => path !== undefined);
+  return kept[0] ?? over[0] ?? places.map((place) => below(place, isRefused)).find((path) => path !== undefined);
 };
 
-const below = (folder: string): string | undefined => {
+const below = (folder: string, isRefused: (path: string) => boolean): string | undefined => {
   const queue = [folder];
   let names = 0;
   for (let at = 0; at < queue.length; at += 1) {
@@ -77,7 +90,7 @@ const below = (folder: string): string | undefined => {
       names += 1;
       if (names > MOST_NAMES) return undefined;
       const path = join(here, entry.name);
-      if (isOdd(entry) && READ_UNASKED.includes(entry.name) && keepsWaiting(path)) return path;
+      if (isOdd(entry) && READ_UNASKED.includes(entry.name) && isRefused(path)) return path;
       // git looks whether a folder is a repository of its own.
       const nested = entry.name === ".git" ? ["HEAD", "commondir"].map((name) => join(path, name)) : [];
       const waiting = nested.find(keepsWaiting);

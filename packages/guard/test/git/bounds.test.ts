@@ -1,7 +1,7 @@
 /** Reading what somebody else wrote ends soon: no text takes longer than its length, and repositories have one budget. */
 
 import assert from "node:assert/strict";
-import { linkSync, mkdirSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
@@ -13,6 +13,7 @@ import { readRef } from "../../src/git/records.ts";
 import { readRepository } from "../../src/git/repository.ts";
 import { parseSettings } from "../../src/git/settings.ts";
 import { GitViews } from "../../src/git/view.ts";
+import { waitingFile } from "../../src/run/waiting-files.ts";
 
 const LONG = 900_000;
 
@@ -100,4 +101,19 @@ test("other work goes on while git is asked about names, and a plan that ends ta
   const asked = askGit(question);
   ended.abort();
   assert.equal((await asked)?.failed, true);
+});
+
+test("what a search is told to ignore may be a link, but not one that leads to keys", () => {
+  using place = scratch();
+  place.put("key", "x?SECRET");
+  place.put("names", "*.o");
+  mkdirSync(place.at("work/deep"), { recursive: true });
+  const mayNot = (target: string): boolean => target === place.at("key");
+  symlinkSync("../../names", place.at("work/deep/.rgignore"));
+  assert.equal(waitingFile(place.at("work"), mayNot), undefined);
+  symlinkSync("../../key", place.at("work/deep/.ignore"));
+  assert.equal(waitingFile(place.at("work"), mayNot), place.at("work/deep/.ignore"));
+  assert.equal(waitingFile(place.at("work")), undefined);
+  symlinkSync("key", place.at(".gitignore"));
+  assert.equal(waitingFile(place.at("work"), mayNot), place.at(".gitignore"));
 });

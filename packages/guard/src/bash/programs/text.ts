@@ -50,6 +50,7 @@ const grep: Program = program({
   },
 });
 
+/** Not --debug and --trace, which print lines of the files that say what is to be ignored: those may be links to keys. */
 const ripgrep: Program = program({
   looksFor: (words) => searched(ripgrep.rule, words),
   flags: "abcFHhIiLlnNopPqsSuUvVwx0.",
@@ -57,7 +58,7 @@ const ripgrep: Program = program({
   dashed: "e regexp",
   long:
     "after-context= before-context= context= auto-hybrid-regex no-config binary block-buffered byte-offset case-sensitive " +
-    "color= colors= column context-separator= count count-matches crlf debug encoding= engine= " +
+    "color= colors= column context-separator= count count-matches crlf encoding= engine= " +
     "field-context-separator= field-match-separator= file= files files-with-matches files-without-match fixed-strings " +
     "follow glob= glob-case-insensitive heading no-heading hidden iglob= ignore-case ignore-file= include-zero " +
     "invert-match json line-buffered line-number no-line-number line-regexp max-columns= max-columns-preview max-count= " +
