@@ -12,7 +12,7 @@ const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]
   [
     "git hooks",
     [
-      ...[".githooks", ".husky", ".pre-commit-config.yaml", ".overcommit.yml", ".simple-git-hooks.json"],
+      ...[".githooks", ".husky", ".pre-commit-config.yaml", "prek.toml", ".overcommit.yml", ".simple-git-hooks.json"],
       ...[
         ".lefthook",
         ...eachEnding([".lefthook", "lefthook", ".lefthook-local", "lefthook-local"], ["yml", "yaml", "toml", "json"]),
@@ -24,15 +24,21 @@ const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]
   ["the folder of another version control, whose configuration runs programs", [".hg", ".hgrc", ".jj"]],
   [
     "editor settings that run programs",
-    [".idea", ".dir-locals.el", ".emacs", ".emacs.d", ".vim", ".nvim.lua", ".lvimrc"],
+    [".idea", ".dir-locals.el", ".emacs", ".emacs.d", ".vim", ".nvim.lua", ".lvimrc", ".theia", ".helix"],
   ],
   ["container settings that run programs", [".devcontainer", ".devcontainer.json"]],
   ["keys and connection settings", [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".git-credentials"]],
   [
     "tool servers that are started as programs",
-    [".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc", "crush.json", ".crush.json"],
+    [
+      ...[".mcp.json", ".claude.json", "opencode.json", "opencode.jsonc", "crush.json", ".crush.json", ".amazonq"],
+      ...eachEnding([".aider.conf"], ["yml", "yaml"]),
+    ],
   ],
-  ["a file that a shell runs on entering the folder", [".envrc", ".mise.toml", "mise.toml"]],
+  [
+    "a file that a shell runs on entering the folder",
+    [".envrc", ".mise", ".rtx.toml", ...eachEnding([".mise", "mise", ".mise.local", "mise.local"], ["toml"])],
+  ],
   [
     "options of a package manager, which can name programs to run",
     [".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.js", ".bundle"],
@@ -42,14 +48,37 @@ const WHOLE_BY_REASON: readonly (readonly [why: string, names: readonly string[]
 ];
 
 const SHELLS: readonly string[] = [
-  ...["bashrc", "bash_profile", "bash_login", "bash_logout", "bash_aliases", "profile", "inputrc", "direnvrc"],
+  ...[
+    "bashrc",
+    "bashrc.d",
+    "bash_profile",
+    "bash_login",
+    "bash_logout",
+    "bash_aliases",
+    "profile",
+    "inputrc",
+    "direnvrc",
+  ],
   ...["zshrc", "zshenv", "zprofile", "zlogin", "zlogout", "kshrc", "mkshrc", "cshrc", "tcshrc", "login", "logout"],
   ...["xprofile", "xinitrc", "xserverrc", "xsession", "xsessionrc", "pam_environment"],
 ].map((name) => `.${name}`);
 
 const PROGRAMS: readonly string[] = [
   ...["vimrc", "gvimrc", "exrc", "nvimrc", "tmux.conf", "screenrc", "gdbinit", "lldbinit"],
-  ...["irbrc", "pryrc", "Rprofile", "pythonrc", "pdbrc", "psqlrc", "sqliterc", "wezterm.lua", "forward"],
+  ...[
+    "ghci",
+    "iex.exs",
+    "irbrc",
+    "pryrc",
+    "Rprofile",
+    "pythonrc",
+    "ipython",
+    "pdbrc",
+    "psqlrc",
+    "sqliterc",
+    "wezterm.lua",
+    "forward",
+  ],
 ].map((name) => `.${name}`);
 
 const START_UP: readonly string[] = [...SHELLS, ...PROGRAMS];
@@ -83,6 +112,12 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
   [".cursor", [...AGENTS, "mcp.json", "hooks.json", "environment.json", "cli.json"]],
   [".opencode", [...AGENTS, "opencode.json", "opencode.jsonc", "plugin", "agent", "command", "tool", "tools"]],
   [".roo", ["mcp.json"]],
+  [".kilocode", [...AGENTS, "mcp.json"]],
+  [".junie", ["mcp"]],
+  [".trae", ["mcp.json"]],
+  [".copilot", [...AGENTS, "mcp-config.json"]],
+  [".clinerules", ["hooks"]],
+
   [".factory", [...AGENTS, "mcp.json"]],
   [".continue", [...AGENTS, "config.yaml", "config.json", "config.ts", "mcpservers"]],
   [".windsurf", [...AGENTS, "mcp_config.json", "hooks.json", "workflows", "rules"]],
@@ -98,11 +133,29 @@ const INSIDE: ReadonlyMap<string, readonly string[]> = new Map([
     [
       ...["autostart", "systemd", "environment.d", "plasma-workspace", "fish", "zsh", "tmux", "direnv", "mise"],
       ...["git", "jj", "nvim", "emacs", "nushell", "wezterm", "gh", "gcloud", "opencode", "crush"],
+      ...["kitty", "sway", "i3", "hypr", "zellij", "helix", "zed", "code/user", "cursor/user", "powershell", "julia"],
     ],
   ],
-  // Which folders are trusted is for the user alone to say.
-  [".local", ["state/prefork/trust"]],
+  // Which folders are trusted is for the user alone to say, and sessions are what they were.
+  [
+    ".local",
+    [
+      ...["trust", "sessions", "drafts", "worktrees"].map((name) => `state/prefork/${name}`),
+      ...["bin", "share/applications", "share/systemd"],
+    ],
+  ],
 ]);
+
+/** The same for folders in which much else is written: a sandbox leaves them as they are. */
+const BESIDE_OTHERS: ReadonlyMap<string, readonly string[]> = new Map([
+  [".github", ["hooks"]],
+  [".gradle", ["init.d", "init.gradle", "init.gradle.kts"]],
+  [".m2", ["settings.xml", "settings-security.xml", "extensions.xml"]],
+  ["mise", ["config.toml", "config.local.toml"]],
+  ["library", ["launchagents", "launchdaemons"]],
+]);
+
+const EDITOR_WORKSPACE = /.\.code-workspace$/;
 
 /** As the most forgiving file system would compare it: letters of one case, marks that some leave out removed, the
  *  endings that some cut off removed, and git's short name spelled out. */
@@ -129,7 +182,10 @@ export const protectedName = (below: readonly string[]): string | undefined => {
   for (const [at, name] of names.entries()) {
     const whole = WHY_WHOLE.get(name);
     if (whole !== undefined) return `${below[at]} is protected: ${whole}`;
-    const inside = INSIDE.get(name)?.find((path) => path === names.slice(at + 1, at + 1 + depthOf(path)).join("/"));
+    if (EDITOR_WORKSPACE.test(name)) return `${below[at]} is protected: settings that run programs`;
+    const inside = [...(INSIDE.get(name) ?? []), ...(BESIDE_OTHERS.get(name) ?? [])].find(
+      (path) => path === names.slice(at + 1, at + 1 + depthOf(path)).join("/"),
+    );
     if (inside !== undefined)
       return `${below.slice(at, at + 1 + depthOf(inside)).join("/")} is protected: settings that run programs`;
   }
