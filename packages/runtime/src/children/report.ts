@@ -53,10 +53,24 @@ const partsOf = (text: string): ReadonlyMap<Label, string> => {
 
 const NOTHING = /^(none|nothing|n\/a|-)\.?$/i;
 
+/** At line breaks, and at commas that stand in no brackets: those before a closing one. */
+const listed = (text: string): readonly string[] => {
+  const items: string[] = [];
+  let [end, isInside] = [text.length, false];
+  for (let at = text.length - 1; at >= 0; at -= 1) {
+    const sign = text[at];
+    if (sign === ")" || sign === "(") isInside = sign === ")";
+    else if (sign === "\n" || (sign === "," && !isInside)) {
+      items.push(text.slice(at + 1, end));
+      end = at;
+    }
+  }
+  return [...items, text.slice(0, end)].reverse();
+};
+
 /** One a line, or several with commas; what stands behind a path is left out. */
 const pathsIn = (text: string | undefined): readonly string[] =>
-  (text ?? "")
-    .split(/\n|,(?![^(]*\))/)
+  listed(text ?? "")
     .map((line) => line.replace(/^[\s*-]+/, "").trim())
     .filter((line) => line !== "" && !NOTHING.test(line))
     .map((line) => /^`([^`]+)`/.exec(line)?.[1] ?? line.split(/\s+[—–(-]|\s{2,}|:\s/)[0]?.trim() ?? line)

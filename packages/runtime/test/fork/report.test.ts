@@ -53,3 +53,13 @@ test("whatever was written is kept whole", () => {
   fc.assert(fc.property(fc.string(), (text) => assert.equal(readReport(text).text, text)));
   fc.assert(fc.property(fc.string(), (text) => assert.equal(readReport(`Scope: ${text}`).text, `Scope: ${text}`)));
 });
+
+test("regression: a report with commas by the hundred thousand is taken apart in one go", () => {
+  const filesOf = (text: string): readonly string[] => {
+    const read = readReport(`Scope: x\nFiles changed: ${text}`);
+    return read.kind === "report" ? read.report.filesChanged : [];
+  };
+  assert.deepEqual(filesOf(",".repeat(400_000)), []);
+  assert.equal(filesOf(`a${",a".repeat(400_000)}(`).length, 400_001);
+  assert.deepEqual(filesOf("a.ts (b, c), d.ts\nf.ts, g.ts (h"), ["a.ts", "d.ts", "f.ts", "g.ts"]);
+});
