@@ -21,6 +21,7 @@ export {
   isSecret,
   judgeInside,
   judgePath,
+  mayHoldKeys,
   partsBelow,
   protectedWhenMissing,
   type Refused,

@@ -6,7 +6,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
-import { isSecret } from "../paths/index.ts";
+import { fromHome, mayHoldKeys } from "../paths/index.ts";
 import { belowProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
 
 export type PathJudge = {
@@ -28,23 +28,21 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: Judged
   const homes = [...new Set([home, homedir()].map(canonical))].filter((path) => path.length > 1);
   const here = canonical(cwd);
   /** As it is written from the home folder, which may lie anywhere. */
-  const fromHome = (path: string): string | undefined => {
-    const base = homes.find((one) => path === one || path.startsWith(`${one}/`));
-    return base === undefined ? undefined : `~${path.slice(base.length)}`;
-  };
+  const short = (path: string): string | undefined =>
+    homes.map((one) => fromHome(path, one)).find((found) => found !== undefined);
   const rules = readRules(written.map(withPlaces));
   const problem = (path: string): string | undefined => {
-    const short = fromHome(path);
-    return pathProblem(path) ?? (short === undefined ? undefined : pathProblem(short)) ?? rules.problem(path);
+    const atHome = short(path);
+    return pathProblem(path) ?? (atHome === undefined ? undefined : pathProblem(atHome)) ?? rules.problem(path);
   };
   return {
     rules,
     problem,
     folderProblem: (path) => {
-      const short = path === here ? undefined : fromHome(path); // a project may be somebody's home
-      return problem(path) ?? belowProblem(path) ?? (short === undefined ? undefined : belowProblem(short));
+      const atHome = path === here ? undefined : short(path); // a project may be somebody's home
+      return problem(path) ?? belowProblem(path) ?? (atHome === undefined ? undefined : belowProblem(atHome));
     },
-    isKey: (path) => isSecret(path) || isSecret(fromHome(path) ?? ""),
+    isKey: (path) => mayHoldKeys(path, homes),
   };
 };
 

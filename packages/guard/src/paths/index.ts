@@ -9,7 +9,7 @@ export {
   repositoryMarks,
 } from "./protected.ts";
 export { secretPatterns, secretSamples } from "./secret-globs.ts";
-export { isSecret, leadsToSecrets } from "./secret-names.ts";
+export { fromHome, isSecret, leadsToSecrets, mayHoldKeys } from "./secret-names.ts";
 export { couldBeSecret } from "./secret-patterns.ts";
 export { shownName } from "./shown-name.ts";
 export { SYSTEM_FOLDERS } from "./system-folders.ts";

@@ -173,7 +173,7 @@ export const secretPatterns: {
     ...FOLDED_PLACES.filter((place) => !ORDINARY.includes(place)).flatMap((place) =>
       [place, ...fromCopy(place)].map(placePattern),
     ),
-    ...["*.git/**/*config*", "*.git[!a-z0-9]*/**/*config*"],
+    ...["*.git/**/*config*", "*.git[!a-z0-9]*/**/*config*", "prefork/sessions/*/*journal*"],
   ],
   ordinaryPlaces: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].flatMap(ordinaryPatterns)),
   placesUnlessSource: ORDINARY.flatMap((place) => [place, ...fromCopy(place)].map(placePattern)),
@@ -187,5 +187,5 @@ export const secretSamples: readonly string[] = [
   ...LONG_ENDINGS.map((one) => `x${one}`),
   ...HISTORIES.map((one) => `.x${one}`),
   ...FOLDERS.map((name) => `${name}/config`),
-  ...[...PLACES, ".git/config"],
+  ...[...PLACES, ".git/config", "prefork/sessions/x/journal.jsonl"],
 ];

@@ -14,6 +14,7 @@ import {
   FOLDER_COPIES,
   FOLDERS,
   HISTORIES,
+  HOME_FOLDERS,
   HOME_PLACES,
   LONG_ENDINGS,
   PLACES,
@@ -76,6 +77,7 @@ const foldedPlace = (place: string): string => place.split("/").map(withoutFolde
 
 const EXACT: ReadonlySet<string> = new Set(PLACES.map(foldedPlace));
 const AT_HOME: ReadonlySet<string> = new Set(HOME_PLACES.map(foldedPlace));
+const INSIDE_HOME: ReadonlySet<string> = new Set(HOME_FOLDERS.map(foldedPlace));
 const WHOLE: ReadonlySet<string> = new Set(FOLDERS.map(foldedPlace));
 const DEEPEST = Math.max(...[...PLACES, ...FOLDERS].map((name) => name.split("/").length));
 
@@ -148,6 +150,10 @@ const hasForm = (name: string): boolean =>
   isWord(name) ||
   endsLike(name);
 
+/** What sessions of ours were shown. Their outputs lie beside it, and may be read. */
+const isJournal = (folders: readonly string[], last: string): boolean =>
+  /^journal\b.*\.jsonl$/.test(last) && folders.at(-2) === "sessions" && folders.at(-3) === "prefork";
+
 /** git's own settings, also those of submodules and of repositories without a working tree. */
 const isGitSetting = (folders: readonly string[], last: string): boolean =>
   /^(?:config(?:\.worktree)?|credentials)$/.test(last) && folders.some((name) => name.endsWith(".git"));
@@ -181,10 +187,22 @@ export const isSecret = (path: string): boolean => {
   return (
     isSecretName(last) ||
     [...forms].some(
-      (file) => isPlace(folders, file) || isGitSetting(folders, file) || isHomePlace(path, [...folders, file]),
+      (file) =>
+        isPlace(folders, file) ||
+        isGitSetting(folders, file) ||
+        isJournal(folders, file) ||
+        isHomePlace(path, [...folders, file]),
     )
   );
 };
+
+/** The same where these folders are homes, wherever they lie: some settings hold keys only there. Absolute paths. */
+export const mayHoldKeys = (path: string, homes: readonly string[]): boolean =>
+  isSecret(path) || homes.some((home) => isSecret(fromHome(path, home) ?? ""));
+
+/** A path as it is written from a home folder; undefined where it does not lie in it. */
+export const fromHome = (path: string, home: string): string | undefined =>
+  home.length > 1 && (path === home || path.startsWith(`${home}/`)) ? `~${path.slice(home.length)}` : undefined;
 
 const isPlace = (folders: readonly string[], file: string): boolean => {
   const names = [...folders, file];
@@ -201,7 +219,11 @@ const isPlace = (folders: readonly string[], file: string): boolean => {
 
 const isHomePlace = (path: string, names: readonly string[]): boolean => {
   const home = homeIn(path, names);
-  return home > 0 && AT_HOME.has(names.slice(home).join("/"));
+  const below = names.slice(home);
+  return (
+    home > 0 &&
+    (AT_HOME.has(below.join("/")) || below.some((_, at) => INSIDE_HOME.has(below.slice(0, at + 1).join("/"))))
+  );
 };
 
 /** Does a folder's own name make keys of what is in it, so that a path which counts from there does not tell? */

@@ -32,6 +32,16 @@ export const FOLDERS: readonly string[] = [
   ...[".config/io.datasette.llm", ".local/share/com.vercel.cli", ".local/share/com.vercel.token", ".ngrok2"],
   ...[".huggingface", ".terraform.d", ".chef", ".subversion/auth", ".ethereum/keystore", ".bitcoin", ".electrum"],
   ...["run/secrets", "ssl/private", "pki/tls/private", "share/keyrings", "library/keychains", "etc/wireguard"],
+  ...[
+    ".mcp-auth",
+    ".config/helm/registry",
+    ".cloudflared",
+    ".argocd",
+    ".config/argocd",
+    ".config/rbw",
+    ".step/secrets",
+  ],
+  ...["share/kwalletd", ".config/borg/keys", ".config/borg/security", ".purple", ".config/slack", ".config/signal"],
   ...["networkmanager/system-connections", "letsencrypt/live", "letsencrypt/archive", "letsencrypt/keys", "sudoers.d"],
 ];
 
@@ -54,6 +64,8 @@ export const BEGINNINGS: readonly string[] = [
     ".aider.chat.history",
   ],
   ...[".databrickscfg", ".sentryclirc", ".msmtprc", ".mbsyncrc", ".offlineimaprc", ".fetchmailrc", ".erlang.cookie"],
+  ...[".authinfo", ".modal.toml", ".ansible_vault_pass", ".cifs-credentials", ".token", "token.json", "cookies.txt"],
+  ...["password.txt", "passwords.txt", "wp-config.php", "local.settings.json"],
   ...[".xauthority", ".iceauthority", ".viminfo", ".lesshst", ".histfile", "wpa_supplicant.conf"],
 ];
 
@@ -68,6 +80,8 @@ export const SUBJECTS: readonly string[] = [
     "serviceaccount",
     "vault_pass",
     "firebase-adminsdk",
+    "sa-key",
+    "gcp-key",
   ],
 ];
 export const SOURCES: ReadonlySet<string> = new Set([
@@ -180,6 +194,13 @@ export const PLACES: readonly string[] = [
     "fish/fish_history",
     ".vscode-server/data/machine/.secret",
   ],
+  ...[".supabase/access-token", ".config/supabase/access-token", "containers/auth.json", ".railway/config.json"],
+  ...[".planetscale/access-token", ".config/planetscale/access-token", ".snowflake/connections.toml"],
+  ...[".snowflake/config.toml", ".aliyun/config.json", ".runpod/config.toml", ".openai/api_key", ".anthropic/api_key"],
+  ...[".config/llm/keys.json", ".mc/config.json", ".lein/credentials.clj.gpg", ".weechat/sec.conf"],
+  ...[".config/weechat/sec.conf", ".config/pypoetry/auth.toml", ".bundle/config", ".hex/hex.config"],
+  ...[".circleci/cli.yml", ".travis/config.yml", "filezilla/sitemanager.xml", "filezilla/recentservers.xml"],
+  ...["globalstorage/state.vscdb"],
 ];
 
 /** Settings of programs that are keys in a home folder only: a project's file of the same name is one like any other. */
@@ -187,6 +208,12 @@ export const HOME_PLACES: readonly string[] = [
   ...[".claude/settings.json", ".claude/settings.local.json", ".prefork/settings.json", ".prefork/settings.local.json"],
   ...[".gemini/settings.json", ".factory/settings.json", ".factory/mcp.json", ".openhands/settings.json", ".mcp.json"],
   ...[".cursor/mcp.json", ".kiro/settings/mcp.json", ".lmstudio/mcp.json", ".trae/mcp.json", ".crush.json"],
+];
+
+/** What earlier sessions were shown, also in other projects: folders of a home, with all that is in them. */
+export const HOME_FOLDERS: readonly string[] = [
+  ...[".claude/projects", ".claude/file-history", ".claude/paste-cache", ".codex/sessions", ".codex/archived_sessions"],
+  ...[".gemini/tmp", ".qwen/tmp", ".local/share/opencode/storage"],
 ];
 
 /** The last part of names that show which keys there are, and hold none. */

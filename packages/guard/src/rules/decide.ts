@@ -4,7 +4,7 @@
  *  Elsewhere: what rules mean (rules.ts), which count (policy.ts), what a command does (bash/), who is asked (../tasks). */
 
 import { type ClassifyOptions, opensNoFile, type Verdict } from "../bash/index.ts";
-import { isPseudoPath, isSecret, partsBelow, protectedName } from "../paths/index.ts";
+import { isPseudoPath, mayHoldKeys, partsBelow, protectedName } from "../paths/index.ts";
 import { toolNamed } from "./arguments.ts";
 import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import { type Decision, onlyReads, type ToolCall } from "./call.ts";
@@ -275,7 +275,8 @@ const unreadable = ({ reading, matters: [matter] }: Question, { form }: Rule): s
 const byFilter = ({ call, context }: Question): Decision | undefined => {
   const { filter, filterContext, classify } = context;
   if (!filter) return undefined;
-  const verdict = applyFilter(filter, call, { readingTools: context.readingTools ?? [], ...filterContext, classify });
+  const known = { readingTools: context.readingTools ?? [], homes: homesOf(context) };
+  const verdict = applyFilter(filter, call, { ...known, ...filterContext, classify });
   return verdict.allowed ? undefined : deny(verdict.reason);
 };
 
@@ -312,6 +313,10 @@ const byProtection = (question: Question): Decision | undefined => {
   }
   return undefined;
 };
+
+/** The home folder by all its names. */
+const homesOf = ({ home, otherNames }: GuardContext): readonly string[] =>
+  home === undefined ? [] : [home, ...(otherNames?.(home) ?? [])];
 
 const pathOf = ({ target }: Matter): readonly string[] => (target.kind === "file" ? [target.path] : []);
 
@@ -424,7 +429,7 @@ const byKind = (question: Question): Decision => {
   const { tool, target, verdict, context } = question;
   switch (target.kind) {
     case "file": {
-      const secret = question.matters.flatMap(pathOf).find(isSecret);
+      const secret = question.matters.flatMap(pathOf).find((path) => mayHoldKeys(path, homesOf(context)));
       if (target.access === "write") {
         if (secret !== undefined) return ask(question, `${secret} may hold keys`);
         if (context.mode === "accept-edits" && isInside(question))

@@ -4,7 +4,7 @@
  *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
 
 import { belowProblem, folded } from "../bash/index.ts";
-import { isPseudoPath, isSecret, judgeInside, protectedName } from "../paths/index.ts";
+import { isPseudoPath, judgeInside, mayHoldKeys, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
 import { onlyReads, type ToolCall } from "./call.ts";
 
@@ -18,6 +18,8 @@ export type FilterContext = {
   };
   /** Tools that are not ours and that whoever defined them declared to be reading ones. */
   readonly readingTools?: readonly string[];
+  /** All names of the home folder, where some settings hold keys. Default: only usual places count as home. */
+  readonly homes?: readonly string[];
   /** The calls that a tool which runs code would make; without them such a tool is denied. */
   readonly inner?: readonly ToolCall[];
   /** Why the tree cannot be compared before and after the run; then nothing that could write may run. */
@@ -75,16 +77,16 @@ const withoutLastSlashes = (path: string): string => {
   return path.slice(0, end);
 };
 
-const judgeReading = ({ subject, tool }: ReadArguments, instead: string): FilterVerdict => {
+const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, instead: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
   const broad = tool === "Grep" ? belowProblem(folded(withoutLastSlashes(subject))) : undefined;
-  return broad === undefined ? judgeSubject(subject, instead) : deny(broad, instead);
+  return broad === undefined ? judgeSubject(subject, context, instead) : deny(broad, instead);
 };
 
-const judgeSubject = (subject: string, instead: string): FilterVerdict => {
+const judgeSubject = (subject: string, { homes = [] }: FilterContext, instead: string): FilterVerdict => {
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
-  if (isSecret(subject)) return deny(`${subject} may hold keys`, instead);
+  if (mayHoldKeys(folded(subject), homes)) return deny(`${subject} may hold keys`, instead);
   return ALLOWED;
 };
 
@@ -106,12 +108,15 @@ const judgeInner = (filter: ToolFilter, context: FilterContext, instead: string)
 };
 
 /** A tool that is not ours, by what it was declared as; undefined where it is ours, whatever anybody declares. */
-const judgeOthers = (call: ToolCall, { readingTools }: FilterContext, instead: string): FilterVerdict | undefined => {
+const judgeOthers = (call: ToolCall, context: FilterContext, instead: string): FilterVerdict | undefined => {
   const { tool, touches } = call;
+  const { readingTools } = context;
   if (toolNamed(tool) !== undefined || readingTools === undefined) return undefined;
   if (touches ? !onlyReads(touches) : !readingTools.includes(tool))
     return deny(`${tool} is not declared to be read-only`, instead);
-  const refused = touches?.reads?.map((subject) => judgeSubject(subject, instead)).find(({ allowed }) => !allowed);
+  const refused = touches?.reads
+    ?.map((subject) => judgeSubject(subject, context, instead))
+    .find(({ allowed }) => !allowed);
   return refused ?? ALLOWED;
 };
 
@@ -127,7 +132,7 @@ export const readOnly: ToolFilter = (call, context) => {
     case "Read":
     case "Glob":
     case "Grep":
-      return judgeReading(read, MAY_READ);
+      return judgeReading(read, context, MAY_READ);
     case "TodoWrite":
     case "TaskOutput":
       return ALLOWED;
@@ -157,7 +162,7 @@ export const writesInside = (folders: readonly string[], problem?: () => string 
     const read = readArguments(call);
     if (!read.ok) return deny(`${call.tool}: ${read.reason}`, instead);
     const isReading = read.tool === "Read" || read.tool === "Glob" || read.tool === "Grep";
-    if (isReading) return judgeReading(read, instead);
+    if (isReading) return judgeReading(read, context, instead);
     if (context.unwatched !== undefined)
       return deny(`nothing that could write runs, because changes cannot be watched: ${context.unwatched}`, MAY_READ);
     switch (read.tool) {

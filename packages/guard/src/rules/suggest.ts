@@ -3,7 +3,7 @@
  *  network, or more than one command.
  *  Elsewhere: what a rule means (rules.ts), when it is offered (decide.ts). */
 
-import { isSecret } from "../paths/index.ts";
+import { mayHoldKeys } from "../paths/index.ts";
 import { notesFor } from "./notes.ts";
 import { isShell, isWrapper, programOf } from "./programs-with-programs.ts";
 import { allowsOne, parseRule } from "./rules.ts";
@@ -125,7 +125,7 @@ const suggestPath = (
   const folder = isFolder ? path : `/${names.slice(0, -1).join("/")}`;
   const isTooMuch = folder === "/" || folder === home || (access === "write" && roots.includes(folder));
   // A rule for its folder would open every other file that may hold keys.
-  if (isSecret(path)) return isFolder ? undefined : `${ruleTool}(/${path})`;
+  if (mayHoldKeys(path, home === undefined ? [] : [home])) return isFolder ? undefined : `${ruleTool}(/${path})`;
   if (!isTooMuch) return `${ruleTool}(/${folder}/**)`;
   return isFolder ? undefined : `${ruleTool}(/${path})`;
 };

@@ -109,6 +109,13 @@ const RUN_LATER: readonly string[] = [
   ...[".yarn/releases/yarn.cjs", ".yarn/plugins/x.cjs", ".mvn/extensions.xml", ".mvn/wrapper/maven-wrapper.properties"],
   ...[".config/emacs/init.el", ".config/nushell/env.nu", ".wezterm.lua", ".forward", "crush.json", ".crush.json"],
   ...[".factory/mcp.json", ".continue/config.yaml", ".continue/mcpServers/x.yaml", ".windsurf/hooks.json"],
+  ...[".mise.local.toml", "mise.local.toml", ".mise/config.toml", "mise/config.toml", ".rtx.toml", "prek.toml"],
+  ...["app.code-workspace", ".theia/tasks.json", ".helix/languages.toml", ".ghci", ".iex.exs", ".aider.conf.yml"],
+  ...[".kilocode/mcp.json", ".amazonq/cli-agents/x.json", ".junie/mcp/mcp.json", ".trae/mcp.json", ".bashrc.d/x"],
+  ...[".copilot/mcp-config.json", ".github/hooks/x.json", ".clinerules/hooks/x", ".ipython/profile_default/startup/x"],
+  ...[".local/bin/git", ".local/share/applications/x.desktop", ".config/Code/User/tasks.json", ".config/sway/config"],
+  ...[".gradle/init.d/x.gradle", ".m2/settings.xml", "Library/LaunchAgents/x.plist", ".config/powershell/profile.ps1"],
+  ...["sessions/x/journal.jsonl", "worktrees/x/trees/y", "drafts/x"].map((name) => `.local/state/prefork/${name}`),
 ];
 
 test("protected names are known in any case, at any depth, and in the writings that file systems fold", () => {
@@ -190,6 +197,10 @@ test("protected names are known in any case, at any depth, and in the writings t
     "constructor",
     "toString/x",
     ".config/app.json",
+    ".gradle/buildOutputCleanup/cache.properties",
+    "library/index.ts",
+    "mise/tasks.md",
+    ".code-workspace",
   ];
   for (const path of ordinary) assert.equal(protectedName(path.split("/")), undefined, path);
 });
@@ -288,6 +299,20 @@ const SECRET: readonly string[] = [
   ...["~/.claude/settings.json", "/root/.claude/settings.json", "/home/ann/.claude/settings.local.json"],
   ...["/Users/ann/.claude/settings.json.bak", "/var/home/ann/.gemini/settings.json", "~/.prefork/settings.json"],
   ...["~/.cursor/mcp.json", "~/.mcp.json", "~/.config/opencode/opencode.json", "~/.grok/user-settings.json"],
+  ...[
+    "~/.modal.toml",
+    "~/.supabase/access-token",
+    "~/.config/containers/auth.json",
+    "~/.authinfo.gpg",
+    "~/.argocd/config",
+  ],
+  ...["~/.mcp-auth/x/tokens.json", "~/.local/share/kwalletd/kdewallet.kwl", "~/.openai/api_key", "~/.bundle/config"],
+  ...["wp-config.php", "local.settings.json", "sa-key.json", "token.json", ".token", "cookies.txt", "password.txt"],
+  ...[
+    "~/.local/state/prefork/sessions/x/journal.jsonl",
+    "~/.claude/projects/p/x.jsonl",
+    "~/.codex/sessions/2025/x.jsonl",
+  ],
   ...["~/.config/Claude/claude_desktop_config.json", "~/.codeium/windsurf/mcp_config.json", "~/.pi/agent/models.json"],
 ];
 
@@ -321,6 +346,8 @@ const NOT_SECRET: readonly string[] = [
     ".envelope",
   ],
   ...["huggingface/token.py", "run-tests/secrets", "test_rsa_keys.json", ".config/gh-dash/config.yml", "flake.lock"],
+  ...["wp-config-sample.php", "token.ts", "tokens.json", "forgot-password.json", "~/.claude/CLAUDE.md", "sa-keys.md"],
+  ...["~/.local/state/prefork/sessions/x/outputs/y.txt", ".claude/projects/p/x.md", "src/api-key/index.ts"],
   ...["key.ts", "monkey", "pem.go", "src/history", "docker/config.json", ".vscode/settings.json", "crypto/rsa"],
 ];
 

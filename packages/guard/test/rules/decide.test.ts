@@ -65,6 +65,14 @@ test("files that may hold keys are asked about under every name, also for writin
     assert.equal(decide(file("Read", `${ROOT}/${name}`), contextOf()).kind, "ask", name);
     assert.equal(decide(file("Write", `${ROOT}/${name}`), contextOf({}, { mode: "accept-edits" })).kind, "ask", name);
   }
+  // Settings that hold keys in a home folder, wherever it lies and whatever it is called.
+  const linked = (path: string): readonly string[] => (path === "/people/ann" ? [ROOT] : []);
+  for (const home of [{ home: ROOT }, { home: "/people/ann", otherNames: linked }]) {
+    const [settings, deeper] = [file("Read", `${ROOT}/.claude/settings.json`), file("Read", `${ROOT}/a/.mcp.json`)];
+    assert.equal(decide(settings, contextOf({}, home)).kind, "ask");
+    assert.equal(decide(settings, contextOf({}, { ...home, filter: readOnly })).kind, "deny");
+    assert.equal(decide(deeper, contextOf({}, home)).kind, "allow");
+  }
   const led = { otherNames: () => [`${ROOT}/.env`] };
   assert.equal(decide(file("Read", `${ROOT}/notes.txt`), contextOf({}, led)).kind, "ask");
   assert.equal(decide(file("Read", `${ROOT}/.env.example`), contextOf()).kind, "allow");

@@ -21,8 +21,8 @@ import {
 } from "@prefork/guard";
 import {
   inBoth,
-  isSecret,
   type Move,
+  mayHoldKeys,
   placesOf,
   planRules,
   readRules,
@@ -123,8 +123,10 @@ export class Guarding {
     const context: GuardContext = { ...this.context(), asks: "person" };
     const unasked = context.policy.ask.filter((rule) => from === undefined || !namedBy([rule])(from));
     const isAsked = namedBy(unasked);
+    const { home } = this.#options;
+    const homes = [home, ...otherNames(home)];
     return (path) => {
-      if (isSecret(path) || isAsked(path)) return false;
+      if (mayHoldKeys(path, homes) || isAsked(path)) return false;
       return decide({ tool: "Read", args: { file_path: path } }, context).kind !== "deny";
     };
   }

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { openRoot, type Root, RootError, tamperingRisk } from "@prefork/guard";
-import { pathProblem } from "@prefork/guard/internal";
+import { mayHoldKeys, pathProblem } from "@prefork/guard/internal";
 import { bytesOfText, figure, headOf } from "./text.ts";
 
 export type ConventionFile = {
@@ -53,7 +53,8 @@ const MOST_NOTES = 20;
 
 export const readConventions = async (question: ConventionsQuestion): Promise<Conventions> => {
   const { home, fileBytes = 40_000, totalBytes = 120_000, depth = 5 } = question;
-  const gathering = new Gathering({ fileBytes, totalBytes, depth }, question.keptBack);
+  const homes = [home, await realpath(home).catch(() => home)];
+  const gathering = new Gathering({ fileBytes, totalBytes, depth }, { homes, ...question });
   await gathering.user(home);
   if (question.project ?? true) await gathering.project(await projectRoot(question), question.cwd);
   return gathering.result();
@@ -93,6 +94,9 @@ type Found = { readonly path: string; readonly text: string; readonly hash: stri
 /** Whose files are read: how far their imports may lead, and what `~/` means in them. */
 type Realm = { readonly root: Root; readonly home?: string };
 
+/** What is not read: settings in home folders that hold keys, and what rules keep back. */
+type Withheld = Pick<ConventionsQuestion, "keptBack"> & { readonly homes: readonly string[] };
+
 type Importing = { readonly from: ConventionFile; readonly depth: number };
 
 class Gathering {
@@ -102,11 +106,11 @@ class Gathering {
   readonly #seen = new Set<string>();
   #room: number;
   #imports = 0;
-  readonly #keptBack: (path: string) => boolean;
+  readonly #withheld: Withheld;
 
-  constructor(limits: Required<ConventionsLimits>, keptBack: (path: string) => boolean = () => false) {
+  constructor(limits: Required<ConventionsLimits>, withheld: Withheld) {
     this.#limits = limits;
-    this.#keptBack = keptBack;
+    this.#withheld = withheld;
     this.#room = limits.totalBytes;
   }
 
@@ -165,9 +169,10 @@ class Gathering {
   }
 
   async #read(root: Root, path: string): Promise<Found | undefined> {
-    const problem = pathProblem(path);
-    if (problem !== undefined) return this.#leaveOut(path, "it may hold keys, or is no plain file");
-    if (this.#keptBack(path)) return this.#leaveOut(path, "a rule denies reading it, or says to ask");
+    const { homes, keptBack } = this.#withheld;
+    if (pathProblem(path) !== undefined || mayHoldKeys(path, homes))
+      return this.#leaveOut(path, "it may hold keys, or is no plain file");
+    if (keptBack?.(path)) return this.#leaveOut(path, "a rule denies reading it, or says to ask");
     const read = await root.read(path, { maxBytes: MAX_READ_BYTES });
     if (!read.ok) return this.#leaveOut(path, read.reason);
     if (read.bytes.includes(0)) return this.#leaveOut(path, "it is no text");

@@ -274,6 +274,13 @@ test("a search shows no file of a rule that says to ask, unless the place that w
     guarding.mayShow("/ws/x.sqlite")("/ws/x.sqlite"),
   ];
   assert.deepEqual(shown, [true, false, false, true, false, true]);
+  const names = ["/home/ann/.gemini/settings.json", "/ws/.gemini/settings.json", "/ws/.env"];
+  assert.deepEqual(names.map(guarding.mayShow()), [false, true, false]);
+  const athome = new Guarding({
+    ...{ policy: mergeLayers([settings]), mode: "default", roots: ["/ws"], cwd: "/ws", home: "/ws" },
+    ...{ outputs: "/ws/out", readingTools: [], tools: [], asks: "person" },
+  });
+  assert.deepEqual(names.map(athome.mayShow()), [false, false, false]);
 });
 
 test("regression: what one start of a search goes round is not searched from another", async () => {
