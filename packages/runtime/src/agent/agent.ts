@@ -1,93 +1,83 @@
 /** One agent: a line of context, the tools it works with, and what it may do. The main agent of a session is one, a fork
- *  is another.
- *  Invariant: an agent owns all that changes while it runs; it knows no other agent, and what it needs of one comes in
- *  through ports.
- *  Elsewhere: turns (run.ts), exchanges of a session (../session), making a child (../fork). */
+ *  is another; both are made here from their parts.
+ *  An agent owns all that changes while it runs. It knows no other agent, and what it needs of one comes in through ports.
+ *  Elsewhere: its parts (options.ts), turns (run.ts), the exchanges of a session (../session), making a child (../children). */
 
 import {
   type Block,
-  type Client,
   type JsonObject,
-  type ModelFacts,
+  type KeySettings,
+  type Protocol,
   type ToolResultBlock,
-  type Ttl,
   text,
 } from "@prefork/wire";
-import { firstContent, type Note, noteText, type OpenTask, type Prompt } from "../context/index.ts";
-import type { EventBody, NoteKind } from "../events.ts";
-import { type Journal, JournalError, type PlainEntry } from "../journal/index.ts";
-import type { Ask, Clock, Ids } from "../ports.ts";
-import type { Registry } from "../tools/index.ts";
+import { firstContent, type Note, noteText, type Prompt } from "../context/index.ts";
+import type { NoteKind } from "../events.ts";
+import { JournalError, type PlainEntry } from "../journal/index.ts";
 import { type Account, estimatePrompt } from "./account.ts";
 import { type Compacted, type CompactionCause, compact, reasonToLeave } from "./compacting.ts";
 import { type Dispatch, runBatch } from "./dispatch.ts";
-import type { Guarding } from "./guarding.ts";
+import type { AgentEngine } from "./engine.ts";
+import { Guarding } from "./guarding.ts";
 import type { Lineage } from "./lineage.ts";
-import type { OpenCalls } from "./open-calls.ts";
-import type { AgentHooks } from "./options.ts";
-import type { Run, StartedFamily, Tail } from "./run.ts";
+import { leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
+import type { AgentParts, Tail } from "./options.ts";
+import type { Run } from "./run.ts";
 import type { TurnLimits } from "./stop.ts";
-import type { SurroundingsWatch } from "./surroundings.ts";
-import type { ToolWorld } from "./tool-world.ts";
+import { SurroundingsWatch } from "./surroundings.ts";
+import { ToolWorld } from "./tool-world.ts";
 
-/** What stays the same while an agent runs. */
-export type AgentSettings = {
-  /** `main`, or the id of a task. */
-  readonly name: string;
-  /** What it is for, where it is not the main agent. */
-  readonly scope?: string;
-  /** Of a fork: what it was told. It is told so again when its context is summed up. */
-  readonly directive?: string;
-  readonly maxTokens: number;
-  readonly ttl: Ttl;
-  readonly window: number;
-  readonly compactAt: number;
-  readonly thinks: boolean;
+export const PRODUCT = "prefork";
+
+/** A conversation, and all that forks from it, stays where its entries are: providers that route by a key are given one. */
+export const routed = (settings: KeySettings, { routes }: Protocol, key: string): KeySettings =>
+  routes && settings.cacheKey === undefined ? { ...settings, cacheKey: key } : settings;
+
+/** The same for the main agent and for all that it starts: every agent has a guard and tools of its own. */
+export const makeAgent = async (parts: AgentParts): Promise<Agent> => {
+  const { options, registry, journal, line, rights, move, replayed } = parts;
+  const { cwd, directories, home } = options;
+  const guarding = new Guarding({
+    ...{ ...rights, roots: [cwd, ...directories], cwd, home, move },
+    outputs: journal.outputs.path,
+    readingTools: registry.tools.filter(({ readOnly }) => readOnly).map(({ name }) => name),
+    tools: registry.tools.map(({ name }) => name),
+  });
+  const world = await ToolWorld.open(parts, guarding);
+  const watch = new SurroundingsWatch(parts, guarding);
+  const left = replayed ? leftOpenOf(replayed, { registry, guarding }) : nothingLeftOpen;
+  return new Agent(parts, { guarding, world, watch, openCalls: new OpenCalls(line, left) });
 };
 
-export type AgentParts = {
-  readonly settings: AgentSettings;
-  readonly journal: Journal;
-  readonly line: Lineage;
-  readonly client: Client;
-  readonly account: Account;
-  readonly facts: ModelFacts | undefined;
+/** What an agent opens for itself. */
+type AgentOwn = {
   readonly guarding: Guarding;
   readonly world: ToolWorld;
   readonly watch: SurroundingsWatch;
-  readonly registry: Registry;
   readonly openCalls: OpenCalls;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly ask?: Ask;
-  readonly remember?: (rule: string) => Promise<void>;
-  /** What its calls of this turn have started. */
-  readonly family?: () => StartedFamily | undefined;
-  /** What tasks, or a parent, have to tell at the next boundary. */
-  readonly notices?: () => Tail;
-  /** Keeps a batch from waiting for its slow calls. */
-  readonly beside?: Dispatch["beside"];
-  /** Where it may work, if that is not wherever its guard lets it. */
-  readonly bounds?: Dispatch["bounds"];
-  readonly hooks?: AgentHooks;
-  /** What runs beside it now, for a summary. */
-  readonly tasks?: () => readonly OpenTask[];
-  readonly emit: (event: EventBody) => void;
-  readonly lastPrompt: string;
 };
 
 const PROMPT_SLOT = "prompt";
 
 export class Agent implements AsyncDisposable {
+  readonly guarding: Guarding;
+  readonly world: ToolWorld;
   readonly #parts: AgentParts;
+  readonly #watch: SurroundingsWatch;
+  readonly #openCalls: OpenCalls;
   #lastPrompt: string;
   /** Tokens right after room was made; 0 before. */
   #left = 0;
   /** Tokens when a summary last failed; 0 where none has since the last that did not. */
   #failedAt = 0;
 
-  constructor(parts: AgentParts) {
+  /** Use `makeAgent`. */
+  constructor(parts: AgentParts, { guarding, world, watch, openCalls }: AgentOwn) {
     this.#parts = parts;
+    this.guarding = guarding;
+    this.world = world;
+    this.#watch = watch;
+    this.#openCalls = openCalls;
     this.#lastPrompt = parts.lastPrompt;
   }
 
@@ -97,38 +87,34 @@ export class Agent implements AsyncDisposable {
   get account(): Account {
     return this.#parts.account;
   }
-  get guarding(): Guarding {
-    return this.#parts.guarding;
-  }
-  get world(): ToolWorld {
-    return this.#parts.world;
+  get engine(): AgentEngine {
+    return this.#parts.engine;
   }
 
   /** Everything that turns need, until `signal` ends them. */
   run(limits: TurnLimits, signal: AbortSignal): Run {
-    const { settings, line, client, account, facts, emit, clock, family } = this.#parts;
-    const { maxTokens, ttl, thinks } = settings;
+    const { settings, engine } = this.#parts;
     return {
-      ...{ line, client, account, facts, maxTokens, ttl, emit, limits },
-      now: clock.now,
+      ...this.#parts,
+      limits,
       dispatch: this.dispatch(),
-      ...(family ? { family } : {}),
       tail: () => this.#tail(),
-      insideLastResult: thinks && facts?.earlierThinking === "last-turn",
+      insideLastResult: settings.thinks && engine.facts?.earlierThinking === "last-turn",
       makeRoom: async (why) => (await this.compact(why, { signal, follows: "go-on" })).kind === "compacted",
     };
   }
 
   /** Enters what the user says, with what changed around the conversation. */
   async enterPrompt(prompt: Prompt, signal: AbortSignal): Promise<void> {
-    const { line, watch, guarding, emit } = this.#parts;
-    const around = await watch.read(guarding.mode);
+    const { line, emit, notices } = this.#parts;
+    const { mode } = this.guarding;
+    const around = await this.#watch.read(mode);
     const words = wordsOf(prompt);
     const hooked = await this.#hookedNotes(words, signal);
     const results = await this.#answerOpenCalls(signal);
     const isFirst = line.prefix.messages === 0;
-    const telling = isFirst ? undefined : watch.changes(guarding.mode, around);
-    const told = isFirst ? NOTHING_TOLD : (this.#parts.notices?.() ?? NOTHING_TOLD);
+    const telling = isFirst ? undefined : this.#watch.changes(this.guarding.mode, around);
+    const told = isFirst ? NOTHING_TOLD : (notices?.() ?? NOTHING_TOLD);
     const before = hooked.map((note) => text(noteText(note)));
     const content: readonly Block[] = isFirst
       ? firstContent(around, prompt, before)
@@ -139,7 +125,7 @@ export class Agent implements AsyncDisposable {
           ...before,
           ...(typeof prompt === "string" ? [text(prompt)] : prompt),
         ];
-    const { also, entered } = telling ?? watch.begun(around);
+    const { also, entered } = telling ?? this.#watch.begun(around);
     const prompted: PlainEntry = { kind: "state", slot: PROMPT_SLOT, value: words.slice(0, 8_000) };
     line.enter({ role: "user", content }, { source: "prompt", also: [...also, ...told.also, prompted] });
     entered();
@@ -183,27 +169,16 @@ export class Agent implements AsyncDisposable {
   }
 
   async compact(why: CompactionCause, asking: Compacting): Promise<Compacted> {
-    const { line, client, account, facts, journal, world, watch, guarding, settings, clock, emit } = this.#parts;
-    const { window, compactAt, maxTokens, directive } = settings;
-    const needless = reasonToLeave(why, {
-      ...{ line, window, compactAt, maxTokens },
-      left: this.#left,
-      failedAt: this.#failedAt,
-    });
+    const { line, settings, extensions } = this.#parts;
+    const needless = reasonToLeave(why, this.#parts, { left: this.#left, failedAt: this.#failedAt });
     if (needless !== undefined) return { kind: "left", reason: needless };
     // It would lose what its family is about to share with it, and be sent beside their leader.
     const { planned } = line;
     if (why === "threshold" && planned && !planned.isOver?.())
       return { kind: "left", reason: "its family is sent first" };
-    await this.#parts.hooks?.beforeCompaction({ agent: settings.name, why }, asking.signal);
-    const made = await compact(why, {
-      ...{ line, client, account, facts, journal, world, watch, window, compactAt, maxTokens, emit, ...asking },
-      tasks: this.#parts.tasks?.() ?? [],
-      ...(directive === undefined ? {} : { directive }),
-      mode: guarding.mode,
-      lastPrompt: this.#lastPrompt,
-      now: clock.now,
-    });
+    await extensions.hooks?.beforeCompaction({ agent: settings.name, why }, asking.signal);
+    const own = { world: this.world, watch: this.#watch, mode: this.guarding.mode, lastPrompt: this.#lastPrompt };
+    const made = await compact(why, { ...this.#parts, ...own, ...asking });
     if (made.kind === "compacted") this.#left = made.left;
     if (made.kind !== "left")
       this.#failedAt = made.kind === "failed" ? estimatePrompt(line.prefix.byteLength, line.state) : 0;
@@ -211,8 +186,11 @@ export class Agent implements AsyncDisposable {
   }
 
   dispatch(): Dispatch {
-    const { registry, guarding, world, journal, openCalls, emit, settings, clock, ids } = this.#parts;
-    const { ask, remember, beside, bounds, hooks } = this.#parts;
+    const { registry, journal, emit, settings, options, ask, remember, beside, bounds, extensions } = this.#parts;
+    const { guarding, world } = this;
+    const openCalls = this.#openCalls;
+    const { hooks } = extensions;
+    const { clock, ids } = options;
     const { name: agent } = settings;
     const asker = { agent: settings.name, ...(settings.scope === undefined ? {} : { scope: settings.scope }) };
     return {
@@ -242,8 +220,8 @@ export class Agent implements AsyncDisposable {
       },
       emit,
       now: clock.now,
-      ...(beside ? { beside } : {}),
-      ...(bounds ? { bounds } : {}),
+      beside,
+      bounds,
       ...(hooks
         ? {
             hooks: {
@@ -261,31 +239,31 @@ export class Agent implements AsyncDisposable {
 
   /** What extensions add to a prompt of the user. A child's comes from its parent. */
   async #hookedNotes(words: string, signal: AbortSignal): Promise<readonly Note[]> {
-    const { hooks, settings } = this.#parts;
+    const { settings } = this.#parts;
+    const { hooks } = this.#parts.extensions;
     if (!hooks || settings.name !== "main") return [];
     const notes = await hooks.promptEntered({ text: words }, signal);
     return notes.map((note) => ({ kind: "reminder", text: note }));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#parts.world[Symbol.asyncDispose]();
+    await this.world[Symbol.asyncDispose]();
   }
 
   /** What a crash or a full disk left without a result. */
   #answerOpenCalls(signal: AbortSignal): Promise<readonly ToolResultBlock[]> {
-    return this.#parts.openCalls.results(async (calls, known) => {
+    return this.#openCalls.results(async (calls, known) => {
       const { results } = await runBatch(calls, this.dispatch(), { signal, known });
       return results;
     });
   }
 
   #tail(): Tail {
-    const { watch, guarding, world } = this.#parts;
-    const { notes, blocks, also, entered } = watch.changes(guarding.mode);
+    const { notes, blocks, also, entered } = this.#watch.changes(this.guarding.mode);
     const told = this.#parts.notices?.() ?? NOTHING_TOLD;
     return {
       blocks: [...blocks, ...told.blocks],
-      also: [...also, ...told.also, ...world.learned()],
+      also: [...also, ...told.also, ...this.world.learned()],
       entered: () => {
         entered();
         told.entered();

@@ -5,12 +5,9 @@
 
 import type { Mode } from "@prefork/guard";
 import {
-  type Client,
   costOf,
   type FrozenPrefix,
   ModelError,
-  type ModelEvent,
-  type ModelFacts,
   nextMarkers,
   noUsage,
   prepare,
@@ -21,7 +18,6 @@ import {
 } from "@prefork/wire";
 import {
   nextEpochContent,
-  type OpenTask,
   type ReadFile,
   readSummary,
   rewriteEconomics,
@@ -29,36 +25,22 @@ import {
   shouldCompact,
   summaryDirective,
 } from "../context/index.ts";
-import type { EventBody } from "../events.ts";
-import type { Journal } from "../journal/index.ts";
-import { type Account, estimatePrompt, estimateTokens, fit, type Spent } from "./account.ts";
+import { estimatePrompt, estimateTokens, fit, type Spent } from "./account.ts";
 import { textOf } from "./answer.ts";
 import { Heard } from "./heard.ts";
-import type { Beginning, Lineage } from "./lineage.ts";
+import type { Beginning } from "./lineage.ts";
+import type { AgentParts } from "./options.ts";
 import type { SurroundingsWatch } from "./surroundings.ts";
 import type { ToolWorld } from "./tool-world.ts";
+import { reportRetry } from "./turn.ts";
 
-export type Compacting = {
-  readonly line: Lineage;
-  readonly client: Client;
-  readonly account: Account;
-  readonly facts: ModelFacts | undefined;
-  readonly journal: Pick<Journal, "appendAll" | "flush">;
+/** An agent's parts, with what it has opened for itself and what this summary is for. */
+export type Compacting = AgentParts & {
   readonly world: ToolWorld;
   readonly watch: SurroundingsWatch;
   readonly mode: Mode;
-  readonly window: number;
-  readonly compactAt: number;
-  readonly maxTokens: number;
-  readonly lastPrompt: string;
-  /** Of a fork: what it was told. Stands at the end, as it did before. */
-  readonly directive?: string;
-  /** What runs beside it now. */
-  readonly tasks: readonly OpenTask[];
   readonly follows: "go-on" | "wait";
   readonly focus?: string;
-  readonly emit: (event: EventBody) => void;
-  readonly now: () => number;
   readonly signal: AbortSignal;
 };
 
@@ -74,7 +56,7 @@ const REGROWN = 1.5;
 
 export type CompactionCause = "threshold" | "context-full" | "asked";
 
-type Fullness = Pick<Compacting, "line" | "window" | "compactAt" | "maxTokens"> & {
+type Earlier = {
   /** Tokens right after the last time room was made; 0 before. */
   readonly left: number;
   /** Tokens when a summary last failed, since the last that did not; 0: none has. */
@@ -85,8 +67,11 @@ type Fullness = Pick<Compacting, "line" | "window" | "compactAt" | "maxTokens"> 
 const GROWN_SINCE_FAILED = 1.1;
 
 /** Asked before every turn. Undefined: it is to be summed up. */
-export const reasonToLeave = (why: CompactionCause, fullness: Fullness): string | undefined => {
-  const { line, window, compactAt, maxTokens, left, failedAt } = fullness;
+export const reasonToLeave = (
+  why: CompactionCause,
+  { line, engine: { window }, settings: { compactAt, maxTokens } }: Pick<AgentParts, "line" | "engine" | "settings">,
+  { left, failedAt }: Earlier,
+): string | undefined => {
   const { messages } = line.prefix;
   if (messages === 0) return "nothing has been said yet";
   if (why === "threshold") {
@@ -125,7 +110,9 @@ type Summed =
 
 /** A request on the old prefix, so that all of it is read from the cache; its tail nobody reads again. */
 const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summed> => {
-  const { line, client, account, facts, journal, now, focus } = compacting;
+  const { line, account, journal, focus } = compacting;
+  const { client, facts } = compacting.engine;
+  const { now } = compacting.options.clock;
   const prefix = withDirective(line.prefix, summaryDirective(focus === undefined ? {} : { focus }));
   const promptLength = estimatePrompt(prefix.byteLength, line.state);
   const { protocol, markers: last, unanswered = false, asked } = line.state;
@@ -148,8 +135,10 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
     // Only one attempt is held back for.
-    const hearing = { told: (event: ModelEvent) => heard.hear(event), again: () => false, promptTokens: promptLength };
-    const { id, model, stop, usage, message } = await client.send(prepared, signal, hearing);
+    const { id, model, stop, usage, message } = await client.send(prepared, signal, {
+      ...{ told: (event) => heard.hear(event), again: () => false, promptTokens: promptLength },
+      onRetry: reportRetry(compacting.emit),
+    });
     const usd = costOf(usage, facts, service)?.total;
     used = { usage, usd: usd ?? 0 };
     const spent = usd === undefined ? {} : { usd };
@@ -180,13 +169,15 @@ const startOver = async (
   compacting: Compacting,
   { summary, usage, tokens }: SummedUp,
 ): Promise<{ readonly economics: string }> => {
-  const { line, world, watch, mode, lastPrompt, directive, follows, facts, journal, window } = compacting;
+  const { line, world, watch, mode, lastPrompt, follows, journal } = compacting;
+  const { facts, window } = compacting.engine;
+  const { directive } = compacting.settings;
   const around = await watch.read(mode);
   const content = nextEpochContent({
     around,
     summary,
     todos: world.todos,
-    openTasks: compacting.tasks,
+    openTasks: compacting.tasks?.() ?? [],
     files: await filesLastRead(world),
     filesTokens: Math.floor(window / 12),
     followedBy: { kind: follows },

@@ -4,13 +4,13 @@
  *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
  *  Elsewhere: may it run (@prefork/guard), what it does (../tools), who asked (turn.ts). */
 
-import { type Decision, decide, type GuardContext, type Plan, type ToolCall, type Touches } from "@prefork/guard";
+import { type Decision, decide, type GuardContext, type Plan, type ToolCall } from "@prefork/guard";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
 import type { Answer, Question } from "../ports.ts";
 import { type Registry, type Tool, type ToolContext, type ToolOutput, touchesOf } from "../tools/index.ts";
-import type { HookVerdict } from "./options.ts";
-import { type Content, checkedOutput, contentOf } from "./output.ts";
+import type { Beside, Bounds, Content, HookVerdict } from "./options.ts";
+import { checkedOutput, contentOf } from "./output.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 export type CallRecord = {
@@ -41,10 +41,10 @@ export type Dispatch = {
   /** How long a tool may take to end after an abort; then it is no longer waited for. */
   readonly graceMs?: number; // default: 5,000
   /** Where it may work, if that is not wherever the guard lets it. */
-  readonly bounds?: Bounds;
+  readonly bounds?: Bounds | undefined;
   readonly hooks?: CallHooks;
   /** Given where a batch must not wait for its slow calls. */
-  readonly beside?: (calls: readonly ToolUseBlock[]) => Beside | undefined;
+  readonly beside?: ((calls: readonly ToolUseBlock[]) => Beside | undefined) | undefined;
 };
 
 /** What extensions say of a call before it runs, and add after it did. */
@@ -55,29 +55,6 @@ export type CallHooks = {
 };
 
 export type RanCall = ToolCall & { readonly text: string; readonly fault?: CallFault; readonly ms: number };
-
-export type Bounds = {
-  /** A call whose paths mean somewhere else, spelled so; its result says it. */
-  readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
-  /** Right before a call begins: why it does not after all, if so. */
-  readonly begin?: (touches: Touches | undefined) => Promise<string | undefined>;
-};
-
-/** For calls that stand beside others which cannot wait: what takes too long goes on in the background. */
-export type Beside = {
-  /** How long the calls of the batch may run, all together. */
-  readonly ms: number;
-  /** Takes over a call that still runs, and gives what stands in the context in its place. */
-  readonly move: (moved: Moved) => Content;
-};
-
-export type Moved = {
-  readonly callId: string;
-  readonly tool: string;
-  /** What it will have given, shortened as any result is. */
-  readonly result: Promise<{ readonly content: Content; readonly fault?: CallFault }>;
-  readonly stop: () => void;
-};
 
 export type ApprovedCall = {
   readonly callId: string;

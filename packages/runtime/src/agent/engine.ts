@@ -1,7 +1,10 @@
 /** What executes requests: a provider's API, the simulator, a local model.
- *  Invariant: an engine is a description; each session opens its own line to it and closes it again.
+ *  An engine is a description. A session connects to it, shares one client among all agents that use the same endpoint and
+ *  credential, so that back-off and pacing hold for all of them, and closes every client when it closes. An agent holds a
+ *  reference to the engine that it uses; a fork holds its parent's.
  *  Elsewhere: sending (@prefork/wire), which engine a user chose (the command line). */
 
+import { hash } from "node:crypto";
 import {
   type CachedContents,
   type Client,
@@ -11,12 +14,14 @@ import {
   createClient,
   gemini,
   InputError,
-  type ModelError,
+  type ModelFacts,
+  modelFacts,
   type Profile,
   type Protocol,
   profiles,
+  windowOf,
 } from "@prefork/wire";
-
+import { DEFAULT_WINDOW } from "../context/index.ts";
 import { REHEARSAL_SCHEME } from "../journal/index.ts";
 
 export type Engine = {
@@ -32,9 +37,10 @@ export type Engine = {
   readonly diagnoses?: boolean;
   /** Where what a family shares can be stored by name with the provider. */
   readonly stores?: () => CachedContents;
-  readonly connect: (told: {
-    readonly onRetry: (error: ModelError, attempt: number, waitMs?: number) => void;
-  }) => Client;
+  /** Engines with the same endpoint and credential name the same connection, and share one client in a session. Default:
+   *  nobody shares this engine's client. */
+  readonly connection?: string;
+  readonly connect: () => Client;
 };
 
 export type EngineOptions = Omit<ClientOptions, "onRetry" | "baseUrl"> & {
@@ -64,7 +70,8 @@ export const engineFor = (provider: Profile | string, options: EngineOptions = {
     ...(window === undefined ? {} : { window }),
     ...(address === undefined ? {} : { address }),
     ...(protocol === gemini ? { stores: () => createCachedContents({ ...client, baseUrl }) } : {}),
-    connect: ({ onRetry }) => createClient({ ...client, baseUrl, onRetry }),
+    connection: hash("sha256", JSON.stringify([baseUrl, client.credential, client.headers])),
+    connect: () => createClient({ ...client, baseUrl }),
   };
 };
 
@@ -73,6 +80,19 @@ export const ANTHROPIC_URL = "https://api.anthropic.com";
 /** Anthropic's API, or any endpoint that speaks its Messages format. */
 export const anthropicEngine = (options: EngineOptions = {}): Engine => engineFor("anthropic", options);
 
+// --- the engines of one session ----------------------------------------------------------------------------------------
+
+/** What one agent sends its requests with. */
+export type AgentEngine = {
+  readonly engine: Engine;
+  readonly client: Client;
+  readonly protocol: Protocol;
+  /** What is known of the agent's model. */
+  readonly facts: ModelFacts | undefined;
+  /** Tokens that fit into the model's window. */
+  readonly window: number;
+};
+
 /** What a journal says of the engine that its bytes were made for. */
 export type NamedEngine = {
   readonly protocol: string;
@@ -80,20 +100,70 @@ export type NamedEngine = {
   readonly address: string | undefined;
 };
 
-/** The engine that bytes were made for. Another one would get a format that is not its own, or a conversation that was
- *  never meant for it. */
-export const findEngine = (named: NamedEngine, engines: readonly Engine[]): Engine | undefined =>
-  engines.find(
-    ({ protocol, address }) =>
-      protocol.name === named.protocol && (named.address === undefined || isSamePlace(address, named.address)),
-  );
+export type EnginesOptions = {
+  /** The session's own. */
+  readonly engine: Engine;
+  /** Engines that tasks of an earlier life may have been started with. */
+  readonly engines?: readonly Engine[] | undefined;
+  /** Tokens that fit into the window of the session's own model. Default: the engine's, else the model's. */
+  readonly window?: number | undefined;
+  /** Wraps the client of the session's own engine. */
+  readonly wrap?: (client: Client) => Client;
+};
+
+export class Engines {
+  readonly #options: EnginesOptions;
+  readonly #clients = new Map<Engine | string, Client>();
+
+  constructor(options: EnginesOptions) {
+    this.#options = options;
+  }
+
+  /** The session's own engine for this model. */
+  open(model: string): AgentEngine {
+    return this.#reference(this.#options.engine, model);
+  }
+
+  /** The engine that a journal names. Another one would get a format that is not its own, or a conversation that was never
+   *  meant for it; so a session without that engine throws, and names the credential that is missing. */
+  resume(model: string, named: NamedEngine): AgentEngine {
+    const { engine, engines = [] } = this.#options;
+    const found = [engine, ...engines].find((each) => isNamed(each, named));
+    if (!found) throw new InputError(missingEngine(named, engine));
+    return this.#reference(found, model);
+  }
+
+  close(): void {
+    for (const client of this.#clients.values()) client.close();
+    this.#clients.clear();
+  }
+
+  #reference(engine: Engine, model: string): AgentEngine {
+    const own = engine === this.#options.engine ? this.#options.window : undefined;
+    const window = own ?? engine.window ?? windowOf(model) ?? DEFAULT_WINDOW;
+    return { engine, client: this.#connect(engine), protocol: engine.protocol, facts: modelFacts(model), window };
+  }
+
+  #connect(engine: Engine): Client {
+    const key = engine.connection ?? engine;
+    const known = this.#clients.get(key);
+    if (known) return known;
+    const { wrap = (client) => client } = this.#options;
+    const client = engine === this.#options.engine ? wrap(engine.connect()) : engine.connect();
+    this.#clients.set(key, client);
+    return client;
+  }
+}
+
+const isNamed = ({ protocol, address }: Engine, named: NamedEngine): boolean =>
+  protocol.name === named.protocol && (named.address === undefined || isSameAddress(address, named.address));
 
 /** The embedded engine is the same in each process, though its cache and its address are not. */
-const isSamePlace = (a: string | undefined, b: string): boolean =>
+const isSameAddress = (a: string | undefined, b: string): boolean =>
   a === b || [a, b].every((address) => address?.startsWith(REHEARSAL_SCHEME));
 
 /** Why there is none, and what is missing. */
-export const missingEngine = ({ protocol, address }: NamedEngine, current: Engine): string => {
+const missingEngine = ({ protocol, address }: NamedEngine, current: Engine): string => {
   if (address?.startsWith(REHEARSAL_SCHEME))
     return `it was started with the rehearsal engine, and the session now uses ${current.name}; open the session with that engine to go on with it`;
   const speaking = [...profiles.values()].filter((profile) => profile.protocol.name === protocol);

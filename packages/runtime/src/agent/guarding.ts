@@ -44,11 +44,11 @@ export type GuardingOptions = {
   readonly tools: readonly string[];
   readonly asks: GuardContext["asks"];
   /** Of work in a copy: rules that are written for the folder hold in it. */
-  readonly move?: Move;
+  readonly move?: Move | undefined;
   /** Narrows what may be called at all. */
-  readonly filter?: ToolFilter;
+  readonly filter?: ToolFilter | undefined;
   /** Why the filter has to do without a comparison before and after. */
-  readonly unwatched?: string;
+  readonly unwatched?: string | undefined;
 };
 
 export class Guarding {
@@ -75,7 +75,7 @@ export class Guarding {
   }
 
   /** From now on it guards work in another place, by these rules. */
-  moveTo(place: Required<Pick<GuardingOptions, "cwd" | "roots" | "move">>, policy: Policy): void {
+  moveTo(place: Pick<GuardingOptions, "cwd" | "roots"> & { readonly move: Move }, policy: Policy): void {
     this.#options = { ...this.#options, ...place };
     this.#policy = policy;
   }

@@ -13,27 +13,23 @@ export {
   type Spent,
   worstCase,
 } from "./account.ts";
-export { Agent, type AgentParts, type AgentSettings } from "./agent.ts";
+export { Agent, makeAgent, PRODUCT, routed } from "./agent.ts";
 export { type Answered, readAnswer, textOf } from "./answer.ts";
-export { Clients } from "./clients.ts";
 export type { Compacted, CompactionCause } from "./compacting.ts";
 export {
   type ApprovedCall,
   type Batch,
-  type Beside,
-  type Bounds,
   type Dispatch,
-  type Moved,
   runBatch,
 } from "./dispatch.ts";
 export {
+  type AgentEngine,
   ANTHROPIC_URL,
   anthropicEngine,
   type Engine,
   type EngineOptions,
+  Engines,
   engineFor,
-  findEngine,
-  missingEngine,
 } from "./engine.ts";
 export { toolEnvironment } from "./environment.ts";
 export { Guarding, type GuardingOptions } from "./guarding.ts";
@@ -48,20 +44,29 @@ export {
   type NextRequest,
   resumeLineage,
 } from "./lineage.ts";
-export { type Making, makeAgent, PRODUCT, routed } from "./make-agent.ts";
 export { type LeftOpen, leftOpenOf, nothingLeftOpen, OpenCalls } from "./open-calls.ts";
-export type { AgentExtensions, AgentHooks, AgentOptions, HookVerdict } from "./options.ts";
-export type { Content } from "./output.ts";
+export type {
+  AgentExtensions,
+  AgentHooks,
+  AgentOptions,
+  AgentParts,
+  AgentSettings,
+  Beside,
+  Bounds,
+  Content,
+  HookVerdict,
+  Moved,
+  StartedFamily,
+  Tail,
+} from "./options.ts";
 export {
   CUT_AGAIN,
   type ExchangeResult,
   type Run,
   runExchange,
-  type StartedFamily,
   spentSince,
-  type Tail,
 } from "./run.ts";
 export { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
 export { SurroundingsWatch } from "./surroundings.ts";
-export { ToolWorld, type ToolWorldOptions } from "./tool-world.ts";
-export { runTurn, type TurnAround, type TurnResult } from "./turn.ts";
+export { ToolWorld } from "./tool-world.ts";
+export { reportRetry, runTurn, type TurnParts, type TurnResult } from "./turn.ts";

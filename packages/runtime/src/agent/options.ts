@@ -1,27 +1,37 @@
-/** What an agent is made with, whether it is the main one of a session or a child: where it works, what it sends its
- *  requests to, and what it may use.
- *  Elsewhere: what a caller of a session may leave out (../session: options.ts), making one (make-agent.ts). */
+/** What an agent is made with, whether it is the main agent of a session or a child. Types only.
+ *  `AgentParts` is passed on as one value: the guard, the tools, the loop and each turn take from it what they need, and
+ *  nobody lists it again.
+ *  Elsewhere: what a caller of a session may leave out (../session: options.ts), making an agent (agent.ts). */
 
-import type { Policy, Touches } from "@prefork/guard";
-import type { JsonObject, KeySettings } from "@prefork/wire";
-import type { Offered, Section } from "../context/index.ts";
-import type { Clock, DelegatedCall, Delegation, HookedCall, Hooks, Ids } from "../ports.ts";
-import type { Tool } from "../tools/index.ts";
-import type { Engine } from "./engine.ts";
+import type { GuardContext, Mode, Policy, ToolFilter, Touches } from "@prefork/guard";
+import type { Move } from "@prefork/guard/internal";
+import type {
+  ImageBlock,
+  Json,
+  JsonObject,
+  KeySettings,
+  TextBlock,
+  ToolResultBlock,
+  ToolUseBlock,
+  Ttl,
+} from "@prefork/wire";
+import type { Offered, OpenTask, ReplacementState, Section } from "../context/index.ts";
+import type { CallFault, EventBody } from "../events.ts";
+import type { Journal, PlainEntry, Replayed } from "../journal/index.ts";
+import type { Ask, Clock, DelegatedCall, Delegation, HookedCall, Hooks, Ids } from "../ports.ts";
+import type { ReadState, Registry, ShellsOptions, ToolFiles } from "../tools/index.ts";
+import type { Account } from "./account.ts";
+import type { AgentEngine } from "./engine.ts";
+import type { Lineage } from "./lineage.ts";
 
+/** Where an agent works, and what it takes from its session. */
 export type AgentOptions = {
-  readonly engine: Engine;
-  /** Engines that tasks of an earlier life may have been started with, where the session has moved since. */
-  readonly engines?: readonly Engine[];
   readonly cwd: string;
   /** Folders beside `cwd` that count as part of the workspace. */
   readonly directories: readonly string[];
   readonly home: string;
   /** Where journals are kept. */
   readonly state: string;
-  readonly tools: readonly Tool[];
-  /** Tokens that fit into the model's window. */
-  readonly window: number;
   readonly settings: KeySettings;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly permissions: {
@@ -32,6 +42,114 @@ export type AgentOptions = {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly signal?: AbortSignal;
+};
+
+/** What stays the same while an agent runs. */
+export type AgentSettings = {
+  /** `main`, or the id of a task. */
+  readonly name: string;
+  /** What it is for, where it is not the main agent. */
+  readonly scope?: string;
+  /** Of a fork: its directive, which is repeated when its context is summed up. */
+  readonly directive?: string;
+  readonly maxTokens: number;
+  readonly ttl: Ttl;
+  readonly compactAt: number;
+  readonly thinks: boolean;
+};
+
+/** What may be called, and who answers where that is open. */
+export type Rights = {
+  readonly policy: Policy;
+  readonly mode: Mode;
+  readonly asks: GuardContext["asks"];
+  readonly filter?: ToolFilter | undefined;
+  /** Why the filter has to do without a comparison before and after. */
+  readonly unwatched?: string | undefined;
+};
+
+export type AgentParts = {
+  readonly options: AgentOptions;
+  readonly settings: AgentSettings;
+  readonly engine: AgentEngine;
+  readonly journal: Journal;
+  readonly line: Lineage;
+  readonly account: Account;
+  readonly registry: Registry;
+  readonly rights: Rights;
+  readonly extensions: AgentExtensions;
+  readonly delegation: Delegation;
+  /** What its approved commands see. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly emit: (event: EventBody) => void;
+  readonly lastPrompt: string;
+  readonly ask?: Ask | undefined;
+  readonly remember?: ((rule: string) => Promise<void>) | undefined;
+  /** The forks that the calls of this turn asked for. */
+  readonly family?: () => StartedFamily | undefined;
+  /** What tasks, or a parent, have to say at the next boundary. */
+  readonly notices?: () => Tail;
+  /** Keeps a batch from waiting for its slow calls. */
+  readonly beside?: (calls: readonly ToolUseBlock[]) => Beside | undefined;
+  /** Where it may work, if that is not wherever its guard lets it. */
+  readonly bounds?: Bounds;
+  /** What runs beside it now, for a summary. */
+  readonly tasks?: () => readonly OpenTask[];
+  /** What an earlier life of it has left. */
+  readonly replayed?: Replayed | undefined;
+  /** What its journal holds of its state; for a resumed fork, with what its parent had read. */
+  readonly state: ReadonlyMap<string, Json>;
+  /** Of a fork: what its parent knows, as copies. */
+  readonly inherited?: { readonly reads: ReadState; readonly replacements: ReplacementState } | undefined;
+  /** Of work in a worktree: rules that are written for the checkout hold there. */
+  readonly move?: Move;
+  /** What its commands have to see beside the folders of the workspace. */
+  readonly visible?: readonly string[];
+  /** Of a child that works in its parent's folders: these. */
+  readonly files?: ToolFiles;
+  readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
+};
+
+/** Forks that were asked for in one turn. */
+export type StartedFamily = {
+  /** Starts them from what the line shares with them, and gives the words that only the parent reads. `held`: the last
+   *  result, where words must stand inside it. */
+  readonly launch: (line: Lineage, held: ToolResultBlock | undefined) => Promise<string>;
+};
+
+/** What is said beside results, and what is true once it is. */
+export type Tail = {
+  readonly blocks: readonly TextBlock[];
+  readonly also: readonly PlainEntry[];
+  /** Called once they stand in the context. */
+  readonly entered: () => void;
+};
+
+/** What a tool gives, as it enters the conversation. */
+export type Content = readonly (TextBlock | ImageBlock)[];
+
+/** Where an agent may work, where its guard would let it work anywhere. */
+export type Bounds = {
+  /** A call whose paths lead somewhere else, spelled that way; its result says so. */
+  readonly relocate?: (call: ToolUseBlock) => { readonly input: string; readonly note: string } | undefined;
+  /** Right before a call begins: why it does not begin after all. */
+  readonly begin?: (touches: Touches | undefined) => Promise<string | undefined>;
+};
+
+/** For calls beside others that cannot wait: what takes too long continues in the background. */
+export type Beside = {
+  /** How long the calls of the batch may run, all together. */
+  readonly ms: number;
+  /** Takes over a call that still runs, and gives what stands in the context in its place. */
+  readonly move: (moved: Moved) => Content;
+};
+
+export type Moved = {
+  readonly callId: string;
+  readonly tool: string;
+  /** What it will have given, shortened as any result is. */
+  readonly result: Promise<{ readonly content: Content; readonly fault?: CallFault }>;
+  readonly stop: () => void;
 };
 
 /** What an agent has of the session's extensions. */

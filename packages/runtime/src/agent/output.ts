@@ -3,10 +3,8 @@
  *  failure of that one call, in words that its author can act on, and never `undefined` in a request.
  *  Elsewhere: running tools (dispatch.ts), results that are too long (../context). */
 
-import type { ImageBlock, TextBlock } from "@prefork/wire";
 import type { ToolOutput } from "../tools/index.ts";
-
-export type Content = readonly (TextBlock | ImageBlock)[];
+import type { Content } from "./options.ts";
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

@@ -3,50 +3,26 @@
  *  stands in the journal and in the event.
  *  Elsewhere: one request (turn.ts), one tool batch (dispatch.ts), limits (stop.ts, account.ts). */
 
-import {
-  estimatedPart,
-  type ModelResponse,
-  noUsage,
-  type TextBlock,
-  type ToolResultBlock,
-  text,
-  type Usage,
-} from "@prefork/wire";
+import { estimatedPart, type ModelResponse, noUsage, text, type Usage } from "@prefork/wire";
 import type { ExchangeEnd } from "../events.ts";
-import { JournalError, type PlainEntry } from "../journal/index.ts";
+import { JournalError } from "../journal/index.ts";
 import type { Shortage, Spent } from "./account.ts";
 import type { Answered } from "./answer.ts";
 import { type Batch, type Dispatch, runBatch } from "./dispatch.ts";
-import type { Lineage } from "./lineage.ts";
+import type { AgentParts, StartedFamily, Tail } from "./options.ts";
 import { type Stop, stopBefore, type TurnLimits } from "./stop.ts";
-import { runTurn, type TurnAround, type TurnResult } from "./turn.ts";
+import { runTurn, type TurnResult } from "./turn.ts";
 
-export type Run = TurnAround & {
+/** An agent's parts, with what its turns need besides. */
+export type Run = AgentParts & {
   readonly dispatch: Dispatch;
   readonly limits: TurnLimits;
-  /** What has come up since the last turn and is told at the tail. */
+  /** What has come up since the last turn and is said at the tail. */
   readonly tail: () => Tail;
   /** Notes go inside the last result, where new text of the user would cost the thinking before it. */
   readonly insideLastResult: boolean;
-  /** What the calls of this turn have started: launched once their results stand in the context. */
-  readonly family?: () => StartedFamily | undefined;
   /** Makes room before a turn where there is little left, or because there was none. False: there is nothing to gain. */
   readonly makeRoom: (why: "threshold" | "context-full", signal: AbortSignal) => Promise<boolean>;
-};
-
-/** Forks that were asked for in one turn. */
-export type StartedFamily = {
-  /** Starts them from what the line shares with them, and gives the words that only the parent is told. `held`: the last
-   *  result, where words must stand inside it. */
-  readonly launch: (line: Lineage, held: ToolResultBlock | undefined) => Promise<string>;
-};
-
-/** What is told beside results, and what is true once it is. */
-export type Tail = {
-  readonly blocks: readonly TextBlock[];
-  readonly also: readonly PlainEntry[];
-  /** Called once they stand in the context. */
-  readonly entered: () => void;
 };
 
 export type ExchangeResult = {
@@ -98,7 +74,7 @@ const journalFailed = (error: unknown): Stop => {
 const untilStop = async (run: Run, progress: Progress, signal: AbortSignal): Promise<Stop> => {
   for (;;) {
     const mayGoOn = (): Stop | undefined =>
-      stopBefore(run.limits, { turns: progress.turns, now: run.now(), aborted: signal.aborted });
+      stopBefore(run.limits, { turns: progress.turns, now: run.options.clock.now(), aborted: signal.aborted });
     const before = mayGoOn();
     if (before) return before;
     await run.makeRoom("threshold", signal);

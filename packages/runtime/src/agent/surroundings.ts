@@ -12,27 +12,17 @@ import {
   localDate,
   type Note,
   noteText,
-  type Offered,
   readConventions,
   readEnvironment,
-  type Section,
   type Surroundings,
   type Told,
   toldOf,
 } from "../context/index.ts";
 import type { PlainEntry } from "../journal/index.ts";
-import type { Clock } from "../ports.ts";
+import type { Guarding } from "./guarding.ts";
+import type { AgentParts } from "./options.ts";
 
-export type SurroundingsOptions = {
-  readonly cwd: string;
-  readonly home: string;
-  readonly clock: Clock;
-  readonly sections: readonly Section[];
-  /** Files that rules keep back, as the rules are now. Default: none. */
-  readonly keptBack?: () => (path: string) => boolean;
-  /** What tool servers offer now. */
-  readonly offered?: () => Offered;
-};
+type SurroundingsParts = Pick<AgentParts, "options" | "extensions" | "state">;
 
 /** Notes to be entered, and what is true once they are. */
 export type Telling = {
@@ -48,20 +38,23 @@ const NOTHING: Telling = { notes: [], blocks: [], also: [], entered: () => {} };
 const SLOT = "told";
 
 export class SurroundingsWatch {
-  readonly #options: SurroundingsOptions;
+  readonly #parts: SurroundingsParts;
+  readonly #guarding: Pick<Guarding, "keptBack">;
   #told: Told | undefined;
   #environment: Environment | undefined;
   #today: { readonly minute: number; readonly date: string } | undefined;
 
-  constructor(options: SurroundingsOptions, state: ReadonlyMap<string, Json>) {
-    this.#options = options;
-    this.#told = readTold(state.get(SLOT));
+  constructor(parts: SurroundingsParts, guarding: Pick<Guarding, "keptBack">) {
+    this.#parts = parts;
+    this.#guarding = guarding;
+    this.#told = readTold(parts.state.get(SLOT));
   }
 
   /** All of it, read anew. */
   async read(mode: Mode): Promise<Surroundings> {
-    const { cwd, home, clock, sections, keptBack } = this.#options;
-    const question = { home, cwd, workspace: cwd, ...(keptBack ? { keptBack: keptBack() } : {}) };
+    const { options, extensions } = this.#parts;
+    const { cwd, home, clock } = options;
+    const question = { home, cwd, workspace: cwd, keptBack: this.#guarding.keptBack() };
     const [conventions, environment] = await Promise.all([
       readConventions(question).catch(async (error: unknown) => {
         if (existsSync(cwd)) throw error;
@@ -70,7 +63,7 @@ export class SurroundingsWatch {
       readEnvironment({ cwd, home, clock }),
     ]);
     this.#environment = environment;
-    return { conventions, environment, mode, sections, ...this.#offered() };
+    return { conventions, environment, mode, sections: extensions.sections, ...this.#offered() };
   }
 
   /** The conversation begins, or begins anew, with all of it. */
@@ -96,14 +89,14 @@ export class SurroundingsWatch {
   }
 
   #offered(): Pick<Surroundings, "offered"> {
-    const offered = this.#options.offered?.();
+    const offered = this.#parts.extensions.offered?.();
     return offered === undefined ? {} : { offered };
   }
 
   /** Asked after every tool batch, and the calendar is slow to answer: once a minute is enough, since every time zone's
    *  day begins with a minute. */
   #date(): string {
-    const now = this.#options.clock.now();
+    const now = this.#parts.options.clock.now();
     const minute = Math.floor(now / 60_000);
     if (this.#today?.minute !== minute) this.#today = { minute, date: localDate(now) };
     return this.#today.date;

@@ -2,63 +2,45 @@
  *  Invariant: every agent has its own; what must survive is journalled after each batch, and nothing of it twice.
  *  Elsewhere: the tools (../tools), when they run (dispatch.ts). */
 
-import {
-  type OpenedCell,
-  type OpenedSandbox,
-  openCell,
-  openSandbox,
-  probeSandbox,
-  type SandboxMode,
-} from "@prefork/guard";
+import { draftsIn, type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "@prefork/guard";
 import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
 import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
-import { type Budget, type Entering, ReplacementState } from "../context/index.ts";
-import type { EventBody, Todo } from "../events.ts";
-import type { Journal, PlainEntry } from "../journal/index.ts";
-import type { Clock, Delegation, Ids } from "../ports.ts";
+import { type Budget, budgetFor, type Entering, ReplacementState } from "../context/index.ts";
+import type { Todo } from "../events.ts";
+import type { PlainEntry } from "../journal/index.ts";
 import {
   type Keeping,
   keepIn,
   openToolFiles,
   ReadState,
   Shells,
-  type ShellsOptions,
   type ToolContext,
   type ToolFiles,
 } from "../tools/index.ts";
 import type { ApprovedCall } from "./dispatch.ts";
-import type { Content } from "./output.ts";
+import type { Guarding } from "./guarding.ts";
+import type { AgentParts, Content } from "./options.ts";
 
-export type ToolWorldOptions = {
-  readonly agent: string;
-  readonly cwd: string;
-  readonly roots: readonly string[];
-  readonly home: string;
-  readonly sandbox: SandboxMode;
-  /** What commands in the sandbox have to see beside the folders of the workspace. */
-  readonly visible?: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
-  /** Where half-written files are noted. Default: nowhere. */
-  readonly drafts?: string;
-  readonly journal: Pick<Journal, "outputs" | "appendAll">;
-  readonly budget: Budget;
-  /** `from`: the folder that was searched. */
-  readonly mayShow: (from?: string) => (path: string) => boolean;
-  readonly delegation: Delegation;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly emit: (event: EventBody) => void;
-  readonly state: ReadonlyMap<string, Json>;
-  /** Of a child: what its parent has read and replaced; it goes on from copies. */
-  readonly reads?: ReadState;
-  readonly replacements?: ReplacementState;
-  /** Of a child: its parent's folders, which are lent to it. Default: its own. */
-  readonly files?: ToolFiles;
-  /** The names of a folder beside the workspace that it writes in, also by a name that is a link. */
-  readonly memory?: readonly string[];
-  /** Told of shells that go on behind a call. */
-  readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
-};
+/** What of its agent the tools work with. */
+type ToolWorldParts = Pick<
+  AgentParts,
+  | "options"
+  | "settings"
+  | "engine"
+  | "journal"
+  | "rights"
+  | "environment"
+  | "delegation"
+  | "emit"
+  | "state"
+  | "inherited"
+  | "files"
+  | "visible"
+  | "shellTold"
+>;
+
+/** The folders that tools work in; `visible`: what commands in the sandbox have to see beside them. */
+type Workplace = { readonly cwd: string; readonly roots: readonly string[]; readonly visible?: readonly string[] };
 
 const READ_SLOT = "read:";
 const TODO_SLOT = "todos";
@@ -66,7 +48,10 @@ const TODO_SLOT = "todos";
 export class ToolWorld implements AsyncDisposable {
   reads: ReadState;
   readonly shells: Shells;
-  #options: ToolWorldOptions;
+  readonly #parts: ToolWorldParts;
+  readonly #guarding: Pick<Guarding, "mayShow">;
+  readonly #budget: Budget;
+  #workplace: Workplace;
   #files: ToolFiles;
   readonly #keeping: Keeping;
   readonly #replacements: ReplacementState;
@@ -80,29 +65,39 @@ export class ToolWorld implements AsyncDisposable {
   readonly #mark: string;
   #hasRun = false;
 
-  private constructor(options: ToolWorldOptions, files: ToolFiles) {
-    this.#options = options;
+  private constructor(parts: ToolWorldParts, { guarding, workplace, files }: Opened) {
+    const { inherited, state, journal, options, environment } = parts;
+    this.#parts = parts;
+    this.#guarding = guarding;
+    this.#workplace = workplace;
     this.#files = files;
-    this.reads = options.reads ?? ReadState.fromJson(readsIn(options.state));
-    this.#inherited = options.replacements?.clone();
-    this.#replacements = options.replacements ?? new ReplacementState();
-    this.#keeping = keepIn(options.journal.outputs.path);
-    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...options.shellTold });
-    this.#todos = todosIn(options.state);
-    this.#mark = newMark(options.environment);
+    this.#budget = budgetFor(parts.engine.window);
+    this.reads = inherited?.reads ?? ReadState.fromJson(readsIn(state));
+    this.#inherited = inherited?.replacements.clone();
+    this.#replacements = inherited?.replacements ?? new ReplacementState();
+    this.#keeping = keepIn(journal.outputs.path);
+    this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...parts.shellTold });
+    this.#todos = todosIn(state);
+    this.#mark = newMark(environment);
   }
 
-  static async open(options: ToolWorldOptions): Promise<ToolWorld> {
-    return new ToolWorld(options, await filesOf(options));
+  static async open(parts: ToolWorldParts, guarding: Pick<Guarding, "mayShow">): Promise<ToolWorld> {
+    const { options, rights, visible = [] } = parts;
+    const { cwd, directories } = options;
+    const workplace = { cwd, roots: [cwd, ...directories, ...rights.policy.directories], visible };
+    // A child works with its parent's open folders, lent to it.
+    const files =
+      parts.files?.lend((from) => guarding.mayShow(from)) ?? (await openFiles(parts, { guarding, workplace }));
+    return new ToolWorld(parts, { guarding, workplace, files: await withMemory(parts, files) });
   }
 
   /** Its tools work in other folders from now on; what was read before was read elsewhere. */
-  async moveTo({ cwd, roots, visible = [] }: Pick<ToolWorldOptions, "cwd" | "roots" | "visible">): Promise<void> {
-    const { files: _lent, ...options } = this.#options;
-    const files = await filesOf({ ...options, roots, cwd });
+  async moveTo(workplace: Workplace): Promise<void> {
+    const opened = await openFiles(this.#parts, { guarding: this.#guarding, workplace });
+    const files = await withMemory(this.#parts, opened);
     await this.#leave();
     this.#files = files;
-    this.#options = { ...options, cwd, roots, visible };
+    this.#workplace = workplace;
     this.#layers = undefined;
     this.reads = ReadState.empty();
   }
@@ -133,12 +128,13 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   async context({ callId, plan, approved, startsPrograms }: ApprovedCall, signal: AbortSignal): Promise<ToolContext> {
-    const { agent, cwd, environment, delegation, clock, emit } = this.#options;
+    const { settings, options, environment, delegation, emit } = this.#parts;
+    const { cwd } = this.#workplace;
     const layers = startsPrograms ? await this.#layersOf() : undefined;
     return {
       ...{
         callId,
-        agent,
+        agent: settings.name,
         signal,
         cwd,
         environment: { ...environment, [MARK]: this.#mark },
@@ -151,7 +147,7 @@ export class ToolWorld implements AsyncDisposable {
       ...(plan ? { plan } : {}),
       ...(layers?.cell.kind === "on" ? { cell: layers.cell.cell } : {}),
       ...(layers?.sandbox.kind === "on" ? { sandbox: layers.sandbox.sandbox } : {}),
-      now: clock.now,
+      now: options.clock.now,
       todos: { get: () => this.#todos, set: (todos) => this.#setTodos(todos) },
       ...this.#keeping,
       commandStarted: () => {
@@ -163,10 +159,9 @@ export class ToolWorld implements AsyncDisposable {
 
   /** A result too long for the conversation enters as a preview; the whole of it is kept in a file. */
   async shorten(callId: string, tool: string, blocks: Content): Promise<Content> {
-    const { budget } = this.#options;
     const toolUseId = this.#nameOf(callId);
     const entering: Entering = { toolUseId, tool, blocks };
-    if (!this.#replacements.toKeep([entering], budget).includes(toolUseId)) return blocks;
+    if (!this.#replacements.toKeep([entering], this.#budget).includes(toolUseId)) return blocks;
     return (await this.#replace([entering], [toolUseId], [callId]))[0] ?? blocks;
   }
 
@@ -182,7 +177,7 @@ export class ToolWorld implements AsyncDisposable {
         blocks: withoutDocuments(content),
       }),
     );
-    const long = this.#replacements.toKeep(batch, this.#options.budget);
+    const long = this.#replacements.toKeep(batch, this.#budget);
     const callIds = results.map(({ toolUseId }) => toolUseId);
     const contents = await this.#replace(batch, long, callIds);
     for (const callId of callIds) this.#uses.set(callId, (this.#uses.get(callId) ?? this.#usesBefore(callId)) + 1);
@@ -235,8 +230,8 @@ export class ToolWorld implements AsyncDisposable {
         return file === "" ? entering : { ...entering, file };
       }),
     );
-    const { budget, journal, emit } = this.#options;
-    const decisions = this.#replacements.decide(kept, budget);
+    const { journal, emit } = this.#parts;
+    const decisions = this.#replacements.decide(kept, this.#budget);
     return decisions.map((decision, at) => {
       const { toolUseId, blocks } = kept[at] as Entering;
       if (decision.kind === "whole" || !long.includes(toolUseId)) return blocks;
@@ -257,30 +252,41 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   #setTodos(todos: readonly Todo[]): void {
-    this.#options.journal.appendAll([{ entry: { kind: "state", slot: TODO_SLOT, value: todos } }]);
+    this.#parts.journal.appendAll([{ entry: { kind: "state", slot: TODO_SLOT, value: todos } }]);
     this.#todos = todos;
-    this.#options.emit({ type: "todos_changed", todos });
+    this.#parts.emit({ type: "todos_changed", todos });
   }
 
   /** Tried when the first tool runs that starts something, once: a session that only talks or reads pays nothing. */
   #layersOf(): Promise<Layers> {
-    this.#layers ??= openLayers(this.#options);
+    this.#layers ??= openLayers(this.#parts, this.#workplace);
     return this.#layers;
   }
 }
 
-const openFiles = ({ roots, cwd, mayShow, drafts }: ToolWorldOptions): Promise<ToolFiles> =>
-  openToolFiles({ roots, cwd, mayRead: mayShow, ...(drafts === undefined ? {} : { drafts }) });
-
-const filesOf = async (options: ToolWorldOptions): Promise<ToolFiles> => {
-  const { files, mayShow, memory } = options;
-  const opened = files?.lend(mayShow) ?? (await openFiles(options));
-  return memory ? opened.beside(memory) : opened;
+type Opened = {
+  readonly guarding: Pick<Guarding, "mayShow">;
+  readonly workplace: Workplace;
+  readonly files: ToolFiles;
 };
+
+const openFiles = (
+  { options }: ToolWorldParts,
+  { guarding, workplace: { cwd, roots } }: Omit<Opened, "files">,
+): Promise<ToolFiles> =>
+  openToolFiles({ roots, cwd, mayRead: (from) => guarding.mayShow(from), drafts: draftsIn(options.state) });
+
+/** With a folder beside the workspace that it writes in, also by a name that is a link. */
+const withMemory = async ({ rights }: ToolWorldParts, files: ToolFiles): Promise<ToolFiles> =>
+  rights.filter?.memory ? files.beside(rights.filter.memory.names) : files;
 
 type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
 
-const openLayers = async ({ sandbox: mode, cwd, home, roots, visible = [] }: ToolWorldOptions): Promise<Layers> => {
+const openLayers = async (
+  { rights, options: { home } }: ToolWorldParts,
+  { cwd, roots, visible = [] }: Workplace,
+): Promise<Layers> => {
+  const mode = rights.policy.sandbox;
   const probe = mode === "off" ? undefined : await probeSandbox();
   const probed = probe === undefined ? {} : { probe };
   const writable = roots.filter((root) => root !== cwd);

@@ -5,14 +5,13 @@
 
 import {
   addUsage,
-  type Client,
   costOf,
+  type Hearing,
   InputError,
   type Marker,
   ModelError,
   type ModelErrorReason,
   type ModelEvent,
-  type ModelFacts,
   type ModelResponse,
   markerPlaces,
   nextMarkers,
@@ -24,24 +23,15 @@ import {
   type Ticket,
   type Ttl,
 } from "@prefork/wire";
-import type { EventBody } from "../events.ts";
 import { JournalError } from "../journal/index.ts";
-import { type Account, estimatePrompt, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
+import { estimatePrompt, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
 import { Heard } from "./heard.ts";
 import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
+import type { AgentParts } from "./options.ts";
 
-export type TurnAround = {
-  readonly line: Lineage;
-  readonly client: Client;
-  readonly account: Account;
-  readonly facts: ModelFacts | undefined;
-  /** The most that one answer may be. */
-  readonly maxTokens: number;
-  readonly ttl?: Ttl; // default: 5m
-  readonly emit: (event: EventBody) => void;
-  readonly now: () => number;
-};
+/** What of its agent a turn needs. */
+export type TurnParts = Pick<AgentParts, "line" | "engine" | "account" | "settings" | "emit" | "options">;
 
 export type TurnResult =
   | { readonly kind: "answered"; readonly response: ModelResponse; readonly answer: Answered }
@@ -51,14 +41,16 @@ export type TurnResult =
   | { readonly kind: "too-long"; readonly message: string }
   | { readonly kind: "failed"; readonly message: string; readonly reason: ModelErrorReason };
 
-export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<TurnResult> => {
-  const { line, account, facts, emit, now } = around;
+export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<TurnResult> => {
+  const { line, account, emit } = parts;
+  const { facts } = parts.engine;
+  const { now } = parts.options.clock;
   const planned = line.takePlan();
-  const markers = planned?.markers?.(line.prefix) ?? markersOf(line.state, around.ttl);
+  const markers = planned?.markers?.(line.prefix) ?? markersOf(line.state, parts.settings.ttl);
   const promptTokens = estimatePrompt(line.prefix.byteLength, line.state);
   const ttls = markers.map(({ ttl }) => ttl);
   const { settings } = line.state.head;
-  const asked = { promptTokens, maxTokens: around.maxTokens, facts, ttls, speed: settings.speed };
+  const asked = { promptTokens, maxTokens: parts.settings.maxTokens, facts, ttls, speed: settings.speed };
   const fitted = await fitInTime(account, asked, signal);
   if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
   const { maxTokens, held } = fitted;
@@ -83,7 +75,7 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
     const response = await inOrder(planned, signal, (ticket) => {
       askedAt = now(); // a family may have let it wait
-      return receive(prepared, { ...around, turn, shown, held, promptTokens, ...(ticket ? { ticket } : {}) }, signal);
+      return receive(prepared, { ...parts, turn, shown, held, promptTokens, ...(ticket ? { ticket } : {}) }, signal);
     });
     const { usage } = response;
     const cost = costOf(usage, facts, service())?.total;
@@ -111,7 +103,7 @@ export const runTurn = async (around: TurnAround, signal: AbortSignal): Promise<
   }
 };
 
-const markersOf = (state: LineageState, ttl: Ttl = "5m"): readonly Marker[] => {
+const markersOf = (state: LineageState, ttl: Ttl): readonly Marker[] => {
   const { prefix, markers: last, unanswered: isOpen = false, asked } = state;
   const answered = asked?.tip;
   return nextMarkers(prefix, last, { ttl, unanswered: isOpen, ...(answered ? { answered } : {}) });
@@ -168,13 +160,19 @@ type Shown = {
   holds: number;
 };
 
-type Receiving = TurnAround & {
+type Receiving = TurnParts & {
   readonly turn: number;
   readonly shown: Shown;
   readonly held: Hold;
   readonly promptTokens: number;
   readonly ticket?: Ticket;
 };
+
+/** Reports attempts of one request that failed and are repeated, as events of the agent that sent it. */
+export const reportRetry =
+  (emit: TurnParts["emit"]): NonNullable<Hearing["onRetry"]> =>
+  ({ reason, message }, attempt, waitMs) =>
+    emit({ type: "request_retried", attempt, reason, message, ...(waitMs > 0 ? { waitMs } : {}) });
 
 const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSignal): Promise<ModelResponse> => {
   for (let restarts = 0; ; restarts += 1) {
@@ -186,24 +184,20 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
       if (!canHelp || restarts >= RESTARTS || signal.aborted) throw caught;
       if (receiving.account.hold(receiving.held)) throw caught; // what it may take once more is not there
       receiving.shown.holds += 1;
-      receiving.emit({
-        type: "request_retried",
-        attempt: restarts + 1,
-        reason: caught.reason,
-        message: caught.message,
-      });
+      reportRetry(receiving.emit)(caught, restarts + 1, 0);
     }
   }
 };
 
 const receiveOnce = async (
   prepared: Prepared,
-  { client, turn, shown, held, account, emit, ticket, promptTokens }: Receiving,
+  { engine, turn, shown, held, account, emit, ticket, promptTokens }: Receiving,
   signal: AbortSignal,
 ): Promise<ModelResponse> => {
   const { readable } = prepared.protocol;
   if (readable === "at-once") ticket?.readable();
-  return client.send(prepared, signal, {
+  return engine.client.send(prepared, signal, {
+    onRetry: reportRetry(emit),
     promptTokens,
     told: (event) => {
       if (readable === "first-event") ticket?.readable();

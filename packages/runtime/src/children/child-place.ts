@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import type { Policy, Touches } from "@prefork/guard";
 import { movedPath, movedPolicy } from "@prefork/guard/internal";
-import type { Agent, AgentOptions, Bounds, Making } from "../agent/index.ts";
+import type { Agent, AgentOptions, AgentParts, Bounds } from "../agent/index.ts";
 import type { ForkPlan } from "../fork/index.ts";
 import type { Question } from "../ports.ts";
 import type { TaskEnd } from "../tasks/index.ts";
@@ -69,7 +69,7 @@ export class ChildPlace {
   }
 
   /** What an agent in a copy is made with beside. */
-  get making(): Pick<Making, "visible" | "move"> {
+  get making(): Pick<AgentParts, "visible" | "move"> {
     return this.#placed ? { visible: [this.#placed.repository], move: this.#placed.tops } : {};
   }
 

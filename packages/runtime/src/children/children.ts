@@ -1,33 +1,23 @@
 /** What the agents beside the main one are made of: forks, agents that start empty, and either of them woken again.
  *  Invariant: nothing of the parent is changed by its child: what was read is copied, setters are the child's own, rights
  *  are the parent's at the time of the start, and every way to start another agent is closed.
- *  Elsewhere: bytes and runs (../fork, runs.ts), what an agent is (../agent: make-agent.ts). */
+ *  Elsewhere: bytes and runs (../fork, runs.ts), what an agent is (../agent: agent.ts). */
 
 import { basename } from "node:path";
 import type { MemoryFolder } from "@prefork/guard/internal";
-import {
-  type Client,
-  childTtl,
-  directiveText,
-  InputError,
-  type Json,
-  modelFacts,
-  type Protocol,
-  text,
-} from "@prefork/wire";
+import { childTtl, directiveText, type Json, modelFacts, text } from "@prefork/wire";
 import {
   type Agent,
+  type AgentEngine,
   type AgentExtensions,
   type AgentOptions,
+  type AgentParts,
   type AgentSettings,
   beginLineage,
-  type Clients,
-  findEngine,
+  type Engines,
   type Guarding,
   Lineage,
-  type Making,
   makeAgent,
-  missingEngine,
   PRODUCT,
   resumeLineage,
   routed,
@@ -71,9 +61,7 @@ export type ChildrenOf = {
   readonly store: SessionStore;
   readonly parent: () => Agent;
   readonly journal: JournalWriter;
-  readonly client: Client;
-  readonly clients: Clients;
-  readonly protocol: Protocol;
+  readonly engines: Engines;
   /** Where the session's engine was when it began; unknown where nobody noted it. */
   readonly firstAddress: string | undefined;
   readonly registry: Registry;
@@ -141,7 +129,8 @@ export class Children {
   /** A child that knows nothing but its prompt. */
   readonly openAgent = async (start: AgentStart): Promise<Child> => {
     const { plan, siblings, told } = start;
-    const { options, protocol, registry, parent } = this.#of;
+    const { options, registry, parent } = this.#of;
+    const { protocol } = parent().engine;
     const { model } = parent().line.state.head;
     const placed = await this.#placeFor(plan, { siblings, signal: told.signal });
     const journal = await this.#journalFor({ plan, placed }, (store, writer, facts) =>
@@ -174,7 +163,6 @@ export class Children {
       const place = this.#place(plan, { journal, placed, signal: told.signal });
       const line = resumeLineage(journal, replayed, told.entered);
       if (!line) throw new Error(`session ${task.session} holds nothing to go on from`);
-      const client = this.#clientFor(line, replayed);
       const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
       const child = await this.#child(start, {
         journal,
@@ -183,7 +171,7 @@ export class Children {
         replayed,
         state,
         filter,
-        ...(client ? { client } : {}),
+        engine: this.#engineFor(line, replayed),
       });
       const { shared, inherited, turns } = replayed;
       if (turns === 0 && shared && inherited) line.plan(start.again({ ...inherited, shared }));
@@ -195,17 +183,14 @@ export class Children {
   };
 
   get #addressed(): { readonly address?: string } {
-    const { address } = this.#of.options.engine;
+    const { address } = this.#of.parent().engine.engine;
     return address === undefined ? {} : { address };
   }
 
-  /** The client of the engine that a journal names; undefined: it is the session's own. */
-  #clientFor(line: Lineage, { opened }: Replayed): Client | undefined {
-    const { engine, engines = [] } = this.#of.options;
-    const named = { protocol: line.state.protocol.name, address: opened?.address ?? this.#of.firstAddress };
-    const found = findEngine(named, [engine, ...engines]);
-    if (!found) throw new InputError(missingEngine(named, engine));
-    return found === engine ? undefined : this.#of.clients.of(found);
+  /** The engine that its journal names: the parent's, unless the session has moved since. */
+  #engineFor({ state: { protocol, head } }: Lineage, { opened }: Replayed): AgentEngine {
+    const named = { protocol: protocol.name, address: opened?.address ?? this.#of.firstAddress };
+    return this.#of.engines.resume(head.model, named);
   }
 
   /** What a task had come to, for one that nobody let finish. */
@@ -256,9 +241,8 @@ export class Children {
 
   async #child(start: AgentStart, made: Made): Promise<Child & { readonly agent: Agent }> {
     const { registry, settings, extensions, options: session } = this.#of;
-    const client = made.client ?? this.#of.client;
     const { plan, told, account } = start;
-    const { journal, line, place, replayed, inherited, state, filter } = made;
+    const { journal, line, place, replayed, inherited, filter } = made;
     const { options } = place;
     const parent = this.#of.parent();
     const { mode } = parent.guarding;
@@ -271,8 +255,9 @@ export class Children {
     const isFork = plan.agentType === "fork" && plan.directive !== "";
     const audit =
       filter?.memory && (await this.#audit(filter.memory, plan, { place, hasCell: () => agent.world.hasCell() }));
-    const making: Making = {
-      ...{ options, registry, client, journal, line, account, extensions },
+    const parts: AgentParts = {
+      ...{ options, registry, journal, line, account, extensions, replayed, inherited },
+      engine: made.engine ?? parent.engine,
       settings: {
         ...settings,
         name: plan.agentId ?? plan.task,
@@ -282,8 +267,8 @@ export class Children {
       },
       rights: {
         ...{ policy, mode, asks: ask ? ("parent" as const) : ("nobody" as const) },
-        ...(filter ? { filter } : {}),
-        ...(typeof audit === "string" ? { unwatched: audit } : {}),
+        filter,
+        unwatched: typeof audit === "string" ? audit : undefined,
       },
       delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
       environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${plan.task}` },
@@ -294,13 +279,12 @@ export class Children {
         edits.noticed(event);
         told.emit(event);
       },
-      ...(ask ? { ask, remember: (rule) => this.#remember(rule) } : {}),
+      ask,
+      remember: (rule) => this.#remember(rule),
       lastPrompt: isFork ? "" : plan.directive,
-      ...(replayed ? { replayed } : {}),
-      ...(inherited ? { inherited } : {}),
-      ...(state ? { state } : {}),
+      state: made.state ?? replayed?.state ?? new Map(),
     };
-    const agent: Agent = await makeAgent(making).catch(async (error: unknown) => {
+    const agent: Agent = await makeAgent(parts).catch(async (error: unknown) => {
       if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
       throw error;
     });
@@ -422,11 +406,13 @@ type Opening = { readonly journal: Journal; readonly placed?: Placed | undefined
 const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildPlace): string =>
   [directiveText(directive, protocol), ...(notice === undefined ? [] : [notice])].join("\n\n");
 
-type Made = Pick<Making, "journal" | "line" | "replayed" | "inherited" | "state"> & {
+type Made = Pick<AgentParts, "journal" | "line" | "replayed" | "inherited"> & {
   readonly place: ChildPlace;
-  readonly filter?: Making["rights"]["filter"] | undefined;
-  /** Of a child on another engine than its session. */
-  readonly client?: Client;
+  readonly filter?: AgentParts["rights"]["filter"];
+  /** Default: what its journal holds. */
+  readonly state?: AgentParts["state"];
+  /** Default: its parent's. */
+  readonly engine?: AgentEngine;
 };
 
 const NEVER = new AbortController().signal;

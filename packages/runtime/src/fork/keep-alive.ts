@@ -17,7 +17,7 @@ import {
   serviceOf,
   type Ttl,
 } from "@prefork/wire";
-import { type Account, fit, type Spent } from "../agent/index.ts";
+import { type Account, fit, reportRetry, type Spent } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Journal, JournalError } from "../journal/index.ts";
 import type { Clock } from "../ports.ts";
@@ -25,7 +25,7 @@ import type { CacheSafeParams } from "./snapshot.ts";
 
 export type KeepAliveOptions = {
   readonly clock: Clock;
-  readonly client: Client;
+  readonly client: () => Client;
   readonly journal: Pick<Journal, "append">;
   readonly ttl: Ttl;
   readonly snapshot: () => CacheSafeParams | undefined;
@@ -89,7 +89,8 @@ export class KeepAlive {
         markers: markers.filter(({ at }) => asked.segmentAt(at.index) === at),
         closing,
       });
-      const { id, model, stop, usage } = await client.send(prepared, signal, {
+      const { id, model, stop, usage } = await client().send(prepared, signal, {
+        onRetry: reportRetry(emit),
         again: () => false,
         ...(measured ? { promptTokens: measured.tokens } : {}),
       });

@@ -4,12 +4,12 @@
  *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
 
 import { dirname } from "node:path";
-import { type Client, lessUsage, modelFacts, noUsage } from "@prefork/wire";
+import { lessUsage, modelFacts, noUsage } from "@prefork/wire";
 import {
   type Account,
   type Agent,
   type AgentSettings,
-  type Clients,
+  type Engines,
   estimatePrompt,
   type Lineage,
 } from "../agent/index.ts";
@@ -36,8 +36,7 @@ export type BesideParts = {
   readonly options: FilledOptions;
   readonly registry: Registry;
   readonly journal: JournalWriter;
-  readonly client: Client;
-  readonly clients: Clients;
+  readonly engines: Engines;
   readonly stored: StoredPrefixes;
   readonly hub: EventHub;
   readonly settings: AgentSettings;
@@ -70,21 +69,7 @@ export const storeOf = ({ state, clock, ids }: Pick<FilledOptions, "state" | "cl
 });
 
 export const composeBeside = (parts: BesideParts): Beside => {
-  const {
-    options,
-    registry,
-    journal,
-    client,
-    clients,
-    stored,
-    hub,
-    settings,
-    questions,
-    line,
-    parent,
-    replayed,
-    extensions,
-  } = parts;
+  const { options, registry, journal, engines, stored, hub, settings, questions, parent, replayed, extensions } = parts;
   const { clock, ids } = options;
   const state = replayed?.state ?? new Map();
   const inbox = new Inbox(journal, replayed);
@@ -106,8 +91,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
       options,
       store: storeOf(options),
       journal,
-      client,
-      clients,
+      engines,
       registry,
       settings,
       questions,
@@ -115,7 +99,6 @@ export const composeBeside = (parts: BesideParts): Beside => {
       extensions,
     },
     follow: (follower) => hub.follow(follower),
-    protocol: line.state.protocol,
     firstAddress: replayed ? replayed.opened?.address : options.engine.address,
   });
   const host = new ForkHost({
@@ -128,7 +111,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
       facts: modelFacts(model),
       ttl: settings.ttl,
       insideLastResult: settings.thinks && modelFacts(model)?.earlierThinking === "last-turn",
-      diagnoses: options.engine.diagnoses ?? false,
+      diagnoses: parent().engine.engine.diagnoses ?? false,
     }),
     openFork: children.openFork,
     openAgent: children.openAgent,
@@ -145,7 +128,8 @@ export const composeBeside = (parts: BesideParts): Beside => {
     options.forking?.keepAlive === false
       ? undefined
       : new KeepAlive({
-          ...{ clock, client, journal, ttl: settings.ttl },
+          ...{ clock, journal, ttl: settings.ttl },
+          client: () => parent().engine.client,
           snapshot: () => slot.get(),
           account: () => parent().account,
           isNeeded: () => runs.tells,
@@ -186,14 +170,14 @@ const unasked = ({ line, options }: BesideParts): CacheSafeParams => ({ ...line.
 
 const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): ForkGate => {
   const { permissions, environment } = options;
-  const { line } = parent();
+  const { line, engine } = parent();
   return forkAllowed({
     flag: options.forks !== "off",
     coordinator: false,
     interactive: permissions.ask !== undefined,
     policyStated: permissions.stated,
     insideFork: isInsideFork(environment, replayed) || journal.isFork,
-    headroom: settings.window - estimatePrompt(line.prefix.byteLength, line.state) - settings.maxTokens,
+    headroom: engine.window - estimatePrompt(line.prefix.byteLength, line.state) - settings.maxTokens,
   });
 };
 

@@ -24,7 +24,7 @@ import {
   type Agent,
   type AgentSettings,
   beginLineage,
-  Clients,
+  Engines,
   type Lineage,
   makeAgent,
   PRODUCT,
@@ -173,7 +173,7 @@ type Composing = {
 };
 
 const compose = async ({ options, registry, journal, line, replayed, extensions }: Composing): Promise<Session> => {
-  const { permissions, clock, limits, window } = options;
+  const { permissions, clock, limits } = options;
   const { policy, mode, ask, remember } = permissions;
   const hub = new EventHub({
     session: journal.id,
@@ -184,10 +184,9 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   mustBePriced(model, { limits, settings: line.state.head.settings });
   const contents = options.forking?.store === false ? undefined : options.engine.stores?.();
   const stored = new StoredPrefixes({ contents, journal, clock, emit: (event) => hub.emit(event) });
-  const clients = new Clients((event) => hub.emit(event));
-  const client = namingClient(clients.of(options.engine), stored);
+  const engines = new Engines({ ...options, wrap: (client) => namingClient(client, stored) });
   const settings: AgentSettings = {
-    ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, window, compactAt: options.compactAt },
+    ...{ name: "main", maxTokens: options.maxTokens, ttl: options.ttl, compactAt: options.compactAt },
     thinks: options.settings.thinking !== undefined && options.settings.thinking.type !== "disabled",
   };
   const questions =
@@ -203,13 +202,14 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
         ),
     });
   const beside = composeBeside({
-    ...{ options, registry, journal, client, clients, stored, hub, settings, questions, line, extensions },
+    ...{ options, registry, journal, engines, stored, hub, settings, questions, line, extensions },
     parent: () => agent,
     ...(replayed ? { replayed } : {}),
   });
   const { host, taskTools, inbox, table, slot, shells } = beside;
   const making = makeAgent({
-    ...{ options, registry, client, journal, line, settings, extensions },
+    ...{ options, registry, journal, line, settings, extensions, remember },
+    engine: engines.open(model),
     rights: { policy, mode, asks: ask ? "person" : "nobody" },
     environment: toolEnvironment(options.environment),
     delegation: {
@@ -232,12 +232,12 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
       hub.emit(event);
     },
     lastPrompt: promptIn(replayed?.state),
-    ...(questions ? { ask: (question, signal) => questions.ask(question, signal) } : {}),
-    ...(remember ? { remember } : {}),
-    ...(replayed ? { replayed: answeredByTasks(replayed) } : {}),
+    ask: questions && ((question, signal) => questions.ask(question, signal)),
+    replayed: replayed && answeredByTasks(replayed),
+    state: replayed?.state ?? new Map(),
   });
   const agent: Agent = await making.catch((error: unknown) => {
-    clients.close();
+    engines.close();
     throw error;
   });
   if (replayed) slot.save(snapshotOf(agent, options), options.querySource);
@@ -245,7 +245,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());
-  return new Session({ ...{ options, agent, journal, clients, stored, hub, extensions, questions }, ...beside });
+  return new Session({ ...{ options, agent, journal, engines, stored, hub, extensions, questions }, ...beside });
 };
 
 /** A call that waited for its agent when the process died: where that had ended and nobody announces it, what it reported

@@ -6,7 +6,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList, stateFolder } from "@prefork/guard";
-import { childTtl, InputError, type KeySettings, modelFacts, type Ttl, windowOf } from "@prefork/wire";
+import { childTtl, InputError, type KeySettings, modelFacts, type Ttl } from "@prefork/wire";
 import {
   type Engine,
   mustBeAmounts,
@@ -15,7 +15,6 @@ import {
   type SpendLimits,
   type TurnLimits,
 } from "../agent/index.ts";
-import { DEFAULT_WINDOW } from "../context/index.ts";
 import type { Extension, HookTimes, ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
 import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
@@ -93,7 +92,6 @@ type Filled =
   | "maxTokens"
   | "settings"
   | "ttl"
-  | "window"
   | "compactAt"
   | "state"
   | "home"
@@ -149,7 +147,6 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
     maxTokens: options.maxTokens ?? 16_000,
     settings: options.settings ?? {},
     ttl: options.ttl ?? childTtl(modelFacts(model)),
-    window: options.window ?? options.engine.window ?? windowOf(model) ?? DEFAULT_WINDOW,
     compactAt: options.compactAt ?? 0.8,
     state: options.state ?? stateFolder(environment, home),
     clock: steady(options.clock),

@@ -8,8 +8,8 @@ import { InputError, noUsage } from "@prefork/wire";
 import type { MergeOutcome, Undone, Worktrees } from "@prefork/worktrees";
 import {
   type Agent,
-  type Clients,
   type Compacted,
+  type Engines,
   type ExchangeResult,
   type Run,
   runExchange,
@@ -40,7 +40,7 @@ export type SessionParts = Pick<
   readonly options: FilledOptions;
   readonly agent: Agent;
   readonly journal: JournalWriter;
-  readonly clients: Clients;
+  readonly engines: Engines;
   readonly stored: Pick<StoredPrefixes, "close" | "heard">;
   readonly hub: EventHub;
   readonly extensions: Extensions;
@@ -217,7 +217,7 @@ export class Session implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { agent, clients, hub, runs, journal, extensions, stored } = this.#parts;
+    const { agent, engines, hub, runs, journal, extensions, stored } = this.#parts;
     this.#closing.abort();
     await this.#running;
     await runs.close();
@@ -225,7 +225,7 @@ export class Session implements AsyncDisposable {
     try {
       await agent[Symbol.asyncDispose]();
     } finally {
-      clients.close();
+      engines.close();
       await extensions.close(this.id);
       hub.close();
       await journal.close();

@@ -41,7 +41,7 @@ export const passingAsk =
 /** Before each request, and after each event of its answer. */
 export const passingEngine = (pass: Passing, engine: Engine): Engine => ({
   ...engine,
-  connect: (told) => passingClient(pass, engine.connect(told)),
+  connect: () => passingClient(pass, engine.connect()),
 });
 
 const passingClient = (pass: Passing, client: Client): Client => ({

@@ -68,8 +68,8 @@ test("a defect is thrown to whoever waits for the result and to whoever reads, a
   const options = ground.options();
   const engine: typeof options.engine = {
     ...options.engine,
-    connect: (told) => {
-      const client = options.engine.connect(told);
+    connect: () => {
+      const client = options.engine.connect();
       return {
         ...client,
         send: (prepared, signal, told) => {

@@ -16,7 +16,14 @@ import {
   toolResults,
 } from "@prefork/simulator";
 import { scratch } from "@prefork/testing/scratch";
-import { createSession, type ExchangeResult, engineFor, resumeSession, type SessionOptions } from "../../src/index.ts";
+import {
+  anthropicEngine,
+  createSession,
+  type ExchangeResult,
+  engineFor,
+  resumeSession,
+  type SessionOptions,
+} from "../../src/index.ts";
 import { assertGoesOn, endOf, followed, jumpingEdge, openGround, unasked } from "./fault-ground.ts";
 
 const pausing = (name: string): SimAnswer => ({
@@ -236,9 +243,24 @@ test("a fork that is woken after its session moved is sent to the engine it was 
   await moved.close();
 
   await using again = await resumeSession(session.id, options({ engine: to, engines: [from] }));
+  const retriedBy: string[] = [];
+  void (async () => {
+    for await (const { type, agent } of again.events()) if (type === "request_retried") retriedBy.push(agent);
+  })();
+  first.fault({ kind: "status", status: 529 });
   const woken = await again.resumeTask(task.id, { message: "look again" });
+  assert.deepEqual(retriedBy, [task.id], "a retry is an event of the agent whose request it repeats");
   assert.deepEqual([woken.state.kind === "ended" && woken.state.end], ["reported"]);
-  assert.deepEqual([first.requests().length, second.requests().length], [asked + 1, sent]);
+  assert.deepEqual([first.requests().length, second.requests().length], [asked + 2, sent]);
+});
+
+test("engines with the same endpoint and credential share one client, whatever their models", () => {
+  const at = (key: string, model: string) =>
+    anthropicEngine({ baseUrl: "http://127.0.0.1:1", model, credential: { kind: "api-key", value: key } });
+  const others = [at("one", "claude-haiku-4-5"), at("two", "claude-haiku-4-5")];
+  const connections = [at("one", "claude-sonnet-5"), ...others].map(({ connection }) => connection);
+  const [own, same, other] = connections;
+  assert.deepEqual([own === same, own === other, connections.includes(undefined)], [true, false, false]);
 });
 
 test("arguments in an envelope are read, judged by the rules, and stay in the conversation as they came", async () => {

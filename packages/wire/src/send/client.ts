@@ -44,6 +44,8 @@ export type Hearing = {
   readonly told?: (event: ModelEvent) => void;
   /** May it be asked again? Asked where the provider had begun to answer, and so bills it. Default: yes. */
   readonly again?: (error: ModelError) => boolean;
+  /** Called for every failed attempt of this request that will be repeated, after the client's own `onRetry`. */
+  readonly onRetry?: NonNullable<ClientOptions["onRetry"]>;
   /** What the prompt takes, for a provider that does not report it. Default: estimated from its bytes. */
   readonly promptTokens?: number;
 };
@@ -77,7 +79,7 @@ export const createClient = (options: ClientOptions): Client => {
   async function* arrivals(
     prepared: Prepared,
     signal?: AbortSignal,
-    { again, promptTokens }: Hearing = {},
+    { again, onRetry, promptTokens }: Hearing = {},
   ): AsyncGenerator<Arrival, ModelResponse> {
     for (let count = 1; ; count += 1) {
       await backoff.pass(signal);
@@ -101,7 +103,7 @@ export const createClient = (options: ClientOptions): Client => {
         const error = withArrival(placed(caught, content), answer, options.credential);
         if (!backoff.failed(error, count)) throw backoff.explained(error);
         if (begun && again?.(error) === false) throw error;
-        options.onRetry?.(error, count, backoff.waitMs);
+        for (const report of [options.onRetry, onRetry]) report?.(error, count, backoff.waitMs);
       }
     }
   }
