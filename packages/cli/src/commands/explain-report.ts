@@ -1,7 +1,7 @@
-/** How requests and their bill are laid out, as tables and sentences and as JSON.
- *  Invariant: nothing is wider than 100 columns but for figures of more than six digits; what comes from a journal cannot
- *  act on the terminal; colour adds nothing that the words do not say.
- *  Elsewhere: the figures (@prefork/runtime), which session is meant (explain.ts). */
+/** Formats the requests of a session and their bill, as tables and sentences or as JSON.
+ *  Invariant: no line is wider than 100 columns, unless a figure has more than six digits; text from a journal cannot
+ *  control the terminal; colour adds no information.
+ *  Elsewhere: the figures (@prefork/runtime), which session is explained (explain.ts). */
 
 import type { Task } from "@prefork/runtime";
 import { causeWords, type Explanation, type ObservedFamily, type RequestRow } from "@prefork/runtime/observe";
@@ -12,7 +12,7 @@ import { type Column, painter, type Row, renderTable } from "../table.ts";
 import { inLine, outputWidth, shortId, wrapped } from "./tasks-store.ts";
 
 export type Explained = ObservedFamily & {
-  /** Where only one task is meant. */
+  /** Set when only one task is explained. */
   readonly only?: Task;
   readonly explanation: Explanation;
 };
@@ -30,9 +30,9 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
   const { rows, explanation, only, session, model, cwd } = explained;
   const paint = painter(colour);
   const title = `Session ${inLine(session)}${only ? `, task ${inLine(only.id)}` : ""} on ${inLine(model)}`;
-  const problems = explained.problems.map((problem) => wrapped(`Passed over: ${inLine(problem)}`));
+  const problems = explained.problems.map((problem) => wrapped(`Skipped: ${inLine(problem)}`));
   if (rows.length === 0 && explained.unread.length === 0)
-    return [`${paint("bold", title)}\nNo request was sent yet.\n`, ...problems].join("");
+    return [`${paint("bold", title)}\nNo request has been sent yet.\n`, ...problems].join("");
   return [
     `${paint("bold", title)}\n${inLine(cwd, outputWidth())}\n\n`,
     requestTable(rows, colour),
@@ -42,15 +42,15 @@ export const explainedAsText = (explained: Explained, colour: boolean): string =
     insteadLines(explanation, colour),
     ...explanation.misses.map((miss) => missLines(miss, colour)),
     ...explained.unread.map(({ agent, reason }) =>
-      wrapped(`${shortId(agent)}: counted as a whole, since its journal cannot be read: ${inLine(reason)}`),
+      wrapped(`${shortId(agent)}: counted as one sum, because its journal cannot be read: ${inLine(reason)}`),
     ),
     ...problems,
   ].join("");
 };
 
-/** One line a request: figures of the provider, and in two words why it did not read more. */
+/** One line per request: the provider's figures, and the miss reason in two words. */
 export const requestTable = (rows: readonly RequestRow[], colour: boolean): string => {
-  const begun = Math.min(...rows.map(({ at }) => at));
+  const startedAt = Math.min(...rows.map(({ at }) => at));
   const decimals = moneyDecimals(rows.flatMap(({ usd }) => (usd === undefined ? [] : [usd])));
   const right = (title: string, dispensable?: number): Column => ({
     ...{ title, align: "right" },
@@ -79,7 +79,7 @@ export const requestTable = (rows: readonly RequestRow[], colour: boolean): stri
         cells: [
           shortId(agent),
           kind === "turn" ? String(turn) : kind,
-          clockTime(at - begun),
+          clockTime(at - startedAt),
           `${estimated > 0 ? "~" : ""}${formatTokens(expected)}`,
           ...(isBilled ? figures : figures.map(() => "–")),
           usd === undefined ? "–" : formatMoney(usd, decimals),
@@ -112,17 +112,17 @@ const agentLines = ({ tasks, rows }: Explained): string => {
 const totalSentence = ({ total }: Explanation): string => {
   const { requests, usage, units, usd } = total;
   const parts = [
-    `${formatTokens(usage.read)} read`,
+    `${formatTokens(usage.read)} tokens read`,
     `${formatTokens(writtenTokens(usage))} written`,
-    `${formatTokens(usage.plain)} plain`,
+    `${formatTokens(usage.plain)} uncached`,
     `${formatTokens(usage.output)} output`,
   ];
-  const cost = usd === undefined ? "no price is known" : formatMoney(usd);
+  const cost = usd === undefined ? "The price is unknown" : `The total cost is ${formatMoney(usd)}`;
   const estimated =
     usage.estimated === undefined
       ? ""
-      : ` The provider did not report ${formatTokens(usage.estimated)} of these tokens; they are estimates.`;
-  return `${requests} ${requests === 1 ? "request" : "requests"}: ${parts.join(", ")}; ${cost}, the input weighs as much as ${formatTokens(Math.round(units))} plain tokens.${estimated}`;
+      : ` ${formatTokens(usage.estimated)} of these tokens are estimates, because the provider did not report them.`;
+  return `${requests} ${requests === 1 ? "request" : "requests"}: ${parts.join(", ")}. ${cost}; the input cost equals ${formatTokens(Math.round(units))} uncached tokens.${estimated}`;
 };
 
 const NAMES = { "no-fork": "no fork", "no-cache": "no cache", "cold-at-once": "cold, all at once" } as const;
@@ -131,11 +131,11 @@ const insteadLines = ({ instead, total }: Explanation, colour: boolean): string 
   const decimals = moneyDecimals([total, ...instead].flatMap(({ usd }) => (usd === undefined ? [] : [usd])));
   const table = renderTable({
     columns: [
-      { title: "instead" },
-      { title: "input, in plain tokens", align: "right" },
+      { title: "alternative" },
+      { title: "input, in uncached tokens", align: "right", dispensable: 1 },
       { title: "cost", align: "right" },
       { title: "saved", align: "right" },
-      { title: "against this", align: "right" },
+      { title: "compared", align: "right", dispensable: 2 },
     ],
     rows: instead.map(({ id, units, usd, saved }) => ({
       cells: [
@@ -157,7 +157,7 @@ const missLines = (miss: Explanation["misses"][number], colour: boolean): string
   const { agent, turn, lost, usd, why, advice } = miss;
   const paint = painter(colour);
   const cost = usd === undefined ? "" : ` (${formatMoney(usd)})`;
-  const who = `${shortId(agent)} ${turn === 0 ? "aside" : turn}`;
-  const said = wrapped(`${who} did not read ${formatTokens(lost)} tokens${cost}: ${inLine(why)}.`);
-  return `\n${paint("bad", said.trimEnd())}\n${wrapped(`To avoid it: ${advice}.`, { indent: 2 })}`;
+  const who = `${shortId(agent)} ${turn === 0 ? "side request" : `turn ${turn}`}`;
+  const sentence = wrapped(`${who} missed ${formatTokens(lost)} cached tokens${cost}: ${inLine(why)}.`);
+  return `\n${paint("bad", sentence.trimEnd())}\n${wrapped(`To avoid it: ${advice}.`, { indent: 2 })}`;
 };

@@ -1,5 +1,5 @@
 /** `prefork explain`: what every request of a session and its forks read, wrote and cost, and why.
- *  Invariant: read from journals alone, also while the session runs; text and JSON state the same figures.
+ *  Invariant: it reads journals only, so it works while the session runs; text and JSON state the same figures.
  *  Elsewhere: the figures (@prefork/runtime), their layout (explain-report.ts). */
 
 import { resolve } from "node:path";
@@ -12,10 +12,10 @@ import { reportProblem, said, storeFor } from "./tasks-store.ts";
 
 export const explainCommand = (io: Io): Command =>
   newCommand("explain", io)
-    .description("what each request of a session and its forks read, wrote and cost, and why")
-    .argument("[session]", "its id, or the first letters of it; latest: the last one of this folder", "latest")
-    .argument("[task]", "only this task: its id, or the first letters of it")
-    .option("--json", "as one JSON object")
+    .description("show what each request of a session and its forks read, wrote and cost, and why")
+    .argument("[session]", "session id, or its first letters; latest: the last one in this folder", "latest")
+    .argument("[task]", "only this task: task id, or its first letters")
+    .option("--json", "print one JSON object")
     .action((session: string, task: string | undefined, { json }: { readonly json?: true }) =>
       said(async () => {
         const explained = await explainOne(session, task, io);
@@ -30,12 +30,12 @@ const explainOne = async (given: string, task: string | undefined, io: Io): Prom
   const family = await readFamily(store, id);
   const only = task === undefined ? family.tasks.find(({ session }) => session === id) : taskIn(family, task);
   const { rows, unread, ...about } = family;
-  const isMeant = ({ agent }: { readonly agent: string }): boolean => only === undefined || agent === only.id;
+  const isSelected = ({ agent }: { readonly agent: string }): boolean => only === undefined || agent === only.id;
   return {
     ...about,
     ...(only ? { only } : {}),
-    rows: rows.filter(isMeant),
-    unread: unread.filter(isMeant),
+    rows: rows.filter(isSelected),
+    unread: unread.filter(isSelected),
     explanation: explainFamily(family, only?.id),
   };
 };

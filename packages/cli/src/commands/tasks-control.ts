@@ -37,7 +37,7 @@ export const stopCommand = (io: Io): Command =>
         await requestStop(store, session, task.id);
         const ended = await untilEnded(store, task.id, io.signal);
         if (!ended) throw new UsageError(`process ${owner.pid} was asked to end ${task.id} and has not done so yet`);
-        io.out(`${task.id} was ended: ${visible(ended.state)}\n`);
+        io.out(`${task.id} ended: ${visible(ended.state)}\n`);
       }),
     );
 

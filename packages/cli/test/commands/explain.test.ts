@@ -15,7 +15,7 @@ const cellsIn = (out: string): readonly (readonly string[])[] => {
   return lines.slice(from, lines.indexOf("", from)).map((line) => line.split(/ {2,}/));
 };
 
-test("every request stands in one line with the provider's own figures, in 100 columns", async () => {
+test("every request is one line with the provider's own figures, in 100 columns", async () => {
   await using ground = await openForking();
   const id = await looked(ground);
   const { code, out, err } = await ground.prefork(["explain", id.slice(0, 8)]);
@@ -35,15 +35,15 @@ test("every request stands in one line with the provider's own figures, in 100 c
   assert.ok(!out.includes("\u001b"));
   const sum = (pick: (row: (typeof ledger)[number]) => number): string =>
     figure(ledger.reduce((all, row) => all + pick(row), 0));
-  const total = `7 requests: ${sum(({ read }) => read)} read, ${sum(({ written }) => written["5m"])} written, 0 plain, ${sum(({ output }) => output)} output; $`;
-  assert.ok(out.includes(total), `${total} stands in\n${out}`);
+  const total = `7 requests: ${sum(({ read }) => read)} tokens read, ${sum(({ written }) => written["5m"])} written, 0 uncached, ${sum(({ output }) => output)} output. The total cost is $`;
+  assert.ok(out.replace(/\s+/g, " ").includes(total), `${total} is in\n${out}`);
   assert.match(out, /^[0-9a-f]{10} {2}look at schema\n[0-9a-f]{10} {2}look at service\n/m);
   assert.match(out, /^no fork +[\d,]+ +\$[\d.]+ +\$[\d.]+ +1\.\d\d ×$/m);
   assert.match(out, /^no cache +[\d,]+ +\$[\d.]+ +\$[\d.]+ +[2-9]\.\d\d ×$/m);
   assert.match(out, /^cold, all at once +[\d,]+ +\$[\d.]+ +\$[\d.]+ +[2-9]\.\d\d ×$/m);
 });
 
-test("as JSON it sums to what the run itself reported, for the session and for one task", async () => {
+test("the JSON sums to what the run itself reported, for the session and for one task", async () => {
   await using ground = await openForking();
   const run = await ground.prefork(["-p", "--permission-mode", "default", "--output-format", "json", "Look at all."]);
   const { session_id: id, total_cost_usd: cost, usage } = resultIn(run.out);
@@ -94,7 +94,7 @@ const pausing = async (ground: Ground): Promise<string> => {
   return session.id;
 };
 
-test("a miss is told with what it cost, its cause, and how to avoid it", async () => {
+test("a miss is shown with its cost, its reason, and how to avoid it", async () => {
   await using ground = await openForking();
   const id = await pausing(ground);
   const [first, second] = ground.simulator.ledger();
@@ -108,14 +108,14 @@ test("a miss is told with what it cost, its cause, and how to avoid it", async (
     ],
   );
   const lost = first.promptTokens * 2.3e-6; // written at $2.50 a million, and readable at $0.20
-  const told = out.slice(out.indexOf("main 2 did")).replace(/\s+/g, " ").trim();
+  const sentence = out.slice(out.indexOf("main turn 2 missed")).replace(/\s+/g, " ").trim();
   assert.equal(
-    told,
-    `main 2 did not read ${figure(first.promptTokens)} tokens ($${lost.toFixed(4)}): the entry had expired: 6.0 min without use, and it is kept for 5m. To avoid it: where pauses are longer than five minutes, markers of 1h cost less.`,
+    sentence,
+    `main turn 2 missed ${figure(first.promptTokens)} cached tokens ($${lost.toFixed(4)}): the entry had expired: 6.0 min without use, and it is kept for 5m. To avoid it: where pauses are longer than five minutes, markers of 1h cost less.`,
   );
 });
 
-test("without an id it is the last session of the folder that it is called in", async () => {
+test("without an id it explains the last session of the current folder", async () => {
   await using ground = await openForking();
   const id = await looked(ground);
   const named = await ground.prefork(["explain", id, "--json"]);
@@ -126,7 +126,7 @@ test("without an id it is the last session of the folder that it is called in", 
     assert.equal((await ground.start(argv).ended).out, named.out);
 });
 
-test("what is not there is one line and exit code 2", async () => {
+test("an unknown session or task is a usage error of one line", async () => {
   await using ground = await openForking();
   assert.deepEqual(await ground.prefork(["explain", "nope"]), {
     code: 2,

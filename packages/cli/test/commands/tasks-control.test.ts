@@ -45,7 +45,7 @@ test("a task that runs in another process is ended there, and its parent hears o
   while (rows.find((row) => row.label === "look at service")?.turns !== 1) rows = await tasksOf(ground);
   const id = idOf(rows, "look at service");
   const stopped = await ground.prefork(["tasks", "stop", id]);
-  assert.deepEqual(stopped, { code: 0, out: `${id} was ended: aborted\n`, err: "" });
+  assert.deepEqual(stopped, { code: 0, out: `${id} ended: aborted\n`, err: "" });
   const { code, out } = await running.ended;
   assert.equal(code, 0);
   assert.equal(resultIn(out).result, "All have reported.");
@@ -71,7 +71,7 @@ test("a background shell of another process is ended there, while its session wo
   assert.deepEqual([kind, words], ["shell", "running"]);
   assert.deepEqual(await ground.prefork(["tasks", "stop", String(id)]), {
     code: 0,
-    out: `${id} was ended: aborted\n`,
+    out: `${id} ended: aborted\n`,
     err: "",
   });
   stopped.resolve();
