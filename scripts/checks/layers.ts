@@ -68,10 +68,14 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
 };
 
-/** The simulator judges what the wire sends, so it shares only the vocabulary of a request and the table of models. */
+/** The simulator judges what the wire sends, so it shares only the vocabulary of a request, the table of models and the names of errors. */
 const judge = {
   package: "simulator",
-  mayName: new Set("Json JsonObject Ttl Usage ModelFacts Prices DEFAULT_MODEL knownModels modelFacts".split(" ")),
+  mayName: new Set(
+    "Json JsonObject Ttl Usage ModelFacts Prices DEFAULT_MODEL knownModels modelFacts ANTHROPIC_ERRORS GOOGLE_ERRORS errorNameFor".split(
+      " ",
+    ),
+  ),
 };
 
 type Import = { readonly from: SourceFile; readonly path: string; readonly place: string };

@@ -4,6 +4,7 @@
  *  (faults.ts). */
 
 import { inspect } from "node:util";
+import { ANTHROPIC_ERRORS, errorNameFor } from "@prefork/wire/internal";
 
 export type Refusal = {
   readonly status: number;
@@ -13,22 +14,9 @@ export type Refusal = {
   readonly param?: string;
 };
 
-const typeByStatus: Readonly<Record<number, string>> = {
-  400: "invalid_request_error",
-  401: "authentication_error",
-  403: "permission_error",
-  404: "not_found_error",
-  405: "invalid_request_error",
-  413: "request_too_large",
-  429: "rate_limit_error",
-  500: "api_error",
-  503: "api_error",
-  504: "timeout_error",
-  529: "overloaded_error",
-};
-
 /** Anthropic's names, which the control over HTTP uses too. */
-export const errorType = (status: number): string => typeByStatus[status] ?? "api_error";
+export const errorType = (status: number): string =>
+  errorNameFor(status === 405 ? 400 : status, ANTHROPIC_ERRORS) ?? "api_error";
 
 /** Names in a message come from the client, and may hold line breaks. */
 export const oneLine = (message: string): string => message.replaceAll(/[\r\n\u2028\u2029]+/g, " ");

@@ -3,47 +3,61 @@
 
 export type { Billed } from "./bill.ts";
 export type { MissCause } from "./cache/index.ts";
-export type { SimClock } from "./clock.ts";
-export { ManualClock, RunningClock } from "./clock.ts";
+export { ManualClock, RunningClock, type SimClock } from "./clock.ts";
 export { SimulatorError } from "./errors.ts";
 export type { Fault } from "./faults.ts";
 export type { LedgerRow, Outcome } from "./ledger.ts";
 export { loadScript } from "./load-script.ts";
-export type {
-  AcceptanceRules,
-  AutomaticRules,
-  CacheRules,
-  EndingRules,
-  KeyParameter,
-  Level,
-  ModelRules,
-  ProviderName,
-  ProviderSummary,
-  ReportRules,
-  RoutingRules,
-  RuleOverrides,
-  RuleTable,
-  SlotRules,
-  ThinkingType,
-  UsageField,
-  WireName,
+export {
+  type AcceptanceRules,
+  type AutomaticRules,
+  anthropicRules,
+  type CacheRules,
+  type EndingRules,
+  type KeyParameter,
+  type Level,
+  type ModelRules,
+  type ProviderName,
+  type ProviderSummary,
+  providerRules,
+  providers,
+  type ReportRules,
+  type RoutingRules,
+  type RuleOverrides,
+  type RuleTable,
+  type SlotRules,
+  type ThinkingType,
+  type UsageField,
+  type WireName,
 } from "./rules/index.ts";
-export { anthropicRules, providerRules, providers } from "./rules/index.ts";
-export type {
-  AnswerBlock,
-  SeenToolResult,
-  SimAnswer,
-  SimBlock,
-  SimBody,
-  SimMessage,
-  SimRequest,
-  SimScript,
-  StopReason,
-  ToolCall,
+export {
+  type AnswerBlock,
+  callTools,
+  defaultScript,
+  echo,
+  lastUserText,
+  type SeenToolResult,
+  type SimAnswer,
+  type SimBlock,
+  type SimBody,
+  type SimMessage,
+  type SimRequest,
+  type SimScript,
+  type StopReason,
+  say,
+  type ToolCall,
+  think,
+  toolNames,
+  toolResults,
 } from "./script.ts";
-export { callTools, defaultScript, echo, lastUserText, say, think, toolNames, toolResults } from "./script.ts";
 export type { KeptRequest } from "./server.ts";
-export type { Simulator, SimulatorOptions } from "./simulator.ts";
-export { startSimulator } from "./simulator.ts";
-export type { CountedBlock, TokenRule } from "./tokens.ts";
-export { BYTES_PER_TOKEN, contentTokens, TOKENS_PER_DOCUMENT, TOKENS_PER_IMAGE, textOfTokens } from "./tokens.ts";
+export { type Simulator, type SimulatorOptions, startSimulator } from "./simulator.ts";
+export {
+  BYTES_PER_TOKEN,
+  type CountedBlock,
+  contentTokens,
+  TOKENS_PER_DOCUMENT,
+  TOKENS_PER_IMAGE,
+  type TokenRule,
+  textOfTokens,
+} from "./tokens.ts";

@@ -90,3 +90,44 @@ export const printable = (text: string, most = 200): string => {
   ];
   return letters.length > most ? `${letters.slice(0, most).join("")}…` : letters.join("");
 };
+
+// --- names of errors -------------------------------------------------------------------------------------------------
+
+/** Anthropic's names for errors, each with the status that it stands for. */
+export const ANTHROPIC_ERRORS: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+/** The names that all of Google's services use. */
+export const GOOGLE_ERRORS: Readonly<Record<string, number>> = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  OUT_OF_RANGE: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  ABORTED: 409,
+  RESOURCE_EXHAUSTED: 429,
+  CANCELLED: 499,
+  INTERNAL: 500,
+  UNKNOWN: 500,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+};
+
+/** The first name in such a table that stands for a status. */
+export const errorNameFor = (status: number, names: Readonly<Record<string, number>>): string | undefined =>
+  Object.keys(names).find((name) => names[name] === status);
+
+/** The status of a name that came from outside. */
+export const statusNamed = (name: string, names: Readonly<Record<string, number>>): number | undefined =>
+  Object.hasOwn(names, name) ? names[name] : undefined;

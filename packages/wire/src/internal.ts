@@ -1,6 +1,7 @@
 /** @prefork/wire/internal: what our other packages share with this one. No promise is made about these names. */
 
 export { withoutNoise } from "./cost/index.ts";
+export { ANTHROPIC_ERRORS, errorNameFor, GOOGLE_ERRORS } from "./errors.ts";
 export {
   endOfValue,
   isArray,
@@ -13,7 +14,7 @@ export {
   parseJson,
   skipSpace,
 } from "./json.ts";
-export { plainChat } from "./protocols/index.ts";
-export { signsIn } from "./recorded/index.ts";
+export { gptVersion, hasBreakpoints, plainChat } from "./protocols/index.ts";
+export { type FormatName, guessFormat, heldConversation } from "./recorded/index.ts";
 export { SHORTEST_FIRST } from "./request.ts";
 export { decodeWhole, frameReader, openDecoder } from "./send/index.ts";

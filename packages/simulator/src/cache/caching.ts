@@ -5,10 +5,9 @@
 
 import type { ReadBlock } from "../body.ts";
 import { type Place, type Rendered, renderAfter } from "../prompt/index.ts";
-import type { CacheRules } from "../rules/index.ts";
+import type { CacheRules, RoutingRules } from "../rules/index.ts";
 import type { TokenRule } from "../tokens.ts";
-import type { Entries, Lookup, PendingWrites } from "./entries.ts";
-import { Machines } from "./machines.ts";
+import { Entries, type Lookup, type PendingWrites } from "./entries.ts";
 import type { CachingAsked, Miss, Plan, Planned, Write } from "./plan.ts";
 import { type AutomaticCache, keptOf, lifetimeOf, placesIn, planAutomatic } from "./plan-automatic.ts";
 import { planEndings } from "./plan-endings.ts";
@@ -193,3 +192,25 @@ const publisher = ({ entries, pending, rules }: Published, keep: Keep): Pick<Tak
     },
   };
 };
+
+// --- machines --------------------------------------------------------------------------------------------------------
+
+const MINUTE = 60_000;
+
+export class Machines {
+  readonly #entries: Entries[] = [];
+  readonly #arrivals = new Map<string, number[]>();
+
+  /** The machine of a request, by how many like it came in the minute before. */
+  route(key: string, now: number, { perMinute }: RoutingRules): number {
+    const recent = (this.#arrivals.get(key) ?? []).filter((at) => at > now - MINUTE);
+    const machine = Math.floor(recent.length / perMinute);
+    this.#arrivals.set(key, [...recent, now]);
+    return machine;
+  }
+
+  at(machine: number): Entries {
+    this.#entries[machine] ??= new Entries();
+    return this.#entries[machine];
+  }
+}

@@ -1,5 +1,4 @@
 /** What is kept of prompts, and what a request finds of it. */
 
-export type { Taken } from "./caching.ts";
-export { Caching } from "./caching.ts";
+export { Caching, type Taken } from "./caching.ts";
 export type { CachingAsked, Miss, MissCause, Write } from "./plan.ts";

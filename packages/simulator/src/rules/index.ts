@@ -20,5 +20,4 @@ export type {
   UsageField,
   WireName,
 } from "./rules.ts";
-export type { ProviderName, ProviderSummary } from "./sets.ts";
-export { providerRules, providers, rulesOf } from "./sets.ts";
+export { type ProviderName, type ProviderSummary, providerRules, providers, rulesOf } from "./sets.ts";

@@ -2,12 +2,12 @@
  *  Invariant: pure; a tool's input and any block we do not know keep the provider's bytes.
  *  Elsewhere: encoding requests (anthropic-encode.ts), whether to retry (../errors.ts, ../send). */
 
-import { ModelError, type ModelErrorContext } from "../errors.ts";
+import { ANTHROPIC_ERRORS, statusNamed } from "../errors.ts";
 import { isArray, isObject, membersOf, skipSpace, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
 import { type CacheDiagnosis, type Frame, type ModelEvent, noUsage, type StopReason, type Usage } from "../response.ts";
 import { anthropicEncoder, encodeClosing, encodeMarker } from "./anthropic-encode.ts";
-import { bareFailure, isPlanFailure, reasonFor, requestIdIn, retryAfter, withRequestId } from "./http-failures.ts";
+import { bareFailure, requestIdIn, retryAfter, toModelError } from "./http-failures.ts";
 import type { BlockDraft, ParserState, Protocol, Step } from "./protocol.ts";
 import {
   asCount,
@@ -324,34 +324,16 @@ const readError = (body: string): WireError | undefined => {
   }
 };
 
-const TYPE_STATUS: ReadonlyMap<string, number> = new Map(
-  Object.entries({
-    invalid_request_error: 400,
-    authentication_error: 401,
-    billing_error: 402,
-    permission_error: 403,
-    not_found_error: 404,
-    request_too_large: 413,
-    rate_limit_error: 429,
-    api_error: 500,
-    timeout_error: 504,
-    overloaded_error: 529,
-  }),
-);
-
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
-  const wait = retryAfter(headers);
-  const requestId = wire?.requestId ?? requestIdIn(headers);
-  // Inside a stream there is no status of its own: the error's type tells it.
-  const told = status === 200 ? (TYPE_STATUS.get(wire?.type ?? "") ?? 500) : status;
-  const words = [wire?.type, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body);
-  const isUsedUp = isPlanFailure({ status: told, words, wait });
-  const context: ModelErrorContext = {
-    ...(requestId === undefined ? {} : { requestId }),
-    final: isUsedUp || headers["x-should-retry"] === "false",
-  };
-  return new ModelError(isUsedUp ? withRequestId(words, requestId) : words, reasonFor(told, wait), context);
+  return toModelError({
+    // Inside a stream there is no status of its own: the error's type implies it.
+    status: status === 200 ? (statusNamed(wire?.type ?? "", ANTHROPIC_ERRORS) ?? 500) : status,
+    message: [wire?.type, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body),
+    waitMs: retryAfter(headers),
+    requestId: wire?.requestId ?? requestIdIn(headers),
+    isFinal: headers["x-should-retry"] === "false",
+  });
 };
 
 // --- the protocol ----------------------------------------------------------------------------------------------------

@@ -21,23 +21,28 @@ import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } f
 import type {
   Block,
   Closing,
-  DocumentBlock,
   Head,
-  ImageBlock,
   Json,
   JsonObject,
   KeySettings,
   MediaSource,
   RawJson,
   Role,
-  TextBlock,
   ToolResultBlock,
   ToolSpec,
   ToolUseBlock,
 } from "../request.ts";
 import { isSigned, renderFields, samplingFields, toolConfigJson } from "./gemini-settings.ts";
-import { type Piece, pieceSegments } from "./items.ts";
-import { CUT_OFF, refused } from "./openai-settings.ts";
+import {
+  type Content,
+  CUT_OFF,
+  documentText,
+  isContent,
+  type Piece,
+  pieceSegments,
+  refused,
+  SHOWN_BELOW,
+} from "./items.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 
@@ -116,11 +121,6 @@ const listCuts = (json: Buffer, { key, start }: Member): readonly Cut[] => {
 
 // --- what the model hears --------------------------------------------------------------------------------------------
 
-type Content = TextBlock | ImageBlock | DocumentBlock;
-
-const isContent = (block: Block): block is Content =>
-  block.type === "image" || block.type === "document" || (block.type === "text" && block.text !== "");
-
 type Media = Exclude<MediaSource, { readonly kind: "text" }>;
 
 const mediaIn = (block: Content): Media | undefined =>
@@ -133,17 +133,15 @@ const mediaJson = (source: Media): JsonObject => {
 
 const textOf = (block: Content): string => {
   if (block.type === "text") return block.text;
-  if (block.type === "image" || block.source.kind !== "text") throw refused("an image", block.source.kind);
-  return block.title === undefined ? block.source.text : `${block.title}\n\n${block.source.text}`;
+  const text = block.type === "document" ? documentText(block) : undefined;
+  if (text === undefined) throw refused("an image", block.source.kind);
+  return text;
 };
 
 const partJson = (block: Content): RawJson => {
   const media = mediaIn(block);
   return media ? authoredJson(mediaJson(media)) : `{"text":${quote(textOf(block))}}`;
 };
-
-/** Stands in a result whose only content is a picture, where no result can hold one. */
-const SHOWN_BELOW = "(The picture stands in the next message.)";
 
 const picturesIn = ({ content }: ToolResultBlock): readonly Content[] =>
   content.filter((block) => mediaIn(block) !== undefined);

@@ -5,13 +5,13 @@
  *  Elsewhere: spelling requests (gemini-encode.ts), errors (gemini-errors.ts), usage (gemini-usage.ts). */
 
 import { hash } from "node:crypto";
-import { ModelError, type ModelErrorContext, type ModelErrorReason } from "../errors.ts";
+import { GOOGLE_ERRORS, statusNamed } from "../errors.ts";
 import { isArray, isObject, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
 import type { Frame, ModelEvent, StopReason, Usage } from "../response.ts";
 import { encodeClosing, geminiEncoder } from "./gemini-encode.ts";
 import { resourceOf } from "./gemini-settings.ts";
-import { bareFailure, isPlanFailure, reasonFor, requestIdIn, retryAfter, withRequestId } from "./http-failures.ts";
+import { bareFailure, requestIdIn, retryAfter, toModelError } from "./http-failures.ts";
 import type { BlockDraft, ParserState, Protocol, Step } from "./protocol.ts";
 import {
   asObject,
@@ -251,25 +251,6 @@ const readError = (body: string): WireError | undefined => {
   }
 };
 
-/** What the names stand for, where a stream has no status of its own. */
-const NAMED: ReadonlyMap<string, number> = new Map(
-  Object.entries({
-    INVALID_ARGUMENT: 400,
-    FAILED_PRECONDITION: 400,
-    OUT_OF_RANGE: 400,
-    UNAUTHENTICATED: 401,
-    PERMISSION_DENIED: 403,
-    NOT_FOUND: 404,
-    ABORTED: 409,
-    RESOURCE_EXHAUSTED: 429,
-    CANCELLED: 499,
-    INTERNAL: 500,
-    UNKNOWN: 500,
-    UNAVAILABLE: 503,
-    DEADLINE_EXCEEDED: 504,
-  }),
-);
-
 const detailOf = ({ details }: WireError, type: string): JsonObject =>
   details.find((detail) => asString(detail["@type"]).endsWith(`.${type}`)) ?? {};
 
@@ -280,7 +261,7 @@ const told = (status: number, wire: WireError): number => {
   if (wire.name === "FAILED_PRECONDITION") return 403;
   if (/cached ?content not found/i.test(wire.message)) return 404;
   if (/token count .*exceeds/i.test(wire.message)) return 413;
-  return status === 200 ? (wire.code ?? NAMED.get(wire.name) ?? 500) : status;
+  return status === 200 ? (wire.code ?? statusNamed(wire.name, GOOGLE_ERRORS) ?? 500) : status;
 };
 
 /** "34.07s" → 34,070. */
@@ -298,25 +279,17 @@ const isDaily = (wire: WireError): boolean => {
 const longer = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
-const reasonOf = (status: number, wire: WireError | undefined, wait: number | undefined): ModelErrorReason => {
-  if (!wire) return reasonFor(status === 200 ? 500 : status, wait);
-  const reason = reasonFor(told(status, wire), wait);
-  // What the provider sent is what is reported; inside a stream it sent none.
-  return status === 200 || !("status" in reason) ? reason : { ...reason, status };
-};
-
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
   const isOver = wire !== undefined && isDaily(wire);
-  const wait = isOver ? undefined : longer(retryAfter(headers), wire && retryDelay(wire));
-  const words = [wire?.name, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body);
-  const requestId = requestIdIn(headers);
-  const isUsedUp = isPlanFailure({ status: wire ? told(status, wire) : status, words, wait });
-  const context: ModelErrorContext = {
-    ...(requestId === undefined ? {} : { requestId }),
-    final: isOver || isUsedUp,
-  };
-  return new ModelError(isUsedUp ? withRequestId(words, requestId) : words, reasonOf(status, wire, wait), context);
+  return toModelError({
+    status: wire ? told(status, wire) : status === 200 ? 500 : status,
+    sentStatus: wire ? status : undefined,
+    message: [wire?.name, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body),
+    waitMs: isOver ? undefined : longer(retryAfter(headers), wire && retryDelay(wire)),
+    requestId: requestIdIn(headers),
+    isFinal: isOver,
+  });
 };
 
 // --- the protocol ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /** What a failed response means whoever sent it: its status, and how long it asks us to wait.
  *  Elsewhere: a provider's own words for errors (anthropic-errors.ts, openai-errors.ts), sending again (../retry.ts). */
 
-import { type ModelErrorReason, printable } from "../errors.ts";
+import { ModelError, type ModelErrorReason, printable } from "../errors.ts";
 import type { FailedResponse } from "./protocol.ts";
 
 /** Waiting time in either spelling; a date is read against the response's own date, so no clock is needed. */
@@ -48,20 +48,39 @@ const LIMIT_WORDS =
 const isUsedUp = (words: string, wait: number | undefined): boolean =>
   NO_MONEY.test(words) || (wait === undefined && LIMIT_WORDS.test(words));
 
-/** Statuses that a used-up plan is told under: an account without credit answers like one that is too fast. */
-const TOLD_UNDER: ReadonlySet<number> = new Set([200, 400, 402, 403, 429, 500, 503]);
+/** Statuses that a used-up plan is reported under: an account without credit answers like one that is too fast. */
+const PLAN_STATUSES: ReadonlySet<number> = new Set([200, 400, 402, 403, 429, 500, 503]);
 
-export type ToldFailure = { readonly status: number; readonly words: string; readonly wait: number | undefined };
+export type ReadFailure = {
+  /** What the failure means; inside a stream, what its name implies. */
+  readonly status: number;
+  /** What the provider sent, where that is another status; 200 inside a stream, which has none of its own. */
+  readonly sentStatus?: number | undefined;
+  readonly message: string;
+  /** Names beside the message that may say that a plan is used up. */
+  readonly names?: readonly string[];
+  /** How long the provider asks us to wait. */
+  readonly waitMs: number | undefined;
+  readonly requestId: string | undefined;
+  /** Sending the request again is useless. */
+  readonly isFinal: boolean;
+};
 
-/** Has the account nothing left to spend? Then sending again is useless. */
-export const isPlanFailure = ({ status, words, wait }: ToldFailure): boolean =>
-  status === 402 || (TOLD_UNDER.has(status) && isUsedUp(words, wait));
+/** An account that has nothing left to spend cannot be retried, and its message names the request: whoever asks the
+ *  provider about it needs that name. */
+export const toModelError = (failure: ReadFailure): ModelError => {
+  const { status, sentStatus = 200, message, names = [], waitMs, requestId, isFinal } = failure;
+  const isPlanUsedUp = status === 402 || (PLAN_STATUSES.has(status) && isUsedUp([message, ...names].join(" "), waitMs));
+  const named = isPlanUsedUp && requestId !== undefined ? ` (request id ${printable(requestId, 80)})` : "";
+  const reason = reasonFor(status, waitMs);
+  return new ModelError(
+    message + named,
+    sentStatus === 200 || !("status" in reason) ? reason : { ...reason, status: sentStatus },
+    { ...(requestId === undefined ? {} : { requestId }), final: isPlanUsedUp || isFinal },
+  );
+};
 
-/** Whoever asks the provider about it needs the request's name. */
-export const withRequestId = (words: string, requestId: string | undefined): string =>
-  requestId === undefined ? words : `${words} (request id ${printable(requestId, 80)})`;
-
-export const reasonFor = (status: number, retryAfterMs?: number): ModelErrorReason => {
+const reasonFor = (status: number, retryAfterMs?: number): ModelErrorReason => {
   const waited = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (status === 401) return { kind: "authentication", status };
   if (status === 402 || status === 403) return { kind: "permission", status };

@@ -13,6 +13,7 @@ export {
 export { requestIdIn } from "./http-failures.ts";
 export { openaiChat } from "./openai-chat.ts";
 export { openaiResponses, readItem } from "./openai-responses.ts";
+export { gptVersion, hasBreakpoints } from "./openai-settings.ts";
 export { type Profile, plainChat, profileAt, profiles, protocols } from "./profiles.ts";
 export type {
   Credential,

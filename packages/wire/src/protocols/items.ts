@@ -6,7 +6,18 @@
 import { InputError } from "../errors.ts";
 import { isArrayAt, isObject, isObjectAt, itemsOf, type Member, membersOf, parseJson, type Span } from "../json.ts";
 import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
-import type { Block, Head, Message, RawJson, Role, TextBlock, ToolSpec } from "../request.ts";
+import type {
+  Block,
+  DocumentBlock,
+  Head,
+  ImageBlock,
+  MediaSource,
+  Message,
+  RawJson,
+  Role,
+  TextBlock,
+  ToolSpec,
+} from "../request.ts";
 
 /** A value that becomes a segment. */
 export type Piece = {
@@ -136,3 +147,26 @@ const listCuts = (json: Buffer, { key, start }: Member): readonly Cut[] => {
     return itemsOf(json, content.start).map((part, index) => ({ kind: "system", ...part, beginsItem: index === 0 }));
   });
 };
+
+// --- what can be said in a message -----------------------------------------------------------------------------------
+
+export type Content = TextBlock | ImageBlock | DocumentBlock;
+
+/** An empty text is no content: providers refuse it. */
+export const isContent = (block: Block): block is Content =>
+  block.type === "image" || block.type === "document" || (block.type === "text" && block.text !== "");
+
+/** A document that was given as text, under its title. */
+export const documentText = ({ source, title }: DocumentBlock): string | undefined => {
+  if (source.kind !== "text") return undefined;
+  return title === undefined ? source.text : `${title}\n\n${source.text}`;
+};
+
+/** Stands in a result whose only content is a picture, where no result can hold one. */
+export const SHOWN_BELOW = "(The picture stands in the next message.)";
+
+/** Stands where an answer was cut off inside its reasoning, which cannot be sent again with nothing after it. */
+export const CUT_OFF = "(This answer was cut off before anything was said.)";
+
+export const refused = (what: string, kind: MediaSource["kind"]): InputError =>
+  new InputError(`${what} cannot be given as ${kind === "file" ? "an uploaded file" : `a ${kind}`} to this provider`);

@@ -8,9 +8,7 @@ import type { SegmentEncoder } from "../prefix/index.ts";
 import type {
   Block,
   Closing,
-  DocumentBlock,
   Head,
-  ImageBlock,
   Json,
   JsonObject,
   KeySettings,
@@ -20,9 +18,19 @@ import type {
   ToolResultBlock,
   ToolSpec,
 } from "../request.ts";
-import { type Around, itemEncoder, type Piece } from "./items.ts";
+import {
+  type Around,
+  type Content,
+  CUT_OFF,
+  documentText,
+  isContent,
+  itemEncoder,
+  type Piece,
+  refused,
+  SHOWN_BELOW,
+} from "./items.ts";
 import { type ChatDialect, markerStyle, type OptionalField } from "./openai-chat-dialect.ts";
-import { CUT_OFF, cacheKeyText, formatJson, mediaUrl, refused, toolChoiceJson } from "./openai-settings.ts";
+import { cacheKeyText, formatJson, mediaUrl, toolChoiceJson } from "./openai-settings.ts";
 
 // --- head ------------------------------------------------------------------------------------------------------------
 
@@ -89,17 +97,7 @@ const toolJson = (tool: ToolSpec): RawJson =>
 
 // --- what the model hears --------------------------------------------------------------------------------------------
 
-type Content = TextBlock | ImageBlock | DocumentBlock;
-
-const isContent = (block: Block): block is Content =>
-  block.type === "image" || block.type === "document" || (block.type === "text" && block.text !== "");
-
 const textJson = (text: string): RawJson => `{"type":"text","text":${quote(text)}}`;
-
-const documentText = ({ source, title }: DocumentBlock): string | undefined => {
-  if (source.kind !== "text") return undefined;
-  return title === undefined ? source.text : `${title}\n\n${source.text}`;
-};
 
 const partJson = (block: Content): RawJson => {
   if (block.type === "text") return textJson(block.text);
@@ -121,9 +119,6 @@ const bareJson = (block: Content): RawJson => {
   const text = block.type === "text" ? block.text : block.type === "document" ? documentText(block) : undefined;
   return text === undefined ? `[${partJson(block)}]` : quote(text);
 };
-
-/** Stands in a result whose only content is a picture: no result can hold one. */
-const SHOWN_BELOW = "(The picture stands in the next message.)";
 
 const resultText = (result: ToolResultBlock): readonly string[] => {
   const texts = result.content.flatMap((block) => {

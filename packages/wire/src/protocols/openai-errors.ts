@@ -1,18 +1,9 @@
 /** OpenAI and those who speak like it: what their errors mean, as a status with a body or inside a stream.
  *  Elsewhere: whether to send again (../errors.ts, ../retry.ts), what a status means anywhere (http-failures.ts). */
 
-import { ModelError, type ModelErrorContext, type ModelErrorReason } from "../errors.ts";
 import { isObject } from "../json.ts";
 import type { Json, JsonObject } from "../request.ts";
-import {
-  bareFailure,
-  isPlanFailure,
-  reasonFor,
-  requestIdIn,
-  retryAfter,
-  waitInWords,
-  withRequestId,
-} from "./http-failures.ts";
+import { bareFailure, requestIdIn, retryAfter, toModelError, waitInWords } from "./http-failures.ts";
 import type { Protocol } from "./protocol.ts";
 import { asCount, asObject, asString } from "./reading.ts";
 
@@ -96,22 +87,15 @@ const statusOf = (status: number, wire: WireError | undefined): number => {
 /** Some say how long to wait in words only, others when the limit ends. */
 const waitIn = (wire: WireError | undefined): number | undefined => wire?.waitMs ?? waitInWords(wire?.message ?? "");
 
-const reasonOf = (status: number, told: number, wait: number | undefined): ModelErrorReason => {
-  const reason = reasonFor(told, wait);
-  // What the provider sent is what is reported; inside a stream it sent none.
-  return status === 200 || !("status" in reason) ? reason : { ...reason, status };
-};
-
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
-  const told = statusOf(status, wire);
-  const wait = retryAfter(headers) ?? waitIn(wire);
-  const words = [wire?.names[0], wire?.message].filter(Boolean).join(": ") || bareFailure(status, body);
-  const requestId = wire?.requestId ?? requestIdIn(headers);
-  const isUsedUp = isPlanFailure({ status: told, words: [words, ...(wire?.names ?? [])].join(" "), wait });
-  const context: ModelErrorContext = {
-    ...(requestId === undefined ? {} : { requestId }),
-    final: isUsedUp || headers["x-should-retry"] === "false",
-  };
-  return new ModelError(isUsedUp ? withRequestId(words, requestId) : words, reasonOf(status, told, wait), context);
+  return toModelError({
+    status: statusOf(status, wire),
+    sentStatus: status,
+    message: [wire?.names[0], wire?.message].filter(Boolean).join(": ") || bareFailure(status, body),
+    names: wire?.names ?? [],
+    waitMs: retryAfter(headers) ?? waitIn(wire),
+    requestId: wire?.requestId ?? requestIdIn(headers),
+    isFinal: headers["x-should-retry"] === "false",
+  });
 };

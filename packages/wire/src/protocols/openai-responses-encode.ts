@@ -8,28 +8,32 @@ import { authoredJson, fields, inputJson, isObject, quote } from "../json.ts";
 import type {
   Block,
   Closing,
-  DocumentBlock,
   Head,
-  ImageBlock,
   Json,
   JsonObject,
   KeySettings,
   ProviderBlock,
   RawJson,
   Role,
-  TextBlock,
   ToolResultBlock,
   ToolSpec,
 } from "../request.ts";
-import { type Around, itemEncoder, type Piece } from "./items.ts";
 import {
+  type Around,
+  type Content,
   CUT_OFF,
+  documentText,
+  isContent,
+  itemEncoder,
+  type Piece,
+  refused,
+} from "./items.ts";
+import {
   cacheKeyText,
   formatJson,
   hasBreakpoints,
   hasSealedReasoning,
   mediaUrl,
-  refused,
   toolChoiceJson,
 } from "./openai-settings.ts";
 
@@ -70,8 +74,6 @@ const toolJson = (tool: ToolSpec): RawJson =>
 
 // --- messages --------------------------------------------------------------------------------------------------------
 
-type Content = TextBlock | ImageBlock | DocumentBlock;
-
 const partJson = (block: Content): RawJson => {
   if (block.type === "text") return `{"type":"input_text","text":${quote(block.text)}}`;
   const { source } = block;
@@ -83,7 +85,7 @@ const partJson = (block: Content): RawJson => {
   const { title } = block;
   switch (source.kind) {
     case "text":
-      return partJson({ type: "text", text: title === undefined ? source.text : `${title}\n\n${source.text}` });
+      return partJson({ type: "text", text: documentText(block) ?? "" });
     case "file":
       return authoredJson({ type: "input_file", file_id: source.fileId });
     case "url":
@@ -93,11 +95,9 @@ const partJson = (block: Content): RawJson => {
   }
 };
 
-const isSaid = (block: Content): boolean => block.type !== "text" || block.text !== "";
-
 /** As parts where a breakpoint may have to go inside, or where there is more than one text; else as the text it is. */
 const resultPiece = ({ toolUseId, content }: ToolResultBlock, marks: boolean): Piece => {
-  const said = content.filter(isSaid);
+  const said = content.filter(isContent);
   const [only] = said;
   const bare = said.length === 0 || (!marks && said.length === 1 && only?.type === "text");
   const output = bare ? quote(only?.type === "text" ? only.text : "") : `[${said.map(partJson).join(",")}]`;
@@ -140,8 +140,7 @@ const heardPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: Ar
   for (const block of blocks) {
     if (block.type === "tool_result") pieces.push(resultPiece(block, marks));
     if (block.type === "provider") pieces.push(givenPiece(block, marks));
-    if ((block.type === "text" || block.type === "image" || block.type === "document") && isSaid(block))
-      part(partJson(block));
+    if (isContent(block)) part(partJson(block));
   }
   return pieces;
 };

@@ -3,11 +3,7 @@
  *  Elsewhere: where each field stands (openai-responses-encode.ts, openai-chat-encode.ts). */
 
 import { hash } from "node:crypto";
-import { InputError } from "../errors.ts";
 import type { Json, JsonObject, KeySettings, MediaSource, Ttl } from "../request.ts";
-
-/** Stands where an answer was cut off inside its reasoning, which cannot be sent again with nothing after it. */
-export const CUT_OFF = "(This answer was cut off before anything was said.)";
 
 const LONGEST_KEY = 64;
 
@@ -17,17 +13,18 @@ export const cacheKeyText = (key: string | undefined): string | undefined =>
 
 // --- models ----------------------------------------------------------------------------------------------------------
 
-const version = (model: string): number | undefined => {
+/** 5.6 → 506; undefined for models of others. */
+export const gptVersion = (model: string): number | undefined => {
   const [, major, minor = "0"] = /(?:^|\/)gpt-(\d+)(?:\.(\d+))?(?![\w.])/.exec(model) ?? [];
   return major === undefined ? undefined : Number(major) * 100 + Number(minor);
 };
 
 /** From GPT-5.6 on an entry is written where a breakpoint says so; before, wherever the provider likes. */
-export const hasBreakpoints = (model: string): boolean => (version(model) ?? 0) >= 506;
+export const hasBreakpoints = (model: string): boolean => (gptVersion(model) ?? 0) >= 506;
 
 /** Models whose reasoning comes back sealed; others refuse to be asked for it. */
 export const hasSealedReasoning = (model: string): boolean =>
-  /(?:^|\/)o\d/.test(model) || ((version(model) ?? 0) >= 500 && !model.includes("-chat"));
+  /(?:^|\/)o\d/.test(model) || ((gptVersion(model) ?? 0) >= 500 && !model.includes("-chat"));
 
 /** Lifetimes here are 30m and 12h: the shortest that lasts as long as was asked for, 30m being what is meant unsaid. */
 export const breakpointJson = (ttl: Ttl): string =>
@@ -58,6 +55,3 @@ export const mediaUrl = (source: MediaSource): string | undefined => {
   if (source.kind === "url") return source.url;
   return source.kind === "base64" ? `data:${source.mediaType};base64,${source.data}` : undefined;
 };
-
-export const refused = (what: string, kind: MediaSource["kind"]): InputError =>
-  new InputError(`${what} cannot be given as ${kind === "file" ? "an uploaded file" : `a ${kind}`} to this provider`);

@@ -52,9 +52,9 @@ const CHAT_PARTS = new Set<Json | undefined>(["image_url", "input_audio", "file"
 const DECISIVE = 10;
 
 /** How much of a body with `messages` is one format's own. */
-export type Signs = { readonly anthropic: number; readonly chat: number };
+type Signs = { readonly anthropic: number; readonly chat: number };
 
-export const signsIn = (body: JsonObject): Signs => {
+const signsIn = (body: JsonObject): Signs => {
   const messages = firstObjects(body.messages);
   const tools = firstObjects(body.tools);
   return { anthropic: anthropicSigns(body, messages, tools), chat: chatSigns(body, messages, tools) };
@@ -94,28 +94,47 @@ const chatSigns = (body: JsonObject, messages: Listed, tools: Listed): number =>
 /** OpenAI's own names, also behind a gateway; not those of its open models, which anybody serves. */
 const OPENAI_MODEL = /(?:^|\/|ft:)(?:gpt-(?!oss)|chatgpt-|codex-|o\d)/;
 
+/** The four wire formats that a recorded body can be in. */
+export type FormatName = "anthropic-messages" | "openai-responses" | "openai-chat" | "gemini";
+
+/** `isCertain` is false for a body that could be Anthropic Messages as well as Chat Completions. */
+export type FormatGuess = { readonly format: FormatName; readonly isCertain: boolean };
+
+export const guessFormat = (body: JsonObject): FormatGuess | undefined => {
+  if (has(body, "messages")) {
+    const signs = signsIn(body);
+    const lead = signs.anthropic - signs.chat;
+    // Anthropic refuses a request that does not say how long its answer may be.
+    const isCertain = lead >= 1 || lead < 0 || !has(body, "max_tokens");
+    return { format: lead > 0 ? "anthropic-messages" : "openai-chat", isCertain };
+  }
+  if (["input", "instructions", "previous_response_id", "conversation"].some((key) => has(body, key)))
+    return { format: "openai-responses", isCertain: true };
+  return has(body, "contents") ? { format: "gemini", isCertain: true } : undefined;
+};
+
 const EXPECTED = "expected `messages` (Anthropic Messages, OpenAI Chat) or `input` (OpenAI Responses)";
 const NAME_IT = "say which with `format`";
 
-/** The format that a body is in, or an error of one line. */
-export const protocolOf = (body: JsonObject): Protocol => {
-  if (has(body, "messages")) {
-    if (has(body, "input")) throw new InputError(`${PARENT} has both \`messages\` and \`input\`: ${NAME_IT}`);
-    return ofMessages(body);
+/** Whose format a body is in, or an error of one line. */
+const protocolOf = (body: JsonObject): Protocol => {
+  if (has(body, "messages") && has(body, "input"))
+    throw new InputError(`${PARENT} has both \`messages\` and \`input\`: ${NAME_IT}`);
+  const guess = guessFormat(body);
+  if (guess && !guess.isCertain)
+    throw new InputError(`${PARENT} can be an Anthropic Messages or an OpenAI Chat body: ${NAME_IT}`);
+  switch (guess?.format) {
+    case "anthropic-messages":
+      return anthropic;
+    case "openai-chat":
+      return chatOf(body);
+    case "openai-responses":
+      return openaiResponses;
+    case "gemini":
+      throw new InputError(`${PARENT} looks like a Gemini request, which cannot be forked`);
+    case undefined:
+      throw new InputError(`${PARENT} is none that can be forked: ${EXPECTED}`);
   }
-  if (["input", "instructions", "previous_response_id", "conversation"].some((key) => has(body, key)))
-    return openaiResponses;
-  if (has(body, "contents")) throw new InputError(`${PARENT} looks like a Gemini request, which cannot be forked`);
-  throw new InputError(`${PARENT} is none that can be forked: ${EXPECTED}`);
-};
-
-const ofMessages = (body: JsonObject): Protocol => {
-  const signs = signsIn(body);
-  const lead = signs.anthropic - signs.chat;
-  if (lead >= 1) return anthropic;
-  // Anthropic refuses a request that does not say how long its answer may be.
-  if (lead < 0 || !has(body, "max_tokens")) return chatOf(body);
-  throw new InputError(`${PARENT} can be an Anthropic Messages or an OpenAI Chat body: ${NAME_IT}`);
 };
 
 /** Of those who speak Chat Completions: OpenAI where the model is its own, whoever takes such markers where the body has

@@ -1,6 +1,7 @@
 /** Requests that somebody else encoded, taken over as the bytes they are. */
 
 export { readRecorded } from "./anthropic.ts";
-export { readAnswer, readParent, type Signs, signsIn } from "./format.ts";
+export { type FormatGuess, type FormatName, guessFormat, readAnswer, readParent } from "./format.ts";
 export { answerTextCalls } from "./openai-responses.ts";
 export type { RecordedAnswer, RecordedParent, RecordedRequest, Recording } from "./recording.ts";
+export { heldConversation } from "./recording.ts";

@@ -10,18 +10,18 @@ import {
   checkContent,
   checkHead,
   contentMark,
-  HEAD_KINDS,
   heardCuts,
   type ItemAt,
+  type ItemList,
   inTurns,
-  markingOf,
   memberOf,
   type PartWords,
+  readItems,
   type Turn,
   wholeItem,
 } from "./openai-parts.ts";
 import { ANSWER, type FormatReader, PARENT, uniqueMembers } from "./recording.ts";
-import { type Cut, headCuts, listLast, sliced, slicedItems } from "./slicing.ts";
+import { type Cut, listLast, slicedItems } from "./slicing.ts";
 
 const words: PartWords = {
   open: `[{"type":"text","text":`,
@@ -110,46 +110,29 @@ const thinksInLoop = (messages: readonly JsonObject[]): boolean =>
 
 // --- the body --------------------------------------------------------------------------------------------------------
 
-const readBody: FormatReader["parent"] = ({ bytes: given, value }, { protocol, betas, notes }) => {
+const readBody: FormatReader["parent"] = ({ bytes, value }, reading) => {
   validate(value);
-  const bytes = listLast(given, { list: "messages", early: ["tools", "functions"], notes });
-  const top = uniqueMembers(bytes, 0, PARENT);
-  const list = top.find(({ key }) => key === "messages") as Member;
   const messages = isArray(value.messages) ? value.messages.filter(isObject) : [];
   checkOldCall(messages.at(-1) ?? {}, PARENT);
+  const { notes } = reading;
   const { n } = value;
   if (typeof n === "number" && n > 1)
     notes.push(`n is ${n}: each fork is asked for ${n} answers, and the first is read`);
-  const spans = itemsOf(bytes, list.start);
-  const end = (spans.at(-1) as Span).end;
-  const { marks, implicit, ttl, ttlOf } = markingOf(value, protocol);
-  const turns = messages.map((message, index) => {
-    const span = spans[index] as Span;
-    const members = uniqueMembers(bytes, span.start, `messages[${index}]`);
-    return turnOf(bytes, { span, members, value: message }, marks);
-  });
-  return {
-    ...sliced(bytes, {
-      origin: { model: String(value.model), betas, encoder: protocol.encoder },
-      cuts: [...headCuts(bytes, top.slice(0, top.indexOf(list)), HEAD_KINDS), ...inTurns(turns)],
-      keptEnd: end,
-      listEnd: end,
-      pending: pendingIn(messages),
-      words: { keys: ["prompt_cache_breakpoint", "cache_control"], inside: ["content"], ttlOf },
-      marks,
-      top,
-      notes,
-    }),
+  const list: ItemList = {
     value,
-    notes,
-    protocol,
-    stream: value.stream === true,
-    implicit,
-    ttl,
-    strips: false, // no reasoning of OpenAI's comes back in this format, and others keep what does
-    thinks: thinksInLoop(messages),
-    textCalls: [],
+    name: "messages",
+    items: messages,
+    turnOf,
+    pending: pendingIn(messages),
+    marker: { keys: ["prompt_cache_breakpoint", "cache_control"], inside: ["content"] },
   };
+  const { marks: _marks, ...read } = readItems(
+    listLast(bytes, { list: "messages", early: ["tools", "functions"], notes }),
+    list,
+    reading,
+  );
+  // No reasoning of OpenAI's comes back in this format, and others keep what does.
+  return { ...read, strips: false, thinks: thinksInLoop(messages), textCalls: [] };
 };
 
 // --- the answer ------------------------------------------------------------------------------------------------------

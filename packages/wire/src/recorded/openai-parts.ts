@@ -7,11 +7,11 @@ import { InputError } from "../errors.ts";
 import { isArray, isObject, itemsOf, type Member, type Span } from "../json.ts";
 import type { SegmentKind } from "../prefix/index.ts";
 import type { Protocol } from "../protocols/index.ts";
-import type { Json, JsonObject, Role, Ttl } from "../request.ts";
-import { PARENT } from "./recording.ts";
-import type { Cut, MarkerWords, MarkPlace } from "./slicing.ts";
+import { type Json, type JsonObject, type Role, SHORTEST_FIRST, type Ttl } from "../request.ts";
+import { PARENT, type Reading, type RecordedParent, uniqueMembers } from "./recording.ts";
+import { type Cut, headCuts, type MarkerWords, type MarkPlace, sliced } from "./slicing.ts";
 
-export const HEAD_KINDS: ReadonlyMap<string, SegmentKind> = new Map([["tools", "tool"]]);
+const HEAD_KINDS: ReadonlyMap<string, SegmentKind> = new Map([["tools", "tool"]]);
 
 // --- what is refused -------------------------------------------------------------------------------------------------
 
@@ -32,18 +32,17 @@ export const checkContent = (content: Json | undefined, name: string): void => {
 
 // --- markers ---------------------------------------------------------------------------------------------------------
 
-export type Marking = Pick<MarkerWords, "ttlOf"> & {
+type Marking = Pick<MarkerWords, "ttlOf"> & {
   /** New markers are of use to this model. */
   readonly marks: boolean;
   readonly implicit: boolean;
   readonly ttl: Ttl;
 };
 
-const TTLS: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
-const ttlNamed = (value: Json | undefined): Ttl | undefined => TTLS.find((ttl) => ttl === value);
+const ttlNamed = (value: Json | undefined): Ttl | undefined => SHORTEST_FIRST.find((ttl) => ttl === value);
 
 /** How the recording marks, as it says itself: breakpoints live as long as the whole request says. */
-export const markingOf = ({ model, prompt_cache_options: given }: JsonObject, protocol: Protocol): Marking => {
+const markingOf = ({ model, prompt_cache_options: given }: JsonObject, protocol: Protocol): Marking => {
   const options: JsonObject = isObject(given) ? given : {};
   const spelled = protocol.marker("30m", String(model));
   const isBreakpoint = spelled.includes("prompt_cache_breakpoint");
@@ -132,4 +131,42 @@ export const inTurns = (turns: readonly Turn[]): readonly Cut[] => {
     const opens = index === opening || turns[index - 1]?.role !== role;
     return cuts.map((cut, at) => (opens && at === 0 ? { ...cut, opens: role } : cut));
   });
+};
+
+/** A list of items in one of the two formats, and how its items are read. */
+export type ItemList = {
+  readonly value: JsonObject;
+  readonly name: "input" | "messages";
+  /** The items that are kept: all of the list, or its beginning. */
+  readonly items: readonly JsonObject[];
+  readonly turnOf: (bytes: Buffer, item: ItemAt, marks: boolean) => Turn;
+  readonly pending: readonly string[];
+  readonly marker: Pick<MarkerWords, "keys" | "inside">;
+};
+
+export type ReadList = Omit<RecordedParent, "strips" | "thinks" | "textCalls"> & Pick<Marking, "marks">;
+
+export const readItems = (bytes: Buffer, list: ItemList, { protocol, betas, notes }: Reading): ReadList => {
+  const { value, name, items, turnOf, pending, marker } = list;
+  const top = uniqueMembers(bytes, 0, PARENT);
+  const member = top.find(({ key }) => key === name) as Member;
+  const spans = itemsOf(bytes, member.start);
+  const { marks, implicit, ttl, ttlOf } = markingOf(value, protocol);
+  const turns = items.map((item, index) => {
+    const span = spans[index] as Span;
+    const members = uniqueMembers(bytes, span.start, `${name}[${index}]`);
+    return turnOf(bytes, { span, members, value: item }, marks);
+  });
+  const cut = sliced(bytes, {
+    origin: { model: String(value.model), betas, encoder: protocol.encoder },
+    cuts: [...headCuts(bytes, top.slice(0, top.indexOf(member)), HEAD_KINDS), ...inTurns(turns)],
+    keptEnd: (spans[items.length - 1] as Span).end,
+    listEnd: (spans.at(-1) as Span).end,
+    pending,
+    words: { ...marker, ttlOf },
+    marks,
+    top,
+    notes,
+  });
+  return { ...cut, value, notes, protocol, stream: value.stream === true, implicit, ttl, marks };
 };

@@ -4,7 +4,7 @@
 
 import { InputError } from "../errors.ts";
 import type { TailOptions } from "../fork-messages.ts";
-import { authoredJson, isArray, isObject, isStringAt, itemsOf, type Member, type Span } from "../json.ts";
+import { authoredJson, isArray, isObject, isStringAt, itemsOf, type Member } from "../json.ts";
 import { FORK_PLACEHOLDER_RESULT } from "../prefix/index.ts";
 import { readItem } from "../protocols/index.ts";
 import type { Block, Json, JsonObject, ProviderBlock, RawJson, Role } from "../request.ts";
@@ -12,18 +12,24 @@ import {
   checkContent,
   checkHead,
   contentMark,
-  HEAD_KINDS,
   heardCuts,
   type ItemAt,
-  inTurns,
-  markingOf,
+  type ItemList,
   memberOf,
   type PartWords,
+  readItems,
   type Turn,
   wholeItem,
 } from "./openai-parts.ts";
-import { ANSWER, type FormatReader, PARENT, type RecordedParent, uniqueMembers } from "./recording.ts";
-import { headCuts, listLast, sliced } from "./slicing.ts";
+import {
+  ANSWER,
+  type FormatReader,
+  heldConversation,
+  PARENT,
+  type RecordedParent,
+  uniqueMembers,
+} from "./recording.ts";
+import { listLast } from "./slicing.ts";
 
 const words: PartWords = {
   open: `[{"type":"input_text","text":`,
@@ -36,9 +42,9 @@ const HELD = "the rest of its prompt is kept by the provider and in no bytes";
 
 const validate = (value: JsonObject): void => {
   checkHead(value);
-  for (const key of ["previous_response_id", "conversation"])
-    if ((value[key] ?? null) !== null)
-      throw new InputError(`${PARENT} has ${key}: ${HELD}; record one that carries its whole input, without ${key}`);
+  const key = heldConversation(value);
+  if (key !== undefined)
+    throw new InputError(`${PARENT} has ${key}: ${HELD}; record one that carries its whole input, without ${key}`);
   const { input, instructions, prompt_cache_options: options } = value;
   if (isObject(options) && options.prewarm === true)
     throw new InputError(`${PARENT} only fills the cache: prewarm is true`);
@@ -163,44 +169,23 @@ const forgets = ({ reasoning }: JsonObject, marks: boolean): boolean => {
 
 const isUserMessage = (item: JsonObject): boolean => typeOf(item) === "message" && item.role === "user";
 
-const readBody: FormatReader["parent"] = ({ bytes: given, value }, { protocol, betas, notes }) => {
+const readBody: FormatReader["parent"] = ({ bytes, value }, reading) => {
   validate(value);
-  const bytes = asList(listLast(given, { list: "input", early: ["tools", "instructions"], notes }), notes);
-  const top = uniqueMembers(bytes, 0, PARENT);
-  const list = top.find(({ key }) => key === "input") as Member;
-  const all = itemsIn(value);
-  const items = withoutLastThoughts(all, notes);
-  const spans = itemsOf(bytes, list.start);
-  const { marks, implicit, ttl, ttlOf } = markingOf(value, protocol);
-  const turns = items.map((item, index) => {
-    const span = spans[index] as Span;
-    const members = uniqueMembers(bytes, span.start, `input[${index}]`);
-    return turnOf(bytes, { span, members, value: item }, marks);
-  });
+  const { notes } = reading;
+  const listed = asList(listLast(bytes, { list: "input", early: ["tools", "instructions"], notes }), notes);
+  const items = withoutLastThoughts(itemsIn(value), notes);
   const { pending, textCalls } = openCalls(items, PARENT);
-  const thinks = items.slice(items.findLastIndex(isUserMessage) + 1).some((item) => typeOf(item) === "reasoning");
-  return {
-    ...sliced(bytes, {
-      origin: { model: String(value.model), betas, encoder: protocol.encoder },
-      cuts: [...headCuts(bytes, top.slice(0, top.indexOf(list)), HEAD_KINDS), ...inTurns(turns)],
-      keptEnd: (spans[items.length - 1] as Span).end,
-      listEnd: (spans.at(-1) as Span).end,
-      pending,
-      words: { keys: ["prompt_cache_breakpoint"], inside: ["output"], ttlOf },
-      marks,
-      top,
-      notes,
-    }),
+  const list: ItemList = {
     value,
-    notes,
-    protocol,
-    stream: value.stream === true,
-    implicit,
-    ttl,
-    strips: thinks && forgets(value, marks),
-    thinks,
-    textCalls,
+    name: "input",
+    items,
+    turnOf,
+    pending,
+    marker: { keys: ["prompt_cache_breakpoint"], inside: ["output"] },
   };
+  const { marks, ...read } = readItems(listed, list, reading);
+  const thinks = items.slice(items.findLastIndex(isUserMessage) + 1).some((item) => typeOf(item) === "reasoning");
+  return { ...read, strips: thinks && forgets(value, marks), thinks, textCalls };
 };
 
 // --- the answer ------------------------------------------------------------------------------------------------------

@@ -89,3 +89,7 @@ export const uniqueMembers = (bytes: Buffer, from: number, name: string): readon
   }
   return members;
 };
+
+/** The member that names a conversation which the provider keeps; undefined where the body has all of it. */
+export const heldConversation = (body: JsonObject): string | undefined =>
+  ["previous_response_id", "conversation"].find((key) => (body[key] ?? null) !== null);

@@ -4,23 +4,25 @@
  *  Elsewhere: which parameters lose what (rules.ts), where entries end (entries.ts). */
 
 import type { Ttl } from "@prefork/wire";
-import { anthropicSettings, imagesIn } from "./anthropic-settings.ts";
-import { type Block, blocksOf, partsOf, anthropicText as rule, type Turn, turnsOf } from "./anthropic-turns.ts";
 import type { Body } from "./body.ts";
 import { type Counted, documentOf, lettersOf, objectBytes, sumOf, tokensOf } from "./count.ts";
-import { chained, type Field, type Piece, type Prompt, settingsPiece } from "./piece.ts";
+import { chained, type Field, type Piece, type Prompt, type Setting, settingsPiece } from "./piece.ts";
 import {
   type At,
+  isArrayHere,
   isNullHere,
   isObjectHere,
   isStringHere,
   itemsAt,
+  listAt,
   type MemberAt,
   memberAt,
   membersAt,
   orderedText,
   rawText,
   stringAt,
+  type TextRule,
+  unorderedText,
 } from "./places.ts";
 import type { Level, Rules } from "./rules.ts";
 
@@ -143,14 +145,9 @@ type Parts = {
   readonly rules: Rules;
 };
 
-const listed = (members: readonly MemberAt[], key: string): readonly At[] => {
-  const list = memberAt(members, key);
-  return list ? itemsAt(list) : [];
-};
-
 const piecesByLevel = (parts: Parts): Readonly<Record<Level, readonly Piece[]>> => {
   const { members, rules } = parts;
-  const tools = listed(members, "tools").flatMap((at) => toolPiece(at, rules));
+  const tools = listAt(members, "tools").flatMap((at) => toolPiece(at, rules));
   const system = blocksOf(memberAt(members, "system")).map(
     (block): Piece => ({ ...blockPiece(block, rules), level: "system", role: "" }),
   );
@@ -230,4 +227,112 @@ const messagePieces = ({ turns, rules }: Parts): readonly Piece[] => {
     }
   }
   return pieces;
+};
+
+// --- turns -----------------------------------------------------------------------------------------------------------
+
+/** The order of keys counts where a model sees it; markers are no part of the prompt. */
+export const rule: TextRule = {
+  ordered: new Set(["input", "input_schema", "input_examples"]),
+  unseen: new Set(["cache_control"]),
+};
+
+export type Block = {
+  readonly at: At;
+  readonly type: string;
+  readonly members: readonly MemberAt[];
+};
+
+export type Turn = {
+  readonly role: string;
+  readonly at: At;
+  readonly members: readonly MemberAt[];
+  readonly blocks: readonly Block[];
+};
+
+/** A string is one block of text. */
+export const blocksOf = (content: At | undefined): readonly Block[] => {
+  if (content === undefined) return [];
+  if (!isArrayHere(content)) return [{ at: content, type: "text", members: [] }];
+  return itemsAt(content).map((at) => {
+    const members = membersAt(at);
+    return { at, type: stringAt(memberAt(members, "type")) ?? "", members };
+  });
+};
+
+export const turnsOf = (members: readonly MemberAt[]): readonly Turn[] => {
+  const messages = memberAt(members, "messages");
+  return (messages ? itemsAt(messages) : []).map((at) => {
+    const inside = membersAt(at);
+    const blocks = blocksOf(memberAt(inside, "content"));
+    return { role: stringAt(memberAt(inside, "role")) ?? "", at, members: inside, blocks };
+  });
+};
+
+/** The blocks inside a tool result. */
+export const partsOf = ({ type, members }: Block): readonly Block[] =>
+  type === "tool_result" ? blocksOf(memberAt(members, "content")) : [];
+
+// --- parameters ------------------------------------------------------------------------------------------------------
+
+/** Asks for citations, in itself or in a part of it. */
+const citesIn = (block: Block): boolean => {
+  const citations = memberAt(block.members, "citations");
+  const enabled = citations && memberAt(membersAt(citations), "enabled");
+  return (enabled !== undefined && rawText(enabled) === "true") || partsOf(block).some(citesIn);
+};
+
+export const imagesIn = (block: Block): readonly At[] =>
+  [block, ...partsOf(block)].filter((part) => part.type === "image").map(({ at }) => at);
+
+/** The model's own choice, of several calls too, is what no choice is. */
+const choiceText = (at: At): string => {
+  const parallel = memberAt(membersAt(at), "disable_parallel_tool_use");
+  const isPlain = parallel === undefined || rawText(parallel) === "false";
+  const text = isPlain ? without(at, "disable_parallel_tool_use") : unorderedText(at, rule);
+  return text === '{"type":"auto"}' ? "auto" : text;
+};
+
+const without = (object: At, key: string): string =>
+  unorderedText(object, { ...rule, unseen: new Set([...rule.unseen, key]) });
+
+/** In the order in which a first difference is named. */
+export const anthropicSettings = (
+  members: readonly MemberAt[],
+  turns: readonly Turn[],
+  betas: readonly string[] | undefined,
+): readonly Setting[] => {
+  const blocks = turns.flatMap((turn) => turn.blocks);
+  const images = blocks.flatMap(imagesIn);
+  const citing = blocks.find(citesIn);
+  const output = memberAt(members, "output_config");
+  const effort = output && memberAt(membersAt(output), "effort");
+  const format = memberAt(members, "output_format");
+  const otherOutput = output && without(output, "effort");
+  const thinking = memberAt(members, "thinking");
+  const metadata = memberAt(members, "metadata");
+  const user = metadata && memberAt(membersAt(metadata), "user_id");
+  const plain = (["model", "speed", "context_management", "mcp_servers", "tool_choice"] as const).flatMap((name) => {
+    const at = memberAt(members, name);
+    return at
+      ? [{ name, text: name === "tool_choice" ? choiceText(at) : (stringAt(at) ?? unorderedText(at, rule)), at }]
+      : [];
+  });
+  return [
+    ...plain.filter(({ name }) => name === "model" || name === "speed"),
+    // In nobody's key but DeepSeek's.
+    ...(user ? [{ name: "user_id", text: stringAt(user) ?? rawText(user), at: user } as const] : []),
+    // What happens to thinking that no longer fits shows in the prompt by itself.
+    ...(thinking ? [{ name: "thinking", text: without(thinking, "block_binding"), at: thinking } as const] : []),
+    ...(effort ? [{ name: "effort", text: stringAt(effort) ?? rawText(effort), at: effort } as const] : []),
+    ...(format
+      ? [{ name: "output_format", text: unorderedText(format, rule), at: format } as const]
+      : output && otherOutput !== "{}"
+        ? [{ name: "output_format", text: otherOutput ?? "", at: output } as const]
+        : []),
+    ...plain.filter(({ name }) => name !== "model" && name !== "speed"),
+    ...(betas && betas.length > 0 ? [{ name: "betas", text: [...new Set(betas)].sort().join(",") } as const] : []),
+    ...(citing ? [{ name: "citations", text: "on", at: citing.at } as const] : []),
+    ...(images.length > 0 ? [{ name: "images", text: String(images.length) } as const] : []),
+  ];
 };

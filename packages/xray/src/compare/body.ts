@@ -5,10 +5,19 @@
 
 import { isUtf8 } from "node:buffer";
 import { InputError, type JsonObject, type Recording } from "@prefork/wire";
-import { endOfValue, isArray, isObject, parseJson, signsIn, skipSpace } from "@prefork/wire/internal";
+import {
+  endOfValue,
+  type FormatName,
+  guessFormat,
+  heldConversation,
+  isArray,
+  isObject,
+  parseJson,
+  skipSpace,
+} from "@prefork/wire/internal";
 import { type At, doubledKeys, itemsAt, type MemberAt, memberAt, membersAt, stringAt } from "./places.ts";
 
-export type XrayProtocol = "anthropic-messages" | "openai-responses" | "openai-chat" | "gemini";
+export type XrayProtocol = FormatName;
 
 export type Body = {
   readonly protocol: XrayProtocol;
@@ -29,7 +38,7 @@ export const readBody = (given: Recording, name: string, sentTo = ""): Body => {
   const root: At = { bytes, start, end: endOfValue(bytes, start), path: "" };
   const members = membersAt(root);
   const protocol = protocolOf(value, name);
-  const held = protocol === "openai-responses" ? heldIn(value) : undefined;
+  const held = protocol === "openai-responses" ? heldConversation(value) : undefined;
   if (held !== undefined)
     throw new InputError(
       `${name} goes on with a conversation that the provider holds (${held}): no body shows it, so it is not compared`,
@@ -64,25 +73,26 @@ const turnsIn = (members: readonly MemberAt[]): readonly At[] =>
     return list ? itemsAt(list) : [];
   });
 
-/** The member that names a conversation which the provider holds; undefined where the body says all of it. */
-export const heldIn = (body: JsonObject): string | undefined =>
-  ["previous_response_id", "conversation"].find((key) => (body[key] ?? null) !== null);
-
 // --- whose format ----------------------------------------------------------------------------------------------------
 
 const EXPECTED =
   "expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)";
 
-/** A guess will do: what is compared is only looked at. */
+/** A guess is good enough here: a body that is compared is only looked at. */
 const protocolOf = (body: JsonObject, name: string): XrayProtocol => {
-  const { messages, input, previous_response_id, instructions, contents } = body;
-  if (messages !== undefined && messages !== null) {
-    if (!isArray(messages)) throw new InputError(`${name}: messages must be an array`);
-    const { anthropic, chat } = signsIn(body);
-    return anthropic > chat ? "anthropic-messages" : "openai-chat";
-  }
-  if (isArray(input) || typeof input === "string") return "openai-responses";
-  if ((previous_response_id ?? null) !== null || (instructions ?? null) !== null) return "openai-responses";
-  if (isArray(contents)) return "gemini";
-  throw new InputError(`${name} is no request that x-ray knows: ${EXPECTED}`);
+  const guess = guessFormat(body);
+  if (!guess) throw new InputError(`${name} is no request that x-ray knows: ${EXPECTED}`);
+  const list = CONVERSATIONS[guess.format];
+  const value = body[list];
+  const isList = isArray(value) || (list === "input" && (typeof value === "string" || (value ?? null) === null));
+  if (!isList) throw new InputError(`${name}: ${list} must be an array`);
+  return guess.format;
+};
+
+/** The member that holds the conversation. */
+const CONVERSATIONS: Readonly<Record<XrayProtocol, string>> = {
+  "anthropic-messages": "messages",
+  "openai-responses": "input",
+  "openai-chat": "messages",
+  gemini: "contents",
 };

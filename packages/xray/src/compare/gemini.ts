@@ -11,7 +11,9 @@ import {
   isNullHere,
   isObjectHere,
   itemsAt,
+  listAt,
   type MemberAt,
+  memberBelow,
   membersAt,
   rawText,
   stringAt,
@@ -29,9 +31,9 @@ const rule: TextRule = {
 export const geminiPrompt = (body: Body, rules: Rules): Prompt => {
   const { members } = body;
   const byLevel: Readonly<Record<Level, readonly Piece[]>> = {
-    tools: listed(members, "tools").flatMap(toolPieces),
+    tools: listAt(members, "tools").flatMap(toolPieces),
     system: systemPieces(named(members, "systemInstruction")),
-    messages: listed(members, "contents").flatMap(contentPieces),
+    messages: listAt(members, "contents").flatMap(contentPieces),
   };
   const settings = settingsOf(body);
   const isHeld = named(members, "cachedContent") !== undefined;
@@ -62,11 +64,6 @@ const snake = (key: string): string => key.replaceAll(/[A-Z]/g, (letter) => `_${
 const named = (members: readonly MemberAt[], key: string): At | undefined =>
   members.find((member) => (member.key === key || member.key === snake(key)) && !isNullHere(member.at))?.at;
 
-const listed = (members: readonly MemberAt[], key: string): readonly At[] => {
-  const list = named(members, key);
-  return list ? itemsAt(list) : [];
-};
-
 // --- parameters ------------------------------------------------------------------------------------------------------
 
 const PLACES: readonly (readonly [Setting["name"], readonly (readonly string[])[]])[] = [
@@ -84,11 +81,6 @@ const PLACES: readonly (readonly [Setting["name"], readonly (readonly string[])[
   ["tool_choice", [["toolConfig"]]],
 ];
 
-const said = (members: readonly MemberAt[], [key = "", ...below]: readonly string[]): At | undefined => {
-  const at = named(members, key);
-  return at && below.length > 0 ? said(membersAt(at), below) : at;
-};
-
 /** Spellings of what the provider does without being told. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   '{"functionCallingConfig":{"mode":"AUTO"}}': "auto",
@@ -99,7 +91,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 
 const settingsOf = ({ members, model }: Body): readonly Setting[] => {
   const stated = PLACES.flatMap(([name, places]): readonly Setting[] => {
-    const at = places.map((place) => said(members, place)).find((found) => found !== undefined);
+    const at = places.map((place) => memberBelow(members, place, named)).find((found) => found !== undefined);
     if (!at) return [];
     const text = stringAt(at) ?? unorderedText(at, rule);
     return [{ name, text: DEFAULTS[text] ?? text, at }];
@@ -160,14 +152,14 @@ const toolPieces = (tool: At): readonly Piece[] =>
 
 const systemPieces = (instruction: At | undefined): readonly Piece[] => {
   if (!instruction) return [];
-  const parts = isObjectHere(instruction) ? listed(membersAt(instruction), "parts") : [instruction];
+  const parts = isObjectHere(instruction) ? listAt(membersAt(instruction), "parts") : [instruction];
   return parts.map((part) => partPiece(part, { level: "system", role: "" }));
 };
 
 const contentPieces = (content: At, message: number): readonly Piece[] => {
   const members = membersAt(content);
   const role = stringAt(named(members, "role")) ?? "user";
-  return listed(members, "parts").map((part) => partPiece(part, { level: "messages", role, message }));
+  return listAt(members, "parts").map((part) => partPiece(part, { level: "messages", role, message }));
 };
 
 type Home = { readonly level: Level; readonly role: string; readonly message?: number };

@@ -1,6 +1,6 @@
 /** Why did this request not read what that one wrote? Any agent's recorded bodies, of three formats. */
 
-export { heldIn, type XrayProtocol } from "./body.ts";
+export type { XrayProtocol } from "./body.ts";
 export { type XrayCause, xrayAdvice, xrayCauseSentence, xrayCauseWords } from "./cause.ts";
 export {
   type ChainRequest,

@@ -4,10 +4,10 @@
  *  Elsewhere: which parameters are in the key (openai-settings.ts), what of it is kept (rules.ts, entries.ts). */
 
 import type { Ttl } from "@prefork/wire";
+import { SHORTEST_FIRST } from "@prefork/wire/internal";
 import type { Body } from "./body.ts";
 import { type Counted, lettersOf, objectBytes, sumOf, tokensOf } from "./count.ts";
-import { openaiSettings } from "./openai-settings.ts";
-import { chained, type Field, type Piece, type Prompt, settingsPiece } from "./piece.ts";
+import { chained, type Field, type Piece, type Prompt, type Setting, settingsPiece } from "./piece.ts";
 import {
   type At,
   isArrayHere,
@@ -15,13 +15,16 @@ import {
   isObjectHere,
   isStringHere,
   itemsAt,
+  listAt,
   type MemberAt,
   memberAt,
+  memberBelow,
   membersAt,
   stringAt,
   type TextRule,
+  unorderedText,
 } from "./places.ts";
-import type { Level, Rules } from "./rules.ts";
+import type { Level, Parameter, Rules } from "./rules.ts";
 
 const rule: TextRule = {
   ordered: new Set(["parameters", "schema"]),
@@ -34,7 +37,7 @@ export const openaiPrompt = (body: Body, rules: Rules): Prompt => {
   const opening = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
   const opened = opening === -1 ? turns.length : opening;
   const byLevel: Readonly<Record<Level, readonly Piece[]>> = {
-    tools: ["functions", "tools"].flatMap((key) => listed(members, key)).map((at) => toolPiece(at, rules)),
+    tools: ["functions", "tools"].flatMap((key) => listAt(members, key)).map((at) => toolPiece(at, rules)),
     system: [...instructions(members), ...flattened(turns.slice(0, opened), "system")],
     messages: flattened(turns.slice(opened), "messages"),
   };
@@ -64,11 +67,6 @@ export const openaiPrompt = (body: Body, rules: Rules): Prompt => {
 };
 
 const NOTHING: At = { bytes: Buffer.from("{}"), start: 0, end: 2, path: "" };
-
-const listed = (members: readonly MemberAt[], key: string): readonly At[] => {
-  const list = memberAt(members, key);
-  return list ? itemsAt(list) : [];
-};
 
 /** What the provider puts before this body's own words is in no body. */
 const heldElsewhere = (members: readonly MemberAt[]): readonly string[] =>
@@ -216,7 +214,7 @@ const responseTurns = (members: readonly MemberAt[], rules: Rules): readonly Tur
     if (type === "additional_tools")
       return {
         role: role ?? "developer",
-        pieces: listed(inside, "tools").map((tool) => ({ ...toolPiece(tool, rules), message, markable: false })),
+        pieces: listAt(inside, "tools").map((tool) => ({ ...toolPiece(tool, rules), message, markable: false })),
       };
     const isResult = type.endsWith("_output");
     const output = isResult ? memberAt(inside, "output") : undefined;
@@ -237,7 +235,7 @@ const responseTurns = (members: readonly MemberAt[], rules: Rules): readonly Tur
 const CHAT_CONTENT = new Set(["role", "content", "tool_calls", "reasoning_content", "id"]);
 
 const chatTurns = (members: readonly MemberAt[], rules: Rules): readonly Turn[] =>
-  listed(members, "messages").map((at, message) => {
+  listAt(members, "messages").map((at, message) => {
     const inside = membersAt(at);
     const role = stringAt(memberAt(inside, "role")) ?? "";
     const said = { role, message, rules };
@@ -259,7 +257,7 @@ const chatTurns = (members: readonly MemberAt[], rules: Rules): readonly Turn[] 
           ...extra,
           ...(reasoning ? [pieceOf({ at: reasoning, kind: "reasoning", role, message })] : []),
           ...partPieces(isSilent ? undefined : content, said),
-          ...listed(inside, "tool_calls").map((call) => callPiece(call, said)),
+          ...listAt(inside, "tool_calls").map((call) => callPiece(call, said)),
         ],
         controlOf(inside, rules),
       ),
@@ -291,9 +289,7 @@ const callPiece = (at: At, { role, message }: Said): Piece => {
 
 // --- markers ---------------------------------------------------------------------------------------------------------
 
-const TTLS: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
-
-const ttlNamed = (at: At | undefined): Ttl | undefined => TTLS.find((ttl) => ttl === stringAt(at));
+const ttlNamed = (at: At | undefined): Ttl | undefined => SHORTEST_FIRST.find((ttl) => ttl === stringAt(at));
 
 const controlIn = (control: At | undefined, { defaultTtl }: Rules): Ttl | undefined => {
   if (!control || !isObjectHere(control)) return undefined;
@@ -302,3 +298,31 @@ const controlIn = (control: At | undefined, { defaultTtl }: Rules): Ttl | undefi
 
 const controlOf = (members: readonly MemberAt[], rules: Rules): Ttl | undefined =>
   controlIn(memberAt(members, "prompt_cache_breakpoint") ?? memberAt(members, "cache_control"), rules);
+
+// --- parameters ------------------------------------------------------------------------------------------------------
+
+/** Where a parameter is said: members from the root down, of either format. */
+const PLACES: readonly (readonly [Parameter, readonly (readonly string[])[]])[] = [
+  ["model", [["model"]]],
+  ["service_tier", [["service_tier"]]],
+  ["cache_key", [["prompt_cache_key"]]],
+  ["session_id", [["session_id"]]],
+  ["cache_salt", [["cache_salt"]]],
+  ["user_id", [["user_id"]]],
+  ["thinking", [["thinking"], ["enable_thinking"], ["chat_template_kwargs"], ["reasoning", "max_tokens"]]],
+  ["effort", [["reasoning", "effort"], ["reasoning_effort"]]],
+  ["verbosity", [["text", "verbosity"], ["verbosity"]]],
+  ["parallel_tool_calls", [["parallel_tool_calls"]]],
+  ["output_format", [["text", "format"], ["response_format"]]],
+  ["context_management", [["context_management"]]],
+  ["tool_choice", [["tool_choice"]]],
+];
+
+/** In the order in which a first difference is named. How many images there are counts with some models alone. */
+export const openaiSettings = (members: readonly MemberAt[], rule: TextRule, images: number): readonly Setting[] => [
+  ...PLACES.flatMap(([name, places]) => {
+    const at = places.map((place) => memberBelow(members, place)).find((found) => found !== undefined);
+    return at ? [{ name, text: stringAt(at) ?? unorderedText(at, rule), at }] : [];
+  }),
+  ...(images > 0 ? [{ name: "images", text: String(images) } as const] : []),
+];

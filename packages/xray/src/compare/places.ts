@@ -62,6 +62,22 @@ export const memberAt = (members: readonly MemberAt[], key: string): At | undefi
   return found && !isNullHere(found) ? found : undefined;
 };
 
+/** The items of a list by its key; none where there is no such list. */
+export const listAt = (members: readonly MemberAt[], key: string): readonly At[] => {
+  const list = memberAt(members, key);
+  return list ? itemsAt(list) : [];
+};
+
+/** A member by the keys that lead down to it. */
+export const memberBelow = (
+  members: readonly MemberAt[],
+  [key = "", ...below]: readonly string[],
+  find = memberAt,
+): At | undefined => {
+  const at = find(members, key);
+  return at && below.length > 0 ? memberBelow(membersAt(at), below, find) : at;
+};
+
 /** The value as it is written. */
 export const rawText = ({ bytes, start, end }: At): string => bytes.toString("utf8", start, end);
 

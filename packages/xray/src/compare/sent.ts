@@ -2,8 +2,18 @@
  *  Invariant: parts of a usage never overlap, whoever's words they were in; what is not stated stays absent.
  *  Elsewhere: what it changes (footing.ts). */
 
-import { InputError, type Json, type JsonObject, type Usage } from "@prefork/wire";
-import { isObject } from "@prefork/wire/internal";
+import {
+  anthropic,
+  gemini,
+  InputError,
+  type Json,
+  type JsonObject,
+  openaiResponses,
+  type Protocol,
+  type Ttl,
+  type Usage,
+} from "@prefork/wire";
+import { isObject, plainChat, SHORTEST_FIRST } from "@prefork/wire/internal";
 
 export type SentFacts = {
   /** As a provider states it will do too. */
@@ -30,68 +40,27 @@ export const statedFacts = (sent: SentFacts, name: string): SentFacts => {
   );
 };
 
-const numberIn = (object: JsonObject, key: string): number | undefined => {
-  const value = object[key];
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
-};
-
-const objectIn = (object: JsonObject, key: string): JsonObject => {
-  const value = object[key];
-  return isObject(value) ? value : {};
-};
-
-/** A usage as Anthropic, OpenAI (both formats), DeepSeek, Gemini or this package states it; undefined if it is none of
- *  these. */
+/** A usage as Anthropic, OpenAI (both formats), DeepSeek, Gemini or this package states it; undefined for anything else. */
 export const readUsage = (value: Json | undefined): Usage | undefined => {
   if (!isObject(value)) return undefined;
-  return ownUsage(value) ?? anthropicUsage(value) ?? openaiUsage(value) ?? geminiUsage(value);
+  return ownUsage(value) ?? FORMATS.find(({ figures }) => figures.some((name) => isFigure(value[name])))?.read(value);
 };
 
-const ownUsage = (value: JsonObject): Usage | undefined => {
-  const [plain, read] = [numberIn(value, "plain"), numberIn(value, "read")];
-  if (plain === undefined || read === undefined) return undefined;
-  const stated = objectIn(value, "written");
-  const written: Partial<Record<keyof Usage["written"], number>> = {};
-  for (const ttl of ["5m", "30m", "1h", "12h"] as const) {
-    const tokens = numberIn(stated, ttl);
-    if (tokens !== undefined) written[ttl] = tokens;
-  }
-  return { plain, read, written, output: numberIn(value, "output") ?? 0 };
-};
+/** Each format by a figure that only it has, in the order in which they are tried: OpenAI's `input_tokens` is a total,
+ *  Anthropic's is what its cache figures leave over. */
+const FORMATS: readonly { readonly figures: readonly string[]; readonly read: Protocol["usage"] }[] = [
+  { figures: ["cache_read_input_tokens", "cache_creation_input_tokens"], read: anthropic.usage },
+  { figures: ["input_tokens"], read: openaiResponses.usage },
+  { figures: ["prompt_tokens"], read: plainChat.usage },
+  { figures: ["promptTokenCount"], read: gemini.usage },
+];
 
-const anthropicUsage = (value: JsonObject): Usage | undefined => {
-  const [read, wrote] = [numberIn(value, "cache_read_input_tokens"), numberIn(value, "cache_creation_input_tokens")];
-  if (read === undefined && wrote === undefined) return undefined;
-  const long = numberIn(objectIn(value, "cache_creation"), "ephemeral_1h_input_tokens") ?? 0;
-  return {
-    plain: numberIn(value, "input_tokens") ?? 0,
-    read: read ?? 0,
-    written: { "5m": Math.max(0, (wrote ?? 0) - long), ...(long > 0 ? { "1h": long } : {}) },
-    output: numberIn(value, "output_tokens") ?? 0,
-  };
-};
+const isFigure = (value: Json | undefined): value is number =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0;
 
-/** Here the input is the total, and what was read and written is said beside it. */
-const openaiUsage = (value: JsonObject): Usage | undefined => {
-  const total = numberIn(value, "input_tokens") ?? numberIn(value, "prompt_tokens");
-  if (total === undefined) return undefined;
-  const details = { ...objectIn(value, "input_tokens_details"), ...objectIn(value, "prompt_tokens_details") };
-  const read = numberIn(details, "cached_tokens") ?? numberIn(value, "prompt_cache_hit_tokens") ?? 0;
-  const wrote = numberIn(details, "cache_write_tokens") ?? numberIn(details, "cache_creation_input_tokens") ?? 0;
-  return {
-    plain: Math.max(0, total - read - wrote),
-    read,
-    written: wrote > 0 ? { "30m": wrote } : {},
-    output: numberIn(value, "output_tokens") ?? numberIn(value, "completion_tokens") ?? 0,
-  };
-};
-
-/** Here too; what the provider's own tools brought in comes on top of it. */
-const geminiUsage = (value: JsonObject): Usage | undefined => {
-  const said = numberIn(value, "promptTokenCount");
-  if (said === undefined) return undefined;
-  const total = said + (numberIn(value, "toolUsePromptTokenCount") ?? 0);
-  const read = Math.min(total, numberIn(value, "cachedContentTokenCount") ?? 0);
-  const output = (numberIn(value, "candidatesTokenCount") ?? 0) + (numberIn(value, "thoughtsTokenCount") ?? 0);
-  return { plain: total - read, read, written: {}, output };
+const ownUsage = ({ plain, read, written, output }: JsonObject): Usage | undefined => {
+  if (!isFigure(plain) || !isFigure(read)) return undefined;
+  const stated = isObject(written) ? Object.entries(written) : [];
+  const kept = stated.filter(([ttl, tokens]) => SHORTEST_FIRST.includes(ttl as Ttl) && isFigure(tokens));
+  return { plain, read, written: Object.fromEntries(kept), output: isFigure(output) ? output : 0 };
 };

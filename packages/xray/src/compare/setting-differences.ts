@@ -3,12 +3,11 @@
  *  Elsewhere: reading them (anthropic-settings.ts, openai-settings.ts), which level each one loses (rules.ts). */
 
 import type { XrayCause } from "./cause.ts";
-import { locate } from "./locate.ts";
+import { locate, type Pair } from "./locate.ts";
 import type { Prompt, Setting } from "./piece.ts";
 import { type At, itemsAt, memberAt, membersAt, rawText, stringAt } from "./places.ts";
 import type { Level, Parameter } from "./rules.ts";
 import { gapInside, type Located, wholePlace } from "./spot.ts";
-import type { Pair } from "./within.ts";
 
 const settingsAt = ({ pieces }: Prompt, level: Level): readonly Setting[] =>
   pieces.find((piece) => piece.level === level && piece.kind === "settings" && piece.at === undefined)?.settings ?? [];

@@ -3,11 +3,11 @@
  *  Elsewhere: the other levels (differences.ts). */
 
 import type { XrayCause } from "./cause.ts";
+import { gapBefore, type Pair, withinPieces } from "./locate.ts";
 import type { PromptPiece } from "./piece.ts";
 import { memberAt, membersAt, stringAt, unorderedText } from "./places.ts";
 import { type Located, wholePlace } from "./spot.ts";
 import { volatileIn } from "./volatile.ts";
-import { gapBefore, type Pair, withinPieces } from "./within.ts";
 
 /** Tools of a provider's own may have a type and no name. */
 export const toolName = ({ at }: PromptPiece): string => {

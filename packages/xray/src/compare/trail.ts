@@ -11,8 +11,9 @@ import { type Entry, entriesOf, isExpired } from "./footing.ts";
 import { measured } from "./measure.ts";
 import { serviceOf } from "./money.ts";
 import { agreement, type Prompt, type PromptPiece } from "./piece.ts";
+import type { At } from "./places.ts";
 import type { SentFacts } from "./sent.ts";
-import { thinned } from "./thin.ts";
+import { toolName } from "./tool-differences.ts";
 
 /** `starts`: shares no message with any earlier one. `extends`: begins with all of it. `changes`: goes on from it with
  *  something changed. `forks`: parts from it, or goes on where another already did. `returns`: is the beginning of it. */
@@ -304,4 +305,36 @@ const overlapOf = ({ pieces }: Prompt, counts: ReadonlyMap<string, number>): num
     left.set(own, there - 1);
     return sum + tokens;
   }, 0);
+};
+
+// --- a prompt without its body ---------------------------------------------------------------------------------------
+
+const NOTHING = Buffer.alloc(0);
+
+const emptied = ({ path }: At): At => ({ bytes: NOTHING, start: 0, end: 0, path });
+
+const named = (piece: PromptPiece, { path }: At): At => {
+  const bytes = Buffer.from(JSON.stringify({ name: toolName(piece) }));
+  return { bytes, start: 0, end: bytes.length, path };
+};
+
+const thinPiece = (piece: PromptPiece): PromptPiece => {
+  const { at, stripped, settings } = piece;
+  return {
+    ...piece,
+    fields: [],
+    settings: settings.map(({ name, text }) => ({ name, text })),
+    ...(at ? { at: piece.kind === "tool" ? named(piece, at) : emptied(at) } : {}),
+    ...(stripped ? { stripped: emptied(stripped) } : {}),
+  };
+};
+
+export const thinned = (prompt: Prompt): Prompt => {
+  const { body, pieces, images } = prompt;
+  return {
+    ...prompt,
+    body: { ...body, root: emptied(body.root), members: [] },
+    pieces: pieces.map(thinPiece),
+    images: images.map(emptied),
+  };
 };

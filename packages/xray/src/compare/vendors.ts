@@ -3,7 +3,8 @@
  *  nothing is called readable that may not be. A gateway passes a model's own rules on: its name decides, not the format.
  *  Elsewhere: what the fields mean (rules.ts), what they do to a prompt (entries.ts), prices (../models.ts). */
 
-import { type ModelFacts, modelFacts } from "@prefork/wire";
+import { LOOK_BACK, type ModelFacts, modelFacts } from "@prefork/wire";
+import { gptVersion, hasBreakpoints } from "@prefork/wire/internal";
 import type { XrayProtocol } from "./body.ts";
 import type { Keeping, Level, Rules } from "./rules.ts";
 
@@ -28,7 +29,7 @@ const LEVELS: readonly Level[] = ["tools", "system", "messages"];
 /** One vendor renders its tools after the system content. */
 const SYSTEM_FIRST: readonly Level[] = ["system", "tools", "messages"];
 
-const MARKERS: Keeping = { kind: "markers", lookBack: 20, most: 4 };
+const MARKERS: Keeping = { kind: "markers", lookBack: LOOK_BACK, most: 4 };
 const MARKERS_SINGLY: Keeping = { ...MARKERS, singly: true };
 const BY_PIECE: Keeping = { kind: "everything", step: "piece" };
 
@@ -116,28 +117,21 @@ const openaiDefaults: Rules["defaults"] = {
   tool_choice: "auto",
 };
 
-/** 5.6 → 5.06; undefined for models of others. */
-const generation = (model: string): number | undefined => {
-  const [, major, minor = "0"] = /(?:^|\/)gpt-(\d+)(?:\.(\d+))?/.exec(model) ?? [];
-  return major === undefined ? undefined : Number(major) + Number(minor) / 100;
-};
-
 const openaiRules = ({ model, facts }: VendorTerms): Omit<Rules, "protocol"> => {
-  const number = generation(model) ?? 0;
-  const hasBreakpoints = number >= 5.06;
+  const marks = hasBreakpoints(model);
   return {
     levels: LEVELS,
     loses: openaiLoses,
     defaults: openaiDefaults,
-    keeping: hasBreakpoints
-      ? { kind: "endings", lookBack: 20 }
-      : { kind: "everything", step: number === 5.05 ? 2_048 : 128 },
-    defaultTtl: hasBreakpoints ? "30m" : undefined,
+    keeping: marks
+      ? { kind: "endings", lookBack: LOOK_BACK }
+      : { kind: "everything", step: gptVersion(model) === 505 ? 2_048 : 128 },
+    defaultTtl: marks ? "30m" : undefined,
     readable: "first-event",
     settleMs: 0,
     statesWrites: true,
     minimum: facts?.minimumPrefix ?? UNKNOWN_MINIMUM,
-    isMinimumKnown: facts !== undefined || number > 0,
+    isMinimumKnown: facts !== undefined || /(?:^|\/)gpt-\d/.test(model),
     stripsThinking: false,
     facts,
   };

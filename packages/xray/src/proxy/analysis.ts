@@ -5,9 +5,8 @@
  *  Elsewhere: comparing (../xray/), sums (tally.ts), where this runs (thread.ts). */
 
 import { InputError, type Json, type ModelFacts, modelFacts, type Usage, writtenTokens } from "@prefork/wire";
-import { decodeWhole, isObject } from "@prefork/wire/internal";
+import { decodeWhole, heldConversation, isObject } from "@prefork/wire/internal";
 import {
-  heldIn,
   isNegligibleLoss,
   modelAt,
   Trail,
@@ -378,7 +377,7 @@ const holdsElsewhere = (bytes: Uint8Array): boolean => {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (!HELD.some((name) => text.includes(name))) return false;
   const body = JSON.parse(text.toString("utf8")) as Json;
-  return isObject(body) && heldIn(body) !== undefined;
+  return isObject(body) && heldConversation(body) !== undefined;
 };
 
 /** What went wrong, without a letter of what it went wrong with: messages of errors quote their input. */

@@ -11,8 +11,9 @@ import {
   openaiResponses,
   type Protocol,
   profileAt,
+  profiles,
 } from "@prefork/wire";
-import { plainChat } from "@prefork/wire/internal";
+import { ANTHROPIC_ERRORS, errorNameFor, plainChat } from "@prefork/wire/internal";
 import type { XrayProtocol } from "../compare/index.ts";
 import { hasHeader, type RawHeaders } from "./headers.ts";
 
@@ -50,9 +51,12 @@ const shown = (text: string): string => text.replace(/\/\/[^/]*@/, "//…@").rep
 export const upstreamUrl = ({ isSecure, host, base }: Upstream): string =>
   `${isSecure ? "https" : "http"}://${host}${base}`;
 
-const ANTHROPIC = upstreamOf("https://api.anthropic.com");
-const OPENAI = upstreamOf("https://api.openai.com");
-const GEMINI = upstreamOf("https://generativelanguage.googleapis.com");
+/** A provider's own address, without the path that our requests add to it. */
+const homeOf = (profile: string): Upstream => upstreamOf(new URL(profiles.get(profile)?.baseUrl ?? "").origin);
+
+const ANTHROPIC = homeOf("anthropic");
+const OPENAI = homeOf("openai");
+const GEMINI = homeOf("gemini");
 
 // --- what a request speaks -------------------------------------------------------------------------------------------
 
@@ -104,18 +108,14 @@ export const upstreamFor = (path: string, raw: RawHeaders, given: Upstream | und
 
 export type Refusal = { readonly status: number; readonly message: string };
 
-const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
-  400: "invalid_request_error",
-  403: "permission_error",
-  404: "not_found_error",
-  405: "invalid_request_error",
-};
-
 /** In the form that the client of this request understands. */
 export const refusalBody = ({ status, message }: Refusal, path: string, raw: RawHeaders): JsonObject => {
   const text = `prefork proxy: ${message}`;
   if (isAnthropic(path, raw) || wireOf("POST", path) === "anthropic-messages")
-    return { type: "error", error: { type: ANTHROPIC_TYPES[status] ?? "api_error", message: text } };
+    return {
+      type: "error",
+      error: { type: errorNameFor(status === 405 ? 400 : status, ANTHROPIC_ERRORS) ?? "api_error", message: text },
+    };
   if (isGemini(path, raw))
     return { error: { code: status, message: text, status: status < 500 ? "INVALID_ARGUMENT" : "UNAVAILABLE" } };
   const type = status < 500 ? "invalid_request_error" : "server_error";

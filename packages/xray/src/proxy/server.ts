@@ -20,9 +20,8 @@ import {
   wireOf,
 } from "./route.ts";
 import { Lines } from "./server-lines.ts";
-import { MOST_HEADER_BYTES, pass } from "./server-pass.ts";
+import { headText, MOST_HEADER_BYTES, pass, upgrade } from "./server-pass.ts";
 import type { AnalysisThread } from "./server-thread.ts";
-import { headText, upgrade } from "./server-upgrade.ts";
 import { openTap, type Tap } from "./tap.ts";
 
 export type ServerParts = {

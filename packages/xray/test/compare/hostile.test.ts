@@ -46,8 +46,7 @@ test("what is no request is refused in one line", () => {
     "an empty object":
       "the first request is no request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)",
     "messages that are no list": "the first request: messages must be an array",
-    "contents that are no list":
-      "the first request is no request that x-ray knows: expected `messages` (Anthropic Messages, OpenAI Chat), `input` (OpenAI Responses) or `contents` (Gemini)",
+    "contents that are no list": "the first request: contents must be an array",
     "bytes that are no text": "the first request is not valid UTF-8",
     "an object in a circle": told.find(([name]) => name === "an object in a circle")?.[1] ?? "",
     "a number too large for JSON": "the first request cannot be written as JSON: Do not know how to serialize a BigInt",

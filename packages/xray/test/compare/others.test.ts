@@ -476,5 +476,5 @@ test("a model is read from an address, and usage in Gemini's words", () => {
     candidatesTokenCount: 5,
     thoughtsTokenCount: 2,
   });
-  assert.deepEqual(usage, { plain: 30, read: 60, written: {}, output: 7 });
+  assert.deepEqual(usage, { plain: 30, read: 60, written: {}, output: 7, thinking: 2 });
 });

@@ -3,23 +3,17 @@
  *  Elsewhere: which fields there are (validate.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
+import { errorNameFor, GOOGLE_ERRORS } from "@prefork/wire/internal";
 import { invalid, type Refusal } from "../../errors.ts";
 import { type Checker, dotted, type Expected, type ShapeWords, shapesIn } from "../../shape.ts";
 
-const statusNames: Readonly<Record<number, string>> = {
-  400: "INVALID_ARGUMENT",
-  401: "UNAUTHENTICATED",
-  403: "PERMISSION_DENIED",
-  404: "NOT_FOUND",
-  429: "RESOURCE_EXHAUSTED",
-  500: "INTERNAL",
-  503: "UNAVAILABLE",
-  504: "DEADLINE_EXCEEDED",
-};
-
 /** What no name is for is unavailable, as an overloaded model is. */
 export const errorBody = ({ status, message }: Refusal): JsonObject => ({
-  error: { code: status, message, status: statusNames[status] ?? (status < 500 ? "INVALID_ARGUMENT" : "UNAVAILABLE") },
+  error: {
+    code: status,
+    message,
+    status: errorNameFor(status, GOOGLE_ERRORS) ?? (status < 500 ? "INVALID_ARGUMENT" : "UNAVAILABLE"),
+  },
 });
 
 const names: Readonly<Record<Expected, string>> = {

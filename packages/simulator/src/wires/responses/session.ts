@@ -16,7 +16,6 @@ import { itemsOf } from "./items.ts";
 import { type PlacedItem, promptOf } from "./prompt.ts";
 import { seal } from "./seal.ts";
 import { spellingOf } from "./spelling.ts";
-import { StoredResponses } from "./stored.ts";
 import { checkRequest, typeOf } from "./validate.ts";
 import { checkItems } from "./validate-items.ts";
 
@@ -179,3 +178,36 @@ const echoOf = (body: JsonObject, { accepts, cache }: ModelRules): JsonObject =>
     user: body.user ?? null,
   };
 };
+
+// --- stored responses ------------------------------------------------------------------------------------------------
+
+type Link = {
+  readonly previous: string | undefined;
+  readonly items: readonly JsonObject[];
+};
+
+export class StoredResponses {
+  readonly #links = new Map<string, Link>();
+  readonly #items = new Map<string, JsonObject>();
+
+  keep(id: string, link: Link): void {
+    this.#links.set(id, link);
+    for (const item of link.items) if (item.id !== undefined) this.#items.set(stringOf(item.id), item);
+  }
+
+  item(id: string): JsonObject | undefined {
+    return this.#items.get(id);
+  }
+
+  /** All items up to the end of that response; undefined if it is not kept. */
+  upTo(id: string): readonly JsonObject[] | undefined {
+    const chain: (readonly JsonObject[])[] = [];
+    for (let at: string | undefined = id; at !== undefined; ) {
+      const link: Link | undefined = this.#links.get(at);
+      if (link === undefined) return undefined;
+      chain.push(link.items);
+      at = link.previous;
+    }
+    return chain.reverse().flat();
+  }
+}
