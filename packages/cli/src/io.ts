@@ -20,7 +20,7 @@ export type Io = {
   /** A person types there. */
   readonly inputIsTerminal: boolean;
   /** Is there a fork among the processes above this one? Default: nobody looked. */
-  readonly hasForkAbove?: () => Promise<boolean>;
+  readonly hasForkAncestor?: () => Promise<boolean>;
   /** How a command that ran to its end wants the process to end; 0 unless it says so. */
   readonly exitWith: (code: number) => void;
 };
@@ -56,8 +56,8 @@ export const newCommand = (name: string, io: Io): Command => {
 };
 
 /** By what a fork's commands have in their environment, and by who started us where that was taken away. */
-export const isStartedByFork = async ({ env, hasForkAbove }: Io): Promise<boolean> =>
-  env.PREFORK_LINEAGE?.startsWith("fork:") === true || ((await hasForkAbove?.()) ?? false);
+export const isStartedByFork = async ({ env, hasForkAncestor }: Io): Promise<boolean> =>
+  env.PREFORK_LINEAGE?.startsWith("fork:") === true || ((await hasForkAncestor?.()) ?? false);
 
 /** For a session: it starts nobody where a fork is above it. */
 export const sessionEnvironment = async (io: Io): Promise<Io["env"]> =>

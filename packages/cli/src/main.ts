@@ -139,7 +139,7 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     signal: interrupt.signal,
     interruptedCode,
     env,
-    hasForkAbove: async () => (await import("@prefork/runtime/internal")).hasForkAbove(),
+    hasForkAncestor: async () => (await import("@prefork/runtime/internal")).hasForkAncestor(),
     // Nobody may have to close the input before an interrupt is heeded.
     inputIsTerminal: process.stdin.isTTY === true,
     input: (signal = interrupt.signal) =>

@@ -27,4 +27,4 @@ export { cacheKeyHash } from "./fork/index.ts";
 export { REHEARSAL_SCHEME } from "./journal/index.ts";
 export type { HookNote } from "./ports.ts";
 export { addressIn, requestStop } from "./session/index.ts";
-export { createRegistry, hasForkAbove } from "./tools/index.ts";
+export { createRegistry, hasForkAncestor } from "./tools/index.ts";

@@ -107,7 +107,7 @@ export type AgentParts = {
   readonly visible?: readonly string[];
   /** Of a child that works in its parent's folders: these. */
   readonly files?: ToolFiles;
-  readonly shellTold?: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
+  readonly shellTold?: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
 };
 
 /** Forks that were asked for in one turn. */

@@ -9,8 +9,8 @@ import { type Budget, budgetFor, type Entering, ReplacementState } from "../cont
 import type { Todo } from "../events.ts";
 import type { PlainEntry } from "../journal/index.ts";
 import {
-  type Keeping,
-  keepIn,
+  createOutputStore,
+  type OutputStore,
   openToolFiles,
   ReadState,
   Shells,
@@ -53,7 +53,7 @@ export class ToolWorld implements AsyncDisposable {
   readonly #budget: Budget;
   #workplace: Workplace;
   #files: ToolFiles;
-  readonly #keeping: Keeping;
+  readonly #keeping: OutputStore;
   readonly #replacements: ReplacementState;
   /** What the parent had decided when this agent began. */
   readonly #inherited: ReplacementState | undefined;
@@ -75,7 +75,7 @@ export class ToolWorld implements AsyncDisposable {
     this.reads = inherited?.reads ?? ReadState.fromJson(readsIn(state));
     this.#inherited = inherited?.replacements.clone();
     this.#replacements = inherited?.replacements ?? new ReplacementState();
-    this.#keeping = keepIn(journal.outputs.path);
+    this.#keeping = createOutputStore(journal.outputs.path);
     this.shells = new Shells({ ids: options.ids, keepStream: this.#keeping.keepStream, ...parts.shellTold });
     this.#todos = todosIn(state);
     this.#mark = newMark(environment);
@@ -150,7 +150,7 @@ export class ToolWorld implements AsyncDisposable {
       now: options.clock.now,
       todos: { get: () => this.#todos, set: (todos) => this.#setTodos(todos) },
       ...this.#keeping,
-      commandStarted: () => {
+      onCommandStart: () => {
         this.#hasRun ||= layers?.sandbox.kind !== "on"; // in the sandbox nothing is left
       },
       progress: (text) => emit({ type: "call_progressed", callId, text }),
@@ -200,14 +200,14 @@ export class ToolWorld implements AsyncDisposable {
 
   /** What tools have learned since the last time, as entries. */
   learned(): readonly PlainEntry[] {
-    return this.reads.takeFresh().flatMap((path): readonly PlainEntry[] => {
+    return this.reads.takeNewPaths().flatMap((path): readonly PlainEntry[] => {
       const seen = this.reads.get(path);
       return seen ? [{ kind: "state", slot: READ_SLOT + path, value: { path, ...seen } }] : [];
     });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.shells.endAll();
+    await this.shells.stopAll();
     if (this.#hasRun) await endStragglers(this.#mark);
     await this.#leave();
   }
@@ -278,7 +278,7 @@ const openFiles = (
 
 /** With a folder beside the workspace that it writes in, also by a name that is a link. */
 const withMemory = async ({ rights }: ToolWorldParts, files: ToolFiles): Promise<ToolFiles> =>
-  rights.filter?.memory ? files.beside(rights.filter.memory.names) : files;
+  rights.filter?.memory ? files.withFolder(rights.filter.memory.names) : files;
 
 type Layers = { readonly cell: OpenedCell; readonly sandbox: OpenedSandbox };
 

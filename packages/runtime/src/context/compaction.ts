@@ -169,7 +169,7 @@ export type NextEpoch = {
   readonly followedBy: { readonly kind: "go-on" | "wait" } | { readonly kind: "prompt"; readonly prompt: Prompt };
 };
 
-const MOST_FILES = 5;
+const MAX_FILES = 5;
 const FILE_BYTES = 16_000;
 const ALL_FILES_BYTES = 48_000;
 const LAST_PROMPT_BYTES = 8_000;
@@ -218,7 +218,7 @@ const taskLine = ({ id, label, state }: OpenTask): string =>
 const fileParts = (files: readonly ReadFile[], most: number): readonly string[] => {
   const parts: string[] = [];
   let room = most;
-  for (const file of files.slice(0, MOST_FILES)) {
+  for (const file of files.slice(0, MAX_FILES)) {
     const shown = headOf(file.text, Math.min(FILE_BYTES, room));
     const size = bytesOfText(shown);
     if (size === 0 && file.text !== "") break;

@@ -48,8 +48,8 @@ const NAMES = ["AGENTS.md", "CLAUDE.md"] as const;
 const MAX_READ_BYTES = 4_000_000;
 
 /** Names that are looked up, and sentences about what was left out: a file can hold thousands of both. */
-const MOST_IMPORTS = 100;
-const MOST_NOTES = 20;
+const MAX_IMPORTS = 100;
+const MAX_NOTES = 20;
 
 export const readConventions = async (question: ConventionsQuestion): Promise<Conventions> => {
   const { home, fileBytes = 40_000, totalBytes = 120_000, depth = 5 } = question;
@@ -115,9 +115,9 @@ class Gathering {
   }
 
   result(): Conventions {
-    const more = this.#notes.length - MOST_NOTES;
+    const more = this.#notes.length - MAX_NOTES;
     const rest = more > 0 ? [{ path: `${more} more`, text: "were left out or cut" }] : [];
-    return { files: this.#files, notes: [...this.#notes.slice(0, MOST_NOTES), ...rest] };
+    return { files: this.#files, notes: [...this.#notes.slice(0, MAX_NOTES), ...rest] };
   }
 
   /** The user's own: the first name that is there. Their folder may be a link, and files may link within their home. */
@@ -208,8 +208,8 @@ class Gathering {
       const path = this.#target(name, from.path, realm);
       if (path === undefined || this.#seen.has(path)) continue;
       this.#imports += 1;
-      if (this.#imports > MOST_IMPORTS) {
-        this.#leaveOut(path, `there are more than ${MOST_IMPORTS} imports (imported by ${from.path})`);
+      if (this.#imports > MAX_IMPORTS) {
+        this.#leaveOut(path, `there are more than ${MAX_IMPORTS} imports (imported by ${from.path})`);
         return;
       }
       const looked = await realm.root.look(path);

@@ -143,7 +143,7 @@ const linesIn = (part: string): number => (part === "" ? 0 : withoutLastBreak(pa
 type Decisions = ReadonlyMap<string, Decision>;
 
 /** Layers are looked through one by one; a parent of many forks gathers one a fork. */
-const MOST_LAYERS = 8;
+const MAX_LAYERS = 8;
 
 export class ReplacementState {
   /** The newest last; shared with clones, so never written. */
@@ -179,7 +179,7 @@ export class ReplacementState {
   clone(): ReplacementState {
     if (this.#own.size > 0) {
       const layers = [...this.#layers, this.#own];
-      this.#layers = layers.length > MOST_LAYERS ? [new Map(layers.flatMap((layer) => [...layer]))] : layers;
+      this.#layers = layers.length > MAX_LAYERS ? [new Map(layers.flatMap((layer) => [...layer]))] : layers;
       this.#own = new Map();
     }
     return new ReplacementState(this.#layers);

@@ -100,7 +100,7 @@ const isInside = (byte: number | undefined): boolean => byte !== undefined && (b
 const NEWLINE = 0x0a;
 
 /** A line is kept whole where that leaves at least this share of the room used. */
-const LEAST_USED = 0.5;
+const MIN_USED = 0.5;
 
 /** The beginning of a text, ending with a line where one ends in the later half of the room. */
 export const headOf = (text: string, most: number): string => {
@@ -109,7 +109,7 @@ export const headOf = (text: string, most: number): string => {
   let end = Math.max(0, most);
   while (end > 0 && isInside(bytes[end])) end -= 1;
   const line = bytes.lastIndexOf(NEWLINE, end - 1) + 1;
-  return bytes.toString("utf8", 0, line >= most * LEAST_USED && line > 0 ? line : end);
+  return bytes.toString("utf8", 0, line >= most * MIN_USED && line > 0 ? line : end);
 };
 
 /** The end of a text, beginning with a line where one begins in the earlier half of the room. */
@@ -119,7 +119,7 @@ export const tailOf = (text: string, most: number): string => {
   let start = bytes.length - Math.max(0, most);
   while (start < bytes.length && isInside(bytes[start])) start += 1;
   const line = bytes.indexOf(NEWLINE, start) + 1;
-  return bytes.toString("utf8", line > 0 && bytes.length - line >= most * LEAST_USED ? line : start);
+  return bytes.toString("utf8", line > 0 && bytes.length - line >= most * MIN_USED ? line : start);
 };
 
 /** 12,345 on every machine. */

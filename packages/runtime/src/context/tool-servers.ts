@@ -56,7 +56,7 @@ const CALL_THEM =
 const DESCRIPTION_BYTES = 1_000;
 const SCHEMA_BYTES = 4_000;
 const ALL_BYTES = 24_000;
-const MOST_NAMED = 100;
+const MAX_NAMED = 100;
 
 const freshText = (tools: readonly OfferedTool[], listed: ToolHashes): string => {
   const lines: string[] = [CALL_THEM];
@@ -73,9 +73,9 @@ const freshText = (tools: readonly OfferedTool[], listed: ToolHashes): string =>
 };
 
 const namesText = (names: readonly string[]): string =>
-  names.length <= MOST_NAMED
+  names.length <= MAX_NAMED
     ? names.join(", ")
-    : `${names.slice(0, MOST_NAMED).join(", ")} and ${names.length - MOST_NAMED} more`;
+    : `${names.slice(0, MAX_NAMED).join(", ")} and ${names.length - MAX_NAMED} more`;
 
 const toolText = (offered: OfferedTool, listed: ToolHashes): string => {
   const { server, tool, description, schema } = offered;

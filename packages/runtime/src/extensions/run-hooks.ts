@@ -15,7 +15,7 @@ export type HookedExtension = { readonly name: string; readonly on: Hooks };
 export type HookTimes = { readonly hookMs?: number }; // default: 10,000
 
 /** More of a note is not entered. */
-const MOST_NOTE = 10_000;
+const MAX_NOTE = 10_000;
 
 type Failed = { readonly failed: string };
 
@@ -178,7 +178,7 @@ const asNote = (given: unknown): { readonly note: string } | undefined => {
     throw new TypeError("it returned something other than a note");
   const note = given.note.toWellFormed().trim();
   if (note === "") return undefined;
-  return { note: note.length > MOST_NOTE ? `${note.slice(0, MOST_NOTE - 1).toWellFormed()}…` : note };
+  return { note: note.length > MAX_NOTE ? `${note.slice(0, MAX_NOTE - 1).toWellFormed()}…` : note };
 };
 
 /** Only what JSON can hold is taken on, as a copy. */

@@ -131,7 +131,7 @@ const notOrdinary = (stats: Stats, path: string): string | undefined => {
   return stats.nlink > 1 ? `${path} has further names (hard links)` : undefined;
 };
 
-const MOST_AT_ONCE = 1 << 30;
+const MAX_AT_ONCE = 1 << 30;
 
 /** All that is in the file now. */
 export const readAll = (fd: number): Buffer => {
@@ -141,7 +141,7 @@ export const readAll = (fd: number): Buffer => {
   while (filled < size) {
     const read = readSync(fd, bytes, {
       offset: filled,
-      length: Math.min(size - filled, MOST_AT_ONCE),
+      length: Math.min(size - filled, MAX_AT_ONCE),
       position: filled,
     });
     if (read === 0) break; // it was cut meanwhile

@@ -56,7 +56,7 @@ export type Beside = {
   readonly slot: SnapshotSlot;
   readonly keepAlive: KeepAlive | undefined;
   readonly isolated: IsolatedWork;
-  readonly shells: Pick<ShellsOptions, "started" | "ended" | "shown" | "clock">;
+  readonly shells: Pick<ShellsOptions, "onStart" | "onEnd" | "onEndShown" | "clock">;
   /** What an earlier life of the session left running. */
   readonly takeOver: (now: number) => Promise<void>;
 };
@@ -236,12 +236,12 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Beside["shel
   const { clock } = options;
   return {
     clock,
-    started: ({ id, command }: ShellStarted) => {
+    onStart: ({ id, command }: ShellStarted) => {
       const row = { id, kind: "shell", label: command.slice(0, 120), agentType: "shell", querySource: "main" } as const;
       table.add({ ...row, family: id, state: { kind: "running" }, startedAt: clock.now() });
       requests.watch(id, true);
     },
-    ended: ({ id, exit, by, output, seen, ms }: ShellEnded) => {
+    onEnd: ({ id, exit, by, output, seen, ms }: ShellEnded) => {
       requests.watch(id, false);
       const end = by === "itself" ? (exit === 0 ? "reported" : "failed") : "aborted";
       const text = `${typeof exit === "number" ? `exit code ${exit}` : `ended by ${exit}`}\n${output}`.trimEnd();
@@ -252,6 +252,6 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Beside["shel
         // The journal is closed or full: the next life of the session tells it as interrupted.
       }
     },
-    shown: (id: string) => inbox.seen(id),
+    onEndShown: (id: string) => inbox.seen(id),
   };
 };

@@ -17,7 +17,7 @@ import {
 } from "../agent/index.ts";
 import type { Extension, HookTimes, ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
 import type { Ask, Clock, Ids } from "../ports.ts";
-import { builtInTools, type Tool, withWaitingAgent } from "../tools/index.ts";
+import { builtInTools, type Tool, withBlockingAgent } from "../tools/index.ts";
 import { type ForkingOptions, forkingOf } from "./forking.ts";
 import { steadyNow } from "./steady-clock.ts";
 import { readSwitches } from "./switches.ts";
@@ -125,7 +125,7 @@ export const withDefaults = (options: SessionOptions): FilledOptions => {
   const switches = readSwitches(environment);
   const off = options.forks === "off" || rules.enabled === false || switches.forks === false;
   const given = options.tools ?? builtInTools;
-  const tools = off ? withWaitingAgent(given) : given;
+  const tools = off ? withBlockingAgent(given) : given;
   return {
     ...options,
     forks: off ? "off" : "on",

@@ -1,7 +1,7 @@
-/** The tools of every session, in the order in which the model reads of them.
- *  Invariant: the order and every word are part of the prefix; a change re-writes every session's cache, and the golden
- *  test says so.
- *  Elsewhere: one file a tool; turning them into what is sent (registry.ts). */
+/** Which tools does every session have, and in which order does the model read them?
+ *  Invariant: the order and every word are part of the prefix. A change makes every session's cache cold, and the
+ *  golden test fails.
+ *  Elsewhere: the tools, one file each unless they only delegate; converting them for the wire (registry.ts). */
 
 import { bashTool } from "./bash.ts";
 import { agentTool, mcpCallTool, sendMessageTool, skillTool } from "./delegated.ts";

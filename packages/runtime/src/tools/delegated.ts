@@ -1,31 +1,33 @@
-/** Tools whose far side is another room: how their call is passed on, and what they say where nobody takes it.
- *  Invariant: the arguments arrive as the model gave them, checked; who called is told with them.
- *  Elsewhere: the far side (../ports.ts says what it is; tasks, forks and tool servers fill it). */
+/** Which tools hand their work to another module: agents, messages, tool servers and skills?
+ *  Invariant: all of them are declared in every session from the first request, because changing the tool list costs
+ *  the whole cache. The arguments arrive as the model gave them, checked, together with who called.
+ *  Elsewhere: who does the work (../ports.ts: Delegation; tasks, forks and tool servers implement it). */
 
 import type { JsonObject } from "@prefork/wire";
 import * as z from "zod";
 import type { Delegated, DelegatedCall } from "../ports.ts";
 import { defineTool, failed, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
 
-export const outputOf = ({ text, content, isError = false }: Delegated): ToolOutput =>
+export const toToolOutput = ({ text, content, isError = false }: Delegated): ToolOutput =>
   isError ? { content: content ?? text, fault: "failed" } : { content: content ?? text };
 
-type Passing = {
+type DelegationTarget = {
   readonly call: DelegatedCall | undefined;
-  /** What is not available, as the subject of a sentence. */
+  /** What is not available: the subject and verb of a sentence. */
   readonly what: string;
 };
 
-export const passOn = async ({ call, what }: Passing, args: object, context: ToolContext): Promise<ToolOutput> => {
+export const delegate = async (
+  { call, what }: DelegationTarget,
+  args: object,
+  context: ToolContext,
+): Promise<ToolOutput> => {
   if (call === undefined) return failed(`${what} not available in this session.`);
   const { callId, agent, signal } = context;
-  return outputOf(await call(args as JsonObject, { callId, agent, signal }));
+  return toToolOutput(await call(args as JsonObject, { callId, agent, signal }));
 };
 
-/** Agent: work handed to a fork or another agent.
- *  Invariant: declared in every session from the first request, because a tool list that changes costs the whole cache;
- *  which of the two forms it has is fixed for the epoch.
- *  Elsewhere: what happens then (../ports.ts: Delegation). */
+/** Agent: hands work to a fork or another agent. Which of its two forms a session has is fixed for the epoch. */
 
 const agentInput = z.strictObject({
   description: z.string().min(1).describe("Three to five words that name the work"),
@@ -34,16 +36,17 @@ const agentInput = z.strictObject({
   isolation: z.enum(["worktree"]).optional().describe("worktree: work on a copy of the repository, merged back later"),
 });
 
-const SHARES = "a fork shares its parent's cache, which another one would lose; leave it out, or use a named agent";
+const SHARES_CACHE =
+  "a fork shares its parent's cache, which another one would lose; leave it out, or use a named agent";
 
 const refuses = {
-  model: SHARES,
-  effort: SHARES,
-  thinking: SHARES,
-  tools: SHARES,
-  allowed_tools: SHARES,
-  system: SHARES,
-  system_prompt: SHARES,
+  model: SHARES_CACHE,
+  effort: SHARES_CACHE,
+  thinking: SHARES_CACHE,
+  tools: SHARES_CACHE,
+  allowed_tools: SHARES_CACHE,
+  system: SHARES_CACHE,
+  system_prompt: SHARES_CACHE,
   run_in_background: "every agent runs in the background here and reports by a task notification; leave it out",
 } as const;
 
@@ -57,14 +60,14 @@ export const agentTool = defineTool({
   readOnly: false,
   touches: () => ({}),
   startsPrograms: false,
-  refuses,
-  run: (args, context) => passOn({ call: context.delegation.agent, what: "Agents are" }, args, context),
+  unsupportedArguments: refuses,
+  run: (args, context) => delegate({ call: context.delegation.agent, what: "Agents are" }, args, context),
 });
 
 const { run_in_background: _inBackground, ...others } = refuses;
 
-/** Where forks are switched off: the call waits for its agent, unless it says otherwise. */
-export const waitingAgentTool = defineTool({
+/** The form for sessions without forks: the call waits for its agent unless it says otherwise. */
+export const blockingAgentTool = defineTool({
   name: "Agent",
   description:
     "Starts an agent on a piece of work and gives its report. It knows nothing but the prompt, so put everything it " +
@@ -76,17 +79,15 @@ export const waitingAgentTool = defineTool({
   readOnly: false,
   touches: () => ({}),
   startsPrograms: false,
-  refuses: others,
-  run: (args, context) => passOn({ call: context.delegation.agent, what: "Agents are" }, args, context),
+  unsupportedArguments: others,
+  run: (args, context) => delegate({ call: context.delegation.agent, what: "Agents are" }, args, context),
 });
 
 /** The tools of a session whose Agent calls wait. */
-export const withWaitingAgent = (tools: readonly Tool[]): readonly Tool[] =>
-  tools.map((tool) => (tool === agentTool ? waitingAgentTool : tool));
+export const withBlockingAgent = (tools: readonly Tool[]): readonly Tool[] =>
+  tools.map((tool) => (tool === agentTool ? blockingAgentTool : tool));
 
-/** SendMessage: words for an agent that was started before.
- *  Invariant: declared in every session from the first request, as every tool is.
- *  Elsewhere: delivering it (../ports.ts: Delegation). */
+/** SendMessage: a message to an agent that was started before. */
 
 const sendMessageInput = z.strictObject({
   to: z.string().min(1).describe("Task id of the agent"),
@@ -101,12 +102,11 @@ export const sendMessageTool = defineTool({
   touches: () => ({}),
   startsPrograms: false,
   run: (args, context) =>
-    passOn({ call: context.delegation.sendMessage, what: "Messages to agents are" }, args, context),
+    delegate({ call: context.delegation.sendMessage, what: "Messages to agents are" }, args, context),
 });
 
-/** McpCall: a tool of another server, called by its name.
- *  Invariant: one constant tool reaches every server that comes late or changes, so the tool list never does.
- *  Elsewhere: the servers (../ports.ts: Delegation), rules about the tool inside (@prefork/guard). */
+/** McpCall: calls a tool of a tool server by name. One constant tool reaches every server that connects late or
+ *  changes, so the tool list never changes. Rules judge the server's tool by its own name. */
 
 const mcpCallInput = z.strictObject({
   server: z.string().min(1),
@@ -123,13 +123,11 @@ export const mcpCallTool = defineTool({
   readOnly: false,
   touches: ({ server, tool }) => ({ reaches: [`mcp__${server}__${tool}`] }),
   startsPrograms: false,
-  run: (args, context) => passOn({ call: context.delegation.mcpCall, what: "Tool servers are" }, args, context),
+  run: (args, context) => delegate({ call: context.delegation.mcpCall, what: "Tool servers are" }, args, context),
 });
 
-/** Skill: instructions that somebody wrote down for a kind of work, read when they are needed.
- *  Invariant: one constant tool, declared in every session whether it has skills or not: the list of tools is then the
- *  same in every folder, and skills that come later need no other list. Which there are is said in the conversation.
- *  Elsewhere: the skills (../ports.ts: Delegation), what is said of them (../extensions/skills). */
+/** Skill: instructions for a kind of work, read when they are needed. One constant tool, declared whether or not
+ *  there are skills, so the tool list is the same in every folder. The conversation says which skills there are. */
 
 const skillInput = z.strictObject({
   name: z.string().min(1),
@@ -144,5 +142,5 @@ export const skillTool = defineTool({
   input: skillInput,
   readOnly: false,
   touches: () => ({}),
-  run: (args, context) => passOn({ call: context.delegation.skill, what: "Skills are" }, args, context),
+  run: (args, context) => delegate({ call: context.delegation.skill, what: "Skills are" }, args, context),
 });

@@ -1,45 +1,48 @@
-/** A file's bytes as text, and the text as bytes again.
- *  Invariant: what decodes as "utf-8" encodes to the same bytes; a mark at the start and the line endings are facts of
- *  the file that an edit does not change. Text in another encoding can be shown, and is never written.
- *  Elsewhere: is it text at all (file-kind.ts), finding a place in it (apply-edits.ts). */
+/** What do a file's bytes contain: text, an image that a model can see, or something else? And how is text decoded and
+ *  encoded again?
+ *  Invariant: pure; judged by the bytes and never by the name. What decodes as "utf-8" encodes to the same bytes. The
+ *  byte order mark and the line endings are properties of the file that an edit does not change. Text in another
+ *  encoding can be shown but is never written. The size of an image is read as well, because a provider that refuses
+ *  one image refuses every later request that contains it.
+ *  Elsewhere: who asks (read.ts, edit.ts, search-text.ts). */
 
 export type TextFile = {
-  /** Without the mark at the start. */
+  /** Without the byte order mark. */
   readonly text: string;
   readonly encoding: "utf-8" | "utf-16" | "latin-1";
-  readonly hasMark: boolean;
-  /** What most of its lines end with. */
-  readonly ending: "\n" | "\r\n";
+  readonly hasBom: boolean;
+  /** The ending of most lines. */
+  readonly lineEnding: "\n" | "\r\n";
 };
 
-const MARK = "\ufeff";
+const BOM = "\ufeff";
 
-const decode = (bytes: Buffer): Pick<TextFile, "text" | "encoding" | "hasMark"> => {
+const decode = (bytes: Buffer): Pick<TextFile, "text" | "encoding" | "hasBom"> => {
   if (bytes[0] === 0xff && bytes[1] === 0xfe)
-    return { text: new TextDecoder("utf-16le").decode(bytes), encoding: "utf-16", hasMark: true };
+    return { text: new TextDecoder("utf-16le").decode(bytes), encoding: "utf-16", hasBom: true };
   if (bytes[0] === 0xfe && bytes[1] === 0xff)
-    return { text: new TextDecoder("utf-16be").decode(bytes), encoding: "utf-16", hasMark: true };
+    return { text: new TextDecoder("utf-16be").decode(bytes), encoding: "utf-16", hasBom: true };
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return text.startsWith(MARK)
-      ? { text: text.slice(1), encoding: "utf-8", hasMark: true }
-      : { text, encoding: "utf-8", hasMark: false };
+    return text.startsWith(BOM)
+      ? { text: text.slice(1), encoding: "utf-8", hasBom: true }
+      : { text, encoding: "utf-8", hasBom: false };
   } catch {
-    return { text: bytes.toString("latin1"), encoding: "latin-1", hasMark: false };
+    return { text: bytes.toString("latin1"), encoding: "latin-1", hasBom: false };
   }
 };
 
-export const readText = (bytes: Buffer): TextFile => {
+export const decodeText = (bytes: Buffer): TextFile => {
   const decoded = decode(bytes);
-  const wide = decoded.text.split("\r\n").length - 1;
+  const crlf = decoded.text.split("\r\n").length - 1;
   const all = decoded.text.split("\n").length - 1;
-  return { ...decoded, ending: wide > all - wide ? "\r\n" : "\n" };
+  return { ...decoded, lineEnding: crlf > all - crlf ? "\r\n" : "\n" };
 };
 
-export const writeText = (file: TextFile, text: string): Buffer => Buffer.from(`${file.hasMark ? MARK : ""}${text}`);
+export const encodeText = (file: TextFile, text: string): Buffer => Buffer.from(`${file.hasBom ? BOM : ""}${text}`);
 
-/** The lines, whatever they end with. A last line that is ended is no other line. */
-export const linesOf = (text: string): readonly string[] => {
+/** The lines without their endings. A newline at the end of the text does not start another line. */
+export const splitLines = (text: string): readonly string[] => {
   if (text === "") return [];
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === "") lines.pop();
@@ -54,33 +57,28 @@ export const countLines = (text: string): number => {
 };
 
 /** Lines as Read shows them: number, tab, text. */
-export const numbered = (lines: readonly string[], first: number, most = Number.POSITIVE_INFINITY): string =>
-  lines.map((line, at) => `${first + at}\t${shortened(line, most)}`).join("\n");
+export const numberLines = (lines: readonly string[], first: number, most = Number.POSITIVE_INFINITY): string =>
+  lines.map((line, at) => `${first + at}\t${truncateLine(line, most)}`).join("\n");
 
-export const shortened = (line: string, most: number): string =>
+export const truncateLine = (line: string, most: number): string =>
   line.length <= most
     ? line
     : `${line.slice(0, most).replace(/[\ud800-\udbff]$/, "")}… [${line.length - most} more characters]`;
-
-/** What kind of file do these bytes make: text, a picture a model can see, or something else?
- *  Invariant: pure; judged by the bytes and never by the name. A picture's measures are read as well, since a provider
- *  that refuses one picture refuses every later request that holds it.
- *  Elsewhere: text with its line endings (text-file.ts), who asks (read.ts). */
 
 export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
 export type FileKind =
   | { readonly kind: "text" }
   | { readonly kind: "image"; readonly type: ImageType; readonly width: number; readonly height: number }
-  /** Begins like a picture and is cut off or damaged. */
+  /** Begins like an image but is truncated or damaged. */
   | { readonly kind: "broken-image"; readonly type: ImageType }
   | { readonly kind: "binary"; readonly what: string };
 
-const begins = (bytes: Buffer, text: string, at = 0): boolean =>
+const startsWithText = (bytes: Buffer, text: string, at = 0): boolean =>
   bytes.subarray(at, at + text.length).equals(Buffer.from(text, "latin1"));
 
-/** How other kinds begin. */
-const SIGNS: readonly (readonly [string, string])[] = [
+/** How files of other kinds begin. */
+const SIGNATURES: readonly (readonly [string, string])[] = [
   ["%PDF-", "a PDF document"],
   ["PK\x03\x04", "a zip archive (also office documents, jar and apk files)"],
   ["PK\x05\x06", "an empty zip archive"],
@@ -108,45 +106,45 @@ const SIGNS: readonly (readonly [string, string])[] = [
   ["\x00\x01\x00\x00", "a font"],
 ];
 
-const LOOKED_AT = 8_192;
+const SNIFFED_BYTES = 8_192;
 
-/** A UTF-16 mark makes text of bytes that hold zeros. */
-const isWideText = (bytes: Buffer): boolean => begins(bytes, "\xff\xfe") || begins(bytes, "\xfe\xff");
+/** A UTF-16 byte order mark: such text contains zero bytes. */
+const isWideText = (bytes: Buffer): boolean => startsWithText(bytes, "\xff\xfe") || startsWithText(bytes, "\xfe\xff");
 
-export const kindOfBytes = (bytes: Buffer): FileKind => {
-  const picture = pictureType(bytes);
+export const detectFileKind = (bytes: Buffer): FileKind => {
+  const picture = detectImageType(bytes);
   if (picture !== undefined) {
-    const measures = measure(bytes, picture);
+    const measures = readImageSize(bytes, picture);
     return measures ? { kind: "image", type: picture, ...measures } : { kind: "broken-image", type: picture };
   }
-  if (begins(bytes, "%PDF-")) return { kind: "binary", what: "a PDF document" };
-  if (!bytes.subarray(0, LOOKED_AT).includes(0) || isWideText(bytes)) return { kind: "text" };
-  if (begins(bytes, "RIFF")) return { kind: "binary", what: "RIFF sound or video" };
-  if (begins(bytes, "ftyp", 4)) return { kind: "binary", what: "MP4 or QuickTime video, or a HEIF picture" };
-  const sign = SIGNS.find(([start]) => begins(bytes, start));
+  if (startsWithText(bytes, "%PDF-")) return { kind: "binary", what: "a PDF document" };
+  if (!bytes.subarray(0, SNIFFED_BYTES).includes(0) || isWideText(bytes)) return { kind: "text" };
+  if (startsWithText(bytes, "RIFF")) return { kind: "binary", what: "RIFF sound or video" };
+  if (startsWithText(bytes, "ftyp", 4)) return { kind: "binary", what: "MP4 or QuickTime video, or a HEIF picture" };
+  const sign = SIGNATURES.find(([start]) => startsWithText(bytes, start));
   return { kind: "binary", what: sign?.[1] ?? "binary data of an unknown kind" };
 };
 
-const pictureType = (bytes: Buffer): ImageType | undefined => {
-  if (begins(bytes, "\x89PNG\r\n\x1a\n")) return "image/png";
-  if (begins(bytes, "\xff\xd8\xff")) return "image/jpeg";
-  if (begins(bytes, "GIF87a") || begins(bytes, "GIF89a")) return "image/gif";
-  return begins(bytes, "RIFF") && begins(bytes, "WEBP", 8) ? "image/webp" : undefined;
+const detectImageType = (bytes: Buffer): ImageType | undefined => {
+  if (startsWithText(bytes, "\x89PNG\r\n\x1a\n")) return "image/png";
+  if (startsWithText(bytes, "\xff\xd8\xff")) return "image/jpeg";
+  if (startsWithText(bytes, "GIF87a") || startsWithText(bytes, "GIF89a")) return "image/gif";
+  return startsWithText(bytes, "RIFF") && startsWithText(bytes, "WEBP", 8) ? "image/webp" : undefined;
 };
 
-type Measures = { readonly width: number; readonly height: number };
+type ImageSize = { readonly width: number; readonly height: number };
 
-const measure = (bytes: Buffer, type: ImageType): Measures | undefined => {
+const readImageSize = (bytes: Buffer, type: ImageType): ImageSize | undefined => {
   try {
-    const found = MEASURED[type](bytes);
+    const found = SIZE_READERS[type](bytes);
     return found && found.width > 0 && found.height > 0 ? found : undefined;
   } catch (error) {
-    if (error instanceof RangeError) return undefined; // it ends before it says
+    if (error instanceof RangeError) return undefined; // the file ends before its size is given
     throw error;
   }
 };
 
-const measureJpeg = (bytes: Buffer): Measures | undefined => {
+const readJpegSize = (bytes: Buffer): ImageSize | undefined => {
   for (let at = 2; at + 4 <= bytes.length; ) {
     if (bytes.readUInt8(at) !== 0xff) return undefined;
     const marker = bytes.readUInt8(at + 1);
@@ -158,7 +156,7 @@ const measureJpeg = (bytes: Buffer): Measures | undefined => {
   return undefined;
 };
 
-const measureWebp = (bytes: Buffer): Measures | undefined => {
+const readWebpSize = (bytes: Buffer): ImageSize | undefined => {
   const form = bytes.toString("latin1", 12, 16);
   if (form === "VP8X") return { width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
   if (form === "VP8L") {
@@ -169,9 +167,9 @@ const measureWebp = (bytes: Buffer): Measures | undefined => {
   return { width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff };
 };
 
-const MEASURED: Readonly<Record<ImageType, (bytes: Buffer) => Measures | undefined>> = {
+const SIZE_READERS: Readonly<Record<ImageType, (bytes: Buffer) => ImageSize | undefined>> = {
   "image/png": (bytes) => ({ width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }),
   "image/gif": (bytes) => ({ width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) }),
-  "image/jpeg": measureJpeg,
-  "image/webp": measureWebp,
+  "image/jpeg": readJpegSize,
+  "image/webp": readWebpSize,
 };

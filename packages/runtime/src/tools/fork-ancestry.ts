@@ -1,29 +1,30 @@
 /** Was this process started by a fork, whatever its environment says?
- *  Invariant: every command of a fork runs below a process whose arguments name the fork; nobody can change those of
- *  another process, and the command ends with it. In the sandbox that is its first process, which also adopts whoever lost
- *  its parent; outside it a process that leaves its parents *and* its session is not recognised.
- *  Elsewhere: the variable of the same meaning (../session), starting commands (run-command.ts). */
+ *  Invariant: every command of a fork runs below a process whose arguments name the fork. A process cannot change the
+ *  arguments of another one, and the command ends with it. In the sandbox this is the first process, which also adopts
+ *  orphans. Outside the sandbox, a process that leaves both its parents *and* its session is not recognised.
+ *  Elsewhere: the environment variable with the same meaning (../session), starting commands (run-command.ts). */
 
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What the shell of a command is called, as the word after its script. */
-export const commandName = ({ PREFORK_LINEAGE: lineage }: Readonly<Record<string, string>>): string =>
+/** The name of a command's shell: the word after its script. */
+export const shellName = ({ PREFORK_LINEAGE: lineage }: Readonly<Record<string, string>>): string =>
   lineage?.startsWith("fork:") ? `prefork:${lineage}` : "bash";
 
 export const isForkName = (name: string): boolean => /^prefork:fork:[\w-]+$/.test(name);
 
-/** Every script of run-command.ts ends so; a text that only mentions the name does not stand behind it. */
+/** Every script of run-command.ts ends like this. In a text that merely mentions the name, no script stands before
+ *  it. */
 const SCRIPT_END = "3>&-";
 
-const namesFork = (words: readonly string[]): boolean =>
+const isForkCommandLine = (words: readonly string[]): boolean =>
   words.some((word, at) => isForkName(word) && words[at - 1]?.endsWith(SCRIPT_END));
 
-export const hasForkAbove = (): boolean => {
+export const hasForkAncestor = (): boolean => {
   try {
-    return process.platform === "linux" ? inProc() : process.platform === "darwin" && inProcessList();
+    return process.platform === "linux" ? hasForkInProc() : process.platform === "darwin" && hasForkInProcessList();
   } catch {
-    return false; // nothing is shown of other processes
+    return false; // other processes are not visible
   }
 };
 
@@ -39,7 +40,7 @@ const statusOf = (pid: number | "self"): Status | undefined => {
   }
 };
 
-const wordsOf = (pid: number): readonly string[] => {
+const commandLineOf = (pid: number): readonly string[] => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   } catch {
@@ -47,7 +48,7 @@ const wordsOf = (pid: number): readonly string[] => {
   }
 };
 
-const inProc = (): boolean => {
+const hasForkInProc = (): boolean => {
   const sessions = new Set<number>();
   let status = statusOf("self");
   while (status !== undefined) {
@@ -55,15 +56,15 @@ const inProc = (): boolean => {
     const { parent, started } = status;
     if (parent === 0) break;
     const above = statusOf(parent);
-    // A number that was taken again belongs to somebody who began later.
+    // If the parent started later than its child, its process id was reused.
     if (above === undefined || above.started > started) break;
-    if (namesFork(wordsOf(parent))) return true;
+    if (isForkCommandLine(commandLineOf(parent))) return true;
     status = above;
   }
   // The watcher of a command is a child of the session's first process.
   return [...sessions].some((leader) =>
     [leader, ...childrenOf(leader)].some(
-      (pid) => sessions.has(statusOf(pid)?.session ?? -1) && namesFork(wordsOf(pid)),
+      (pid) => sessions.has(statusOf(pid)?.session ?? -1) && isForkCommandLine(commandLineOf(pid)),
     ),
   );
 };
@@ -72,14 +73,14 @@ const childrenOf = (pid: number): readonly number[] => {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean).map(Number);
   } catch {
-    return allProcesses().filter((other) => statusOf(other)?.parent === pid); // a kernel without that list
+    return allProcesses().filter((other) => statusOf(other)?.parent === pid); // this kernel has no such list
   }
 };
 
 const allProcesses = (): readonly number[] => readdirSync("/proc").map(Number).filter(Number.isInteger);
 
-/** Without /proc: the ancestors and their children, among which is the watcher of a command. */
-const inProcessList = (): boolean => {
+/** Without /proc: the ancestors and their children. The watcher of a command is one of these. */
+const hasForkInProcessList = (): boolean => {
   const listed = execFileSync("/bin/ps", ["-axww", "-o", "pid=,ppid=,command="], { encoding: "utf8", env: {} });
   const rows = listed.split("\n").flatMap((line) => {
     const [, pid, parent, words = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/s.exec(line) ?? [];

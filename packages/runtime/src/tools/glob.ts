@@ -1,18 +1,18 @@
-/** Glob: files whose names fit a pattern, the newest first.
- *  Invariant: the pattern names places below the folder that was judged, and no other; files that a rule denies are
- *  left out, and so is what git ignores.
- *  Elsewhere: which files there are (list-files.ts), what they hold (grep.ts). */
+/** Glob: finds files whose names match a pattern, newest first.
+ *  Invariant: the pattern only reaches below the folder that the guard has judged. Files that a rule denies or git
+ *  ignores are skipped.
+ *  Elsewhere: listing files (list-files.ts), searching their contents (grep.ts). */
 
 import { lstat } from "node:fs/promises";
 import { basename } from "node:path";
 import { globMatcher } from "@prefork/guard/internal";
 import * as z from "zod";
-import { listFiles, ripgrepOf, WITHOUT_RIPGREP } from "./list-files.ts";
-import { placeOf, shownPath } from "./search-place.ts";
+import { listFiles, NO_RIPGREP_NOTE, ripgrepFor } from "./list-files.ts";
+import { findSearchRoot, shownPath } from "./search-root.ts";
 import { defineTool, failed } from "./tool.ts";
 
-const MOST_SHOWN = 200;
-const MOST_ASKED = 20_000;
+const MAX_SHOWN = 200;
+const MAX_ASKED = 20_000;
 
 const input = z.strictObject({
   pattern: z.string().min(1).describe("Such as **/*.ts or src/*.{c,h}; without a slash it fits names at any depth"),
@@ -27,40 +27,40 @@ export const globTool = defineTool({
   readOnly: true,
   touches: ({ path = "." }) => ({ reads: [path] }),
   run: async ({ pattern, path }, context) => {
-    const place = await placeOf(path, context);
-    if (!place.ok) return failed(`${place.reason}.`);
-    if (place.isFile) return failed(`${place.path} is a file; Glob looks into folders.`);
-    const { folder } = place;
-    const fits = matcherOf(pattern, folder);
-    if (typeof fits === "string") return failed(fits);
+    const root = await findSearchRoot(path, context);
+    if (!root.ok) return failed(`${root.reason}.`);
+    if (root.isFile) return failed(`${root.path} is a file; Glob looks into folders.`);
+    const { folder } = root;
+    const matches = compilePattern(pattern, folder);
+    if (typeof matches === "string") return failed(matches);
     const listed = await listFiles(folder, context);
     if (!listed.ok) return failed(`${listed.reason}.`);
-    const names = listed.names.filter(fits).map((name) => `${folder}/${name}`);
+    const names = listed.names.filter(matches).map((name) => `${folder}/${name}`);
     const found = await newestFirst(names.filter(context.files.mayRead(folder)));
     const notes = [
-      ...(found.length > MOST_SHOWN ? [`[${found.length - MOST_SHOWN} more; narrow the pattern or the path]`] : []),
+      ...(found.length > MAX_SHOWN ? [`[${found.length - MAX_SHOWN} more; narrow the pattern or the path]`] : []),
       ...(listed.isCut ? ["[the folder holds too many files; not all were looked at]"] : []),
-      ...(ripgrepOf(context) === undefined ? [context.files.sayOnce(WITHOUT_RIPGREP)] : []),
+      ...(ripgrepFor(context) === undefined ? [context.files.noteOnce(NO_RIPGREP_NOTE)] : []),
     ].filter((note) => note !== "");
-    const shown = found.slice(0, MOST_SHOWN).map((name) => shownPath(name, context.cwd));
+    const shown = found.slice(0, MAX_SHOWN).map((name) => shownPath(name, context.cwd));
     const none = `No file fits ${pattern} in ${shownPath(folder, context.cwd)} (what git ignores was not looked at).`;
     return { content: [...(shown.length === 0 ? [none] : shown), ...notes].join("\n") };
   },
 });
 
-/** Does a name below the folder fit? Or why the pattern is none. */
-const matcherOf = (pattern: string, folder: string): ((name: string) => boolean) | string => {
+/** A matcher for names below the folder, or why the pattern cannot be used. */
+const compilePattern = (pattern: string, folder: string): ((name: string) => boolean) | string => {
   const below = pattern.startsWith(`${folder}/`) ? pattern.slice(folder.length + 1) : pattern.replace(/^(?:\.\/)+/, "");
   if (below.startsWith("/") || below.startsWith("~") || below.split("/").includes(".."))
     return `The pattern ${pattern} leads out of ${folder}. Give the folder as path, and a pattern below it.`;
-  const fits = globMatcher(below);
-  return (name) => fits(below.includes("/") ? name : basename(name));
+  const matches = globMatcher(below);
+  return (name) => matches(below.includes("/") ? name : basename(name));
 };
 
-/** Plain files only; names alone decide among files of the same time. */
+/** Regular files only. Files with the same time are ordered by name. */
 const newestFirst = async (paths: readonly string[]): Promise<readonly string[]> => {
   const timed = await Promise.all(
-    paths.slice(0, MOST_ASKED).map(async (path) => {
+    paths.slice(0, MAX_ASKED).map(async (path) => {
       const stats = await lstat(path).catch(() => undefined);
       return stats?.isFile() ? [{ path, at: stats.mtimeMs }] : [];
     }),

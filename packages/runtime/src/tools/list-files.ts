@@ -1,6 +1,6 @@
-/** Which files lie below a folder, those left out that git ignores?
- *  Invariant: names relative to the folder, plain files only, links neither followed nor named, nothing inside `.git`;
- *  the answer is the same with ripgrep and without, as far as git's own rules go.
+/** Which files are below a folder, except those that git ignores?
+ *  Invariant: names are relative to the folder. Only regular files are listed; links are neither followed nor listed,
+ *  and nothing inside `.git` is. The answer is the same with and without ripgrep as far as git's own rules go.
  *  Elsewhere: patterns (glob.ts), contents (ripgrep.ts, search-text.ts). */
 
 import { readdir } from "node:fs/promises";
@@ -10,37 +10,37 @@ import { type Refused, waitingFile } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
 import type { ToolContext } from "./tool.ts";
 
-export type Listed = {
+export type FileList = {
   readonly ok: true;
   readonly names: readonly string[];
-  /** There are more files than anybody lists. */
+  /** There are more files than are listed. */
   readonly isCut: boolean;
 };
 
-const MOST_NAMES = 200_000;
+const MAX_NAMES = 200_000;
 
-/** The program, or undefined where searches must do without it. */
-export const ripgrepOf = ({ files }: ToolContext): string | undefined =>
+/** The ripgrep program, or undefined if searches must do without it. */
+export const ripgrepFor = ({ files }: ToolContext): string | undefined =>
   files.ripgrep === null ? undefined : (files.ripgrep ?? findRipgrep());
 
-/** Said once a session. */
-export const WITHOUT_RIPGREP = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
+/** Shown once per session. */
+export const NO_RIPGREP_NOTE = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
 
-export const listFiles = async (folder: string, context: ToolContext): Promise<Listed | Refused> => {
+export const listFiles = async (folder: string, context: ToolContext): Promise<FileList | Refused> => {
   const waiting = waitingFile(folder);
   if (waiting !== undefined)
     return { ok: false, reason: `${waiting} is no plain file, and a search would wait for it` };
-  const ripgrep = ripgrepOf(context);
+  const ripgrep = ripgrepFor(context);
   if (ripgrep !== undefined) {
     const argv = [ripgrep, "--no-config", "--files", "--hidden", "--null", "--no-messages", "--glob=!.git", "--", "./"];
-    const listed = await namesFrom(argv, folder, context);
+    const listed = await runForNames(argv, folder, context);
     return typeof listed === "number" ? { ok: false, reason: `ripgrep failed with exit code ${listed}` } : listed;
   }
   return (await listByGit(folder, context)) ?? walk(folder, context);
 };
 
-/** Undefined where git cannot say: no repository, no git, or a folder that is ignored as a whole. */
-const listByGit = async (folder: string, context: ToolContext): Promise<Listed | undefined> => {
+/** Undefined if git cannot tell: no repository, no git, or the whole folder is ignored. */
+const listByGit = async (folder: string, context: ToolContext): Promise<FileList | undefined> => {
   const git = findProgram("git");
   if (git === undefined) return undefined;
   const ignored = await runProgram(
@@ -49,12 +49,16 @@ const listByGit = async (folder: string, context: ToolContext): Promise<Listed |
   );
   if (ignored.exitCode !== 1) return undefined;
   const argv = [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "."];
-  const listed = await namesFrom(argv, folder, context);
+  const listed = await runForNames(argv, folder, context);
   return typeof listed === "number" ? undefined : listed;
 };
 
-/** Names with a zero after each; the exit code where it went wrong. */
-const namesFrom = async (argv: readonly string[], folder: string, context: ToolContext): Promise<Listed | number> => {
+/** Runs a program that prints names, each followed by a zero byte. Returns its exit code if it failed. */
+const runForNames = async (
+  argv: readonly string[],
+  folder: string,
+  context: ToolContext,
+): Promise<FileList | number> => {
   const names = new Set<string>();
   let rest: Buffer = Buffer.alloc(0);
   const { exitCode, ended } = await runProgram(
@@ -67,21 +71,21 @@ const namesFrom = async (argv: readonly string[], folder: string, context: ToolC
         rest = all.subarray(end + 1);
         for (const name of all.subarray(0, Math.max(0, end)).toString("utf8").split("\0"))
           if (name !== "") names.add(name.replace(/^\.\//, ""));
-        return names.size < MOST_NAMES;
+        return names.size < MAX_NAMES;
       },
     },
     context,
   );
   context.signal.throwIfAborted();
-  // 1: nothing was found.
+  // Exit code 1: nothing was found.
   if (ended === "finished" && exitCode > 1) return exitCode;
   return { ok: true, names: [...names], isCut: ended !== "finished" };
 };
 
-const walk = async (folder: string, { signal }: ToolContext): Promise<Listed> => {
+const walk = async (folder: string, { signal }: ToolContext): Promise<FileList> => {
   const names: string[] = [];
   const open = [""];
-  for (let below = open.pop(); below !== undefined && names.length < MOST_NAMES; below = open.pop()) {
+  for (let below = open.pop(); below !== undefined && names.length < MAX_NAMES; below = open.pop()) {
     signal.throwIfAborted();
     const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => []);
     for (const entry of entries) {
@@ -96,8 +100,8 @@ const walk = async (folder: string, { signal }: ToolContext): Promise<Listed> =>
 
 const compareNames = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Folder by folder, as a walk would meet them. */
-export const inWalkOrder = (a: string, b: string): number => {
+/** Orders names as a walk through the folders would. */
+export const compareWalkOrder = (a: string, b: string): number => {
   const [left, right] = [a.split("/"), b.split("/")];
   for (let at = 0; at < Math.min(left.length, right.length); at++) {
     const order = compareNames(left[at] ?? "", right[at] ?? "");

@@ -1,7 +1,9 @@
-/** What is shown of an output that may be endless: its beginning and its end, and the whole of it in a file.
- *  Invariant: memory stays within the limit whatever is printed; a file is made only when something must be left out; what
- *  is left out is said, with the file's name. Letters are never cut in two.
- *  Elsewhere: the file (keep.ts), who prints (run-command.ts). */
+/** What is shown of output that may be endless, and where does the rest go? Its beginning and its end are shown, and a
+ *  file holds all of it.
+ *  Invariant: memory stays bounded whatever is printed. A file is created only when something must be left out; it is
+ *  always a new file, readable only by its owner, in a folder that the session owns. The text says what was left out
+ *  and names the file. Characters are never split. A failure to write the file is mentioned and does not fail the call.
+ *  Elsewhere: making that folder private (@prefork/guard), who prints (run-command.ts). */
 
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
@@ -11,28 +13,28 @@ import { refusalOf } from "@prefork/guard/internal";
 
 export const SHOWN_CHARACTERS = 30_000;
 
-export type WindowOptions = {
+export type OutputWindowOptions = {
   readonly keep: () => Promise<KeptFile>;
-  /** Told now and then what was printed last. */
+  /** Called now and then with the last lines. */
   readonly progress?: (lastLines: string) => void;
   readonly limit?: number; // default: 30,000 characters
 };
 
 export class OutputWindow {
   readonly #limit: number;
-  readonly #options: WindowOptions;
+  readonly #options: OutputWindowOptions;
   readonly #decoder = new StringDecoder("utf8");
-  /** All that was printed while that still fits; from then on the beginning. */
+  /** Everything, while that still fits; from then on the beginning. */
   #head = "";
   #tail = "";
-  /** Characters printed, and bytes not yet in a file. */
+  /** Characters printed, and bytes that are not in a file yet. */
   #length = 0;
   #unkept: Uint8Array[] = [];
   #file: KeptFile | undefined;
   #bytes = 0;
   #bytesReported = 0;
 
-  constructor(options: WindowOptions) {
+  constructor(options: OutputWindowOptions) {
     this.#options = options;
     this.#limit = options.limit ?? SHOWN_CHARACTERS;
   }
@@ -60,14 +62,14 @@ export class OutputWindow {
     await this.#file?.close();
   }
 
-  /** What to show. */
+  /** The text to show. */
   text(): string {
     if (this.#length <= this.#limit) return this.#head;
     const half = Math.floor(this.#limit / 2);
     const head = upToLine(this.#head.slice(0, half));
     const tail = fromLine(this.#tail.slice(-half));
     const left = this.#length - head.length - tail.length;
-    return `${head}\n[… ${left} characters left out; ${whereKept(this.#file)} …]\n${tail}`;
+    return `${head}\n[… ${left} characters left out; ${describeKeptFile(this.#file)} …]\n${tail}`;
   }
 
   #add(text: string): void {
@@ -77,8 +79,8 @@ export class OutputWindow {
     if (this.#tail.length > 2 * this.#limit) this.#tail = this.#tail.slice(-this.#limit);
   }
 
-  /** Each report needs a fiftieth more than all that was printed before: slow output is told line by line, a flood
-   *  seldom, and no clock is asked. */
+  /** Reports again once a fiftieth of everything printed so far has been added: slow output is reported line by
+   *  line, a flood rarely, and no clock is needed. */
   #report(): void {
     const { progress } = this.#options;
     if (progress === undefined || this.#bytes - this.#bytesReported < this.#bytes / 50) return;
@@ -89,15 +91,15 @@ export class OutputWindow {
   }
 }
 
-/** Where to find what is not shown. */
-export const whereKept = (file: Pick<KeptFile, "path" | "problem"> | undefined): string => {
+/** Says where to find what is not shown. */
+export const describeKeptFile = (file: Pick<KeptFile, "path" | "problem"> | undefined): string => {
   const problem = file?.problem();
   if (file === undefined || file.path === "") return `they could not be kept: ${problem ?? "there is no file"}`;
   return problem === undefined ? `all of it is in ${file.path}` : `its beginning is in ${file.path}: ${problem}`;
 };
 
 const LAST_LINES = 5;
-const MOST_LINE_LENGTH = 200;
+const MAX_LINE_LENGTH = 200;
 
 const lastLines = (text: string): string =>
   text
@@ -105,53 +107,48 @@ const lastLines = (text: string): string =>
     .split("\n")
     .filter((line) => line.trim() !== "")
     .slice(-LAST_LINES)
-    .map((line) => line.slice(0, MOST_LINE_LENGTH).toWellFormed())
+    .map((line) => line.slice(0, MAX_LINE_LENGTH).toWellFormed())
     .join("\n");
 
-/** How much may be dropped to end at the end of a line. */
-const MOST_DROPPED = 2_000;
+/** How many characters may be dropped to cut at the end of a line. */
+const MAX_DROPPED = 2_000;
 
 const upToLine = (text: string): string => {
   const end = text.lastIndexOf("\n");
-  return end >= text.length - MOST_DROPPED && end > 0 ? text.slice(0, end) : text.replace(/[\ud800-\udbff]$/, "");
+  return end >= text.length - MAX_DROPPED && end > 0 ? text.slice(0, end) : text.replace(/[\ud800-\udbff]$/, "");
 };
 
 const fromLine = (text: string): string => {
   const start = text.indexOf("\n") + 1;
-  return start > 0 && start <= MOST_DROPPED && start < text.length
+  return start > 0 && start <= MAX_DROPPED && start < text.length
     ? text.slice(start)
     : text.replace(/^[\udc00-\udfff]/, "");
 };
 
-/** Where does an output go that is too long to be shown?
- *  Invariant: a new file each time, for its owner's eyes only, in a folder that the session holds; nothing that exists is
- *  opened. What could not be kept is told, and costs nobody the call.
- *  Elsewhere: making that folder private (@prefork/guard), what is shown instead (output-window.ts). */
-
 /** A file that grows while a command prints. */
 export type KeptFile = {
   readonly path: string;
-  /** Why nothing more is kept; undefined while all is well. */
+  /** Why no more output is kept; undefined while everything is fine. */
   readonly problem: () => string | undefined;
   readonly write: (chunk: Uint8Array) => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
-/** Opens a file under a name like the given one. */
+/** Opens a file with a name like the given one. */
 export type KeepStream = (name: string) => Promise<KeptFile>;
 
-export type Keeping = {
+export type OutputStore = {
   readonly keep: (name: string, content: string | Uint8Array) => Promise<string>;
   readonly keepStream: KeepStream;
 };
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-const MOST_NAMESAKES = 1_000;
+const MAX_NAMESAKES = 1_000;
 /** Enough for every log, too little to fill a disk. */
-export const MOST_KEPT_BYTES = 64 * 1024 * 1024;
+export const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
-/** `folder`: stands in a private one, and is made when it is first needed. */
-export const keepIn = (folder: string): Keeping => ({
+/** `folder` is in a private folder. It is created when it is first needed. */
+export const createOutputStore = (folder: string): OutputStore => ({
   keep: async (name, content) => {
     const [path, handle] = await openNew(folder, name);
     try {
@@ -163,7 +160,7 @@ export const keepIn = (folder: string): Keeping => ({
   },
   keepStream: async (name) => {
     try {
-      return keptFile(...(await openNew(folder, name)));
+      return openKeptFile(...(await openNew(folder, name)));
     } catch (error) {
       const { reason } = refusalOf(error);
       return { path: "", problem: () => reason, write: async () => {}, close: async () => {} };
@@ -171,7 +168,8 @@ export const keepIn = (folder: string): Keeping => ({
   },
 });
 
-/** Most sessions, and nearly all forks, keep nothing. What it stands in is the session's own folder, private already. */
+/** Most sessions, and nearly all forks, keep nothing. The parent is the session's own folder, which is private
+ *  already. */
 const makeFolder = (folder: string): Promise<unknown> =>
   mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
@@ -189,23 +187,23 @@ const openNew = async (folder: string, wanted: string): Promise<readonly [string
       if (code === "ENOENT" && !isMade) {
         isMade = true;
         await makeFolder(folder);
-      } else if (code === "EEXIST" && number < MOST_NAMESAKES) number += 1;
+      } else if (code === "EEXIST" && number < MAX_NAMESAKES) number += 1;
       else throw error;
     }
   }
 };
 
-const keptFile = (path: string, handle: FileHandle): KeptFile => {
+const openKeptFile = (path: string, handle: FileHandle): KeptFile => {
   let problem: string | undefined;
-  let room = MOST_KEPT_BYTES;
+  let room = MAX_KEPT_BYTES;
   return {
     path,
     problem: () => problem,
     write: async (chunk) => {
       if (problem !== undefined) return;
-      if (chunk.length > room) problem = `at most ${MOST_KEPT_BYTES} bytes are kept`;
+      if (chunk.length > room) problem = `at most ${MAX_KEPT_BYTES} bytes are kept`;
       try {
-        await handle.writeFile(chunk.subarray(0, room)); // goes on where the last one ended
+        await handle.writeFile(chunk.subarray(0, room)); // continues where the last write ended
         room -= chunk.length;
       } catch (error) {
         problem = refusalOf(error).reason;

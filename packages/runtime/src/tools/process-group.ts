@@ -1,7 +1,7 @@
-/** The processes of one command, as one thing: are some alive, and how do they end?
- *  Invariant: signals go to the group and to nothing else; a process that is dead and only not yet collected counts as
- *  dead; the leader's number stays taken while any member is there, so no stranger is ever meant.
- *  Elsewhere: starting it and reading what it prints (run-command.ts). */
+/** Are any processes of a command alive, and how are they ended together?
+ *  Invariant: signals only go to the group. A zombie (dead, but not yet reaped) counts as dead. The leader's process id
+ *  stays taken while any member lives, so no other process is ever signalled.
+ *  Elsewhere: starting a command and reading its output (run-command.ts). */
 
 import type { ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -9,12 +9,12 @@ import { Socket } from "node:net";
 import { constants } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
 
-/** Between asking a group to end and making it. */
+/** The time between SIGTERM and SIGKILL. */
 const GRACE_MS = 1_000;
-/** How long what the command started last may take to end by itself. */
+/** How long processes that the command started last may take to end by themselves. */
 export const PATIENCE_MS = 300;
 
-/** `exitCode` as a shell would tell it; `signal` where it was one that ended it. */
+/** `exitCode` as a shell reports it; `signal` if one ended the process. */
 export type LeaderExit = { readonly exitCode: number; readonly signal?: NodeJS.Signals };
 
 type GroupKind = { readonly isGated: boolean; readonly isHeld?: boolean };
@@ -23,15 +23,16 @@ export class ProcessGroup {
   readonly pid: number;
   /** Resolves when the leader has ended. */
   readonly exited: Promise<LeaderExit>;
-  /** Descriptor 3 of the command. */
+  /** File descriptor 3 of the command. */
   readonly #lifeline: Socket | undefined;
   readonly #isGated: boolean;
   readonly #isHeld: boolean;
-  #hasLostHolder = false;
+  #hasLostShell = false;
   #grace: NodeJS.Timeout | undefined;
 
-  /** `isGated`: on the lifeline the command asks for a word before it begins; else it is a watcher's.
-   *  `isHeld`: the leader is a shell that waits for the command and tells its exit code; default: it is the command. */
+  /** `isGated`: the command waits on the lifeline for permission to begin; otherwise a watcher holds the lifeline.
+   *  `isHeld`: the leader is a shell that waits for the command and returns its exit code. Default: the leader is
+   *  the command. */
   constructor(child: ChildProcess, { isGated, isHeld = false }: GroupKind) {
     this.pid = child.pid ?? 0;
     this.#isGated = isGated;
@@ -42,32 +43,32 @@ export class ProcessGroup {
     if (isGated) this.#lifeline?.once("data", () => void (this.isStopping || this.#lifeline?.write("go\n")));
     this.exited = new Promise((done) => {
       child.once("exit", (code, by) => {
-        const signal = by ?? this.#toldSignal(code);
-        if (code === null) this.#endWithHolder();
+        const signal = by ?? this.#signalFromCode(code);
+        if (code === null) this.#endWithShell();
         const exitCode = code ?? 128 + (constants.signals[signal ?? "SIGKILL"] ?? 0);
         done(signal === undefined ? { exitCode } : { exitCode, signal });
       });
     });
   }
 
-  /** Was the shell that holds the command ended, and not by us? */
-  get hasLostHolder(): boolean {
-    return this.#hasLostHolder;
+  /** Was the shell that waits for the command ended by somebody else? */
+  get hasLostShell(): boolean {
+    return this.#hasLostShell;
   }
 
   get isStopping(): boolean {
     return this.#grace !== undefined;
   }
 
-  /** Asks, and after a while does not ask any more. */
+  /** Asks the group to end, then forces it after the grace period. */
   stop(): void {
     if (this.#grace !== undefined) return;
-    if (this.#isGated) this.#lifeline?.destroy(); // what has not begun never will
+    if (this.#isGated) this.#lifeline?.destroy(); // a command that has not begun never will
     this.#signal("SIGTERM");
     this.#grace = setTimeout(() => this.#signal("SIGKILL"), GRACE_MS);
   }
 
-  /** After the leader's exit: gives the others a moment, then ends them. True where some had to be ended. */
+  /** After the leader's exit: gives the others a moment, then kills them. True if any had to be killed. */
   async end(): Promise<boolean> {
     const hasEnded = await this.#isGoneWithin(this.isStopping ? GRACE_MS : PATIENCE_MS);
     if (hasEnded) return false;
@@ -76,23 +77,23 @@ export class ProcessGroup {
     return true;
   }
 
-  /** Nothing is left to watch: lets the timer and the watcher go. */
+  /** Nothing is left to watch: releases the timer and the watcher. */
   release(): void {
     clearTimeout(this.#grace);
     if (this.#isGated) this.#lifeline?.destroy();
     else this.#lifeline?.end("done\n");
   }
 
-  /** A shell that holds a command tells the signal that ended it as a code. */
-  #toldSignal(code: number | null): NodeJS.Signals | undefined {
+  /** A shell that waits for a command reports the signal that ended it as an exit code. */
+  #signalFromCode(code: number | null): NodeJS.Signals | undefined {
     if (code === null) return "SIGKILL";
     if (!this.#isHeld || !this.isStopping) return undefined;
     return (["SIGTERM", "SIGKILL"] as const).find((signal) => code === 128 + constants.signals[signal]);
   }
 
-  #endWithHolder(): void {
+  #endWithShell(): void {
     if (!this.#isHeld || this.isStopping) return;
-    this.#hasLostHolder = true;
+    this.#hasLostShell = true;
     this.#signal("SIGKILL");
   }
 
@@ -105,7 +106,7 @@ export class ProcessGroup {
   }
 
   #isAlive(): boolean {
-    return this.#signal(0) && (process.platform !== "linux" || hasLiving(this.pid));
+    return this.#signal(0) && (process.platform !== "linux" || hasLiveMember(this.pid));
   }
 
   #signal(signal: NodeJS.Signals | 0): boolean {
@@ -117,8 +118,8 @@ export class ProcessGroup {
   }
 }
 
-/** The kernel answers for the dead as well until their parent has collected them. */
-const hasLiving = (group: number): boolean =>
+/** The kernel also counts zombies, until their parent has reaped them. */
+const hasLiveMember = (group: number): boolean =>
   readdirSync("/proc").some((name) => {
     if (!/^\d+$/.test(name)) return false;
     try {
@@ -126,6 +127,6 @@ const hasLiving = (group: number): boolean =>
       const [state = "", , member] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return Number(member) === group && state !== "Z" && state !== "X";
     } catch {
-      return false; // it ended meanwhile
+      return false; // it ended in the meantime
     }
   });

@@ -1,16 +1,17 @@
-/** Which files has this session seen, as they were then, and how much of each?
- *  Invariant: a file counts as known only by what was shown of it; two states that were cloned share nothing that either
- *  can change. Only hashes and versions are kept, never content.
- *  Elsewhere: who reads and writes (read.ts, write.ts, edit.ts), keeping it over a restart (../journal). */
+/** Which files has this session seen, in which version, and how much of each? May a file be changed by somebody who
+ *  knows only that?
+ *  Invariant: only what was shown of a file counts as known. Clones share nothing that either can change. Only hashes
+ *  and versions are kept, never content. A refusal says what is missing and how to get it, and ends with a full stop.
+ *  Elsewhere: reading and writing (read.ts, write.ts, edit.ts), keeping the state across a restart (../journal). */
 
 import { createHash } from "node:crypto";
 import type { Json } from "@prefork/wire";
 
-/** First and last line, both included. */
+/** First and last line, inclusive. */
 export type LineRange = readonly [number, number];
 
 export type SeenFile = {
-  /** As the disk had it: FileFacts.version. */
+  /** The version on disk: FileFacts.version. */
   readonly version: string;
   readonly hash: string;
   readonly lines: number;
@@ -25,7 +26,7 @@ export type Freshness =
 export const contentHash = (bytes: Uint8Array): string =>
   createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
 
-type Seeing = {
+type FileView = {
   readonly version: string;
   readonly bytes: Uint8Array;
   readonly lines: number;
@@ -34,7 +35,7 @@ type Seeing = {
 
 export class ReadState {
   #files: ReadonlyMap<string, SeenFile>;
-  /** Seen since somebody last asked what is new. */
+  /** Paths seen since `takeNewPaths` was last called. */
   readonly #fresh = new Set<string>();
 
   private constructor(files: ReadonlyMap<string, SeenFile>) {
@@ -45,21 +46,21 @@ export class ReadState {
     return new ReadState(new Map());
   }
 
-  /** Lines of a file were shown. What was seen before of the same content still counts. */
-  saw(path: string, { version, bytes, lines, range }: Seeing): void {
+  /** Lines of a file were shown. What was seen of the same content before still counts. */
+  recordRead(path: string, { version, bytes, lines, range }: FileView): void {
     const hash = contentHash(bytes);
     const before = this.#files.get(path);
-    const ranges = merged([...(before?.hash === hash ? before.ranges : []), range]);
+    const ranges = mergeRanges([...(before?.hash === hash ? before.ranges : []), range]);
     this.#put(path, { version, hash, lines, ranges });
   }
 
   /** The session wrote the whole file itself, so it knows all of it. */
-  wrote(path: string, { version, bytes, lines }: Omit<Seeing, "range">): void {
+  recordWrite(path: string, { version, bytes, lines }: Omit<FileView, "range">): void {
     this.#put(path, { version, hash: contentHash(bytes), lines, ranges: [[1, lines]] });
   }
 
-  /** The session changed places in it. What it knew only in part it goes on knowing only in part. */
-  edited(path: string, { version, bytes, lines }: Omit<Seeing, "range">): void {
+  /** The session edited the file. What it knew only in part, it still knows only in part. */
+  recordEdit(path: string, { version, bytes, lines }: Omit<FileView, "range">): void {
     const before = this.#files.get(path);
     const isKnown = before === undefined || isWhole(before);
     const ranges = isKnown
@@ -80,19 +81,19 @@ export class ReadState {
     return this.#files.get(path);
   }
 
-  /** In the order of their last use, the latest at the end. */
+  /** Least recently used first. */
   paths(): readonly string[] {
     return [...this.#files.keys()];
   }
 
-  /** What is new since the last time: to be kept. */
-  takeFresh(): readonly string[] {
+  /** The paths that are new since the last call, for the journal. */
+  takeNewPaths(): readonly string[] {
     const paths = [...this.#fresh];
     this.#fresh.clear();
     return paths;
   }
 
-  /** For a fork: both go on from here, each for itself. Costs nothing until one of them sees a file. */
+  /** For a fork: both continue from here independently. Copies nothing until one of them sees a file. */
   clone(): ReadState {
     return new ReadState(this.#files);
   }
@@ -101,13 +102,13 @@ export class ReadState {
     return [...this.#files].map(([path, { version, hash, lines, ranges }]) => ({ path, version, hash, lines, ranges }));
   }
 
-  /** What cannot be read is left out: those files are read again. */
+  /** Skips what cannot be parsed: those files must be read again. */
   static fromJson(value: Json | undefined): ReadState {
     const entries = Array.isArray(value) ? (value as readonly Json[]) : [];
-    return new ReadState(new Map(entries.flatMap(seenOf)));
+    return new ReadState(new Map(entries.flatMap(parseSeenFile)));
   }
 
-  /** The map is shared by clones, so it is replaced and never changed. */
+  /** Clones share the map, so it is replaced and never changed. */
   #put(path: string, seen: SeenFile): void {
     const files = new Map(this.#files);
     files.delete(path);
@@ -119,8 +120,8 @@ export class ReadState {
 const isWhole = ({ lines, ranges: [first] }: SeenFile): boolean =>
   lines === 0 || (first !== undefined && first[0] <= 1 && first[1] >= lines);
 
-/** Sorted, and neighbours made one. */
-const merged = (ranges: readonly LineRange[]): readonly LineRange[] => {
+/** Sorted, with adjacent ranges joined. */
+const mergeRanges = (ranges: readonly LineRange[]): readonly LineRange[] => {
   const result: LineRange[] = [];
   for (const [from, to] of ranges.toSorted((a, b) => a[0] - b[0])) {
     const last = result.at(-1);
@@ -135,27 +136,23 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 const isRange = (value: unknown): value is LineRange =>
   Array.isArray(value) && value.length === 2 && value.every(isCount);
 
-const seenOf = (value: Json): readonly (readonly [string, SeenFile])[] => {
+const parseSeenFile = (value: Json): readonly (readonly [string, SeenFile])[] => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [];
   const { path, version, hash, lines, ranges } = value as Readonly<Record<string, Json>>;
   if (typeof path !== "string" || typeof version !== "string" || typeof hash !== "string" || !isCount(lines)) return [];
   return Array.isArray(ranges) && ranges.every(isRange) ? [[path, { version, hash, lines, ranges }]] : [];
 };
 
-/** May a file that exists be changed by somebody who knows it only so far?
- *  Invariant: pure; the answer says what is missing and how to get it, and ends in a full stop.
- *  Elsewhere: what is known (read-state.ts), the changes (write.ts, edit.ts). */
-
-export type Use = {
+export type IntendedChange = {
   readonly path: string;
   readonly version: string;
   readonly bytes: Uint8Array;
-  /** Replacing a file needs all of it seen; an edit names the text it changes. */
+  /** Replacing a file requires that all of it was seen. An edit names the text it changes. */
   readonly need: "some" | "whole";
 };
 
-/** Undefined where nothing stands against it. An empty file holds nothing that could be lost. */
-export const refusedUse = (reads: ReadState, { path, version, bytes, need }: Use): string | undefined => {
+/** Undefined if the change is fine. An empty file contains nothing that could be lost. */
+export const changeProblem = (reads: ReadState, { path, version, bytes, need }: IntendedChange): string | undefined => {
   if (bytes.length === 0 && need === "whole") return undefined;
   const fresh = reads.freshness(path, { version, bytes });
   switch (fresh.kind) {

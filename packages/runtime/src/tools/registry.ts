@@ -1,34 +1,36 @@
-/** All tools of a session: what the model is told of them, and what a call's input means.
- *  Invariant: a schema becomes JSON Schema once, here; `specs` has the order of registration and never changes, because
- *  it stands at the very front of the prefix. Input that does not fit is refused with the key and what was expected.
- *  Elsewhere: which tools there are (built-in.ts), may a call run (@prefork/guard), saying what is wrong (wrong-input.ts). */
+/** Which tools does a session have, what is the model told about them, and what does a call's input mean?
+ *  Invariant: a schema is converted to JSON Schema once, here. `specs` has the order of registration and never changes,
+ *  because it is the very front of the prefix. Input that does not fit is refused in one line that names the key, what
+ *  was expected and what was given; an unknown key is shown with the one that was probably meant. Only short names from
+ *  the input are quoted.
+ *  Elsewhere: the list of tools (built-in.ts), whether a call may run (@prefork/guard). */
 
 import { readJsonLine, type Touches } from "@prefork/guard";
 import { InputError, type Json, type JsonObject, type RawJson, type ToolSpec } from "@prefork/wire";
 import type { core } from "zod";
 import * as z from "zod";
-import { alike } from "./similar.ts";
+import { findSimilar } from "./similar.ts";
 import type { Tool } from "./tool.ts";
 
-/** `input` is what the tool gets; `args` is what stands in the call, for the guard. */
-export type Checked =
+/** `input` is what the tool receives. `args` is what the call contains, for the guard. */
+export type CheckedInput =
   | { readonly ok: true; readonly input: unknown; readonly args: JsonObject }
   | { readonly ok: false; readonly reason: string };
 
-/** A call as a model makes it. */
+/** A call as the model makes it. */
 export type NamedCall = { readonly name: string; readonly input: RawJson };
 
 export type Registry = {
   readonly tools: readonly Tool[];
   readonly specs: readonly ToolSpec[];
   readonly find: (name: string) => Tool | undefined;
-  readonly check: (tool: Tool, input: RawJson) => Checked;
-  /** The input without the envelope that some endpoints leave around a call's arguments: one level, where `arguments` or
-   *  `input` is all there is and is no argument of the tool. Everything else is for `check` to refuse. */
+  readonly check: (tool: Tool, input: RawJson) => CheckedInput;
+  /** Removes the envelope that some endpoints leave around a call's arguments: one level, if `arguments` or `input`
+   *  is the only key and not an argument of the tool. `check` refuses everything else. */
   readonly unwrap: (tool: Tool, input: RawJson) => RawJson;
-  /** What a call touches, as its tool declares it. Undefined: it may touch anything, or will not run at all. */
+  /** What a call touches, as its tool declares it. Undefined: it may touch anything, or it will not run at all. */
   readonly touches: (call: NamedCall) => Touches | undefined;
-  /** What to say to a model that called a tool by a wrong name. */
+  /** Advice for a model that called a tool by a wrong name. */
   readonly advice: (name: string) => string;
 };
 
@@ -38,11 +40,13 @@ export const createRegistry = (tools: readonly Tool[]): Registry => {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     if (!LEGAL_NAME.test(tool.name))
-      throw new InputError(`${JSON.stringify(tool.name)} is no name for a tool: 1 to 64 letters, digits, _ and -`);
+      throw new InputError(
+        `${JSON.stringify(tool.name)} is not a valid tool name: use 1 to 64 letters, digits, _ and -`,
+      );
     if (byName.has(tool.name)) throw new InputError(`there are two tools named ${tool.name}`);
     byName.set(tool.name, tool);
   }
-  const schemas = new Map(tools.map((tool) => [tool, schemaOf(tool)]));
+  const schemas = new Map(tools.map((tool) => [tool, jsonSchemaOf(tool)]));
   const specs = tools.map(
     (tool): ToolSpec => ({
       type: "function",
@@ -51,7 +55,7 @@ export const createRegistry = (tools: readonly Tool[]): Registry => {
       inputSchema: schemas.get(tool) ?? {},
     }),
   );
-  const shapeOf = (tool: Tool): JsonObject => schemas.get(tool) ?? schemaOf(tool);
+  const shapeOf = (tool: Tool): JsonObject => schemas.get(tool) ?? jsonSchemaOf(tool);
   return {
     tools,
     specs,
@@ -65,30 +69,35 @@ export const createRegistry = (tools: readonly Tool[]): Registry => {
       return checked.ok ? touchesOf(tool, checked.input) : undefined;
     },
     advice: (name) => {
-      const near = alike(name, [...byName.keys()], 1);
+      const near = findSimilar(name, [...byName.keys()], 1);
       return near.length > 0 ? `Did you mean ${near[0]}?` : `There are ${[...byName.keys()].join(", ")}.`;
     },
   };
 };
 
-const check = (tool: Tool, input: RawJson, schema: JsonObject): Checked => {
+const check = (tool: Tool, input: RawJson, schema: JsonObject): CheckedInput => {
   const read = readJsonLine(input.trim() === "" ? "{}" : input);
-  if (read.kind !== "object") return { ok: false, reason: `the input is ${notAnObject(read)}` };
+  if (read.kind !== "object") return { ok: false, reason: `the input is ${describeParseProblem(read)}` };
   const args = Object.fromEntries(read.fields) as JsonObject;
   const parsed = tool.input.safeParse(args);
-  const reason = wrongInput({ schema, args, issues: parsed.error?.issues ?? [], refuses: tool.refuses ?? {} });
+  const reason = describeInputProblems({
+    schema,
+    args,
+    issues: parsed.error?.issues ?? [],
+    refuses: tool.unsupportedArguments ?? {},
+  });
   if (reason !== undefined) return { ok: false, reason };
   return { ok: true, input: parsed.data, args };
 };
 
-const isTexts = (value: unknown): boolean =>
+const isStringList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((text) => typeof text === "string"));
 
-/** Of input that was checked. A declaration that fails, or is none, leaves open what is touched. */
+/** For checked input. Undefined where the declaration throws or is malformed: then anything may be touched. */
 export const touchesOf = (tool: Tool, input: unknown): Touches | undefined => {
   try {
     const { reads, writes, runs, reaches } = tool.touches?.(input) ?? { reads: null };
-    if (![reads, writes, runs, reaches].every(isTexts)) return undefined;
+    if (![reads, writes, runs, reaches].every(isStringList)) return undefined;
     const declared = Object.entries({ reads, writes, runs, reaches }).filter(([, texts]) => texts !== undefined);
     return Object.fromEntries(declared.map(([kind, texts]) => [kind, [...(texts ?? [])]]));
   } catch {
@@ -101,21 +110,26 @@ const unwrap = (input: RawJson, schema: JsonObject): RawJson => {
   if (read.kind !== "object" || read.fields.size !== 1) return input;
   const [[key, inner] = ["", undefined]] = read.fields;
   if ((key !== "arguments" && key !== "input") || !isObject((inner ?? null) as Json)) return input;
-  return lacks(schema, key) ? JSON.stringify(inner) : input;
+  return hasNoProperty(schema, key) ? JSON.stringify(inner) : input;
 };
 
-/** A schema that takes whatever is given lacks nothing. */
-const lacks = ({ properties, additionalProperties }: JsonObject, key: string): boolean => {
+/** False for a schema that accepts any key. */
+const hasNoProperty = ({ properties, additionalProperties }: JsonObject, key: string): boolean => {
   const names = isObject(properties ?? null) ? Object.keys(properties as JsonObject) : [];
   return !names.includes(key) && (names.length > 0 || additionalProperties === false);
 };
 
-const notAnObject = ({ kind, reason }: { readonly kind: "doubtful" | "malformed"; readonly reason: string }): string =>
-  kind === "malformed" ? `${reason}; give one JSON object` : `ambiguous: ${reason}`;
+const describeParseProblem = ({
+  kind,
+  reason,
+}: {
+  readonly kind: "doubtful" | "malformed";
+  readonly reason: string;
+}): string => (kind === "malformed" ? `${reason}; give one JSON object` : `ambiguous: ${reason}`);
 
 // --- JSON Schema -------------------------------------------------------------------------------------------------------
 
-const schemaOf = ({ name, input, schema: given }: Tool): JsonObject => {
+const jsonSchemaOf = ({ name, input, schema: given }: Tool): JsonObject => {
   if (given) return given;
   const schema = tidy(z.toJSONSchema(input, { io: "input" }) as Json);
   if (!isObject(schema) || schema.type !== "object")
@@ -126,7 +140,8 @@ const schemaOf = ({ name, input, schema: given }: Tool): JsonObject => {
 const isObject = (value: Json): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What says nothing to a reader: the dialect, limits that every number has, that names are texts, that all is allowed. */
+/** Noise for a reader: the dialect, limits that every number has, "property names are strings", "anything is
+ *  allowed". */
 const isNoise = (key: string, value: Json): boolean =>
   key === "$schema" ||
   (key === "maximum" && value === Number.MAX_SAFE_INTEGER) ||
@@ -136,8 +151,8 @@ const isNoise = (key: string, value: Json): boolean =>
 
 const FIRST = ["type", "description", "enum"];
 
-/** Key order of a schema depends on how it was written and on the library's version; here it is the same for all.
- *  Names of properties keep the order in which their author wrote them. */
+/** The key order of a schema depends on how it was written and on the version of the library. Here it is always the
+ *  same. Properties keep the order in which their author wrote them. */
 const tidy = (schema: Json): Json => {
   if (Array.isArray(schema)) return schema.map(tidy);
   if (!isObject(schema)) return schema;
@@ -145,34 +160,29 @@ const tidy = (schema: Json): Json => {
   const entries = Object.entries(schema)
     .filter(([key, value]) => !isNoise(key, value))
     .sort(([a], [b]) => rank(a) - rank(b))
-    .map(([key, value]) => [key, key === "properties" && isObject(value) ? tidyEach(value) : tidy(value)]);
+    .map(([key, value]) => [key, key === "properties" && isObject(value) ? tidyProperties(value) : tidy(value)]);
   return Object.fromEntries(entries);
 };
 
-const tidyEach = (properties: JsonObject): JsonObject =>
+const tidyProperties = (properties: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, tidy(schema)]));
 
-/** What is wrong with the input of a call, in one line that a model can act on?
- *  Invariant: pure; one line that names the key, what was expected and what was given; a key that does not exist is
- *  named with the one that was probably meant. Nothing from the input is quoted but short names.
- *  Elsewhere: the schema (registry.ts, and each tool). */
-
-type Question = {
+type InputToJudge = {
   readonly schema: JsonObject;
   readonly args: JsonObject;
   readonly issues: readonly core.$ZodIssue[];
-  /** What is said of arguments that are often given and never taken. */
+  /** Explanations for arguments that are often given and never accepted. */
   readonly refuses: Readonly<Record<string, string>>;
 };
 
-/** Undefined where nothing is wrong. */
-export const wrongInput = ({ schema, args, issues, refuses }: Question): string | undefined => {
-  const known = namesOf(schema);
+/** Undefined if nothing is wrong. */
+export const describeInputProblems = ({ schema, args, issues, refuses }: InputToJudge): string | undefined => {
+  const known = propertyNames(schema);
   const given = Object.keys(args);
   const free = known.filter((name) => !given.includes(name));
   const unknown = schema.additionalProperties === false ? given.filter((key) => !known.includes(key)) : [];
-  const meant = new Map(unknown.map((key) => [key, alike(key, free, 1)[0]]));
-  const isTold = ({ code, path: [key] }: core.$ZodIssue): boolean =>
+  const meant = new Map(unknown.map((key) => [key, findSimilar(key, free, 1)[0]]));
+  const isCovered = ({ code, path: [key] }: core.$ZodIssue): boolean =>
     (code === "unrecognized_keys" && key === undefined) ||
     (code === "invalid_type" && [...meant.values()].includes(String(key)));
   const reasons = [
@@ -181,14 +191,14 @@ export const wrongInput = ({ schema, args, issues, refuses }: Question): string 
         ? `${quoted(key)} is no argument of it: ${refuses[key]}`
         : unknownKey(key, meant.get(key), known),
     ),
-    ...issues.filter((issue) => !isTold(issue)).map((issue) => describe(issue, args)),
+    ...issues.filter((issue) => !isCovered(issue)).map((issue) => describeIssue(issue, args)),
   ];
-  return reasons.length === 0 ? undefined : [...new Set(reasons)].slice(0, MOST).join("; ");
+  return reasons.length === 0 ? undefined : [...new Set(reasons)].slice(0, MAX_REASONS).join("; ");
 };
 
-const MOST = 4;
+const MAX_REASONS = 4;
 
-const namesOf = ({ properties }: JsonObject): readonly string[] =>
+const propertyNames = ({ properties }: JsonObject): readonly string[] =>
   typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
 
 const quoted = (name: string): string =>
@@ -197,7 +207,7 @@ const quoted = (name: string): string =>
 const unknownKey = (key: string, meant: string | undefined, known: readonly string[]): string =>
   `${quoted(key)} is no argument of it, ${meant === undefined ? `which takes ${known.join(", ")}` : `did you mean ${quoted(meant)}?`}`;
 
-const placeOf = (path: readonly PropertyKey[]): string =>
+const formatPath = (path: readonly PropertyKey[]): string =>
   path.map((step, at) => (typeof step === "number" ? `[${step}]` : `${at === 0 ? "" : "."}${String(step)}`)).join("");
 
 const EXPECTED: Readonly<Record<string, string>> = {
@@ -210,7 +220,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   record: "an object",
 };
 
-const givenAt = (args: JsonObject, path: readonly PropertyKey[]): Json | undefined => {
+const valueAt = (args: JsonObject, path: readonly PropertyKey[]): Json | undefined => {
   let value: unknown = args;
   for (const step of path) value = (value as Readonly<Record<PropertyKey, unknown>> | null | undefined)?.[step];
   return value as Json | undefined;
@@ -222,9 +232,9 @@ const kindOf = (value: Json): string => {
   return EXPECTED[typeof value] ?? typeof value;
 };
 
-const describe = (issue: core.$ZodIssue, args: JsonObject): string => {
-  const shown = issue.path.length === 0 ? "the input" : quoted(placeOf(issue.path));
-  const given = givenAt(args, issue.path);
+const describeIssue = (issue: core.$ZodIssue, args: JsonObject): string => {
+  const shown = issue.path.length === 0 ? "the input" : quoted(formatPath(issue.path));
+  const given = valueAt(args, issue.path);
   switch (issue.code) {
     case "invalid_type": {
       const expected = EXPECTED[issue.expected] ?? issue.expected;
@@ -237,9 +247,9 @@ const describe = (issue: core.$ZodIssue, args: JsonObject): string => {
       return given === undefined ? `${shown} is missing (one of ${values})` : `${shown} must be one of ${values}`;
     }
     case "too_small":
-      return `${shown} must ${bound(issue.origin, `at least ${issue.minimum}`)}`;
+      return `${shown} must ${describeLimit(issue.origin, `at least ${issue.minimum}`)}`;
     case "too_big":
-      return `${shown} must ${bound(issue.origin, `at most ${issue.maximum}`)}`;
+      return `${shown} must ${describeLimit(issue.origin, `at most ${issue.maximum}`)}`;
     case "unrecognized_keys":
       return `in ${shown}, ${issue.keys.map(quoted).join(" and ")} ${issue.keys.length === 1 ? "is" : "are"} not known`;
     default:
@@ -247,7 +257,7 @@ const describe = (issue: core.$ZodIssue, args: JsonObject): string => {
   }
 };
 
-const bound = (origin: string, limit: string): string => {
+const describeLimit = (origin: string, limit: string): string => {
   if (origin === "string") return `have ${limit} characters`;
   return origin === "array" ? `have ${limit} entries` : `be ${limit}`;
 };

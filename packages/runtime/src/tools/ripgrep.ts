@@ -1,40 +1,40 @@
-/** Searches the contents of files with ripgrep.
- *  Invariant: nothing that a model wrote can be an option: the pattern follows `-e`, the path follows `--`, all else is
- *  glued to its option. Results come in the order of names, which is the same on every run.
- *  Elsewhere: without ripgrep (search-text.ts), how results are shown (grep.ts). */
+/** How are file contents searched with ripgrep?
+ *  Invariant: nothing that a model wrote can become an option: the pattern follows `-e`, the path follows `--`,
+ *  everything else is attached to its option. Results are ordered by name, the same on every run.
+ *  Elsewhere: searching without ripgrep (search-text.ts), showing results (grep.ts). */
 
 import { isUtf8 } from "node:buffer";
 import { type Refused, waitingFile } from "@prefork/guard/internal";
 import { runProgram } from "./run-program.ts";
-import { namesHint } from "./search-place.ts";
-import { type Found, MOST_LINE_BYTES, type Search } from "./search-text.ts";
+import { fileNameHint } from "./search-root.ts";
+import { type GrepMatch, MAX_LINE_BYTES, type Search } from "./search-text.ts";
 import type { ToolContext } from "./tool.ts";
 
-const PLAIN = [
+const BASE_OPTIONS = [
   ...["--no-config", "--color=never", "--no-heading", "--with-filename", "--null", "--line-number", "--hidden"],
-  ...["--no-messages", "--crlf", "--sort=path", `--max-columns=${MOST_LINE_BYTES}`, "--max-columns-preview"],
+  ...["--no-messages", "--crlf", "--sort=path", `--max-columns=${MAX_LINE_BYTES}`, "--max-columns-preview"],
 ];
 
-const argumentsOf = ({ pattern, place, options }: Search): readonly string[] => {
+const buildArguments = ({ pattern, root, options }: Search): readonly string[] => {
   const { glob, type, ignoreCase, multiline, before = 0, after = 0, mode } = options;
   return [
-    ...PLAIN,
+    ...BASE_OPTIONS,
     ...(ignoreCase ? ["--ignore-case"] : []),
     ...(multiline ? ["--multiline", "--multiline-dotall"] : []),
     ...(mode === "content" ? [`--before-context=${before}`, `--after-context=${after}`] : []),
     ...(mode === "files_with_matches" ? ["--files-with-matches"] : []),
     ...(mode === "count" ? ["--count"] : []),
     ...(type === undefined ? [] : [`--type=${type}`]),
-    ...hintsFor(glob, type),
-    // Where lines end the records, one may be the end of a name with a line break in it, and nobody can judge whose it is.
+    ...typeHints(glob, type),
+    // Records end with a newline here, so a file name that contains one could pass for a record of another file.
     ...(mode === "files_with_matches" ? [] : ["--glob=!*\n*"]),
-    ...["--glob=!.git", "-e", pattern, "--", place.path],
+    ...["--glob=!.git", "-e", pattern, "--", root.path],
   ];
 };
 
-/** Types are joined by "or", so a hint beside a type would widen it. */
-const hintsFor = (glob: string | undefined, type: string | undefined): readonly string[] => {
-  const hint = glob === undefined || type !== undefined ? undefined : namesHint(glob);
+/** Ripgrep joins types by "or", so a hint in addition to a type would widen the search. */
+const typeHints = (glob: string | undefined, type: string | undefined): readonly string[] => {
+  const hint = glob === undefined || type !== undefined ? undefined : fileNameHint(glob);
   return hint === undefined ? [] : [`--type-add=wanted:${hint}`, "--type=wanted"];
 };
 
@@ -43,27 +43,27 @@ export const searchWithRipgrep = async (
   search: Search,
   context: ToolContext,
 ): Promise<{ readonly ok: true; readonly isCut: boolean } | Refused> => {
-  const waiting = waitingFile(search.place.folder);
+  const waiting = waitingFile(search.root.folder);
   if (waiting !== undefined)
     return { ok: false, reason: `${waiting} is no plain file, and a search would wait for it` };
   const { mode } = search.options;
   const separator = mode === "files_with_matches" ? 0 : 10;
   let rest: Buffer = Buffer.alloc(0);
   const take = (record: Buffer): boolean => {
-    const found = readRecord(textOf(record), mode);
-    return found === undefined || !search.isWanted(found.path) || search.found(found);
+    const match = parseRecord(decodeRecord(record), mode);
+    return match === undefined || !search.isWanted(match.path) || search.onMatch(match);
   };
   const { exitCode, errors, ended } = await runProgram(
     {
-      argv: [program, ...argumentsOf(search)],
-      cwd: search.place.folder,
+      argv: [program, ...buildArguments(search)],
+      cwd: search.root.folder,
       output: (chunk) => {
         const all = Buffer.concat([rest, chunk]);
         let from = 0;
         for (let end = all.indexOf(separator); end !== -1; end = all.indexOf(separator, from)) {
-          const goesOn = take(all.subarray(from, end));
+          const continues = take(all.subarray(from, end));
           from = end + 1;
-          if (!goesOn) return false;
+          if (!continues) return false;
         }
         rest = all.subarray(from);
         return true;
@@ -77,23 +77,24 @@ export const searchWithRipgrep = async (
   return { ok: true, isCut: ended !== "finished" };
 };
 
-/** How ripgrep ends a line of which it shows the beginning. */
-const CUT = / \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$/;
+/** How ripgrep ends a line that it truncates. */
+const TRUNCATION_NOTE = / \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$/;
 
-/** `path NUL number : text` for a line that fits, with `-` for one around it; `--` between groups; `path NUL count`. */
-const readRecord = (record: string, mode: Search["options"]["mode"]): Found | undefined => {
+/** `path NUL number : text` for a match, `-` instead of `:` for a context line, `--` between groups; or `path NUL
+ *  count`. */
+const parseRecord = (record: string, mode: Search["options"]["mode"]): GrepMatch | undefined => {
   if (mode === "files_with_matches") return record === "" ? undefined : { path: record };
-  const [, path, number, sign, text = ""] = /^([^\0]+)\0(\d+)(?:([:-])(.*))?$/s.exec(record.replace(/\r$/, "")) ?? []; // --crlf ends its own lines so
+  const [, path, number, sign, text = ""] = /^([^\0]+)\0(\d+)(?:([:-])(.*))?$/s.exec(record.replace(/\r$/, "")) ?? []; // with --crlf ripgrep ends its own lines like this
   if (path === undefined) return undefined;
   if (mode === "count") return { path, count: Number(number) };
-  const cut = CUT.exec(text);
-  const isCut = cut !== null && Buffer.byteLength(text) > MOST_LINE_BYTES;
-  const line = { number: Number(number), fits: sign === ":", text: isCut ? text.slice(0, cut.index) : text };
+  const cut = TRUNCATION_NOTE.exec(text);
+  const isCut = cut !== null && Buffer.byteLength(text) > MAX_LINE_BYTES;
+  const line = { number: Number(number), isMatch: sign === ":", text: isCut ? text.slice(0, cut.index) : text };
   return { path, line: isCut ? { ...line, isCut } : line };
 };
 
-/** Lines of a file in an older encoding are shown as the other tools show them. */
-const textOf = (record: Buffer): string => {
+/** Lines in an older encoding are decoded as the other tools decode them. */
+const decodeRecord = (record: Buffer): string => {
   if (isUtf8(record)) return record.toString("utf8");
   const end = record.indexOf(0) + 1;
   return record.toString("utf8", 0, end) + record.toString("latin1", end);

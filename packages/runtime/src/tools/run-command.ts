@@ -1,11 +1,12 @@
-/** Runs the text of an approved command in a real bash.
- *  Invariant: a process group of its own without standard input, ended as a whole: when the command ends, when it is
- *  stopped, and when this process dies, even by SIGKILL. Both streams come as one, in the order of printing.
- *  What holds after our death: in the sandbox everything ends with us; outside it a watcher in the group's session ends
- *  the group as soon as our end of its line closes. A process that made a session of its own (setsid) is no longer in the
- *  group: it is ended when the command is stopped and when its owner ends, but outlives our death by SIGKILL.
- *  Elsewhere: ending a group (process-group.ts), what is shown of the output (output-window.ts), read-only commands
- *  (runPlan of @prefork/guard). */
+/** How does the text of an approved command run in a real bash?
+ *  Invariant: it has its own process group and no standard input. The whole group ends when the command ends, when it
+ *  is stopped, and when this process dies, even by SIGKILL. Both output streams are read as one, in the order of
+ *  printing.
+ *  What holds after our death: in the sandbox everything ends with us. Outside it, a watcher in the group's session
+ *  kills the group as soon as our end of its pipe closes. A process that created its own session (setsid) has left the
+ *  group: it is ended when the command is stopped and when its owner ends, but it survives our death by SIGKILL.
+ *  Elsewhere: ending a group (process-group.ts), showing the output (long-output.ts), read-only commands (runPlan of
+ *  @prefork/guard). */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";
@@ -13,7 +14,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import type { Sandbox } from "@prefork/guard";
 import { type Entered, endStragglers, MARK, newMark, type Refused } from "@prefork/guard/internal";
-import { commandName, isForkName } from "./fork-ancestry.ts";
+import { isForkName, shellName } from "./fork-ancestry.ts";
 import { type LeaderExit, PATIENCE_MS, ProcessGroup } from "./process-group.ts";
 
 export type CommandRun = {
@@ -21,12 +22,12 @@ export type CommandRun = {
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly sandbox?: Sandbox;
-  /** Reading waits until it has settled. */
+  /** The next chunk is read when this has resolved. */
   readonly output: (chunk: Buffer) => Promise<void>;
 };
 
 export type CommandEnd = LeaderExit & {
-  /** Processes that it had left behind, and that were ended with it. */
+  /** It left processes running, and these were ended with it. */
   readonly leftBehind: boolean;
 };
 
@@ -34,43 +35,46 @@ export type RunningCommand = {
   readonly ok: true;
   readonly pid: number;
   readonly ended: Promise<CommandEnd>;
-  /** Asks the whole group to end, and makes it end soon after. */
+  /** Asks the whole group to end, and kills it soon after. */
   readonly stop: () => void;
 };
 
 const BASH = ["/bin/bash", "--noprofile", "--norc", "-c"] as const;
 
-/** The command replaces this shell. Before that a watcher is left in a group of its own: a line on descriptor 3 lets it
- *  go, the end of that line means that nobody is there any more. */
+/** The command replaces this shell. Before that, the shell starts a watcher in a group of its own. A line on
+ *  descriptor 3 releases the watcher; end of file means that we are gone. */
 const WATCHED =
   'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; ' +
   'exec /bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-';
 
-/** The same for a fork, whose name must stay above everything it starts: this shell waits for the command, and whoever ends
- *  it ends the command. What is asked of the whole group is the command's to answer. */
+/** The same for a fork, whose name must stay above everything it starts: this shell waits for the command, and
+ *  ending the shell ends the command. Signals to the whole group are left to the command. */
 const HELD =
   'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; exec 2>/dev/null; trap : TERM; ' +
   '/bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-; exit "$?" 3>&-';
 
-/** In the sandbox everything dies with its starter, but only once the sandbox stands: whoever is stopped while it is being
- *  set up leaves a half-made one behind that nobody finds again. So the command begins after a word from us, which the
- *  finished sandbox asks for; where none comes any more, it ends by itself. */
+/** In the sandbox everything dies with its starter, but only once the sandbox is set up. Stopping it earlier would
+ *  leave a half-made sandbox behind that nobody can find. So the finished sandbox asks us for permission before the
+ *  command begins. If no answer comes, it ends by itself. */
 const GATED = 'echo >&3; read -r -u 3 || exit 143; exec /bin/bash --noprofile --norc -c "$1" bash 2>&1 3>&-';
 
-/** Variables that would make bash run or define something before the command. */
-const RUNS_FIRST = /^(?:BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|BASH_FUNC_.*)$/;
+/** Variables that make bash run or define something before the command. */
+const RUN_BY_BASH = /^(?:BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|BASH_FUNC_.*)$/;
 
 const refuse = (reason: string): Refused => ({ ok: false, reason });
 
 export const startCommand = async (run: CommandRun): Promise<RunningCommand | Refused> => {
   if (!isFolder(run.cwd)) return refuse(`the working directory ${run.cwd} is not there`);
-  const name = commandName(run.environment);
+  const name = shellName(run.environment);
   const isHeld = run.sandbox === undefined && isForkName(name);
-  const plain = [...BASH, run.sandbox ? GATED : isHeld ? HELD : WATCHED, name, run.command];
-  const entered = await run.sandbox?.enter(plain, { cwd: run.cwd });
+  const argv = [...BASH, run.sandbox ? GATED : isHeld ? HELD : WATCHED, name, run.command];
+  const entered = await run.sandbox?.enter(argv, { cwd: run.cwd });
   if (entered?.ok === false) return entered;
   const mark = newMark(run.environment);
-  const child = await started(entered?.argv ?? plain, { ...run, environment: { ...run.environment, [MARK]: mark } });
+  const child = await spawnCommand(entered?.argv ?? argv, {
+    ...run,
+    environment: { ...run.environment, [MARK]: mark },
+  });
   if (child instanceof Error) {
     await entered?.[Symbol.asyncDispose]();
     const tooLong = (child as NodeJS.ErrnoException).code === "E2BIG";
@@ -79,15 +83,15 @@ export const startCommand = async (run: CommandRun): Promise<RunningCommand | Re
     );
   }
   const group = new ProcessGroup(child, { isGated: run.sandbox !== undefined, isHeld });
-  const ended = follow(child, group, { output: run.output, entered, mark });
+  const ended = waitForEnd(child, group, { output: run.output, entered, mark });
   return { ok: true, pid: group.pid, ended, stop: () => group.stop() };
 };
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-const started = ([program = "", ...args]: readonly string[], run: CommandRun): Promise<ChildProcess | Error> =>
+const spawnCommand = ([program = "", ...args]: readonly string[], run: CommandRun): Promise<ChildProcess | Error> =>
   new Promise((done) => {
-    const env = Object.fromEntries(Object.entries(run.environment).filter(([name]) => !RUNS_FIRST.test(name)));
+    const env = Object.fromEntries(Object.entries(run.environment).filter(([name]) => !RUN_BY_BASH.test(name)));
     try {
       const child = spawn(program, args, {
         cwd: run.cwd,
@@ -102,11 +106,11 @@ const started = ([program = "", ...args]: readonly string[], run: CommandRun): P
     }
   });
 
-const follow = async (child: ChildProcess, group: ProcessGroup, run: Following): Promise<CommandEnd> => {
-  const reading = new Reading([child.stdout, child.stderr], run.output);
+const waitForEnd = async (child: ChildProcess, group: ProcessGroup, run: EndOptions): Promise<CommandEnd> => {
+  const reading = new OutputReader([child.stdout, child.stderr], run.output);
   try {
     const exit = await group.exited;
-    const wasStopped = group.isStopping || group.hasLostHolder;
+    const wasStopped = group.isStopping || group.hasLostShell;
     const leftBehind = (await group.end()) && !wasStopped;
     if (wasStopped && !run.entered) await endStragglers(run.mark); // in the sandbox nothing is left
     await reading.rest();
@@ -117,27 +121,27 @@ const follow = async (child: ChildProcess, group: ProcessGroup, run: Following):
   }
 };
 
-type Following = Pick<CommandRun, "output"> & { readonly entered: Entered | undefined; readonly mark: string };
+type EndOptions = Pick<CommandRun, "output"> & { readonly entered: Entered | undefined; readonly mark: string };
 
-const MOST_WAITS = 10;
+const MAX_WAITS = 10;
 
-/** What the command prints, read to the end. */
-class Reading {
+/** Reads what the command prints, to the end. */
+class OutputReader {
   readonly #streams: readonly Readable[];
   readonly #done: Promise<"done">;
   #chunks = 0;
-  /** One chunk after the other, whichever stream it comes from. */
+  /** One chunk at a time, whichever stream it comes from. */
   #turn: Promise<void> = Promise.resolve();
 
   constructor(streams: readonly (Readable | null)[], output: CommandRun["output"]) {
     this.#streams = streams.filter((stream) => stream !== null);
     this.#done = Promise.all(this.#streams.map((stream) => this.#read(stream, output))).then(() => "done" as const);
-    this.#done.catch(() => {}); // told by `rest`, after the command has ended
+    this.#done.catch(() => {}); // `drain` reports it, after the command has ended
   }
 
-  /** A process outside the group may hold the pipe: whoever prints nothing for a while is not waited for. */
+  /** A process outside the group may keep the pipe open. If it prints nothing for a while, it is not waited for. */
   async rest(): Promise<void> {
-    for (let waits = 0, seen = -1; waits < MOST_WAITS && seen !== this.#chunks; waits++) {
+    for (let waits = 0, seen = -1; waits < MAX_WAITS && seen !== this.#chunks; waits++) {
       seen = this.#chunks;
       if ((await Promise.race([this.#done, after(PATIENCE_MS)])) === "done") return;
     }

@@ -1,7 +1,7 @@
-/** Runs one program that only looks, with arguments that no shell reads.
- *  Invariant: an argument list, a clean environment, no standard input, the cell where there is one; it ends with the
- *  call, and after a while in any case.
- *  Elsewhere: the environment and the cell (@prefork/guard), what is asked (list-files.ts, ripgrep.ts). */
+/** How does a program run that only reads, with arguments that no shell interprets?
+ *  Invariant: an argument list, a clean environment, no standard input, the read-only sandbox if there is one. The
+ *  program ends with the call, and after a timeout in any case.
+ *  Elsewhere: the environment and the sandbox (@prefork/guard), the programs (list-files.ts, ripgrep.ts). */
 
 import { spawn } from "node:child_process";
 import { cleanEnvironment } from "@prefork/guard/internal";
@@ -21,7 +21,7 @@ export type ProgramEnd = {
 };
 
 const TIMEOUT_MS = 30_000;
-const MOST_ERRORS = 4_000;
+const MAX_ERRORS = 4_000;
 
 export const runProgram = (
   { argv, cwd, output }: ProgramRun,
@@ -39,7 +39,7 @@ export const runProgram = (
     let errors = "";
     const stop = (why: ProgramEnd["ended"]): void => {
       if (ended === "finished") ended = why;
-      endGroup(child.pid);
+      killGroup(child.pid);
     };
     const abort = (): void => stop("aborted");
     const timer = setTimeout(() => stop("timed-out"), TIMEOUT_MS);
@@ -47,7 +47,7 @@ export const runProgram = (
       if (ended === "finished" && !output(chunk)) stop("enough");
     });
     child.stderr.on("data", (chunk: Buffer) => {
-      if (errors.length < MOST_ERRORS) errors += chunk.toString("utf8");
+      if (errors.length < MAX_ERRORS) errors += chunk.toString("utf8");
     });
     const release = (): void => {
       clearTimeout(timer);
@@ -59,17 +59,17 @@ export const runProgram = (
     });
     child.once("close", (code) => {
       release();
-      done({ exitCode: code ?? 128, errors: errors.slice(0, MOST_ERRORS).toWellFormed(), ended });
+      done({ exitCode: code ?? 128, errors: errors.slice(0, MAX_ERRORS).toWellFormed(), ended });
     });
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
   });
 
-const endGroup = (pid: number | undefined): void => {
+const killGroup = (pid: number | undefined): void => {
   if (pid === undefined) return;
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 };

@@ -1,14 +1,14 @@
-/** A regular expression in ripgrep's syntax, as one that this runtime has. Pure.
- *  Invariant: what is taken means the same in both, letters of every script included; what this runtime cannot say is
- *  refused in words and never searched for as something else.
+/** How is a regular expression in ripgrep's syntax written in JavaScript's? Pure.
+ *  Invariant: what is translated means the same in both, including letters of every script. What JavaScript cannot
+ *  express is refused with an explanation and never searched for as something else.
  *  Elsewhere: searching with it (search-text.ts). */
 
-export type Translated = { readonly source: string; readonly flags: string };
+export type TranslatedPattern = { readonly source: string; readonly flags: string };
 
-class Untranslatable extends Error {}
+class UntranslatableError extends Error {}
 
 const refuse = (what: string): never => {
-  throw new Untranslatable(`${what} needs ripgrep, which is not installed`);
+  throw new UntranslatableError(`${what} needs ripgrep, which is not installed`);
 };
 
 const WORD = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}";
@@ -19,21 +19,21 @@ const NAMED: Readonly<Record<string, string>> = {
   ...{ alpha: "A-Za-z", digit: "0-9", alnum: "0-9A-Za-z", upper: "A-Z", lower: "a-z", xdigit: "0-9A-Fa-f" },
   ...{ word: "0-9A-Za-z_", space: "\\t\\n\\v\\f\\r ", blank: "\\t ", punct: "!-\\/:-@\\[-`\\{-~" },
 };
-const EDGE = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`;
-const NO_EDGE = `(?:(?<=[${WORD}])(?=[${WORD}])|(?<![${WORD}])(?![${WORD}]))`;
-const EDGES: Readonly<Record<string, string>> = {
-  ...{ b: EDGE, B: NO_EDGE, "<": `(?<![${WORD}])(?=[${WORD}])`, ">": `(?<=[${WORD}])(?![${WORD}])` },
+const WORD_BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`;
+const NO_WORD_BOUNDARY = `(?:(?<=[${WORD}])(?=[${WORD}])|(?<![${WORD}])(?![${WORD}]))`;
+const BOUNDARIES: Readonly<Record<string, string>> = {
+  ...{ b: WORD_BOUNDARY, B: NO_WORD_BOUNDARY, "<": `(?<![${WORD}])(?=[${WORD}])`, ">": `(?<=[${WORD}])(?![${WORD}])` },
 };
 
-/** A character that stands for itself, wherever it is put. */
+/** A character that stands for itself in any position. */
 const literal = (character: string): string =>
   /[\p{L}\p{N}_ ]/u.test(character) ? character : `\\u{${character.codePointAt(0)?.toString(16)}}`;
 
-/** Undefined where the text does not go on like this. */
-type Step = { readonly out: string; readonly length: number } | undefined;
+/** Undefined where the text does not continue like this. */
+type Translation = { readonly out: string; readonly length: number } | undefined;
 
-/** An escape that means one character or a class of them, at the start of `rest`. */
-const escaped = (rest: string): Step => {
+/** Translates an escape at the start of `rest` that means one character or a class of characters. */
+const translateEscape = (rest: string): Translation => {
   const [whole, code] = /^\\(?:x\{([0-9a-fA-F]+)\}|u\{([0-9a-fA-F]+)\})/.exec(rest) ?? [];
   if (whole !== undefined) return { out: `\\u{${code ?? whole.slice(3, -1)}}`, length: whole.length };
   const [plain] = /^\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[pP]\{[\w=]+\}|[tnrfv])/.exec(rest) ?? [];
@@ -46,8 +46,8 @@ const escaped = (rest: string): Step => {
   return undefined;
 };
 
-/** What stands in brackets, at the start of `rest`. */
-const bracketed = (rest: string): { readonly out: string; readonly length: number } => {
+/** Translates a bracket expression at the start of `rest`. */
+const translateBrackets = (rest: string): { readonly out: string; readonly length: number } => {
   const [open = "["] = /^\[\^?/.exec(rest) ?? [];
   let out = open;
   let at = open.length;
@@ -63,23 +63,23 @@ const bracketed = (rest: string): { readonly out: string; readonly length: numbe
       named !== undefined
         ? { out: NAMED[name] ?? "", length: named.length }
         : first === "\\"
-          ? (escaped(here) ?? refuse(here.slice(0, 2)))
+          ? (translateEscape(here) ?? refuse(here.slice(0, 2)))
           : { out: isRange ? "-" : literal(first), length: first.length };
     out += step.out;
     at += step.length;
   }
-  throw new Untranslatable("a bracket is not closed");
+  throw new UntranslatableError("a bracket is not closed");
 };
 
 const GROUPS = /^\((?:\?(?:P?<([A-Za-z_]\w*)>|:))?/;
 
-const outside = (rest: string): { readonly out: string; readonly length: number } => {
+const translateNext = (rest: string): { readonly out: string; readonly length: number } => {
   const [first = ""] = rest;
-  if (first === "[") return bracketed(rest);
+  if (first === "[") return translateBrackets(rest);
   if (first === "\\") {
-    const edge = EDGES[rest[1] ?? ""];
+    const edge = BOUNDARIES[rest[1] ?? ""];
     if (edge !== undefined && !/^\\b\{/.test(rest)) return { out: edge, length: 2 };
-    return escaped(rest) ?? refuse(rest.slice(0, 2));
+    return translateEscape(rest) ?? refuse(rest.slice(0, 2));
   }
   if (first === "(") {
     const [group = "(", name] = GROUPS.exec(rest) ?? [];
@@ -88,24 +88,24 @@ const outside = (rest: string): { readonly out: string; readonly length: number 
   }
   const [counted] = /^\{\d+(?:,\d*)?\}/.exec(rest) ?? [];
   if (counted !== undefined) return { out: counted, length: counted.length };
-  if (first === "{") throw new Untranslatable("a repetition is not closed");
+  if (first === "{") throw new UntranslatableError("a repetition is not closed");
   const isSyntax = ".*+?^$|)".includes(first);
   return { out: isSyntax ? first : literal(first), length: first.length };
 };
 
-/** Or why it cannot be said here. */
-export const translatePattern = (pattern: string, flags: string): Translated | string => {
+/** The translation, or why there is none. */
+export const translatePattern = (pattern: string, flags: string): TranslatedPattern | string => {
   try {
     const [start = "", inline = ""] = /^\(\?([imsu]+)\)/.exec(pattern) ?? [];
     let source = "";
     for (let at = start.length; at < pattern.length; ) {
-      const { out, length } = outside(pattern.slice(at));
+      const { out, length } = translateNext(pattern.slice(at));
       source += out;
       at += length;
     }
     return { source, flags: [...new Set(`${flags}${inline.replaceAll("u", "")}v`)].join("") };
   } catch (error) {
-    if (error instanceof Untranslatable) return error.message;
+    if (error instanceof UntranslatableError) return error.message;
     throw error;
   }
 };

@@ -1,33 +1,33 @@
-/** Searches the contents of files where ripgrep is not installed.
- *  Invariant: gives what ripgrep would for ordinary patterns, in the same order; a pattern that takes too long is ended,
- *  since it runs on the thread that everything else runs on.
- *  Elsewhere: with ripgrep (ripgrep.ts), which files there are (list-files.ts), showing results (grep.ts). */
+/** How are file contents searched if ripgrep is not installed?
+ *  Invariant: ordinary patterns give what ripgrep would give, in the same order. A pattern that takes too long is
+ *  aborted, because it blocks the main thread.
+ *  Elsewhere: searching with ripgrep (ripgrep.ts), listing files (list-files.ts), showing results (grep.ts). */
 
 import { basename } from "node:path";
 import { createContext, Script } from "node:vm";
 import type { Refused } from "@prefork/guard/internal";
-import { linesOf, readText } from "./file-content.ts";
-import { inWalkOrder, listFiles } from "./list-files.ts";
+import { decodeText, splitLines } from "./file-content.ts";
+import { compareWalkOrder, listFiles } from "./list-files.ts";
 import { translatePattern } from "./search-pattern.ts";
-import type { SearchPlace } from "./search-place.ts";
+import type { SearchRoot } from "./search-root.ts";
 import type { ToolContext } from "./tool.ts";
 
 export type SearchMode = "content" | "files_with_matches" | "count";
 
-export type Found = {
+export type GrepMatch = {
   /** Absolute. */
   readonly path: string;
-  /** `isCut`: only its beginning, since it is longer than anybody reads. */
-  readonly line?: { readonly number: number; readonly fits: boolean; readonly text: string; readonly isCut?: true };
+  /** `isCut`: only the beginning of a very long line. */
+  readonly line?: { readonly number: number; readonly isMatch: boolean; readonly text: string; readonly isCut?: true };
   readonly count?: number;
 };
 
-/** Of a longer line only the beginning is shown. */
-export const MOST_LINE_BYTES = 1_000;
+/** Longer lines are truncated. */
+export const MAX_LINE_BYTES = 1_000;
 
 export type Search = {
   readonly pattern: string;
-  readonly place: SearchPlace;
+  readonly root: SearchRoot;
   readonly options: {
     readonly mode: SearchMode;
     readonly glob?: string;
@@ -37,13 +37,13 @@ export type Search = {
     readonly before?: number;
     readonly after?: number;
   };
-  /** By the glob that was given, which files are meant? The same question with ripgrep and without. */
+  /** Does the glob of the search mean this file? Applied with and without ripgrep. */
   readonly isWanted: (path: string) => boolean;
-  /** False: enough. */
-  readonly found: (found: Found) => boolean;
+  /** Returns false to stop the search. */
+  readonly onMatch: (match: GrepMatch) => boolean;
 };
 
-/** The endings of everyday types, by ripgrep's names for them. */
+/** File name extensions of common types, by ripgrep's names for the types. */
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   c: ["c", "h"],
   cpp: ["cpp", "cc", "cxx", "hpp", "hh", "hxx", "h", "inl"],
@@ -70,36 +70,36 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   yaml: ["yaml", "yml"],
 };
 
-const MOST_FILE_BYTES = 32 * 1024 * 1024;
+const MAX_FILE_BYTES = 32 * 1024 * 1024;
 
-type Searched = { readonly ok: true; readonly isCut: boolean } | Refused;
+type SearchResult = { readonly ok: true; readonly isCut: boolean } | Refused;
 
-export const searchWithout = async (search: Search, context: ToolContext): Promise<Searched> => {
-  const { place, options } = search;
-  const finder = finderOf(search);
+export const searchWithoutRipgrep = async (search: Search, context: ToolContext): Promise<SearchResult> => {
+  const { root, options } = search;
+  const finder = compileFinder(search);
   if (typeof finder === "string") return { ok: false, reason: finder };
   if (options.type !== undefined && !Object.hasOwn(TYPES, options.type))
     return { ok: false, reason: `without ripgrep the types are ${Object.keys(TYPES).join(", ")}` };
-  const listed = place.isFile
-    ? { ok: true as const, names: [basename(place.path)], isCut: false }
-    : await listFiles(place.folder, context);
+  const listed = root.isFile
+    ? { ok: true as const, names: [basename(root.path)], isCut: false }
+    : await listFiles(root.folder, context);
   if (!listed.ok) return listed;
-  const chosen = place.isFile ? () => true : ofType(options.type);
-  const mayRead = context.files.mayRead(place.path);
+  const chosen = root.isFile ? () => true : typeFilter(options.type);
+  const mayRead = context.files.mayRead(root.path);
   const paths = listed.names
     .filter(chosen)
-    .toSorted(inWalkOrder)
-    .map((name) => `${place.folder}/${name}`)
+    .toSorted(compareWalkOrder)
+    .map((name) => `${root.folder}/${name}`)
     .filter((path) => search.isWanted(path) && mayRead(path));
   for (let from = 0; from < paths.length; from += AT_ONCE) {
     context.signal.throwIfAborted();
     const some = paths.slice(from, from + AT_ONCE);
-    const texts = await Promise.all(some.map((path) => linesAt(path, context)));
+    const texts = await Promise.all(some.map((path) => readLines(path, context)));
     for (const [at, text = NO_LINES] of texts.entries()) {
       const { lines } = text;
-      const fitting = finder(text);
-      if (fitting === undefined) return { ok: false, reason: "the pattern takes too long; make it simpler" };
-      if (fitting.lines.length > 0 && !tell({ path: some[at] ?? "", lines, fitting }, search))
+      const matches = finder(text);
+      if (matches === undefined) return { ok: false, reason: "the pattern takes too long; make it simpler" };
+      if (matches.lines.length > 0 && !reportMatches({ path: some[at] ?? "", lines, matches }, search))
         return { ok: true, isCut: true };
     }
   }
@@ -108,29 +108,29 @@ export const searchWithout = async (search: Search, context: ToolContext): Promi
 
 const NO_LINES: Lines = { lines: [], isEnded: false };
 
-/** Files read beside each other. */
+/** How many files are read in parallel. */
 const AT_ONCE = 16;
 
-const ofType = (type: string | undefined): ((name: string) => boolean) => {
+const typeFilter = (type: string | undefined): ((name: string) => boolean) => {
   const endings = type === undefined ? undefined : TYPES[type];
   return (name) => endings === undefined || endings.includes(name.split(".").at(-1) ?? "");
 };
 
 type Lines = { readonly lines: readonly string[]; readonly isEnded: boolean };
 
-const linesAt = async (path: string, { files }: ToolContext): Promise<Lines | undefined> => {
-  const read = await files.read(path, { maxBytes: MOST_FILE_BYTES }); // by the tools' own way: git lists links too
+const readLines = async (path: string, { files }: ToolContext): Promise<Lines | undefined> => {
+  const read = await files.read(path, { maxBytes: MAX_FILE_BYTES }); // through ToolFiles, because git also lists links
   if (!read.ok) return undefined;
-  const { text } = readText(read.bytes);
-  if (text.includes("\0")) return undefined; // no text, as ripgrep has it
-  return { lines: linesOf(text), isEnded: text.endsWith("\n") };
+  const { text } = decodeText(read.bytes);
+  if (text.includes("\0")) return undefined; // binary, by ripgrep's rule
+  return { lines: splitLines(text), isEnded: text.endsWith("\n") };
 };
 
-/** Indices of the lines that fit, and how often the pattern does: a match over several lines counts once. */
-type Fits = { readonly lines: readonly number[]; readonly count: number };
+/** Indices of the matching lines, and the number of matches: a match across several lines counts once. */
+type LineMatches = { readonly lines: readonly number[]; readonly count: number };
 
-/** Undefined where it took too long. */
-type Finder = (text: Lines) => Fits | undefined;
+/** Undefined if it took too long. */
+type Finder = (text: Lines) => LineMatches | undefined;
 
 const FIND_LINES = new Script("lines.flatMap((line, at) => (pattern.test(line) ? [at] : [])).join()");
 const FIND_SPANS = new Script(
@@ -138,8 +138,8 @@ const FIND_SPANS = new Script(
 );
 const PATIENCE_MS = 2_000;
 
-/** In a context of its own, because only there can the engine be told to give up. */
-const finderOf = ({ pattern, options: { ignoreCase, multiline } }: Search): Finder | string => {
+/** In a separate context, because only there can the regular expression be given a time limit. */
+const compileFinder = ({ pattern, options: { ignoreCase, multiline } }: Search): Finder | string => {
   const flags = `${ignoreCase ? "i" : ""}${multiline ? "gms" : ""}`;
   const translated = translatePattern(pattern, flags);
   if (typeof translated === "string") return `the pattern cannot be read: ${translated}`;
@@ -164,7 +164,7 @@ const finderOf = ({ pattern, options: { ignoreCase, multiline } }: Search): Find
   };
 };
 
-/** Spans come in order and do not overlap, so one way through the lines is enough. */
+/** Spans are in order and do not overlap, so one pass over the lines is enough. */
 const linesOfSpans = (spans: readonly string[], lines: readonly string[]): readonly number[] => {
   const found = new Set<number>();
   let line = 0;
@@ -183,22 +183,22 @@ const linesOfSpans = (spans: readonly string[], lines: readonly string[]): reado
   return [...found];
 };
 
-type Fitting = { readonly path: string; readonly lines: readonly string[]; readonly fitting: Fits };
+type FileMatches = { readonly path: string; readonly lines: readonly string[]; readonly matches: LineMatches };
 
-const tell = ({ path, lines, fitting }: Fitting, { options, found }: Search): boolean => {
+const reportMatches = ({ path, lines, matches }: FileMatches, { options, onMatch }: Search): boolean => {
   const { mode, before = 0, after = 0 } = options;
-  if (mode === "files_with_matches") return found({ path });
-  if (mode === "count") return found({ path, count: fitting.count });
-  const fits = new Set(fitting.lines);
+  if (mode === "files_with_matches") return onMatch({ path });
+  if (mode === "count") return onMatch({ path, count: matches.count });
+  const matching = new Set(matches.lines);
   const shown = new Set(
-    fitting.lines.flatMap((at) => Array.from({ length: before + after + 1 }, (_, step) => at - before + step)),
+    matches.lines.flatMap((at) => Array.from({ length: before + after + 1 }, (_, step) => at - before + step)),
   );
   return [...shown]
     .filter((at) => at >= 0 && at < lines.length)
     .sort((a, b) => a - b)
     .every((at) => {
       const text = lines[at] ?? "";
-      const cut = Buffer.byteLength(text) > MOST_LINE_BYTES ? { isCut: true as const } : {};
-      return found({ path, line: { number: at + 1, fits: fits.has(at), text, ...cut } });
+      const cut = Buffer.byteLength(text) > MAX_LINE_BYTES ? { isCut: true as const } : {};
+      return onMatch({ path, line: { number: at + 1, isMatch: matching.has(at), text, ...cut } });
     });
 };

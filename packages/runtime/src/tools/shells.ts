@@ -1,20 +1,20 @@
-/** Commands that run on while the conversation does.
- *  Invariant: whoever owns this owns its shells: none outlives it, none is seen by another session or fork. Output that
- *  nobody has looked at yet is bounded in memory and whole in a file. The owner hears of each start once and of each end
- *  once, and once more when somebody is first shown an end that was not seen as it came.
- *  Elsewhere: running a command (run-command.ts), looking and stopping (task-output.ts, task-stop.ts), the rows of shells
- *  and what is announced (../session). */
+/** Which commands run in the background while the conversation continues?
+ *  Invariant: shells belong to their owner: none outlives it, and none is visible to another session or fork. Unread
+ *  output is bounded in memory and complete in a file. The owner is notified once of each start and once of each end,
+ *  and once more when an end that nobody was waiting for is first shown.
+ *  Elsewhere: running a command (run-command.ts), reading and stopping (tasks.ts), task rows and notifications for
+ *  shells (../session). */
 
 import { StringDecoder } from "node:string_decoder";
 import type { Refused } from "@prefork/guard/internal";
 import type { Clock, Ids } from "../ports.ts";
-import { type KeepStream, type KeptFile, SHOWN_CHARACTERS, whereKept } from "./long-output.ts";
+import { describeKeptFile, type KeepStream, type KeptFile, SHOWN_CHARACTERS } from "./long-output.ts";
 import type { LeaderExit } from "./process-group.ts";
 
 export type ShellState =
   | { readonly kind: "running" }
   | { readonly kind: "exited"; readonly exitCode: number }
-  /** By TaskStop, or because its owner ended. */
+  /** By TaskStop, or because its owner was closed. */
   | { readonly kind: "stopped" };
 
 export type ShellFacts = {
@@ -24,12 +24,12 @@ export type ShellFacts = {
   readonly state: ShellState;
 };
 
-/** What was printed since the last look. */
-export type ShellLook = ShellFacts & {
+/** What was printed since the last call. */
+export type ShellSnapshot = ShellFacts & {
   readonly output: string;
-  /** Characters before it that are not in it. */
+  /** Characters before `output` that are left out of it. */
   readonly leftOut: number;
-  /** Where those are, in words. */
+  /** Says where those are. */
   readonly kept: string;
 };
 
@@ -38,11 +38,11 @@ export type ShellStarted = { readonly id: string; readonly command: string };
 export type ShellEnded = ShellStarted & {
   /** Its exit code, or the signal that ended it. */
   readonly exit: number | NodeJS.Signals;
-  /** Who ended it: the command itself, a call to stop it, or its owner who was closed. */
+  /** Who ended it: the command itself, a stop call, or its owner being closed. */
   readonly by: "itself" | "stop" | "owner";
-  /** The last of what it printed, at most 2,000 characters, whether looked at before or not. */
+  /** The last 2,000 characters that it printed, whether or not they were read before. */
   readonly output: string;
-  /** Somebody waits for this end and is told of it, so it needs no announcement. */
+  /** Somebody waits for this end and will be told, so no notification is needed. */
   readonly seen: boolean;
   readonly ms: number;
 };
@@ -50,44 +50,45 @@ export type ShellEnded = ShellStarted & {
 export type ShellsOptions = {
   readonly ids: Ids;
   readonly keepStream: KeepStream;
-  /** Told of every shell that runs, before anybody can see it. Where this throws, the shell is ended and not started. */
-  readonly started?: (shell: ShellStarted) => void;
-  /** Told of its end, once for each that started, whoever ended it. Must not throw. */
-  readonly ended?: (shell: ShellEnded) => void;
-  /** Told when an end that was not `seen` is first shown, by a look or a stop. Must not throw. */
-  readonly shown?: (id: string) => void;
-  readonly clock?: Clock; // default: none, and every shell takes 0 ms
-  readonly most?: number; // running at once; default: 20
+  /** Called for every shell that runs, before it is visible. If this throws, the shell is stopped and does not count
+   *  as started. */
+  readonly onStart?: (shell: ShellStarted) => void;
+  /** Called once for each shell that started, whoever ended it. Must not throw. */
+  readonly onEnd?: (shell: ShellEnded) => void;
+  /** Called when an end that was not `seen` is first shown, by reading or stopping. Must not throw. */
+  readonly onEndShown?: (id: string) => void;
+  readonly clock?: Clock; // default: none; every shell then takes 0 ms
+  readonly maxRunning?: number; // default: 20
 };
 
 /** Something that prints and ends. */
-export type ShellWork = {
+export type ShellProcess = {
   readonly ok: true;
   readonly ended: Promise<LeaderExit>;
   readonly stop: () => void;
 };
 
-export type ShellStart = {
+export type ShellLaunch = {
   readonly command: string;
-  readonly begin: (output: (chunk: Buffer) => Promise<void>) => Promise<ShellWork | Refused>;
+  readonly launch: (output: (chunk: Buffer) => Promise<void>) => Promise<ShellProcess | Refused>;
 };
 
-export type StartedShell = { readonly ok: true; readonly shell: ShellFacts } | Refused;
+export type ShellStartResult = { readonly ok: true; readonly shell: ShellFacts } | Refused;
 
 const ENDING: Refused = { ok: false, reason: "the session is ending" };
 
 export class Shells implements AsyncDisposable {
   readonly #options: ShellsOptions;
   readonly #shells = new Map<string, Shell>();
-  readonly #starting = new Set<Promise<StartedShell>>();
+  readonly #starting = new Set<Promise<ShellStartResult>>();
   #isClosed = false;
 
   constructor(options: ShellsOptions) {
     this.#options = options;
   }
 
-  async start(start: ShellStart): Promise<StartedShell> {
-    const { most = 20 } = this.#options;
+  async start(start: ShellLaunch): Promise<ShellStartResult> {
+    const { maxRunning: most = 20 } = this.#options;
     if (this.#isClosed) return ENDING;
     const running = this.list().filter(({ state }) => state.kind === "running").length;
     if (running + this.#starting.size >= most)
@@ -109,48 +110,48 @@ export class Shells implements AsyncDisposable {
     return [...this.#shells.values()].map((shell) => shell.facts);
   }
 
-  /** Gives what is new; the next look begins after it. */
-  look(id: string): ShellLook | undefined {
-    return this.#shells.get(id)?.look();
+  /** Returns what is new. The next call continues after it. */
+  takeOutput(id: string): ShellSnapshot | undefined {
+    return this.#shells.get(id)?.takeOutput();
   }
 
-  /** Resolves when it has ended; at once for one that is not there. */
+  /** Resolves when the shell has ended; at once if there is no such shell. */
   async ended(id: string): Promise<void> {
     await this.#shells.get(id)?.ended;
   }
 
-  /** False where there is none, or it has ended before. */
+  /** False if there is no such shell, or it has already ended. */
   async stop(id: string): Promise<boolean> {
     return (await this.#shells.get(id)?.stop("stop")) ?? false;
   }
 
-  /** Afterwards nothing runs, and nothing more is told. */
-  async endAll(): Promise<void> {
+  /** Afterwards nothing runs, and no callback is called. */
+  async stopAll(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#starting);
     await Promise.all([...this.#shells.values()].map((shell) => shell.stop("owner")));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.endAll();
+    await this.stopAll();
   }
 
-  async #start({ command, begin }: ShellStart): Promise<StartedShell> {
+  async #start({ command, launch }: ShellLaunch): Promise<ShellStartResult> {
     const { ids, keepStream } = this.#options;
     const id = ids.next("shell");
     const file = await keepStream(id);
     const shell = new Shell({ id, command, file }, this.#options);
-    // The owner may have been closed meanwhile; what has not begun then never does.
-    const begun = this.#isClosed ? ENDING : await begin((chunk) => shell.take(chunk));
-    if (!begun.ok) {
+    // The owner may have been closed in the meantime. Then the command never starts.
+    const process = this.#isClosed ? ENDING : await launch((chunk) => shell.append(chunk));
+    if (!process.ok) {
       await file.close();
-      return begun;
+      return process;
     }
     try {
-      shell.follow(begun);
+      shell.follow(process);
     } catch (error) {
-      begun.stop();
-      await Promise.allSettled([begun.ended]);
+      process.stop();
+      await Promise.allSettled([process.ended]);
       await file.close();
       throw error;
     }
@@ -161,10 +162,10 @@ export class Shells implements AsyncDisposable {
 
 const TAIL_CHARACTERS = 2_000;
 
-type ShellName = ShellStarted & { readonly file: KeptFile };
+type ShellIdentity = ShellStarted & { readonly file: KeptFile };
 
 class Shell {
-  readonly #name: ShellName;
+  readonly #name: ShellIdentity;
   readonly #options: ShellsOptions;
   readonly #decoder = new StringDecoder("utf8");
   #unread = "";
@@ -173,10 +174,10 @@ class Shell {
   #state: ShellState = { kind: "running" };
   #stoppedBy: "stop" | "owner" | undefined;
   #isSeen = false;
-  #work: ShellWork | undefined;
+  #work: ShellProcess | undefined;
   ended: Promise<void> = Promise.resolve();
 
-  constructor(name: ShellName, options: ShellsOptions) {
+  constructor(name: ShellIdentity, options: ShellsOptions) {
     this.#name = name;
     this.#options = options;
   }
@@ -186,28 +187,33 @@ class Shell {
     return { id, command, file: file.path, state: this.#state };
   }
 
-  /** It runs from here on. */
-  follow(work: ShellWork): void {
+  /** From here on it counts as running. */
+  follow(work: ShellProcess): void {
     const { id, command } = this.#name;
     this.#work = work;
-    this.#options.started?.({ id, command });
+    this.#options.onStart?.({ id, command });
     this.ended = this.#untilEnded(work);
   }
 
-  async take(chunk: Buffer): Promise<void> {
+  async append(chunk: Buffer): Promise<void> {
     this.#add(this.#decoder.write(chunk));
     await this.#name.file.write(chunk);
   }
 
-  look(): ShellLook {
-    const found = { ...this.facts, output: this.#unread, leftOut: this.#leftOut, kept: whereKept(this.#name.file) };
+  takeOutput(): ShellSnapshot {
+    const found = {
+      ...this.facts,
+      output: this.#unread,
+      leftOut: this.#leftOut,
+      kept: describeKeptFile(this.#name.file),
+    };
     this.#unread = "";
     this.#leftOut = 0;
     this.#show();
     return found;
   }
 
-  /** `by` the call of somebody who is told, or by the owner, who tells nobody. */
+  /** `by`: a stop call, whose caller is told; or the owner, who notifies nobody. */
   async stop(by: "stop" | "owner"): Promise<boolean> {
     const isRunning = this.#state.kind === "running";
     if (isRunning) {
@@ -219,23 +225,23 @@ class Shell {
     return isRunning;
   }
 
-  async #untilEnded(work: ShellWork): Promise<void> {
-    const { clock, ended } = this.#options;
+  async #untilEnded(work: ShellProcess): Promise<void> {
+    const { clock, onEnd: ended } = this.#options;
     const { id, command, file } = this.#name;
-    const begunAt = clock?.now() ?? 0;
+    const startedAt = clock?.now() ?? 0;
     const { exitCode, signal } = await this.#exitOf(work);
     this.#add(this.#decoder.end());
-    await Promise.allSettled([file.close()]); // what it holds is all there is
+    await Promise.allSettled([file.close()]); // the file keeps what it has
     this.#state = this.#stoppedBy ? { kind: "stopped" } : { kind: "exited", exitCode };
     ended?.({
       ...{ id, command, exit: signal ?? exitCode, by: this.#stoppedBy ?? "itself", seen: this.#isSeen },
       output: this.#tail,
-      ms: (clock?.now() ?? 0) - begunAt,
+      ms: (clock?.now() ?? 0) - startedAt,
     });
   }
 
-  /** A command whose end is not known has failed, and says so where its output is read. */
-  async #exitOf(work: ShellWork): Promise<LeaderExit> {
+  /** If the end of a command cannot be observed, the command counts as failed, and its output says so. */
+  async #exitOf(work: ShellProcess): Promise<LeaderExit> {
     try {
       return await work.ended;
     } catch (error) {
@@ -244,21 +250,21 @@ class Shell {
     }
   }
 
-  /** Somebody sees how it stands. */
+  /** Somebody sees the current state. */
   #show(): void {
     if (this.#isSeen || this.#state.kind === "running") return;
     this.#isSeen = true;
-    this.#options.shown?.(this.#name.id);
+    this.#options.onEndShown?.(this.#name.id);
   }
 
   #add(text: string): void {
-    this.#tail = lastOf(this.#tail + text, TAIL_CHARACTERS);
+    this.#tail = lastCharacters(this.#tail + text, TAIL_CHARACTERS);
     const unread = this.#unread + text;
-    this.#unread = lastOf(unread, SHOWN_CHARACTERS);
+    this.#unread = lastCharacters(unread, SHOWN_CHARACTERS);
     this.#leftOut += unread.length - this.#unread.length;
   }
 }
 
-/** A letter that is cut in two becomes a mark, so that the length stays what is said. */
-const lastOf = (text: string, most: number): string =>
+/** Half of a split surrogate pair becomes U+FFFD, so that the length stays as announced. */
+const lastCharacters = (text: string, most: number): string =>
   text.length <= most ? text : text.slice(text.length - most).replace(/^[\udc00-\udfff]/, "\ufffd");

@@ -1,6 +1,6 @@
-/** TodoWrite: the session's list of things to do, replaced as a whole.
- *  Invariant: the session owns the list; this tool only puts another in its place.
- *  Elsewhere: keeping and showing it (../session.ts, and readers of events). */
+/** TodoWrite: replaces the session's todo list as a whole.
+ *  Invariant: the session owns the list; this tool only replaces it.
+ *  Elsewhere: keeping and showing it (../session, and readers of events). */
 
 import * as z from "zod";
 import { defineTool } from "./tool.ts";

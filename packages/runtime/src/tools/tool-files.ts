@@ -1,7 +1,7 @@
-/** The files that tools reach: those of the workspace, and single ones outside that were approved.
- *  Invariant: every file is reached through a folder held open, without following a link; a name means the same to the
- *  guard and here; new files get the umask's modes and existing ones keep theirs.
- *  Elsewhere: holding folders (@prefork/guard), what a path text means (@prefork/guard), may it be touched (@prefork/guard). */
+/** Which files can tools open? Those of the workspace, and single files outside that were approved.
+ *  Invariant: every file is opened through a folder that is held open, without following a link. A path means the same
+ *  to the guard and here. New files get the umask's modes; existing files keep theirs.
+ *  Elsewhere: holding folders, the meaning of a path, and permissions (@prefork/guard). */
 
 import { lstat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -19,24 +19,25 @@ import { judgeInside, judgePath, type Refused } from "@prefork/guard/internal";
 export type ToolFilesOptions = {
   /** The folders of the workspace. */
   readonly roots: readonly string[];
-  /** Where relative names start. Canonical. */
+  /** Relative paths start here. Canonical. */
   readonly cwd: string;
-  /** For a search from some place: false for files that a rule denies, which it leaves out. Default: all may be read. */
+  /** For a search from some folder: false for files that a rule denies, which the search skips. Default: everything
+   *  may be read. */
   readonly mayRead?: (from?: string) => (path: string) => boolean;
   /** The ripgrep program; null: search without it. Default: our own copy, else the system's. */
   readonly ripgrep?: string | null;
-  /** Where half-written files are noted. Default: nowhere. */
+  /** The folder where half-written files are recorded. Default: none. */
   readonly drafts?: string;
 };
 
-/** A path as the kernel has it where it lies in the workspace, else as it was given. */
-export type Located = { readonly ok: true; readonly path: string } | Refused;
+/** The canonical path if it is in the workspace, otherwise the path as given. */
+export type LocatedPath = { readonly ok: true; readonly path: string } | Refused;
 
-type Noting = Pick<ToolFilesOptions, "drafts">;
+type DraftOptions = Pick<ToolFilesOptions, "drafts">;
 
-type Owned = { readonly isLent?: boolean; readonly own?: readonly Root[] };
+type RootOwnership = { readonly isLent?: boolean; readonly own?: readonly Root[] };
 
-type Use<T> = (root: Root, path: string) => Promise<T | Refused>;
+type UseRoot<T> = (root: Root, path: string) => Promise<T | Refused>;
 
 const refuse = (reason: string): Refused => ({ ok: false, reason });
 
@@ -45,17 +46,17 @@ export class ToolFiles implements AsyncDisposable {
   readonly ripgrep: string | null | undefined;
   readonly mayRead: (from?: string) => (path: string) => boolean;
   readonly #roots: readonly Root[];
-  /** Closed by somebody else. */
+  /** Somebody else closes the roots. */
   readonly #isLent: boolean;
-  /** Opened for it alone. */
+  /** Roots opened for this instance alone. */
   readonly #own: readonly Root[];
-  /** The same folders for writes that a person approved by name. */
+  /** The same folders without protection, for writes that a person approved by name. */
   #open: Promise<readonly Root[]> | undefined;
-  readonly #said = new Set<string>();
+  readonly #shownNotes = new Set<string>();
   readonly #drafts: string | undefined;
 
   /** Use `openToolFiles`. */
-  constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & Owned) {
+  constructor(roots: readonly Root[], how: Omit<ToolFilesOptions, "roots"> & RootOwnership) {
     const { cwd, ripgrep, mayRead = () => () => true, isLent = false, own = [], drafts } = how;
     this.#drafts = drafts;
     this.#own = own;
@@ -66,10 +67,10 @@ export class ToolFiles implements AsyncDisposable {
     this.#roots = roots;
   }
 
-  locate(text: string): Located {
+  locate(text: string): LocatedPath {
     const judged = judgePath(/^[^/~]/.test(text) && !/^[a-z][a-z0-9+.-]*:/i.test(text) ? `${this.cwd}/${text}` : text);
     if (!judged.ok) return judged;
-    const inside = insideOf(this.#roots, judged.path);
+    const inside = findRoot(this.#roots, judged.path);
     return { ok: true, path: inside?.path ?? judged.path };
   }
 
@@ -89,7 +90,7 @@ export class ToolFiles implements AsyncDisposable {
     return this.#use<{ readonly ok: true; readonly text: string }>(path, (root, at) => root.linkText(at));
   }
 
-  /** `expected`: the version that was read. `approved`: names that run something later may be written as well. */
+  /** `expected`: the version that was read. `approved`: files that are executed later may be written too. */
   write(
     path: string,
     content: string | Uint8Array,
@@ -99,27 +100,28 @@ export class ToolFiles implements AsyncDisposable {
     return this.#use<WriteResult>(path, (root, at) => root.write(at, content, options), { approved });
   }
 
-  /** The note the first time, and nothing after that. */
-  sayOnce(note: string): string {
-    if (this.#said.has(note)) return "";
-    this.#said.add(note);
+  /** The note the first time, and an empty text after that. */
+  noteOnce(note: string): string {
+    if (this.#shownNotes.has(note)) return "";
+    this.#shownNotes.add(note);
     return note;
   }
 
-  /** The same folders for a child, which may be shown other files; they stay with their owner, who outlives it. */
+  /** The same folders for a child, which may be allowed to read other files. The owner outlives the child and closes
+   *  them. */
   lend(mayRead: ToolFiles["mayRead"]): ToolFiles {
     const { cwd, ripgrep } = this;
-    const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }), ...this.#noting };
+    const how = { cwd, mayRead, isLent: true, ...(ripgrep === undefined ? {} : { ripgrep }), ...this.#draftOptions };
     return new ToolFiles(this.#roots, how);
   }
 
-  /** The same with one more folder, which goes by these names; the first is what it is. */
-  async beside(names: readonly string[]): Promise<ToolFiles> {
+  /** The same with one more folder, known by these names. The first one is its real path. */
+  async withFolder(names: readonly string[]): Promise<ToolFiles> {
     const { cwd, ripgrep, mayRead } = this;
     const own: Root[] = [];
-    for (const name of names) own.push(await openRoot(name, this.#noting));
+    for (const name of names) own.push(await openRoot(name, this.#draftOptions));
     const how = { ...{ cwd, mayRead, own, isLent: this.#isLent }, ...(ripgrep === undefined ? {} : { ripgrep }) };
-    return new ToolFiles([...own, ...this.#roots], { ...how, ...this.#noting });
+    return new ToolFiles([...own, ...this.#roots], { ...how, ...this.#draftOptions });
   }
 
   async close(): Promise<void> {
@@ -133,30 +135,37 @@ export class ToolFiles implements AsyncDisposable {
     await this.close();
   }
 
-  get #noting(): Noting {
+  get #draftOptions(): DraftOptions {
     return this.#drafts === undefined ? {} : { drafts: this.#drafts };
   }
 
-  async #use<T>(text: string, use: Use<T>, how: { approved?: boolean; isFolder?: boolean } = {}): Promise<T | Refused> {
+  async #use<T>(
+    text: string,
+    use: UseRoot<T>,
+    how: { approved?: boolean; isFolder?: boolean } = {},
+  ): Promise<T | Refused> {
     const located = this.locate(text);
     if (!located.ok) return located;
     const { path } = located;
     if (how.approved)
       this.#open ??= openAll(
         this.#roots.map((root) => root.path),
-        { protect: false, ...this.#noting },
+        { protect: false, ...this.#draftOptions },
       );
     const roots = (how.approved ? await this.#open : undefined) ?? this.#roots;
-    const inside = insideOf(roots, path);
+    const inside = findRoot(roots, path);
     if (inside !== undefined) return use(inside.root, path);
-    const outside = await rootAbove(how.isFolder ? path : dirname(path), { protect: !how.approved, ...this.#noting });
+    const outside = await openNearestFolder(how.isFolder ? path : dirname(path), {
+      protect: !how.approved,
+      ...this.#draftOptions,
+    });
     if (!(outside instanceof Root)) return outside;
     await using root = outside;
     return await use(root, path);
   }
 }
 
-const insideOf = (roots: readonly Root[], path: string): { readonly root: Root; readonly path: string } | undefined => {
+const findRoot = (roots: readonly Root[], path: string): { readonly root: Root; readonly path: string } | undefined => {
   for (const root of roots) {
     const inside = judgeInside(root.names, path);
     if (inside.ok) return { root, path: [root.path, ...inside.below].join("/") };
@@ -164,13 +173,16 @@ const insideOf = (roots: readonly Root[], path: string): { readonly root: Root; 
   return undefined;
 };
 
-/** Pins the nearest folder that exists. A path that leads through a link is told where it leads, and not followed. */
-const rootAbove = async (wanted: string, how: Noting & { readonly protect: boolean }): Promise<Root | Refused> => {
+/** Opens the nearest existing folder. A path that leads through a link is refused with the link's target. */
+const openNearestFolder = async (
+  wanted: string,
+  how: DraftOptions & { readonly protect: boolean },
+): Promise<Root | Refused> => {
   let folder = wanted;
   for (;;) {
     const stats = await lstat(folder).catch((error: NodeJS.ErrnoException) => error);
     if (!(stats instanceof Error)) break;
-    if (stats.code !== "ENOENT" || folder === "/") break; // the root itself says what is wrong
+    if (stats.code !== "ENOENT" || folder === "/") break; // openRoot reports what is wrong
     folder = dirname(folder);
   }
   try {
@@ -186,7 +198,7 @@ const rootAbove = async (wanted: string, how: Noting & { readonly protect: boole
 
 const openAll = async (
   folders: readonly string[],
-  how: Noting & { readonly protect: boolean },
+  how: DraftOptions & { readonly protect: boolean },
 ): Promise<readonly Root[]> => {
   const opened: Root[] = [];
   try {
@@ -198,7 +210,7 @@ const openAll = async (
   }
 };
 
-/** Throws RootError where a folder of the workspace cannot be held. */
+/** Throws RootError if a folder of the workspace cannot be held open. */
 export const openToolFiles = async (options: ToolFilesOptions): Promise<ToolFiles> => {
   const { roots, drafts } = options;
   return new ToolFiles(await openAll(roots, { protect: true, ...(drafts === undefined ? {} : { drafts }) }), options);

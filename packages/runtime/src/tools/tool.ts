@@ -1,7 +1,8 @@
-/** What a tool is: a name, a few words for the model, the shape of its input, and what it does.
- *  Invariant: whether a call may run was decided before `run`; a tool answers with a result the model can act on, and
- *  throws only for a defect or an abort. What it learned about the session (files read, todos) it gives back as data.
- *  Elsewhere: may it run (@prefork/guard), when and beside what (../agent), all tools of a session (registry.ts). */
+/** What is a tool? A name, a description for the model, the schema of its input, and what it does.
+ *  Invariant: the guard has decided whether a call may run before `run` is called. A tool answers with a result that
+ *  the model can act on, and throws only for a bug or an abort. What it learned about the session (files read, todos)
+ *  it returns as data.
+ *  Elsewhere: permissions (@prefork/guard), scheduling of calls (../agent), all tools of a session (registry.ts). */
 
 import type { Plan, PlanCell, Sandbox, Touches } from "@prefork/guard";
 import type { ImageBlock, JsonObject, TextBlock } from "@prefork/wire";
@@ -15,7 +16,7 @@ import type { ToolFiles } from "./tool-files.ts";
 
 export type ToolOutput = {
   readonly content: string | readonly (TextBlock | ImageBlock)[];
-  /** Set when the call did not do what it was for. */
+  /** Set when the call did not do its job. */
   readonly fault?: CallFault;
 };
 
@@ -24,56 +25,58 @@ export type ToolContext = {
   /** `main`, or the id of a task. */
   readonly agent: string;
   readonly signal: AbortSignal;
-  /** Where relative names start. Canonical. */
+  /** Relative paths start here. Canonical. */
   readonly cwd: string;
-  /** Set for a command that was judged read-only: it is run in place of the text. */
+  /** Set for a command that was classified as read-only: this plan runs instead of the command's text. */
   readonly plan?: Plan;
   readonly cell?: PlanCell;
-  /** What approved commands run in, where there is one. */
+  /** The sandbox that approved commands run in, if there is one. */
   readonly sandbox?: Sandbox;
-  /** Environment of approved commands; keys and tokens of ours are not in it. */
+  /** Environment of approved commands, without our keys and tokens. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Told before the text of a command runs: from then on something of it may be left behind. */
-  readonly commandStarted?: () => void;
+  /** Called before the text of a command runs. From then on the command may leave something behind. */
+  readonly onCommandStart?: () => void;
   readonly files: ToolFiles;
   readonly reads: ReadState;
   readonly shells: Shells;
   readonly todos: TodoSlot;
   readonly delegation: Delegation;
   readonly now: () => number;
-  /** A person said yes to exactly this call, so names that run something later may be written too. */
+  /** A person approved exactly this call, so it may also write files that are executed later. */
   readonly approved?: boolean;
-  /** Keeps a whole output that is too long to show; gives the name of its file. */
+  /** Keeps a whole output that is too long to show. Returns the name of its file. */
   readonly keep: (name: string, content: string | Uint8Array) => Promise<string>;
   /** The same for an output that is still growing. */
   readonly keepStream: KeepStream;
-  /** For whoever looks on while it runs. */
+  /** Progress for whoever watches the call. */
   readonly progress: (text: string) => void;
 };
 
-/** The list of things to do: the session owns it, a tool may put another in its place. */
+/** The todo list. The session owns it; a tool may replace it. */
 export type TodoSlot = { readonly get: () => readonly Todo[]; readonly set: (todos: readonly Todo[]) => void };
 
 export type Tool<Input extends z.ZodType = z.ZodType> = {
   readonly name: string;
   readonly description: string;
   readonly input: Input;
-  /** What the model is told of the input where somebody else wrote it and checks it. Default: what `input` says. */
+  /** The schema shown to the model, where somebody else wrote and checks it. Default: derived from `input`. */
   readonly schema?: JsonObject;
-  /** Changes nothing: may run beside others, and again after a crash. Bash asks the guard's verdict instead. */
+  /** True: it changes nothing, so it may run in parallel and be repeated after a crash. For Bash the guard's verdict
+   *  decides instead. */
   readonly readOnly: boolean;
-  /** What a call with this input reads, writes, runs or reaches. Permissions, write claims, audits and displays go by it.
-   *  Default: it may touch anything, so a person is asked. */
+  /** What a call with this input reads, writes, runs or reaches. Permissions, file claims, audits and displays rely
+   *  on it. Default: it may touch anything, so a person is asked. */
   touches?(input: z.output<Input>): Touches;
-  /** False: it runs nothing, so nothing is tried out that programs would run in. Default: true. */
+  /** False: it starts no programs, so no sandbox is probed for it. Default: true. */
   readonly startsPrograms?: boolean;
-  /** What to say of arguments that it does not have but is often given, by their names. */
-  readonly refuses?: Readonly<Record<string, string>>;
-  /** A method, so that tools of different inputs fit into one list; only what `input` has checked is ever given. */
+  /** Explanations for arguments that models often pass although the tool has no such argument, by argument name. */
+  readonly unsupportedArguments?: Readonly<Record<string, string>>;
+  /** A method, so that tools with different inputs fit into one list. It only ever receives what `input` has
+   *  checked. */
   run(input: z.output<Input>, context: ToolContext): Promise<ToolOutput>;
 };
 
-/** For tools of a user's own: types of the input follow from its schema. */
+/** For a user's own tools: infers the type of the input from its schema. */
 export const defineTool = <Input extends z.ZodType>(tool: Tool<Input>): Tool<Input> => tool;
 
 export const failed = (content: string, fault: CallFault = "failed"): ToolOutput => ({ content, fault });

@@ -1,11 +1,11 @@
-/** Write: a whole file, new or in place of one that the session knows.
- *  Invariant: nobody's content is lost unseen: a file that exists is replaced only if all of it was shown and it has not
- *  changed since; the disk is asked again at the moment of replacing.
- *  Elsewhere: what was shown (read-state.ts), replacing whole or not at all (@prefork/guard). */
+/** Write: creates a whole file, or replaces one that the session knows.
+ *  Invariant: no content is lost unseen: an existing file is replaced only if all of it was shown and it has not
+ *  changed since. The disk is checked again at the moment of replacing.
+ *  Elsewhere: what was shown (read-state.ts), atomic replacement (@prefork/guard). */
 
 import * as z from "zod";
 import { countLines } from "./file-content.ts";
-import { refusedUse } from "./read-state.ts";
+import { changeProblem } from "./read-state.ts";
 import { defineTool, failed } from "./tool.ts";
 
 const input = z.strictObject({
@@ -32,14 +32,14 @@ export const writeTool = defineTool({
     if (before !== undefined && !before.ok) return failed(`${file_path}: ${before.reason}. Nothing was written.`);
     const bytes = Buffer.from(content);
     if (before !== undefined) {
-      const refused = refusedUse(reads, { path, bytes: before.bytes, version: before.facts.version, need: "whole" });
+      const refused = changeProblem(reads, { path, bytes: before.bytes, version: before.facts.version, need: "whole" });
       if (refused !== undefined) return failed(`${file_path} ${refused} Nothing was written.`);
     }
     const expected = before === undefined ? {} : { expected: before.facts.version };
     const written = await files.write(path, bytes, { ...expected, approved });
     if (!written.ok) return failed(`${file_path}: ${written.reason}. Nothing was written.`);
     const lines = countLines(content);
-    reads.wrote(path, { version: written.facts.version, bytes, lines });
+    reads.recordWrite(path, { version: written.facts.version, bytes, lines });
     return {
       content: `${written.created ? "Made" : "Replaced"} ${file_path} (${lines} ${lines === 1 ? "line" : "lines"}).`,
     };

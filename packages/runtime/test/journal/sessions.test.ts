@@ -26,7 +26,7 @@ import {
   openJournal,
   readSession,
 } from "../../src/journal/index.ts";
-import { keepIn } from "../../src/tools/index.ts";
+import { createOutputStore } from "../../src/tools/index.ts";
 import { factsOf, Live, session, storeIn } from "./histories.ts";
 
 /** Names and modes below a folder, without contents. */
@@ -39,7 +39,7 @@ for (const mask of [0o000, 0o077, 0o022]) {
     const before = process.umask(mask);
     try {
       const journal = await createJournal(storeIn(folder.at("state")), session);
-      await keepIn(journal.outputs.path).keep("call-1", "all of it");
+      await createOutputStore(journal.outputs.path).keep("call-1", "all of it");
       assert.deepEqual(modesIn(folder.at("state")), {
         "sessions/": "700",
         "sessions/s1/": "700",
@@ -143,7 +143,7 @@ test("a list says of each session what one wants to know before opening it", asy
   first.ask();
   store.at = 2_000;
   first.answer();
-  await keepIn(first.journal.outputs.path).keep("out", "12345");
+  await createOutputStore(first.journal.outputs.path).keep("out", "12345");
   await first.journal.close();
   store.at = 1_500;
   const second = await createJournal(store, { ...session, cwd: "/elsewhere" });

@@ -22,7 +22,7 @@ const counted = (into: Record<string, number>, names: readonly string[]): void =
 };
 
 /** No session is begun after this time. */
-const MOST_SOAK_MS = 15 * 60_000;
+const MAX_SOAK_MS = 15 * 60_000;
 
 export const wildSoak = async (runs: readonly WildOptions[]): Promise<SoakResult> => {
   using place = scratch();
@@ -31,7 +31,7 @@ export const wildSoak = async (runs: readonly WildOptions[]): Promise<SoakResult
   let [sessions, tasks, kills] = [0, 0, 0];
   const begun = performance.now();
   for (const [at, options] of runs.entries()) {
-    if (performance.now() - begun > MOST_SOAK_MS) break;
+    if (performance.now() - begun > MAX_SOAK_MS) break;
     sessions += 1;
     const wild = await playWild(place.at(`wild-${at}`), options);
     tasks += wild.lives.at(-1)?.left.length ?? 0;

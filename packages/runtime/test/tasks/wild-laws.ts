@@ -146,7 +146,7 @@ const kindOf = (label: string): Kind => {
 };
 
 /** What a provider may do to one request before its agent gives up. */
-const MOST_FAULTS = 3;
+const MAX_FAULTS = 3;
 
 /** As its kind ends, unless a kill cut it off and nobody went on with it, its exchange was interrupted, or its provider
  *  failed it again and again. */
@@ -164,7 +164,7 @@ const endsOf = ({ id, label, kind }: Task, { lives, story, interrupted, asked }:
     NATURAL[kindOf(label)],
     ...(mayAbort ? ["aborted"] : []),
     // An interrupted command is not a report of it.
-    ...((mayAbort && kind === "call") || faults >= MOST_FAULTS ? ["failed"] : []),
+    ...((mayAbort && kind === "call") || faults >= MAX_FAULTS ? ["failed"] : []),
   ];
 };
 

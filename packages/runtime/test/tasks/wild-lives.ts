@@ -19,9 +19,9 @@ import type { Playing } from "./wild-session-process.ts";
 
 const PROGRAM = fileURLToPath(new URL("wild-session-process.ts", import.meta.url));
 /** A process that takes longer hangs. */
-const MOST_MS = 60_000;
+const MAX_MS = 60_000;
 /** Longer than events usually are apart, so that a kill can fall anywhere between two of them. */
-const MOST_LATER_MS = 8;
+const MAX_LATER_MS = 8;
 
 export type Shown = {
   readonly type: string;
@@ -60,7 +60,7 @@ const live = async (playing: Playing, killAfter: number | undefined, laterMs: nu
     stdio: ["ignore", "pipe", "inherit"],
     // If there is none yet, beside the place, so that later processes start faster.
     env: { NODE_COMPILE_CACHE: join(dirname(playing.base), "compiled"), ...process.env },
-    timeout: MOST_MS,
+    timeout: MAX_MS,
     killSignal: "SIGKILL",
   });
   const ended = new Promise<Pick<Life, "exitCode" | "signal">>((done) =>
@@ -130,7 +130,7 @@ export const playWild = async (base: string, { seed, rounds, kills, interrupted 
     const earlier = id === "" ? {} : { earlier: { id, round } };
     const playing = { base, url: simulator.url, seed, rounds, interrupted, life: lives.length, ...earlier };
     const killAfter = isKilled ? 10 + chance.below(60 + rounds * 30) : undefined;
-    const ended = await live(playing, killAfter, chance.below(MOST_LATER_MS));
+    const ended = await live(playing, killAfter, chance.below(MAX_LATER_MS));
     ({ id } = ended);
     lives.push({ ...ended, left: await rowsIn(base, id), requests: simulator.requests().length });
     const asked = askedOf(simulator).findLast(({ seen }) => seen.isMain);

@@ -12,7 +12,7 @@ const onLinux = { skip: process.platform === "linux" ? false : "processes are lo
 const run = (b: Bench, command: string, more: Readonly<Record<string, number | boolean>> = {}) =>
   b.call("Bash", { command, ...more });
 
-test("output comes in the order of printing, with the exit code; other codes than 0 are results", async () => {
+test("output is shown in the order of printing, with the exit code; codes other than 0 are results", async () => {
   await using b = await bench();
   assert.deepEqual(await run(b, "echo one; echo two >&2; echo three; exit 3"), {
     content: "one\ntwo\nthree\n[exit code 3]",
@@ -45,10 +45,10 @@ test("a command starts in the working directory, without input, with the given e
   );
 });
 
-/** Time enough for a command to begin, however busy the machine is. */
+/** Enough time for a command to begin, however busy the machine is. */
 const TIME_TO_BEGIN = 3_000;
 
-test("the time being up ends the whole group and keeps what was printed", async () => {
+test("a timeout ends the whole group and keeps what was printed", async () => {
   await using b = await bench();
   const command = "echo $$ >> pids; sleep 300 & echo $! >> pids; echo started; wait";
   assert.deepEqual(await run(b, command, { timeout: TIME_TO_BEGIN }), {
@@ -59,14 +59,14 @@ test("the time being up ends the whole group and keeps what was printed", async 
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
 });
 
-test("a process that will not end when asked is ended", async () => {
+test("a process that ignores SIGTERM is killed", async () => {
   await using b = await bench();
   const command = "trap '' TERM; echo $$ >> pids; echo deaf; while :; do sleep 0.05; done";
   assert.equal((await run(b, command, { timeout: TIME_TO_BEGIN })).fault, "timed-out");
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
 });
 
-test("a process that wants to clean up when asked can", async () => {
+test("a process can clean up after SIGTERM", async () => {
   await using b = await bench();
   const command = "trap 'echo cleaned; exit 1' TERM; echo ready; sleep 300 & wait";
   assert.deepEqual(await run(b, command, { timeout: TIME_TO_BEGIN }), {
@@ -91,18 +91,18 @@ test("an abort leaves no process and keeps what was printed", async () => {
   assert.equal(existsSync(b.at("never")), false);
 });
 
-test("what a command leaves running is ended, and that is said", async () => {
+test("processes that a command leaves running are ended, and the result says so", async () => {
   await using b = await bench();
   const said = "[exit code 0; processes it left running were ended, use run_in_background to keep them]";
   assert.deepEqual(await run(b, "sleep 300 & echo $! >> pids; echo on"), { content: `on\n${said}` });
   assert.deepEqual(await run(b, "sleep 300 >/dev/null 2>&1 & echo $! >> pids"), { content: said });
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
-  // What ends by itself in a moment is waited for.
+  // Processes that end by themselves in a moment are waited for.
   assert.deepEqual(await run(b, "echo late > >(sleep 0.05; cat > out)"), { content: "[exit code 0]" });
   assert.equal(readFileSync(b.at("out"), "utf8"), "late\n");
 });
 
-test("a process outside the group that holds the output does not hold up the answer", async () => {
+test("a process outside the group that holds the output open does not delay the answer", async () => {
   await using b = await bench();
   const { content } = await run(
     b,
@@ -114,7 +114,7 @@ test("a process outside the group that holds the output does not hold up the ans
   process.kill(stray);
 });
 
-test("of a long output beginning and end are shown, and all of it is in a file", async () => {
+test("a long output shows its beginning and end, and a file holds all of it", async () => {
   await using b = await bench();
   const lines = textOf(await run(b, "seq -f 'line %.0f é' 1 20000")).split("\n");
   assert.equal(lines.at(-1), "[exit code 0]");
@@ -132,7 +132,7 @@ test("of a long output beginning and end are shown, and all of it is in a file",
   assert.ok(whole.startsWith(shown[0] ?? "?") && whole.endsWith(shown[1] ?? "?"));
 });
 
-test("output that just fits needs no file, and letters are not cut in two", async () => {
+test("output that just fits needs no file, and characters are not split", async () => {
   await using b = await bench();
   assert.equal(textOf(await run(b, "printf 'x%.0s' $(seq 30000)")), `${"x".repeat(30_000)}\n[exit code 0]`);
   assert.deepEqual(readdirSync(b.base.at("kept")), []);
@@ -141,7 +141,7 @@ test("output that just fits needs no file, and letters are not cut in two", asyn
   assert.deepEqual(readdirSync(b.base.at("kept")), ["bash-call-1.txt"]);
 });
 
-test("a flood is ended, and its file has a limit", async () => {
+test("a flood of output is stopped, and its file has a size limit", async () => {
   await using b = await bench();
   const { content, fault } = await run(b, "echo $$ >> pids; exec yes 0123456789abcdefghijklmnopqrstuvwxyz");
   assert.equal(fault, "failed");
@@ -151,7 +151,7 @@ test("a flood is ended, and its file has a limit", async () => {
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
 });
 
-test("progress tells the last lines, seldom when much is printed", async () => {
+test("progress shows the last lines, rarely when much is printed", async () => {
   await using b = await bench();
   const running = run(
     b,
@@ -167,7 +167,7 @@ test("progress tells the last lines, seldom when much is printed", async () => {
   assert.ok(b.progressed.every((text) => text.split("\n").length <= 5));
 });
 
-test("what cannot be started is told", async () => {
+test("a command that cannot be started is reported", async () => {
   await using b = await bench();
   assert.deepEqual(await b.call("Bash", { command: "true" }, { cwd: b.at("gone") }), {
     content: `Not run: the working directory ${b.at("gone")} is not there.`,
@@ -179,7 +179,7 @@ test("what cannot be started is told", async () => {
   });
 });
 
-test("a read-only command runs as its plan, in the cell where there is one", async () => {
+test("a read-only command runs as its plan, in the read-only sandbox if there is one", async () => {
   await using b = await bench();
   b.put("notes.txt", "b\na\n");
   const cell = await openCell({ mode: "auto" });
@@ -202,11 +202,11 @@ test("a read-only command runs as its plan, in the cell where there is one", asy
   });
 });
 
-/** Asks whether a fork is above it, as a process without parents, session and environment of the command's. */
-const ORPHAN = `(setsid env -i '${process.execPath}' --input-type=module -e 'import { hasForkAbove } from "${new URL("../../src/tools/fork-ancestry.ts", import.meta.url)}"; console.log(hasForkAbove())' >answer 2>&1 &); until [ -s answer ]; do sleep 0.05; done; cat answer; rm answer`;
+/** Checks for a fork above it, in a process without the command's parents, session and environment. */
+const ORPHAN = `(setsid env -i '${process.execPath}' --input-type=module -e 'import { hasForkAncestor } from "${new URL("../../src/tools/fork-ancestry.ts", import.meta.url)}"; console.log(hasForkAncestor())' >answer 2>&1 &); until [ -s answer ]; do sleep 0.05; done; cat answer; rm answer`;
 
 test(
-  "in the sandbox a process that left its parents and its session is still known to be a fork's",
+  "in the sandbox, a process that left its parents and its session is still recognised as a fork's",
   await needs("bwrap"),
   async () => {
     await using b = await bench();
@@ -223,14 +223,14 @@ test(
   },
 );
 
-/** Is the process above the command one that names the fork? If not, nothing of ours must be ended. */
+/** Does the process above the command name the fork? If not, no process of ours may be killed. */
 const NAMED = "grep -q prefork:fork /proc/$PPID/cmdline && ";
 
-/** Prints whether a fork is above it. */
-const ASK = `'${process.execPath}' --input-type=module -e 'import { hasForkAbove } from "${new URL("../../src/tools/fork-ancestry.ts", import.meta.url)}"; console.log(hasForkAbove())'`;
+/** Prints whether there is a fork above it. */
+const ASK = `'${process.execPath}' --input-type=module -e 'import { hasForkAncestor } from "${new URL("../../src/tools/fork-ancestry.ts", import.meta.url)}"; console.log(hasForkAncestor())'`;
 
 test(
-  "no command of a fork gets rid of the name above it, whatever it ends and however it goes on",
+  "no command of a fork can get rid of the name above it, whatever it kills and however it continues",
   onLinux,
   async () => {
     await using b = await bench();
@@ -251,7 +251,7 @@ test(
   },
 );
 
-test("who ends the shell above a fork's command ends the command, with what left its session", onLinux, async () => {
+test("ending the shell above a fork's command ends the command, including what left its session", onLinux, async () => {
   await using b = await bench();
   const { PATH = "" } = process.env;
   const environment = { PATH, PREFORK_LINEAGE: "fork:task-1" };
@@ -261,7 +261,7 @@ test("who ends the shell above a fork's command ends the command, with what left
   assert.deepEqual(pidsIn(b.at("left")).filter(isRunning), []);
 });
 
-test("a fork's command ends as any other: by its code, its own signal, and when it is asked to", async () => {
+test("a fork's command ends like any other: with its exit code, its own signal, and when asked to", async () => {
   await using b = await bench();
   const environment = { PATH: process.env.PATH ?? "", PREFORK_LINEAGE: "fork:task-1" };
   const ending = new AbortController();
@@ -276,9 +276,9 @@ test("a fork's command ends as any other: by its code, its own signal, and when 
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
 });
 
-test("a command whose time is up is ended with what left its session, and nothing else is", async () => {
+test("a command that times out is ended together with what left its session, and nothing else is", async () => {
   await using b = await bench();
-  const seconds = 2_000_000 + process.pid; // of this run alone
+  const seconds = 2_000_000 + process.pid; // only of this run
   const stranger = spawn("sleep", [String(seconds)], { stdio: "ignore" });
   const command = `setsid sleep ${seconds} >/dev/null 2>&1 & echo on; wait`;
   assert.equal((await b.call("Bash", { command, timeout: 1_000 })).fault, "timed-out");
@@ -293,7 +293,7 @@ test("a command whose time is up is ended with what left its session, and nothin
   assert.deepEqual(left, [String(stranger.pid)]);
 });
 
-test("an approved command runs in the sandbox where there is one, and ends with it", await needs("bwrap"), async () => {
+test("an approved command runs in the sandbox if there is one, and ends with it", await needs("bwrap"), async () => {
   await using b = await bench();
   const opened = await openSandbox({ mode: "required", workspace: b.work });
   assert.ok(opened.kind === "on");
@@ -304,7 +304,7 @@ test("an approved command runs in the sandbox where there is one, and ends with 
     content: "closed\n[exit code 4]",
   });
   assert.equal(existsSync(b.at("made")), true);
-  const seconds = 1_000_000 + process.pid; // of this run alone
+  const seconds = 1_000_000 + process.pid; // only of this run
   assert.equal(
     (await inside(`setsid sleep ${seconds} & echo on; wait`, { timeout: TIME_TO_BEGIN })).fault,
     "timed-out",

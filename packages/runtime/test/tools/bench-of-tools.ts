@@ -1,4 +1,4 @@
-/** A session's side of the tools, over a folder of its own: real files, real shells, real programs. */
+/** The session's side of the tools, over its own folder: real files, real shells, real programs. */
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import type { Json } from "@prefork/wire";
 import type { Todo } from "../../src/events.ts";
 import {
   builtInTools,
+  createOutputStore,
   createRegistry,
-  keepIn,
   openToolFiles,
   ReadState,
   Shells,
@@ -20,7 +20,7 @@ import {
 export const registry = createRegistry(builtInTools);
 
 export type Bench = AsyncDisposable & {
-  /** Holds the workspace and, beside it, what is kept. */
+  /** Contains the workspace and, next to it, the kept outputs. */
   readonly base: Scratch;
   readonly work: string;
   readonly at: (name: string) => string;
@@ -43,7 +43,7 @@ export const bench = async ({ fileOptions, ...over }: BenchOptions = {}): Promis
   const kept = base.at("kept");
   for (const folder of [work, kept]) mkdirSync(folder);
   const files = await openToolFiles({ roots: [work], cwd: work, ...fileOptions });
-  const keeping = keepIn(kept);
+  const keeping = createOutputStore(kept);
   let shellNumber = 0;
   let todos: readonly Todo[] = [];
   const progressed: string[] = [];
@@ -88,7 +88,7 @@ export const bench = async ({ fileOptions, ...over }: BenchOptions = {}): Promis
     todos: () => todos,
     call,
     [Symbol.asyncDispose]: async () => {
-      await context.shells.endAll();
+      await context.shells.stopAll();
       await files.close();
       base[Symbol.dispose]();
     },

@@ -20,7 +20,7 @@ const CALLS: readonly (readonly [string, "agent" | "sendMessage" | "mcpCall", Js
   ],
 ];
 
-test("a tool with a far side passes its call on, and says so where there is none", async () => {
+test("a delegated tool passes its call on, and says so if nobody can take it", async () => {
   await using b = await bench();
   for (const [tool, port, args, absent] of CALLS) {
     assert.deepEqual(await b.call(tool, args), { content: absent, fault: "failed" });
@@ -39,7 +39,7 @@ test("a tool with a far side passes its call on, and says so where there is none
   }
 });
 
-test("TodoWrite puts the list in the session's slot", async () => {
+test("TodoWrite replaces the session's list", async () => {
   await using b = await bench();
   const todos = [
     { content: "find it", status: "completed" },

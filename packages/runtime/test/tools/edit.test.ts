@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { JsonObject } from "@prefork/wire";
 import fc from "fast-check";
 import { applyEdits } from "../../src/tools/edit.ts";
-import { readText, writeText } from "../../src/tools/file-content.ts";
+import { decodeText, encodeText } from "../../src/tools/file-content.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 
 const edit = async (b: Bench, args: JsonObject): Promise<string> => {
@@ -19,7 +19,7 @@ const opened = async (b: Bench, content: string): Promise<void> => {
 
 const now = (b: Bench): string => readFileSync(b.at("f"), "utf8");
 
-test("an edit replaces the one place that is meant, mode and all else kept", async () => {
+test("an edit replaces the one matching text and keeps the mode and everything else", async () => {
   await using b = await bench();
   await opened(b, "one\ntwo $& three\nfour\n");
   chmodSync(b.at("f"), 0o751);
@@ -56,7 +56,7 @@ test("several edits are one change: in order, all or none", async () => {
   assert.equal(now(b), "A\nx\nz\nA\n");
 });
 
-test("exactly one of the two forms is taken", async () => {
+test("exactly one of the two forms is accepted", async () => {
   await using b = await bench();
   await opened(b, "a");
   const one = [{ old_string: "a", new_string: "b" }];
@@ -69,7 +69,7 @@ test("exactly one of the two forms is taken", async () => {
   assert.equal(now(b), "a");
 });
 
-test("a place that is not found is answered with what stands there instead", async () => {
+test("text that is not found is answered with what the file contains instead", async () => {
   await using b = await bench();
   await opened(b, "function run() {\n\tconst total = sum(values);\n\treturn total;\n}\n");
   assert.equal(
@@ -101,7 +101,7 @@ test("a place that is not found is answered with what stands there instead", asy
   );
 });
 
-test("line endings and the mark at the start stay, however the edit is spelled", async () => {
+test("line endings and the byte order mark stay, however the edit writes them", async () => {
   await using b = await bench();
   await opened(b, "\ufeffone\r\ntwo\r\nthree\r\n");
   assert.equal(await edit(b, { old_string: "one\ntwo", new_string: "1\n2" }), "ok Edited f: 1 place, at line 1.");
@@ -112,7 +112,7 @@ test("line endings and the mark at the start stay, however the edit is spelled",
   assert.equal(now(b), "c\nd\n");
 });
 
-test("text that is not UTF-8, and what is no text, is not edited", async () => {
+test("text that is not UTF-8, and binary content, is not edited", async () => {
   await using b = await bench();
   writeFileSync(b.at("f"), Buffer.from("caf\xe9", "latin1"));
   await b.call("Read", { file_path: "f" });
@@ -137,14 +137,14 @@ test("a file that was not read, or has changed since, is neither edited nor repl
   assert.equal(await edit(b, { old_string: "two", new_string: "2" }), `failed ${stale} Nothing was changed.`);
   assert.equal(await write("2"), `${stale} Nothing was written.`);
   await b.call("Read", { file_path: "f" });
-  utimesSync(b.at("f"), 1, 1); // touched, but it says the same
+  utimesSync(b.at("f"), 1, 1); // touched, but with the same content
   assert.equal(await edit(b, { old_string: "two", new_string: "2" }), "ok Edited f: 1 place, at line 1.");
   assert.equal(await write("3"), "Replaced f (1 line).");
   assert.equal(await edit(b, { old_string: "3", new_string: "4\n5" }), "ok Edited f: 1 place, at line 1.");
   assert.equal(now(b), "4\n5");
 });
 
-test("a file known only in part can be edited, and not replaced", async () => {
+test("a file known only in part can be edited but not replaced", async () => {
   await using b = await bench();
   b.put("f", "one\ntwo\nthree\n");
   await b.call("Read", { file_path: "f", limit: 2 });
@@ -159,7 +159,7 @@ test("a file known only in part can be edited, and not replaced", async () => {
   assert.equal(await write(), "Replaced f (1 line).");
 });
 
-test("Write makes files and folders, fills empty files, and knows what it wrote", async () => {
+test("Write creates files and folders, fills empty files, and knows what it wrote", async () => {
   await using b = await bench();
   const write = (name: string, content: string) => b.call("Write", { file_path: b.at(name), content });
   assert.deepEqual(await write("a/b/c", "1\n2\n"), { content: `Made ${b.at("a/b/c")} (2 lines).` });
@@ -172,7 +172,7 @@ test("Write makes files and folders, fills empty files, and knows what it wrote"
   });
 });
 
-test("two sessions know each their own files", async () => {
+test("two sessions each know their own files", async () => {
   await using one = await bench();
   await using other = await bench({ fileOptions: { roots: [one.work], cwd: one.work } });
   one.put("f", "a");
@@ -182,7 +182,7 @@ test("two sessions know each their own files", async () => {
   assert.equal((await one.call("Edit", args)).fault, undefined);
 });
 
-test("an edit changes its place and no other byte, in every file of text", () => {
+test("an edit changes its target and no other byte, in every text file", () => {
   const line = fc.string({ unit: "grapheme", maxLength: 8 }).map((text) => text.replace(/[\r\n\ufeff]/g, ""));
   const file = fc.tuple(
     fc.array(line, { minLength: 1, maxLength: 6 }),
@@ -194,11 +194,11 @@ test("an edit changes its place and no other byte, in every file of text", () =>
       const place = at % lines.length;
       const marked = lines.map((text, index) => (index === place ? `${text}<place>` : text));
       const before = Buffer.from(mark + marked.join(ending));
-      const text = readText(before);
+      const text = decodeText(before);
       const edited = applyEdits(text, [{ old_string: "<place>", new_string: `<${next.join("\n")}>` }]);
       assert.ok(edited.ok);
       const after = marked.join(ending).replace("<place>", () => `<${next.join(lines.length > 1 ? ending : "\n")}>`);
-      assert.equal(writeText(text, edited.text).toString("utf8"), mark + after);
+      assert.equal(encodeText(text, edited.text).toString("utf8"), mark + after);
       assert.deepEqual(edited.lines, [place + 1]);
     }),
   );

@@ -10,27 +10,27 @@ test("a file is known as it was seen: unread, partly, whole, or changed since", 
   const content = bytes("a\nb\nc\n");
   const now = { version: "1", bytes: content };
   assert.deepEqual(reads.freshness("/f", now), { kind: "unread" });
-  reads.saw("/f", { version: "1", bytes: content, lines: 3, range: [3, 3] });
+  reads.recordRead("/f", { version: "1", bytes: content, lines: 3, range: [3, 3] });
   assert.deepEqual(reads.freshness("/f", now), { kind: "known", whole: false });
-  reads.saw("/f", { version: "1", bytes: content, lines: 3, range: [1, 2] });
+  reads.recordRead("/f", { version: "1", bytes: content, lines: 3, range: [1, 2] });
   assert.deepEqual(reads.freshness("/f", now), { kind: "known", whole: true });
   assert.deepEqual(reads.freshness("/f", { version: "2", bytes: content }), { kind: "known", whole: true });
   assert.deepEqual(reads.freshness("/f", { version: "2", bytes: bytes("x") }), { kind: "changed" });
 });
 
-test("what was seen of other content does not count for the new one", () => {
+test("what was seen of other content does not count for the new content", () => {
   const reads = ReadState.empty();
-  reads.saw("/f", { version: "1", bytes: bytes("a\nb"), lines: 2, range: [1, 1] });
-  reads.saw("/f", { version: "2", bytes: bytes("a\nc"), lines: 2, range: [2, 2] });
+  reads.recordRead("/f", { version: "1", bytes: bytes("a\nb"), lines: 2, range: [1, 1] });
+  reads.recordRead("/f", { version: "2", bytes: bytes("a\nc"), lines: 2, range: [2, 2] });
   assert.deepEqual(reads.get("/f")?.ranges, [[2, 2]]);
 });
 
-test("an edit of a file known in part leaves it known in part, however short it gets", () => {
+test("a partly known file stays partly known after an edit, however short it gets", () => {
   const reads = ReadState.empty();
-  reads.saw("/f", { version: "1", bytes: bytes("long"), lines: 100, range: [1, 60] });
-  reads.edited("/f", { version: "2", bytes: bytes("short"), lines: 50 });
+  reads.recordRead("/f", { version: "1", bytes: bytes("long"), lines: 100, range: [1, 60] });
+  reads.recordEdit("/f", { version: "2", bytes: bytes("short"), lines: 50 });
   assert.deepEqual(reads.freshness("/f", { version: "2", bytes: bytes("short") }), { kind: "known", whole: false });
-  reads.edited("/f", { version: "3", bytes: bytes("s"), lines: 1 });
+  reads.recordEdit("/f", { version: "3", bytes: bytes("s"), lines: 1 });
   assert.deepEqual(reads.freshness("/f", { version: "3", bytes: bytes("s") }), { kind: "known", whole: false });
 });
 
@@ -46,9 +46,9 @@ const steps = fc.array(
 );
 
 const take = (reads: ReadState, { path, text, from, length }: Step): void =>
-  reads.saw(path, { version: text, bytes: bytes(text), lines: 10, range: [from, from + length] });
+  reads.recordRead(path, { version: text, bytes: bytes(text), lines: 10, range: [from, from + length] });
 
-test("clones share nothing that either can change, and JSON brings every state back", () => {
+test("clones share nothing that either can change, and JSON restores every state", () => {
   fc.assert(
     fc.property(steps, steps, steps, (before, ours, theirs) => {
       const parent = ReadState.empty();
@@ -66,7 +66,7 @@ test("clones share nothing that either can change, and JSON brings every state b
   );
 });
 
-test("ranges cover exactly the lines that were seen, sorted and without neighbours", () => {
+test("ranges cover exactly the lines that were seen, sorted and joined", () => {
   fc.assert(
     fc.property(steps, (all) => {
       const reads = ReadState.empty();
@@ -86,7 +86,7 @@ test("ranges cover exactly the lines that were seen, sorted and without neighbou
   );
 });
 
-test("what a journal says wrongly is left out", () => {
+test("malformed entries of a journal are skipped", () => {
   const good = { path: "/f", version: "1", hash: "h", lines: 1, ranges: [[1, 1]] };
   const wrong = [null, 3, { path: "/g" }, { ...good, path: 1 }, { ...good, ranges: [[1]] }, { ...good, lines: -1 }];
   assert.deepEqual(ReadState.fromJson([...wrong, good]).toJson(), [good]);

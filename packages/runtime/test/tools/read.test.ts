@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { bench, textOf } from "./bench-of-tools.ts";
 
-test("lines come with their numbers, whole or in part, and the note says how to go on", async () => {
+test("lines are numbered, the whole file or a part, and the note says how to read on", async () => {
   await using b = await bench();
   b.put("a.txt", "one\n\tzwei\r\n日本\n");
   const whole = "1\tone\n2\t\tzwei\n3\t日本";
@@ -21,7 +21,7 @@ test("lines come with their numbers, whole or in part, and the note says how to 
   assert.deepEqual(await b.call("Read", { file_path: "empty" }), { content: "empty is empty." });
 });
 
-test("long files and long lines are cut with a note", async () => {
+test("long files and long lines are truncated with a note", async () => {
   await using b = await bench();
   b.put("long", Array.from({ length: 3_000 }, (_, at) => `line ${at + 1}`).join("\n"));
   const long = textOf(await b.call("Read", { file_path: "long" })).split("\n");
@@ -42,7 +42,7 @@ test("long files and long lines are cut with a note", async () => {
   );
 });
 
-test("a file that is too large is refused with another way", async () => {
+test("a file that is too large is refused with an alternative", async () => {
   await using b = await bench();
   b.put("huge", "x");
   truncateSync(b.at("huge"), 40_000_000);
@@ -72,7 +72,7 @@ const WEBP = Buffer.concat([
   Buffer.alloc(8),
 ]);
 
-test("pictures are told by their bytes and shown as pictures", async () => {
+test("images are recognised by their bytes and shown as images", async () => {
   await using b = await bench();
   const pictures = [
     ["a.txt", PNG, "image/png", "2 × 3"],
@@ -91,7 +91,7 @@ test("pictures are told by their bytes and shown as pictures", async () => {
   }
 });
 
-test("pictures that a provider would refuse are refused here, before they are in the conversation", async () => {
+test("images that a provider would refuse are refused before they enter the conversation", async () => {
   await using b = await bench();
   const wide = Buffer.from(PNG);
   wide.writeUInt32BE(8_001, 16);
@@ -119,7 +119,7 @@ test("other binary files are refused with their kind", async () => {
   assert.match(await said("c"), /is binary data of an unknown kind \(4 bytes\)/);
 });
 
-test("text in other encodings is shown, and said not to be editable", async () => {
+test("text in other encodings is shown with a note that it cannot be edited", async () => {
   await using b = await bench();
   writeFileSync(b.at("latin"), Buffer.from("caf\xe9\n", "latin1"));
   writeFileSync(b.at("wide"), Buffer.from("\ufeffhé\n", "utf16le"));
@@ -128,7 +128,7 @@ test("text in other encodings is shown, and said not to be editable", async () =
   assert.equal(textOf(await b.call("Read", { file_path: "wide" })), `1\thé\n${note("utf-16")}`);
 });
 
-test("what is no readable file is refused with what it is, and what there is instead", async () => {
+test("what is not a readable file is refused with what it is, and what there is instead", async () => {
   await using b = await bench();
   b.put("src/session.ts", "x");
   mkdirSync(b.at("folder"));

@@ -6,7 +6,7 @@ import { contentTokens } from "@prefork/simulator";
 import { InputError, type Json, type JsonObject } from "@prefork/wire";
 import * as z from "zod";
 import { relocated, WriteClaims } from "../../src/children/bounds.ts";
-import { builtInTools, createRegistry, defineTool, type Tool, withWaitingAgent } from "../../src/tools/index.ts";
+import { builtInTools, createRegistry, defineTool, type Tool, withBlockingAgent } from "../../src/tools/index.ts";
 import { registry } from "./bench-of-tools.ts";
 
 const tool = (name: string, input: z.ZodType = z.strictObject({})): Tool =>
@@ -23,14 +23,14 @@ const reason = (name: string, args: Json): string => {
   return checked.ok ? "ok" : checked.reason;
 };
 
-test("a name that is taken or that no provider takes is refused at registration", () => {
+test("a duplicate name, or one that no provider accepts, is refused at registration", () => {
   assert.throws(() => createRegistry([tool("A"), tool("A")]), new InputError("there are two tools named A"));
   for (const name of ["", "a b", "ä", "x".repeat(65)])
     assert.throws(() => createRegistry([tool(name)]), { name: "InputError" });
   assert.throws(() => createRegistry([tool("A", z.string())]), /the input of A must be an object/);
 });
 
-test("a schema is JSON Schema without noise, its properties in the author's order", () => {
+test("a schema is JSON Schema without noise, with its properties in the author's order", () => {
   const input = z.object({
     zeta: z.int().optional().describe("a count"),
     "-a": z.enum(["x", "y"]).describe("one of two"),
@@ -69,7 +69,7 @@ test("a schema is JSON Schema without noise, its properties in the author's orde
   );
 });
 
-test("input of the right shape reaches the tool parsed and the guard as it was given", () => {
+test("valid input reaches the tool parsed and the guard as it was given", () => {
   const given = { file_path: "/a", limit: 3 };
   assert.deepEqual(registry.check(find("Read"), '{"file_path":"/a","limit":3}'), {
     ok: true,
@@ -80,7 +80,7 @@ test("input of the right shape reaches the tool parsed and the guard as it was g
   assert.deepEqual(createRegistry([withDefault]).check(withDefault, " "), { ok: true, input: { n: 7 }, args: {} });
 });
 
-test("input of another shape is refused in one line that names key, expectation and what was probably meant", () => {
+test("invalid input is refused in one line that names the key, what was expected and what was probably meant", () => {
   assert.equal(reason("Read", { file_pth: "/a" }), '"file_pth" is no argument of it, did you mean "file_path"?');
   assert.equal(
     reason("Read", { file_path: "/a", zzz: 1 }),
@@ -104,7 +104,7 @@ test("input of another shape is refused in one line that names key, expectation 
   assert.equal(reason("Edit", { file_path: "/a", edits: "x" }), '"edits" must be a list, not text');
 });
 
-test("input that is no object, or that two readers would read differently, is refused", () => {
+test("input that is not an object, or that two parsers would read differently, is refused", () => {
   const check = (raw: string) => registry.check(find("Read"), raw);
   assert.deepEqual(check('{"file_path":'), { ok: false, reason: "the input is not valid JSON; give one JSON object" });
   assert.deepEqual(check("[]"), { ok: false, reason: "the input is not a JSON object; give one JSON object" });
@@ -114,7 +114,7 @@ test("input that is no object, or that two readers would read differently, is re
   });
 });
 
-test("a wrong name is answered with the nearest, or with all", () => {
+test("a wrong tool name is answered with the most similar one, or with all", () => {
   assert.equal(registry.advice("read"), "Did you mean Read?");
   assert.equal(registry.advice("MultiEdit"), "Did you mean Edit?");
   assert.equal(registry.advice("xyz"), `There are ${builtInTools.map(({ name }) => name).join(", ")}.`);
@@ -123,7 +123,7 @@ test("a wrong name is answered with the nearest, or with all", () => {
 test("the built-in tools are sent with exactly these bytes", () => {
   const golden: unknown = JSON.parse(readFileSync(new URL("./golden/specs.json", import.meta.url), "utf8"));
   assert.equal(
-    JSON.stringify(registry.specs, null, 2), // keys in their order, which deepEqual would not see
+    JSON.stringify(registry.specs, null, 2), // in key order, which deepEqual would not check
     JSON.stringify(golden, null, 2),
     "The tool list changed. It stands at the very front of every prefix: after this change each session that is resumed, " +
       "and each fork of a parent started before it, pays its whole context again at the write price. If that is meant, " +
@@ -165,7 +165,7 @@ const FULL: Readonly<Record<string, readonly JsonObject[]>> = {
   Skill: [{ name: "a", args: "b" }],
 };
 
-test("guard and registry take the same arguments of every built-in tool", () => {
+test("guard and registry accept the same arguments for every built-in tool", () => {
   const everyKey = [...new Set(Object.values(FULL).flatMap((inputs) => inputs.flatMap((each) => Object.keys(each))))];
   for (const { name, input } of builtInTools) {
     const inputs = FULL[name] ?? [];
@@ -186,7 +186,7 @@ test("guard and registry take the same arguments of every built-in tool", () => 
   }
 });
 
-test("what would cost a fork its parent's cache is refused with the reason, and waiting calls take run_in_background", () => {
+test("arguments that would cost a fork its parent's cache are refused with the reason, and blocking calls accept run_in_background", () => {
   const asked = { description: "a", prompt: "b" };
   for (const key of ["model", "effort", "tools"])
     assert.match(
@@ -194,14 +194,14 @@ test("what would cost a fork its parent's cache is refused with the reason, and 
       new RegExp(`^"${key}" is no argument of it: a fork shares`),
     );
   assert.match(reason("Agent", { ...asked, run_in_background: true }), /reports by a task notification; leave it out/);
-  const waiting = createRegistry(withWaitingAgent(builtInTools));
+  const waiting = createRegistry(withBlockingAgent(builtInTools));
   const tool = waiting.find("Agent");
   assert.ok(tool);
   assert.ok(waiting.check(tool, JSON.stringify({ ...asked, run_in_background: true })).ok);
   assert.ok(!waiting.check(tool, JSON.stringify({ ...asked, model: "x" })).ok);
 });
 
-test("one envelope around all arguments is taken off where the tool has no such argument, and everything else is refused", () => {
+test("one envelope around all arguments is removed if the tool has no such argument, and everything else is refused", () => {
   const free = defineTool({
     ...tool("Free"),
     schema: { type: "object" },
@@ -231,13 +231,13 @@ test("one envelope around all arguments is taken off where the tool has no such 
     [own, "Free", { input: file }],
   ];
   for (const [from, name, args] of kept) assert.deepEqual(unwrapped(from, name, args), args);
-  // One level, and no key twice.
+  // One level, and no duplicate key.
   assert.deepEqual(unwrapped(registry, "Read", { input: { arguments: file } }), { arguments: file });
   const twice = '{"arguments":{"file_path":"/a","file_path":"/b"}}';
   assert.equal(registry.unwrap(find("Read"), twice), twice);
 });
 
-test("every tool of ours declares what it touches", () => {
+test("every built-in tool declares what it touches", () => {
   const calls: Readonly<Record<string, JsonObject>> = {
     Bash: { command: "make" },
     Read: { file_path: "/a" },
@@ -269,7 +269,7 @@ test("every tool of ours declares what it touches", () => {
   );
 });
 
-test("a tool whose declaration fails or is no list of texts may touch anything", () => {
+test("a tool whose declaration throws or is not a list of strings may touch anything", () => {
   const odd: readonly Tool["touches"][] = [
     undefined,
     () => {
@@ -294,7 +294,7 @@ test("a tool whose declaration fails or is no list of texts may touch anything",
   assert.deepEqual(declared, Array(odd.length).fill(undefined));
 });
 
-test("a call into the checkout is moved to the copy by the argument that names the path, and no other", () => {
+test("a call into the checkout is redirected to the worktree by the argument that names the path, and no other", () => {
   const { touches } = createRegistry(builtInTools);
   const moved = (name: string, args: JsonObject) =>
     relocated({ name, input: JSON.stringify(args) }, { from: "/repo", to: "/copy" }, touches)?.input;
@@ -307,7 +307,7 @@ test("a call into the checkout is moved to the copy by the argument that names t
   assert.equal(moved("Bash", { command: "/repo/a" }), undefined);
 });
 
-test("one child at a time writes a file; a folder is claimed with all below it", () => {
+test("one child at a time writes a file; claiming a folder claims everything below it", () => {
   const claims = new WriteClaims();
   const take = (task: string, ...writes: readonly string[]) =>
     claims.take({ writes }, { task, label: "part", cwd: "/none" });

@@ -48,7 +48,7 @@ const ground = async (
     execFileSync("git", ["init", "-q"], { cwd: b.work });
     execFileSync("git", ["add", "-A"], { cwd: b.work });
   }
-  b.context.files.sayOnce("[ripgrep is not installed; searching without it is slower and knows fewer patterns]");
+  b.context.files.noteOnce("[ripgrep is not installed; searching without it is slower and knows fewer patterns]");
   return b;
 };
 
@@ -121,7 +121,7 @@ for (const [way, decided] of WAYS) {
     assert.equal(line, `1:${"x".repeat(500)}… [406 more characters]`);
   });
 
-  test(`what a rule denies is not found, and links lead nowhere (${way})`, decided, async () => {
+  test(`files that a rule denies are not found, and links are not followed (${way})`, decided, async () => {
     await using b = await ground(way, {
       mayRead: () => (path) => !path.includes("/src/deep/") && !path.endsWith(".md"),
     });
@@ -143,7 +143,7 @@ for (const [way, decided] of WAYS) {
     }
   });
 
-  test(`a name with line breaks is one line of what is found (${way})`, decided, async () => {
+  test(`a name with line breaks is shown as one line (${way})`, decided, async () => {
     await using b = await ground(way);
     b.put("src/odd\n[0 more]\u001b[2J", "hello odd\n");
     const shown = "src/odd\\n[0 more]\\u001b[2J";
@@ -151,11 +151,11 @@ for (const [way, decided] of WAYS) {
     assert.equal(globbed[0], shown);
     assert.ok(!globbed.includes("[0 more]"));
     const [found] = textOf(await b.call("Grep", { pattern: "hello odd" })).split("\n");
-    // Without ripgrep no file of such a name is opened.
+    // Without ripgrep no file with such a name is opened.
     assert.equal(found, way === "without" ? "Nothing found (what git ignores was not searched)." : shown);
   });
 
-  test(`a pattern is never an option, whatever it begins with (${way})`, decided, async () => {
+  test(`a pattern never becomes an option, whatever it begins with (${way})`, decided, async () => {
     await using b = await ground(way);
     b.put("src/flags", "--files -f /etc/passwd --pre=cat\n");
     for (const pattern of ["--files", "-f /etc/passwd", "--pre=cat"])
@@ -255,11 +255,11 @@ const GLOBS: readonly string[] = [
 ];
 const SEVERAL_LINES: readonly string[] = ["hello.*?two", "^const.*\\n\\n", "\\n\\n", "hello$\\n", "(?s)Title.*world"];
 
-test("searches find the same with ripgrep and without", await needs("@vscode/ripgrep"), async () => {
+test("searches find the same with and without ripgrep", await needs("@vscode/ripgrep"), async () => {
   await using b = await ground("our ripgrep");
   for (const [name, content] of Object.entries(MORE_FILES)) b.put(name, content);
   await using without = await openToolFiles({ roots: [b.work], cwd: b.work, ripgrep: null });
-  without.sayOnce("[ripgrep is not installed; searching without it is slower and knows fewer patterns]");
+  without.noteOnce("[ripgrep is not installed; searching without it is slower and knows fewer patterns]");
   const modes = ["content", "count"].map((output_mode) => ({ output_mode }));
   const searches: readonly JsonObject[] = [
     ...PATTERNS.map((pattern) => ({ pattern, output_mode: "content" })),
@@ -273,7 +273,7 @@ test("searches find the same with ripgrep and without", await needs("@vscode/rip
   }
 });
 
-test("a glob brings back nothing that git ignores", await needs("@vscode/ripgrep"), async () => {
+test("a glob does not bring back what git ignores", await needs("@vscode/ripgrep"), async () => {
   await using b = await ground("our ripgrep");
   const none = ["Nothing found (what git ignores was not searched)."];
   for (const glob of ["*.log", "dist/**", "*.js"])
@@ -285,7 +285,7 @@ test("a glob brings back nothing that git ignores", await needs("@vscode/ripgrep
   );
 });
 
-test("what cannot be said without ripgrep is refused in words, and not searched for as something else", async () => {
+test("a pattern that needs ripgrep is refused with an explanation, and not searched for as something else", async () => {
   await using b = await ground("without");
   for (const pattern of [
     "\\Ahello",
@@ -307,7 +307,7 @@ test("what cannot be said without ripgrep is refused in words, and not searched 
   }
 });
 
-test("searches take the ripgrep that is there, and say once where there is none", uses("@vscode/ripgrep"), async () => {
+test("searches use the ripgrep that is there, and say once if there is none", uses("@vscode/ripgrep"), async () => {
   await using b = await bench();
   b.put("a.txt", "needle");
   const note = "[ripgrep is not installed; searching without it is slower and knows fewer patterns]";
@@ -316,7 +316,7 @@ test("searches take the ripgrep that is there, and say once where there is none"
   assert.deepEqual(await ask(b, "Glob", { pattern: "*" }), ["a.txt"]);
 });
 
-test("without git or ripgrep every file counts, and the missing program is told once", async () => {
+test("without git and ripgrep every file counts, and the missing program is mentioned once", async () => {
   await using b = await bench({ fileOptions: { ripgrep: null } });
   b.put("a/x.log", "needle");
   b.put("b.txt", "needle");
@@ -326,7 +326,7 @@ test("without git or ripgrep every file counts, and the missing program is told 
   assert.deepEqual(await ask(b, "Grep", { pattern: "needle" }), ["a/x.log", "b.txt"]);
 });
 
-test("without ripgrep a pattern that would never end is given up", async () => {
+test("without ripgrep, a pattern that would never finish is aborted", async () => {
   await using b = await bench({ fileOptions: { ripgrep: null } });
   b.put("a", `${"a".repeat(40)}!`);
   assert.deepEqual(await b.call("Grep", { pattern: "^(a+)+$" }), {
@@ -342,7 +342,7 @@ test("a repository's configuration starts nothing when git lists its files", asy
   assert.equal((await ask(b, "Glob", { pattern: "started" })).length, 1);
 });
 
-test("searches go into the cell where there is one", await needs("bwrap"), async () => {
+test("searches run in the read-only sandbox if there is one", await needs("bwrap"), async () => {
   const opened = await openCell({ mode: "required" });
   assert.ok(opened.kind === "on");
   await using b = await ground("our ripgrep");
@@ -360,7 +360,7 @@ test("searches go into the cell where there is one", await needs("bwrap"), async
   assert.equal(entered, 2);
 });
 
-test("a pipe in the place of an ignore file is named and not waited for", uses("@vscode/ripgrep"), async () => {
+test("a pipe in place of an ignore file is reported and not waited for", uses("@vscode/ripgrep"), async () => {
   await using b = await bench({});
   b.put("src/app.ts", "hello\n");
   execFileSync("mkfifo", [b.at("src/.gitignore")]);
@@ -373,7 +373,7 @@ test("a pipe in the place of an ignore file is named and not waited for", uses("
 });
 
 for (const [way, decided] of WAYS)
-  test(`a name with a line break in it is judged as a whole (${way})`, decided, async () => {
+  test(`a name with a line break is judged as a whole (${way})`, decided, async () => {
     await using b = await ground(way, { mayRead: () => (path) => !path.includes("/private/"), git: false });
     b.put(`private/d\n${b.work}/shown/key`, "hello secret\n");
     b.put("private/d\nx/key", "hello secret\n");

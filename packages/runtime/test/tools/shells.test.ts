@@ -5,7 +5,13 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { isRunning, pidsIn, until } from "@prefork/testing/processes";
 import type { DelegatedCall } from "../../src/ports.ts";
-import { keepIn, type ShellEnded, Shells, type ShellsOptions, type ShellWork } from "../../src/tools/index.ts";
+import {
+  createOutputStore,
+  type ShellEnded,
+  type ShellProcess,
+  Shells,
+  type ShellsOptions,
+} from "../../src/tools/index.ts";
 import { startCommand } from "../../src/tools/run-command.ts";
 import { type Bench, bench, textOf } from "./bench-of-tools.ts";
 
@@ -22,7 +28,7 @@ const look = (
   how: { readonly wait?: string; readonly timeout_ms?: number } = {},
 ) => b.call("TaskOutput", { task_ids, wait: "none", ...how });
 
-test("a background shell is looked at, each time for what is new, until it has ended", async () => {
+test("a background shell is read repeatedly, each time for what is new, until it has ended", async () => {
   await using b = await bench();
   const id = await start(b, "echo one; until [ -e go ]; do sleep 0.02; done; echo two >&2; exit 5");
   assert.equal(id, "shell-1");
@@ -51,7 +57,7 @@ test("waiting for any ends with the first, waiting for all with the last", async
   assert.match(textOf(await both), /^shell-1: exit code 0 .*\n.*\n\nshell-2: exit code 0 /);
 });
 
-test("stopping ends the whole group, and the rest of the session goes on", async () => {
+test("stopping ends the whole group, and the rest of the session continues", async () => {
   await using b = await bench();
   const id = await start(b, "echo $$ >> pids; sleep 300 & echo $! >> pids; wait");
   const other = await start(b, "until [ -e go ]; do sleep 0.02; done; echo fine");
@@ -63,7 +69,7 @@ test("stopping ends the whole group, and the rest of the session goes on", async
   assert.match(textOf(await look(b, [other], { wait: "all" })), /\nfine$/);
 });
 
-test("an abort of the call that waits leaves the shell running", async () => {
+test("aborting the call that waits leaves the shell running", async () => {
   await using b = await bench();
   const id = await start(b, "echo $$ >> pids; sleep 300");
   await until(() => pidsIn(b.at("pids")).length === 1);
@@ -74,7 +80,7 @@ test("an abort of the call that waits leaves the shell running", async () => {
   assert.deepEqual(pidsIn(b.at("pids")).map(isRunning), [true]);
 });
 
-test("output that nobody looks at is bounded in memory and whole in the file", async () => {
+test("unread output is bounded in memory and complete in the file", async () => {
   await using b = await bench();
   const id = await start(b, "seq 1 100000");
   const said = textOf(await look(b, [id], { wait: "all" })).split("\n");
@@ -87,13 +93,13 @@ test("output that nobody looks at is bounded in memory and whole in the file", a
   assert.equal(`${said.slice(2).join("\n")}\n`, whole.slice(-30_000));
 });
 
-test("everything is ended with its owner, and what belongs to another is not seen", async () => {
+test("all shells end with their owner, and another owner's shells are not visible", async () => {
   await using one = await bench();
   await using other = await bench();
   await start(one, "echo $$ >> pids; sleep 300");
   await start(other, "echo $$ >> pids; sleep 300");
   await until(() => [one, other].every((b) => pidsIn(b.at("pids")).length === 1));
-  await one.context.shells.endAll();
+  await one.context.shells.stopAll();
   assert.deepEqual(pidsIn(one.at("pids")).map(isRunning), [false]);
   assert.deepEqual(pidsIn(other.at("pids")).map(isRunning), [true]);
   assert.deepEqual(await one.call("Bash", { command: "true", run_in_background: true }), {
@@ -104,46 +110,46 @@ test("everything is ended with its owner, and what belongs to another is not see
   assert.equal((await one.call("TaskStop", { task_id: "shell-2" })).fault, "failed");
 });
 
-/** Shells whose owner writes down what it hears. */
+/** Shells whose owner records every callback. */
 const heardOf = (b: Bench, over: Partial<ShellsOptions> = {}) => {
   const told: string[] = [];
   const ends: ShellEnded[] = [];
   let number = 0;
   const shells = new Shells({
     ids: { next: () => `s${++number}` },
-    keepStream: keepIn(b.base.at("kept")).keepStream,
-    started: ({ id, command }) => told.push(`${id} started: ${command}`),
-    ended: (end) => {
+    keepStream: createOutputStore(b.base.at("kept")).keepStream,
+    onStart: ({ id, command }) => told.push(`${id} started: ${command}`),
+    onEnd: (end) => {
       told.push(`${end.id} ended`);
       ends.push(end);
     },
-    shown: (id) => told.push(`${id} shown`),
+    onEndShown: (id) => told.push(`${id} shown`),
     ...over,
   });
   const { cwd, environment } = b.context;
   const begin = (command: string) =>
-    shells.start({ command, begin: (output) => startCommand({ command, cwd, environment, output }) });
+    shells.start({ command, launch: (output) => startCommand({ command, cwd, environment, output }) });
   return { shells, told, ends, begin };
 };
 
-test("the owner hears of a start and of an end, once each, with the exit code, the last output and the time", async () => {
+test("the owner is notified of a start and of an end, once each, with the exit code, the last output and the time", async () => {
   await using b = await bench();
   let now = 1_000;
   const { shells, told, ends, begin } = heardOf(b, { clock: { now: () => now } });
   await begin("echo out; until [ -e go ]; do sleep 0.02; done; echo err >&2; exit 7");
   assert.deepEqual(told, ["s1 started: echo out; until [ -e go ]; do sleep 0.02; done; echo err >&2; exit 7"]);
-  await until(() => shells.look("s1")?.output === "out\n");
+  await until(() => shells.takeOutput("s1")?.output === "out\n");
   now = 1_250;
   b.put("go");
   await shells.ended("s1");
   const command = "echo out; until [ -e go ]; do sleep 0.02; done; echo err >&2; exit 7";
   const end = { id: "s1", command, exit: 7, by: "itself", output: "out\nerr\n", seen: false, ms: 250 };
   assert.deepEqual(ends, [end]);
-  await shells.endAll();
+  await shells.stopAll();
   assert.deepEqual(told.slice(1), ["s1 ended"]);
 });
 
-test("the last output is bounded, and a letter that is cut in two is marked", async () => {
+test("the last output is bounded, and a split character is marked", async () => {
   await using b = await bench();
   const { shells, ends, begin } = heardOf(b);
   await begin("printf '%s' a; for i in $(seq 1000); do printf '😀'; done; printf '%s' z");
@@ -152,7 +158,7 @@ test("the last output is bounded, and a letter that is cut in two is marked", as
   assert.equal(ends[0]?.output.length, 2_000);
 });
 
-test("an end that was not seen is told as shown at the first look or stop after it, and only then", async () => {
+test("an end that nobody waited for is reported as shown at the first read or stop after it, and only then", async () => {
   await using b = await bench();
   const { shells, told, begin } = heardOf(b);
   for (const command of ["true", "false"]) await begin(command);
@@ -160,32 +166,32 @@ test("an end that was not seen is told as shown at the first look or stop after 
   // The first may have ended before the second began.
   assert.deepEqual(told.toSorted(), ["s1 ended", "s1 started: true", "s2 ended", "s2 started: false"]);
   for (let times = 0; times < 2; times++) {
-    shells.look("s1");
+    shells.takeOutput("s1");
     assert.equal(await shells.stop("s2"), false);
   }
   assert.deepEqual(told.slice(4), ["s1 shown", "s2 shown"]);
 });
 
-test("who looks while it runs has not seen the end", async () => {
+test("reading a running shell does not count as seeing its end", async () => {
   await using b = await bench();
   const { shells, told, begin } = heardOf(b);
   await begin("until [ -e go ]; do sleep 0.02; done");
-  shells.look("s1");
+  shells.takeOutput("s1");
   b.put("go");
   await shells.ended("s1");
   assert.deepEqual(told.slice(1), ["s1 ended"]);
-  shells.look("s1");
+  shells.takeOutput("s1");
   assert.deepEqual(told.slice(1), ["s1 ended", "s1 shown"]);
 });
 
-test("who stops a shell sees its end; how it ended is told by signal, or by the code it chose", async () => {
+test("whoever stops a shell sees its end; the end is reported as a signal, or as the exit code it chose", async () => {
   await using b = await bench();
   const { shells, told, ends, begin } = heardOf(b);
   await begin("echo $$ >> pids; exec sleep 300");
   await begin("trap 'exit 9' TERM; echo $$ >> pids; while :; do sleep 0.02; done");
   await until(() => pidsIn(b.at("pids")).length === 2);
   assert.deepEqual(await Promise.all([shells.stop("s1"), shells.stop("s2"), shells.stop("s2")]), [true, true, true]);
-  shells.look("s1");
+  shells.takeOutput("s1");
   const facts = ends.toSorted((one, other) => one.id.localeCompare(other.id));
   assert.deepEqual(
     facts.map(({ id, exit, by, seen }) => [id, exit, by, seen]),
@@ -197,7 +203,7 @@ test("who stops a shell sees its end; how it ended is told by signal, or by the 
   assert.deepEqual(told.slice(2).sort(), ["s1 ended", "s2 ended"]);
 });
 
-test("a command that a signal ends by itself is told by that signal", async () => {
+test("a command that is ended by a signal of its own is reported with that signal", async () => {
   await using b = await bench();
   const { shells, ends, begin } = heardOf(b);
   await begin("kill -KILL $$");
@@ -207,16 +213,16 @@ test("a command that a signal ends by itself is told by that signal", async () =
   ]);
 });
 
-test("when the owner is closed the ends of all are told before that is done, and nothing after it", async () => {
+test("when the owner is closed, all ends are reported before that resolves, and nothing after it", async () => {
   await using b = await bench();
   const { shells, told, ends, begin } = heardOf(b);
   await begin("echo half; echo $$ >> pids; exec sleep 300");
   await until(() => pidsIn(b.at("pids")).length === 1);
   const late = begin("exec sleep 300");
-  await shells.endAll();
+  await shells.stopAll();
   const heard = [...told];
   await late;
-  await shells.endAll();
+  await shells.stopAll();
   assert.deepEqual(told, heard);
   assert.deepEqual(
     ends.filter(({ id }) => id === "s1"),
@@ -232,7 +238,7 @@ test("when the owner is closed the ends of all are told before that is done, and
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
 });
 
-test("one that begins while its owner is closed is told as started and ended, and does not outlive it", async () => {
+test("a shell that starts while its owner is closed is reported as started and ended, and does not outlive it", async () => {
   await using b = await bench();
   const { shells, told } = heardOf(b);
   const gate = Promise.withResolvers<void>();
@@ -240,7 +246,7 @@ test("one that begins while its owner is closed is told as started and ended, an
   const command = "echo $$ >> pids; exec sleep 300";
   const starting = shells.start({
     command,
-    begin: async (output) => {
+    launch: async (output) => {
       const begun = await startCommand({ command, cwd, environment, output });
       await until(() => pidsIn(b.at("pids")).length === 1);
       gate.resolve();
@@ -248,16 +254,16 @@ test("one that begins while its owner is closed is told as started and ended, an
     },
   });
   await gate.promise;
-  await shells.endAll();
+  await shells.stopAll();
   assert.deepEqual(told, [`s1 started: ${command}`, "s1 ended"]);
   assert.deepEqual(pidsIn(b.at("pids")).filter(isRunning), []);
   assert.equal((await starting).ok, true);
 });
 
-test("a shell whose start cannot be written down is ended, and the start fails", async () => {
+test("a shell whose start cannot be recorded is stopped, and the start fails", async () => {
   await using b = await bench();
   const { shells, told, begin } = heardOf(b, {
-    started: () => {
+    onStart: () => {
       throw new Error("the disk is full");
     },
   });
@@ -266,22 +272,22 @@ test("a shell whose start cannot be written down is ended, and the start fails",
   assert.deepEqual([shells.list(), told], [[], []]);
 });
 
-test("a refused start is told to nobody, and an end that cannot be followed is told as a failure", async () => {
+test("a refused start is not reported, and an end that cannot be observed is reported as a failure", async () => {
   await using b = await bench();
   const { shells, told, ends } = heardOf(b);
   const no = { ok: false, reason: "no bash" } as const;
-  assert.deepEqual(await shells.start({ command: "x", begin: async () => no }), no);
+  assert.deepEqual(await shells.start({ command: "x", launch: async () => no }), no);
   assert.deepEqual(told, []);
-  const broken = (): ShellWork => ({ ok: true, ended: Promise.reject(new Error("the pipe broke")), stop: () => {} });
-  await shells.start({ command: "y", begin: async () => broken() });
+  const broken = (): ShellProcess => ({ ok: true, ended: Promise.reject(new Error("the pipe broke")), stop: () => {} });
+  await shells.start({ command: "y", launch: async () => broken() });
   await shells.ended("s2");
   const output = "[it could not be followed to its end: the pipe broke]\n";
   assert.deepEqual(ends, [{ id: "s2", command: "y", exit: 1, by: "itself", output, seen: false, ms: 0 }]);
 });
 
-test("only so many run at once, those that are being started included", async () => {
+test("the number of running shells is limited, including those that are being started", async () => {
   await using b = await bench();
-  const { shells, begin } = heardOf(b, { most: 1 });
+  const { shells, begin } = heardOf(b, { maxRunning: 1 });
   const full = { ok: false, reason: "1 shells are running already; stop one with TaskStop" };
   const first = begin("exec sleep 300");
   assert.deepEqual(await begin("true"), full);
@@ -289,10 +295,10 @@ test("only so many run at once, those that are being started included", async ()
   assert.deepEqual(await begin("true"), full);
   await shells.stop("s1");
   assert.equal((await begin("true")).ok, true);
-  await shells.endAll();
+  await shells.stopAll();
 });
 
-test("tasks that are no shells are asked of the far side, with who asks", async () => {
+test("tasks that are not shells are asked of the delegation, with who asks", async () => {
   await using b = await bench();
   const asked: unknown[] = [];
   const answer =
@@ -315,7 +321,7 @@ test("tasks that are no shells are asked of the far side, with who asks", async 
   assert.deepEqual(both, { content: "shell-1: exit code 0 (true)\n(nothing new)\n\ntask-9: reported" });
 });
 
-test("of shells and other tasks the first to end is enough", async () => {
+test("of shells and other tasks, the first to end is enough", async () => {
   await using b = await bench();
   const id = await start(b, "true");
   const taskOutput: DelegatedCall = (args, { signal }) =>
@@ -326,7 +332,7 @@ test("of shells and other tasks the first to end is enough", async () => {
   assert.deepEqual(any, { content: "shell-1: exit code 0 (true)\n(nothing new)\n\ntask-9: running" });
 });
 
-test("without a far side an unknown task is told as such", async () => {
+test("without a delegation, an unknown task is reported as such", async () => {
   await using b = await bench();
   assert.deepEqual(await look(b, ["x"]), { content: "There is no task x. There are none.", fault: "failed" });
   await start(b, "true");
@@ -334,7 +340,7 @@ test("without a far side an unknown task is told as such", async () => {
   assert.deepEqual(await b.call("TaskStop", { task_id: "x" }), { content: "There is no task x.", fault: "failed" });
 });
 
-test("shells do not outlive the process that started them, even when it is killed", async () => {
+test("shells do not outlive the process that started them, even if it is killed", async () => {
   await using b = await bench();
   const program = fileURLToPath(new URL("./fixtures/starts-a-shell.ts", import.meta.url));
   const parent = spawn(process.execPath, [...process.execArgv, program, b.work], { stdio: "ignore" });

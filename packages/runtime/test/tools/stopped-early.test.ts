@@ -1,4 +1,4 @@
-/** A command that is stopped while its sandbox is still being set up must not begin later, when nobody looks. */
+/** A command that is stopped while its sandbox is still being set up must not begin later unnoticed. */
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

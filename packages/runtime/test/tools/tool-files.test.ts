@@ -19,7 +19,7 @@ test("new files get the umask's modes, existing ones keep theirs", async () => {
   }
 });
 
-test("a path means the same by every name of its root, relative names start in the working directory", async () => {
+test("a path means the same by every name of its root, and relative paths start in the working directory", async () => {
   using place = scratch();
   mkdirSync(place.at("real/sub"), { recursive: true });
   symlinkSync("real", place.at("alias"));
@@ -30,7 +30,7 @@ test("a path means the same by every name of its root, relative names start in t
   for (const name of ["~/x", "", "a\0b", "https://x"]) assert.equal(files.locate(name).ok, false, name);
 });
 
-test("a file outside the workspace is reached through the nearest folder, and never through a link", async () => {
+test("a file outside the workspace is opened through the nearest folder, and never through a link", async () => {
   using place = scratch();
   using outside = scratch();
   outside.put("here/file", "x");
@@ -60,7 +60,7 @@ test("links that lead out of the workspace are not written through", async () =>
   assert.deepEqual(treeOf(outside.path), { kept: "644 x" });
 });
 
-test("names that run something later need a person's word", async () => {
+test("files that are executed later need a person's approval", async () => {
   using place = scratch();
   await using files = await openToolFiles({ roots: [place.path], cwd: place.path });
   const refused = await files.write(".git/hooks/post-commit", "x");
@@ -70,9 +70,9 @@ test("names that run something later need a person's word", async () => {
   assert.equal(statSync(place.at(".git/hooks/post-commit")).isFile(), true);
 });
 
-test("a note is said once by each", async () => {
+test("a note is shown once by each instance", async () => {
   using place = scratch();
   await using one = await openToolFiles({ roots: [place.path], cwd: place.path });
   await using other = await openToolFiles({ roots: [place.path], cwd: place.path });
-  assert.deepEqual([one.sayOnce("n"), one.sayOnce("n"), other.sayOnce("n")], ["n", "", "n"]);
+  assert.deepEqual([one.noteOnce("n"), one.noteOnce("n"), other.noteOnce("n")], ["n", "", "n"]);
 });

@@ -9,7 +9,7 @@ import { answerTo, isObject, type Message, notification, request } from "./messa
 /** The newest first; all of them have the same greeting, list and call. */
 const VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-const MOST_PAGES = 40;
+const MAX_PAGES = 40;
 
 export type ConnectionOptions = {
   readonly openWire: OpenWire;
@@ -56,7 +56,7 @@ export class Connection {
     if (!this.#offersTools) return [];
     const tools: Json[] = [];
     let cursor: string | undefined;
-    for (let page = 0; page < MOST_PAGES; page++) {
+    for (let page = 0; page < MAX_PAGES; page++) {
       const answer = await this.#peer.request("tools/list", cursor === undefined ? {} : { cursor }, this.#options);
       if (Array.isArray(answer.tools)) tools.push(...answer.tools);
       if (typeof answer.nextCursor !== "string") break;
@@ -236,7 +236,7 @@ export class Peer {
         return;
       case "error": {
         const { id, code, message: reason } = message;
-        this.#waiting.get(id)?.reject(new ServerFault("refused", reason.slice(0, MOST_REASON), { code }));
+        this.#waiting.get(id)?.reject(new ServerFault("refused", reason.slice(0, MAX_REASON), { code }));
         return;
       }
       case "request":
@@ -258,7 +258,7 @@ export class Peer {
   }
 }
 
-const MOST_REASON = 4_000;
+const MAX_REASON = 4_000;
 
 const faultOf = (error: unknown): ServerFault =>
   error instanceof ServerFault ? error : new ServerFault("lost", wordsOf(error));

@@ -14,16 +14,16 @@ const CALLABLE = /^[\w.-]{1,128}$/;
 /** What a provider takes as a tool's name. */
 const LISTABLE = /^[a-zA-Z0-9_-]{1,64}$/;
 
-const MOST_TOOLS = 500;
-const MOST_DESCRIPTION = 2_000;
-const MOST_INNER_DESCRIPTION = 500;
-const MOST_SCHEMA_BYTES = 64_000;
-const MOST_LISTED_SCHEMA_BYTES = 8_000;
+const MAX_TOOLS = 500;
+const MAX_DESCRIPTION = 2_000;
+const MAX_INNER_DESCRIPTION = 500;
+const MAX_SCHEMA_BYTES = 64_000;
+const MAX_LISTED_SCHEMA_BYTES = 8_000;
 
 /** All that can be called, sorted by name; of two with one name the first. */
 export const offeredBy = (server: string, listed: readonly Json[]): readonly OfferedTool[] => {
   const tools = new Map<string, OfferedTool>();
-  for (const described of listed.slice(0, MOST_TOOLS)) {
+  for (const described of listed.slice(0, MAX_TOOLS)) {
     const tool = offeredTool(server, described);
     if (tool && !tools.has(tool.tool)) tools.set(tool.tool, tool);
   }
@@ -34,10 +34,10 @@ const offeredTool = (server: string, described: Json): OfferedTool | undefined =
   if (!isObject(described)) return undefined;
   const { name, title, description = title, inputSchema } = described;
   if (typeof name !== "string" || !CALLABLE.test(name)) return undefined;
-  const words = typeof description === "string" ? plainText(description, MOST_DESCRIPTION) : "";
+  const words = typeof description === "string" ? plainText(description, MAX_DESCRIPTION) : "";
   const schema = tidySchema(isObject(inputSchema) ? inputSchema : {});
   const text = JSON.stringify(schema);
-  const shown = text.length <= MOST_SCHEMA_BYTES ? schema : ANYTHING;
+  const shown = text.length <= MAX_SCHEMA_BYTES ? schema : ANYTHING;
   return { server, tool: name, description: words, schema: shown, hash: hashOf(words, shown) };
 };
 
@@ -53,7 +53,7 @@ export const hashOf = (description: string, schema: JsonObject): string =>
 export const isListable = (tool: OfferedTool): boolean =>
   LISTABLE.test(toolName(tool)) &&
   !["oneOf", "anyOf", "allOf"].some((key) => key in tool.schema) &&
-  JSON.stringify(tool.schema).length <= MOST_LISTED_SCHEMA_BYTES;
+  JSON.stringify(tool.schema).length <= MAX_LISTED_SCHEMA_BYTES;
 
 // --- text and schema ---------------------------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ const plainText = (text: string, most: number): string => {
   return escapeTags(letters.length <= most ? plain.slice(0, most * 2) : `${letters.slice(0, most - 1).join("")}…`);
 };
 
-const MOST_DEPTH = 24;
+const MAX_DEPTH = 24;
 
 /** Servers send the dialect and long words with every schema; the order of properties stays as it was written. */
 const tidySchema = (given: JsonObject): JsonObject => {
@@ -76,13 +76,13 @@ const tidySchema = (given: JsonObject): JsonObject => {
 };
 
 const tidy = (value: Json, depth: number): Json => {
-  if (depth > MOST_DEPTH) return {};
+  if (depth > MAX_DEPTH) return {};
   if (Array.isArray(value)) return value.map((each) => tidy(each, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, inner]): readonly [string, Json][] => {
       if (NOISE.includes(key)) return [];
-      if (key === "description" && typeof inner === "string") return [[key, plainText(inner, MOST_INNER_DESCRIPTION)]];
+      if (key === "description" && typeof inner === "string") return [[key, plainText(inner, MAX_INNER_DESCRIPTION)]];
       return [[key, key === "properties" && isObject(inner) ? tidyEach(inner, depth + 1) : tidy(inner, depth + 1)]];
     }),
   );
@@ -103,8 +103,8 @@ type ResultBlock = TextBlock | ImageBlock;
 
 const PICTURES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /** What providers take of one picture. */
-const MOST_PICTURE = 5_000_000;
-const MOST_PICTURES = 10;
+const MAX_PICTURE = 5_000_000;
+const MAX_PICTURES = 10;
 
 export const delegatedOf = (result: JsonObject): Delegated => {
   const { content, structuredContent, isError } = result;
@@ -147,13 +147,13 @@ const leftOut = (what: string, kind: Json | undefined): TextBlock =>
 
 const pictureOf = ({ data, mimeType }: JsonObject): ImageBlock | undefined => {
   if (!isText(data) || !isText(mimeType) || !PICTURES.includes(mimeType)) return undefined;
-  if (data.length > MOST_PICTURE || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) return undefined;
+  if (data.length > MAX_PICTURE || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) return undefined;
   return { type: "image", source: { kind: "base64", mediaType: mimeType, data } };
 };
 
 const withFewPictures = (blocks: readonly ResultBlock[]): readonly ResultBlock[] => {
   let pictures = 0;
   return blocks.map((block) =>
-    block.type === "image" && ++pictures > MOST_PICTURES ? leftOut("one more picture", undefined) : block,
+    block.type === "image" && ++pictures > MAX_PICTURES ? leftOut("one more picture", undefined) : block,
   );
 };

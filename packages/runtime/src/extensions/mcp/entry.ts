@@ -41,11 +41,11 @@ const wrong = (reason: string): EntryReading => ({ ok: false, reason });
 
 /** Two underscores would make `mcp__a__b__c` two tools; a full name has room for 64 characters. */
 const NAME = /^[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*$/;
-const MOST_NAME = 32;
+const MAX_NAME = 32;
 
-export const isServerName = (name: string): boolean => NAME.test(name) && name.length <= MOST_NAME;
+export const isServerName = (name: string): boolean => NAME.test(name) && name.length <= MAX_NAME;
 
-export const NAME_WORDS = `a name has at most ${MOST_NAME} letters, digits, - and single _`;
+export const NAME_WORDS = `a name has at most ${MAX_NAME} letters, digits, - and single _`;
 
 export const readEntry = (name: string, written: WrittenServer, place: Place): EntryReading => {
   const { type, command, args = [], env = {}, url, headers = {}, timeoutMs } = written;
@@ -113,14 +113,14 @@ const filledIn = (
 // --- secrets -----------------------------------------------------------------------------------------------------------
 
 /** Shorter values are words like `true`, and hiding them would garble every text. */
-const LEAST_SECRET = 6;
+const MIN_SECRET = 6;
 
 /** Takes what was configured as env and headers out of a text for people. */
 export const hiding = (entry: ServerEntry): ((text: string) => string) => {
   const values = Object.values((entry.transport === "stdio" ? entry.env : entry.headers) ?? {});
   const secrets = values
     .flatMap((value) => [value, ...value.split(/\s+/)])
-    .filter((value) => value.length >= LEAST_SECRET)
+    .filter((value) => value.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length);
   return (text) => secrets.reduce((shown, secret) => shown.replaceAll(secret, "***"), text);
 };

@@ -11,8 +11,8 @@ import { type OpenWire, ServerFault, type Wire, type WireTold, wordsOf } from ".
 import { type HttpServer, hiding } from "./entry.ts";
 import { readMessage, TOO_LONG } from "./message.ts";
 
-const MOST_BYTES = 16 * 1024 * 1024;
-const MOST_REASON = 300;
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_REASON = 300;
 const GOODBYE_MS = 1_000;
 /** Between two attempts to hear the server's own words. */
 const LISTEN_AGAIN_MS = 2_000;
@@ -100,7 +100,7 @@ class HttpWire implements Wire {
 
   async #refusal(response: Response): Promise<ServerFault> {
     const { status } = response;
-    const body = this.#hide((await bounded(response, MOST_REASON).catch(() => "")).replace(/\s+/g, " ").trim());
+    const body = this.#hide((await bounded(response, MAX_REASON).catch(() => "")).replace(/\s+/g, " ").trim());
     if (status === 404 && this.#session !== undefined)
       return new ServerFault("lost", "it has forgotten the session", { hasNotRun: true });
     if (status === 401 || status === 403)
@@ -119,7 +119,7 @@ class HttpWire implements Wire {
 
   async #readEvents(response: Response): Promise<void> {
     const parser = createParser({
-      maxBufferSize: MOST_BYTES,
+      maxBufferSize: MAX_BYTES,
       onEvent: ({ data }) => this.#told.received(readMessage(data)),
       onError: (error) => {
         if (error.type === "max-buffer-size-exceeded") throw tooLong();
@@ -160,14 +160,14 @@ const chunksOf = async function* (response: Response): AsyncGenerator<Uint8Array
 
 /** Of this answer alone: the server and its other answers are well. */
 const tooLong = (): ServerFault =>
-  new ServerFault("refused", `its answer has more than ${MOST_BYTES} bytes`, { code: TOO_LONG });
+  new ServerFault("refused", `its answer has more than ${MAX_BYTES} bytes`, { code: TOO_LONG });
 
-const bounded = async (response: Response, most = MOST_BYTES): Promise<string> => {
+const bounded = async (response: Response, most = MAX_BYTES): Promise<string> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of chunksOf(response)) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw tooLong();
+    if (bytes > MAX_BYTES) throw tooLong();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8").slice(0, most);

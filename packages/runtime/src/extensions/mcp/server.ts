@@ -41,7 +41,7 @@ type State =
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-const MOST_ATTEMPTS = 6;
+const MAX_ATTEMPTS = 6;
 /** A server that lived so long was well, whatever ended it. */
 const WELL_MS = 30_000;
 
@@ -203,7 +203,7 @@ export class Server {
 
   /** After a failure; after too many, until somebody calls. */
   async #pause(failures: number): Promise<void> {
-    if (failures >= MOST_ATTEMPTS) return this.#poked.promise;
+    if (failures >= MAX_ATTEMPTS) return this.#poked.promise;
     const { sleep = realSleep } = this.#options.clock;
     const ms = Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS);
     await sleep(ms, this.#closing.signal).catch(() => undefined);

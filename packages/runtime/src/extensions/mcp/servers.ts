@@ -10,7 +10,7 @@ import * as z from "zod";
 import { type Offered, type OfferedTool, type ToolHashes, toolName } from "../../context/index.ts";
 import type { EventBody } from "../../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../../ports.ts";
-import { defineTool, outputOf, type Tool } from "../../tools/index.ts";
+import { defineTool, type Tool, toToolOutput } from "../../tools/index.ts";
 import type { Extension, ServingExtension } from "../extension.ts";
 import { hashOf, isListable } from "./content.ts";
 import type { Environment, ServerEntry } from "./entry.ts";
@@ -43,7 +43,7 @@ export const mcp = (servers: readonly ServerEntry[], options: McpOptions = {}): 
 });
 
 /** More would be more words about tools than a conversation has of anything else. */
-const MOST_LISTED = 128;
+const MAX_LISTED = 128;
 
 export class Servers {
   readonly #servers: ReadonlyMap<string, Server>;
@@ -119,7 +119,7 @@ export class Servers {
     return [...this.#servers.values()]
       .flatMap(({ tools = [] }) => tools.filter(isListable))
       .sort((a, b) => (toolName(a) < toolName(b) ? -1 : 1))
-      .slice(0, MOST_LISTED);
+      .slice(0, MAX_LISTED);
   }
 
   #tool(offered: OfferedTool): Tool {
@@ -130,7 +130,7 @@ export class Servers {
       schema: offered.schema,
       readOnly: false, // whatever the server says of itself
       touches: () => ({ reaches: [toolName(offered)] }),
-      run: async (args, { signal }) => outputOf(await this.call(offered, args as JsonObject, signal)),
+      run: async (args, { signal }) => toToolOutput(await this.call(offered, args as JsonObject, signal)),
     });
   }
 }

@@ -53,10 +53,10 @@ const started = ({ command, args = [], env = {} }: StdioServer, place: MarkedPla
   });
 };
 
-const MOST_LINE_BYTES = 16 * 1024 * 1024;
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** So much of a line that is too long is waited for, and passed over. */
-const MOST_PASSED_BYTES = 64 * 1024 * 1024;
-const MOST_ERROR_CHARACTERS = 2_000;
+const MAX_PASSED_BYTES = 64 * 1024 * 1024;
+const MAX_ERROR_CHARACTERS = 2_000;
 /** After its input is closed a server is expected to go by itself. */
 const GOODBYE_MS = 300;
 
@@ -82,7 +82,7 @@ class ServerProcess {
     this.#input?.on("error", () => {}); // it may be gone before us; its exit tells
     child.stdout?.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.#errors = (this.#errors + text).slice(-MOST_ERROR_CHARACTERS);
+      this.#errors = (this.#errors + text).slice(-MAX_ERROR_CHARACTERS);
     });
     this.#over = this.#follow([child.stdout, child.stderr]);
   }
@@ -122,12 +122,12 @@ class ServerProcess {
     let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
       this.#take(rest.subarray(0, end));
-      const message = this.#lineBytes > MOST_LINE_BYTES ? tooLong(this.#line) : this.#whole();
+      const message = this.#lineBytes > MAX_LINE_BYTES ? tooLong(this.#line) : this.#whole();
       this.#line = [];
       this.#lineBytes = 0;
       rest = rest.subarray(end + 1);
       if (message) this.#told.received(message);
-      else this.#giveUp(MOST_LINE_BYTES); // nobody can tell whose answer that was
+      else this.#giveUp(MAX_LINE_BYTES); // nobody can tell whose answer that was
     }
     this.#take(rest);
   }
@@ -141,9 +141,9 @@ class ServerProcess {
     if (part.length === 0) return;
     this.#line.push(part);
     this.#lineBytes += part.length;
-    if (this.#lineBytes <= MOST_LINE_BYTES) return;
+    if (this.#lineBytes <= MAX_LINE_BYTES) return;
     if (this.#line.length > 2) this.#line = endsOf(this.#line);
-    if (this.#lineBytes > MOST_PASSED_BYTES) this.#giveUp(MOST_PASSED_BYTES);
+    if (this.#lineBytes > MAX_PASSED_BYTES) this.#giveUp(MAX_PASSED_BYTES);
   }
 
   #giveUp(most: number): void {
@@ -176,6 +176,6 @@ const tooLong = (line: readonly Buffer[]): Message | undefined => {
     kind: "error",
     id: Number(id),
     code: TOO_LONG,
-    message: `its answer has more than ${MOST_LINE_BYTES} bytes`,
+    message: `its answer has more than ${MAX_LINE_BYTES} bytes`,
   };
 };

@@ -34,10 +34,10 @@ export type FoundSkills = { readonly skills: readonly Skill[]; readonly notices:
 const FOLDERS = [".prefork/skills", ".agents/skills", ".claude/skills"] as const;
 const FILE = "SKILL.md";
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const MOST_NAME = 64;
-const MOST_SKILLS = 200;
-const MOST_BYTES = 128_000;
-const MOST_DESCRIPTION = 1_024;
+const MAX_NAME = 64;
+const MAX_SKILLS = 200;
+const MAX_BYTES = 128_000;
+const MAX_DESCRIPTION = 1_024;
 
 export const readSkills = async ({ home, project, trusted, entries }: SkillPlaces): Promise<FoundSkills> => {
   const gathering = new Gathering(entries);
@@ -94,14 +94,14 @@ class Gathering {
     const file = join(path, FILE);
     const looked = await root.look(file);
     if (looked.ok && looked.facts === undefined) return;
-    if (!NAME.test(name) || name.length > MOST_NAME)
-      return this.#leaveOut(path, `a skill's name has at most ${MOST_NAME} small letters, digits and single dashes`);
+    if (!NAME.test(name) || name.length > MAX_NAME)
+      return this.#leaveOut(path, `a skill's name has at most ${MAX_NAME} small letters, digits and single dashes`);
     const before = this.#skills.get(name);
     if (before) return this.#leaveOut(path, `there is one of that name in ${before.folder}`);
-    if (this.#skills.size === MOST_SKILLS) return this.#leaveOut(path, `there are more than ${MOST_SKILLS}`);
+    if (this.#skills.size === MAX_SKILLS) return this.#leaveOut(path, `there are more than ${MAX_SKILLS}`);
     const risk = isOwn ? await tamperingRisk(file) : undefined;
     if (risk !== undefined) return this.#leaveOut(file, risk);
-    const read = await root.read(file, { maxBytes: MOST_BYTES });
+    const read = await root.read(file, { maxBytes: MAX_BYTES });
     if (!read.ok) return this.#leaveOut(file, read.reason);
     if (!isOwn && this.#trusted && !isEntryOf(this.#trusted[relative(root.path, file)], read.bytes))
       return this.#leaveOut(file, "it was changed while prefork started");
@@ -133,7 +133,7 @@ const skillIn = (text: string, path: string, folder: string): Skill | string => 
   if (description === "") return "it has no description";
   return {
     name,
-    description: oneLine(description, MOST_DESCRIPTION),
+    description: oneLine(description, MAX_DESCRIPTION),
     body: read.body.trim(),
     folder: path,
     ...(context === "fork" ? { context } : {}),

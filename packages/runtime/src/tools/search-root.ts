@@ -1,25 +1,28 @@
-/** Where does a search begin, and how are its results named?
- *  Invariant: the place is looked at without following links before any program is sent there; names are shown relative
- *  to the working directory where they lie in it.
- *  Elsewhere: searching (glob.ts, grep.ts), reaching files (tool-files.ts). */
+/** Where does a search start, which files does its glob mean, and how are results named?
+ *  Invariant: the root is inspected without following links before any program is sent there. Results are shown
+ *  relative to the working directory where they are below it. We apply the glob ourselves with and without ripgrep, so
+ *  the answer is the same. Ripgrep's own --glob is not used: it would also search matching files that git ignores, and
+ *  Grep promises otherwise.
+ *  Elsewhere: searching (glob.ts, grep.ts), opening files (tool-files.ts), listing files (list-files.ts,
+ *  ripgrep.ts). */
 
 import { dirname } from "node:path";
 import { globMatcher, type Refused, shownName } from "@prefork/guard/internal";
 import type { ToolContext } from "./tool.ts";
 
-export type SearchPlace = {
+export type SearchRoot = {
   readonly ok: true;
-  /** The folder, or the one file, to search. Absolute. */
+  /** The folder, or the single file, to search. Absolute. */
   readonly path: string;
   readonly isFile: boolean;
-  /** Where patterns begin: the folder, or the folder of the file. */
+  /** What patterns are relative to: the folder, or the folder of the file. */
   readonly folder: string;
 };
 
-export const placeOf = async (
+export const findSearchRoot = async (
   text: string | undefined,
   { files, cwd }: ToolContext,
-): Promise<SearchPlace | Refused> => {
+): Promise<SearchRoot | Refused> => {
   const located = files.locate(text ?? cwd);
   if (!located.ok) return { ok: false, reason: `${text}: ${located.reason}` };
   const { path } = located;
@@ -42,35 +45,31 @@ export const placeOf = async (
 export const shownPath = (path: string, cwd: string): string =>
   shownName(path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
 
-/** Which files does the glob of a search mean? Pure.
- *  Invariant: asked by us with ripgrep and without, so the answer is the same. Ripgrep's own --glob is not used for it:
- *  a file that fits it is searched there although git ignores it, and Grep promises otherwise.
- *  Elsewhere: which files there are at all (list-files.ts, ripgrep.ts). */
-
-/** `*.ts` fits names at any depth, `src/*.ts` fits paths below the folder. With `!` before it, files that fit are left
- *  out, and so is all below a folder that fits. */
-export const wantedBy = (glob: string | undefined, { folder, isFile }: SearchPlace): ((path: string) => boolean) => {
+/** `*.ts` matches names at any depth, `src/*.ts` matches paths below the folder. A leading `!` excludes matching
+ *  files and everything below a matching folder. */
+export const globFilter = (glob: string | undefined, { folder, isFile }: SearchRoot): ((path: string) => boolean) => {
   if (glob === undefined || isFile) return () => true;
   const isExcluding = glob.startsWith("!");
   const pattern = (isExcluding ? glob.slice(1) : glob).replace(/^(?:\.\/)+/, "");
-  const fits = fitting(pattern);
+  const matches = compileGlob(pattern);
   return (path) => {
     const names = path.slice(folder.length + 1).split("/");
-    if (!isExcluding) return fits(names);
-    return !names.some((_, at) => fits(names.slice(0, at + 1)));
+    if (!isExcluding) return matches(names);
+    return !names.some((_, at) => matches(names.slice(0, at + 1)));
   };
 };
 
-const fitting = (pattern: string): ((names: readonly string[]) => boolean) => {
+const compileGlob = (pattern: string): ((names: readonly string[]) => boolean) => {
   const bare = pattern.replace(/\/$/, "");
   const isPath = bare.includes("/");
-  const fits = globMatcher(bare.replace(/^\//, ""));
-  return (names) => fits(isPath ? names.join("/") : (names.at(-1) ?? ""));
+  const matches = globMatcher(bare.replace(/^\//, ""));
+  return (names) => matches(isPath ? names.join("/") : (names.at(-1) ?? ""));
 };
 
-/** A pattern for names that every wanted file fits, for ripgrep to leave others unread: a type, unlike a glob, brings
- *  back nothing that git ignores. Undefined where there is no such pattern, or no plain one. */
-export const namesHint = (glob: string): string | undefined => {
+/** A file name pattern that every wanted file matches, so that ripgrep need not read the others. It becomes a type:
+ *  unlike a glob, a type does not bring back what git ignores. Undefined if there is no such pattern, or no simple
+ *  one. */
+export const fileNameHint = (glob: string): string | undefined => {
   const name = glob.split("/").at(-1) ?? "";
   const isPlain = /^[\w.*?-]+$/.test(name) || (!glob.includes("/") && /^[\w.*?-]*\{[\w.,*?-]+\}[\w.*?-]*$/.test(name));
   return isPlain && !/^\*+$|\*\*/.test(name) ? name : undefined;
