@@ -9,8 +9,8 @@ import {
   mergeLayers,
   type PermissionFlags,
   type Policy,
-  partsOf,
   settingsOfFlags,
+  splitCommands,
 } from "@prefork/guard";
 
 export const ROOT = "/work/project";
@@ -27,7 +27,16 @@ export const policyOf = (flags: PermissionFlags): Policy => mergeLayers([layerOf
 
 export const contextOf = (flags: PermissionFlags = {}, changed: Partial<GuardContext> = {}): GuardContext => {
   const policy = policyOf(flags);
-  return { mode: policy.mode, policy, roots: [ROOT], home: HOME, classify, partsOf, asks: "person", ...changed };
+  return {
+    mode: policy.mode,
+    policy,
+    roots: [ROOT],
+    home: HOME,
+    classify,
+    partsOf: splitCommands,
+    asks: "person",
+    ...changed,
+  };
 };
 
 export const decideBash = (command: string, context: GuardContext): Decision =>

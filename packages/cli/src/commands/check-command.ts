@@ -4,7 +4,7 @@
 
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { classify, openCell, type Plan, type PlanCell, planHazard, readJsonLine, runPlan } from "@prefork/guard";
+import { type CommandPlan, classify, openCell, type PlanCell, planHazard, readJsonLine, runPlan } from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type GivenLine, givenLines, jsonLine } from "../lines.ts";
@@ -56,7 +56,7 @@ const unknownKeys = (io: Io): ((key: string) => void) => {
   };
 };
 
-type Judged = { readonly verdict: string; readonly reason: string; readonly plan?: Plan };
+type Judged = { readonly verdict: string; readonly reason: string; readonly plan?: CommandPlan };
 
 const judge = ({ cmd, cwd }: Asked): Judged => {
   const judged = classify(cmd);

@@ -5,7 +5,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { classify, type Plan, type PlanCommand, type PlanStep } from "../../src/rules/index.ts";
+import { type CommandPlan, classify, type PlanCommand, type PlanStep } from "../../src/rules/index.ts";
 import { planHazard, runPlan } from "../../src/run/index.ts";
 
 const PLACE = "/tmp/place/project";
@@ -116,7 +116,7 @@ const picture = (): string => {
   return hash.digest("hex");
 };
 
-const onlyCommand = (command: PlanCommand): Plan => ({
+const onlyCommand = (command: PlanCommand): CommandPlan => ({
   steps: [{ after: "always", negated: false, run: { kind: "pipe", commands: [command] } }],
   gitFolders: [],
 });
@@ -124,9 +124,9 @@ const onlyCommand = (command: PlanCommand): Plan => ({
 const commandsOf = (steps: readonly PlanStep[]): readonly PlanCommand[] =>
   steps.flatMap(({ run }) => (run.kind === "group" ? commandsOf(run.steps) : run.kind === "pipe" ? run.commands : []));
 
-const run = (plan: Plan) => runPlan(plan, { cwd: PLACE, home: "/tmp/place", timeoutMs: 1_500 });
+const run = (plan: CommandPlan) => runPlan(plan, { cwd: PLACE, home: "/tmp/place", timeoutMs: 1_500 });
 
-const known = (program: string, ...args: readonly string[]): Plan =>
+const known = (program: string, ...args: readonly string[]): CommandPlan =>
   onlyCommand({ program, args: args.map((text) => ({ text })), redirects: [] });
 
 /** A net without holes: a write, a socket and a leak are noticed. */

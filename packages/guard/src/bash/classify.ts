@@ -3,19 +3,23 @@
  *  know. What is run is the plan, never the text.
  *  Elsewhere: syntax (syntax.ts), programs (programs/), running a plan (../run). */
 
-import { belowProblem, withoutFollowing } from "./below.ts";
-import { checkFeeding, NEEDS_WHOLE_NAMES } from "./feeding.ts";
+import {
+  broadFolderProblem,
+  checkPipedNames,
+  NEEDS_WHOLE_NAMES,
+  walkByOptions as walkIn,
+  withoutFollowingLinks,
+} from "./indirect-reads.ts";
 import { readOptions } from "./options.ts";
-import type { GitFolder, Plan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
-import { gitFolders, type LateNames, type Program, programs, STANDS_FOR } from "./programs/index.ts";
+import type { CommandPlan, GitFolder, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
+import { gitFolders, PROGRAM_ALIASES, type Program, programs, type RuntimeNames } from "./programs/index.ts";
 import { Refusal } from "./refusal.ts";
-import { checkSecrets, folded, gluedLetters, joined, type Ways } from "./secrets.ts";
+import { checkSecrets, gluedWork, joinPath, normalizePath, type PossibleFolders } from "./secrets.ts";
 import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
-import { walkOf } from "./walking.ts";
 import { isWriter } from "./writers.ts";
 
 export type Verdict =
-  | { readonly verdict: "read-only"; readonly reason: string; readonly plan: Plan }
+  | { readonly verdict: "read-only"; readonly reason: string; readonly plan: CommandPlan }
   | { readonly verdict: "write" | "unknown"; readonly reason: string };
 
 export type ClassifyOptions = {
@@ -26,11 +30,11 @@ export type ClassifyOptions = {
 export const classify = (text: string, options: ClassifyOptions = {}): Verdict => {
   try {
     const { steps } = readAll(readSteps(text), {
-      own: new Set(options.readOnlyPrograms ?? []),
-      ways: [""],
-      glued: { letters: 0 },
+      userPrograms: new Set(options.readOnlyPrograms ?? []),
+      folders: [""],
+      gluedWork: { letters: 0 },
     });
-    return { verdict: "read-only", reason: "every part only reads", plan: { steps, gitFolders: foldersOf(steps) } };
+    return { verdict: "read-only", reason: "every part only reads", plan: { steps, gitFolders: gitFoldersOf(steps) } };
   } catch (error) {
     if (error instanceof Refusal) return { verdict: error.verdict, reason: error.message };
     return { verdict: "unknown", reason: "could not be read" };
@@ -39,75 +43,79 @@ export const classify = (text: string, options: ClassifyOptions = {}): Verdict =
 
 /** What is known when a step is read: the user's own programs, the folders that it may run in, and how much was to be
  *  looked at in the options of the whole text so far. */
-type Reading = { readonly own: ReadonlySet<string>; readonly ways: Ways; readonly glued: { letters: number } };
-
-type ReadSteps = { readonly steps: readonly PlanStep[]; readonly ways: Ways };
-
-const readAll = (steps: readonly Step[], { ways: start, ...reading }: Reading): ReadSteps => {
-  let ways = start;
-  const read = steps.map((step) => {
-    const [plan, after] = readStep(step, { ...reading, ways });
-    ways = after;
-    return plan;
-  });
-  return { steps: read, ways };
+type Reading = {
+  readonly userPrograms: ReadonlySet<string>;
+  readonly folders: PossibleFolders;
+  readonly gluedWork: { letters: number };
 };
 
-const readStep = (step: Step, reading: Reading): readonly [PlanStep, Ways] => {
+type ReadSteps = { readonly steps: readonly PlanStep[]; readonly folders: PossibleFolders };
+
+const readAll = (steps: readonly Step[], { folders: start, ...reading }: Reading): ReadSteps => {
+  let folders = start;
+  const read = steps.map((step) => {
+    const [plan, after] = readStep(step, { ...reading, folders });
+    folders = after;
+    return plan;
+  });
+  return { steps: read, folders };
+};
+
+const readStep = (step: Step, reading: Reading): readonly [PlanStep, PossibleFolders] => {
   const { after, negated, commands, group } = step;
-  const { ways } = reading;
+  const { folders } = reading;
   if (group) {
     const inside = readAll(group.steps, reading);
     const run = { kind: "group" as const, steps: inside.steps, scoped: group.scoped };
-    return [{ after, negated, run }, group.scoped ? ways : inside.ways];
+    return [{ after, negated, run }, group.scoped ? folders : inside.folders];
   }
   const [first] = commands;
   if (first?.words[0]?.text === "cd") {
     if (commands.length > 1 || negated) throw new Refusal("cd stands alone: cd DIR && command");
-    const run = readFolder(first, ways);
-    return [{ after, negated, run }, waysAfter(ways, run.folder.text)];
+    const run = readFolder(first, folders);
+    return [{ after, negated, run }, foldersAfter(folders, run.folder.text)];
   }
   const read = commands.map((command) => readCommand(command, reading));
-  checkFeeding(read, (start) => startProblem(start, ways));
-  return [{ after, negated, run: { kind: "pipe", commands: read } }, ways];
+  checkPipedNames(read, (start) => startProblem(start, folders));
+  return [{ after, negated, run: { kind: "pipe", commands: read } }, folders];
 };
 
 /** A folder that is not there is not changed to, so both count. */
-const waysAfter = (ways: Ways, folder: string): Ways => {
-  const after = [...new Set([...ways, ...ways.map((way) => joined(way, folder))])];
+const foldersAfter = (folders: PossibleFolders, folder: string): PossibleFolders => {
+  const after = [...new Set([...folders, ...folders.map((path) => joinPath(path, folder))])];
   if (after.length > 16) throw new Refusal("changes folder too often; name the folders in the commands");
   return after;
 };
 
 /** Every name is asked for from every folder it may count from. */
-const MOST_REACH = { names: 2_000, letters: 50_000, glued: 200_000 };
+const REACH_LIMITS = { names: 2_000, letters: 50_000, glued: 200_000 };
 
-const checkReach = (words: readonly PlanWord[], { ways, glued }: Reading): void => {
-  const lengths = ways.reduce((sum, way) => sum + way.length, 0);
-  const many = ways.length > 1 && words.length * ways.length > MOST_REACH.names;
-  if (many || words.length * lengths > MOST_REACH.letters)
+const checkReach = (words: readonly PlanWord[], { folders, gluedWork: glued }: Reading): void => {
+  const lengths = folders.reduce((sum, path) => sum + path.length, 0);
+  const many = folders.length > 1 && words.length * folders.length > REACH_LIMITS.names;
+  if (many || words.length * lengths > REACH_LIMITS.letters)
     throw new Refusal("has too many words after cd; name the folders in the commands");
   // Any number of an option's letters may stand before a file, so each path in it is looked at from each folder.
-  glued.letters += words.reduce((sum, { text }) => sum + gluedLetters(text) * ways.length, 0);
-  if (glued.letters > MOST_REACH.glued)
+  glued.letters += words.reduce((sum, { text }) => sum + gluedWork(text) * folders.length, 0);
+  if (glued.letters > REACH_LIMITS.glued)
     throw new Refusal("has options that are too long to look for files in; write values as words of their own");
 };
 
 /** Why a walk may not begin here. */
-const startProblem = ({ text, home }: PlanWord, ways: Ways): string | undefined =>
-  (home ? [text] : ways.map((way) => joined(way, text)))
-    .map((path) => belowProblem(folded(path)))
+const startProblem = ({ text, home }: PlanWord, folders: PossibleFolders): string | undefined =>
+  (home ? [text] : folders.map((path) => joinPath(path, text)))
+    .map((path) => broadFolderProblem(normalizePath(path)))
     .find((problem) => problem !== undefined);
 
 type ChangeOfFolder = Extract<PlanStep["run"], { readonly kind: "cd" }>;
 
-const readFolder = ({ words, redirects, assignments }: SimpleCommand, ways: Ways): ChangeOfFolder => {
+const readFolder = ({ words, redirects, assignments }: SimpleCommand, folders: PossibleFolders): ChangeOfFolder => {
   const [, folder, ...more] = words;
   if (!folder || more.length > 0 || folder.pattern || assignments.length > 0) {
     throw new Refusal("cd takes one plain folder");
   }
   if (folder.text.startsWith("-")) throw new Refusal("cd takes one plain folder, no option");
-  checkSecrets([folder], ways);
+  checkSecrets([folder], folders);
   if (redirects.length === 0) return { kind: "cd", folder };
   // It prints nothing but its complaint, so all that can be sent away is that.
   if (redirects.some(({ kind }) => kind !== "discard"))
@@ -117,7 +125,7 @@ const readFolder = ({ words, redirects, assignments }: SimpleCommand, ways: Ways
 };
 
 /** Settings that only change how an answer looks. All but the time zone are what the runner sets anyway. */
-const LOOKS: Readonly<Record<string, RegExp>> = {
+const DISPLAY_VARIABLES: Readonly<Record<string, RegExp>> = {
   LC_ALL: /^(C|POSIX|C\.UTF-8|en_US\.UTF-8)$/,
   LANG: /^(C|POSIX|C\.UTF-8|en_US\.UTF-8)$/,
   TZ: /^(UTC|UTC0)$/,
@@ -128,14 +136,14 @@ const LOOKS: Readonly<Record<string, RegExp>> = {
 };
 
 const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: Reading): PlanCommand => {
-  const { own, ways } = reading;
+  const { userPrograms, folders } = reading;
   for (const { name, value } of assignments) {
-    if (!Object.hasOwn(LOOKS, name) || !LOOKS[name]?.test(value))
+    if (!Object.hasOwn(DISPLAY_VARIABLES, name) || !DISPLAY_VARIABLES[name]?.test(value))
       throw new Refusal(`sets ${name}; read-only commands set no variables`);
   }
   checkReach(words, reading);
-  for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file], ways);
-  const { words: run, limit } = unwrapped(words);
+  for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file], folders);
+  const { words: run, limit } = unwrapTimeout(words);
   const [name, ...args] = run as [PlanWord, ...PlanWord[]];
   const program = programName(name);
   const around = {
@@ -143,25 +151,29 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: 
     ...(assignments.some((set) => set.name === "TZ") ? ({ zone: "UTC0" } as const) : {}),
     ...(limit === undefined ? {} : { limit }),
   };
-  if (own.has(program)) return { program, args, ...around };
+  if (userPrograms.has(program)) return { program, args, ...around };
   const judged = judge(program, args, "none");
   const known = programs.get(program);
-  const final = withSought(program, judged);
+  const final = markSearchText(program, judged);
   if (!known?.silent)
     checkSecrets(
-      final.filter(({ sought }) => !sought),
-      ways,
+      final.filter(({ searchText }) => !searchText),
+      folders,
     );
-  checkWalk(program, final, ways);
-  return { program: STANDS_FOR[program] ?? program, args: withoutFollowing(program, final, known?.rule), ...around };
+  checkWalk(program, final, folders);
+  return {
+    program: PROGRAM_ALIASES[program] ?? program,
+    args: withoutFollowingLinks(program, final, known?.rule),
+    ...around,
+  };
 };
 
 /** A walk begins in each of its starting points, or where the command is. */
-const checkWalk = (program: string, args: readonly PlanWord[], ways: Ways): void => {
+const checkWalk = (program: string, args: readonly PlanWord[], folders: PossibleFolders): void => {
   const walk = walkOf(program, args);
   if (!walk) return;
   const starts = walk.starts.length === 0 ? [{ text: "." }] : walk.starts;
-  const problem = starts.map((start) => startProblem(start, ways)).find((one) => one !== undefined);
+  const problem = starts.map((start) => startProblem(start, folders)).find((one) => one !== undefined);
   if (problem !== undefined) throw new Refusal(problem);
 };
 
@@ -176,7 +188,7 @@ const programName = ({ text, pattern, home }: PlanWord): string => {
 };
 
 /** The arguments as they may be run, or a Refusal. */
-const judge = (name: string, args: readonly PlanWord[], late: LateNames): readonly PlanWord[] => {
+const judge = (name: string, args: readonly PlanWord[], late: RuntimeNames): readonly PlanWord[] => {
   if (name === WRAPPER) throw new Refusal(`${name} stands at the start of a command: ${name} 5 xargs PROGRAM`);
   const program = programs.get(name);
   if (!program) {
@@ -188,7 +200,7 @@ const judge = (name: string, args: readonly PlanWord[], late: LateNames): readon
   if (late !== "none" && !takesNames)
     throw new Refusal(`${name} could take a name that turns up for an option; use find DIR -exec ${name} … {} +`);
   if (!program.harmless) checkPatterns(name, args);
-  return program.read ? program.read(args, inner) : judgeOptions(name, args, { program, late });
+  return program.read ? program.read(args, judgeInner) : judgeOptions(name, args, { program, late });
 };
 
 /** None of their options writes, runs or sends, or they look for none among names. */
@@ -210,30 +222,35 @@ const checkPatterns = (name: string, args: readonly PlanWord[]): void => {
 const asksHelp = (program: Program, args: readonly PlanWord[]): boolean =>
   !program.read && args.length === 1 && args[0]?.text === "--help" && !args[0].pattern;
 
-const inner = (words: readonly PlanWord[], late: LateNames): readonly PlanWord[] => {
+const judgeInner = (words: readonly PlanWord[], late: RuntimeNames): readonly PlanWord[] => {
   const [name, ...args] = words;
   if (!name) throw new Refusal("there is no inner command");
   const program = programName(name);
-  const judged = withSought(program, judge(program, args, late));
-  return [{ text: STANDS_FOR[program] ?? program }, ...withoutFollowing(program, judged, programs.get(program)?.rule)];
+  const judged = markSearchText(program, judge(program, args, late));
+  return [
+    { text: PROGRAM_ALIASES[program] ?? program },
+    ...withoutFollowingLinks(program, judged, programs.get(program)?.rule),
+  ];
 };
 
 /** Words that are text to look for are marked, so that nobody takes them for files. */
-const withSought = (program: string, words: readonly PlanWord[]): readonly PlanWord[] => {
+const markSearchText = (program: string, words: readonly PlanWord[]): readonly PlanWord[] => {
   const known = programs.get(program);
-  const text = known?.looksFor && !asksHelp(known, words) ? known.looksFor(words) : [];
+  const text = known?.searchText && !asksHelp(known, words) ? known.searchText(words) : [];
   if (text.length === 0) return words;
-  return words.map((word) => (text.includes(word) ? { ...word, sought: true as const } : word));
+  return words.map((word) => (text.includes(word) ? { ...word, searchText: true as const } : word));
 };
 
 const judgeOptions = (
   name: string,
   args: readonly PlanWord[],
-  { program, late }: { readonly program: Program; readonly late: LateNames },
+  { program, late }: { readonly program: Program; readonly late: RuntimeNames },
 ): readonly PlanWord[] => {
   const given = readOptions(name, args, program.rule);
-  const many = given.operands.some(({ pattern, slot }) => pattern && !(slot && late === "placed")) || late === "last";
-  const { least = 0, most = Number.POSITIVE_INFINITY } = program;
+  const many =
+    given.operands.some(({ pattern, placeholder }) => pattern && !(placeholder && late === "placed")) ||
+    late === "last";
+  const { minOperands: least = 0, maxOperands: most = Number.POSITIVE_INFINITY } = program;
   const asksVersion = given.options.some(({ name: option }) => option === "version");
   if (given.operands.length < least && !asksVersion && late !== "last") throw new Refusal(`${name} needs more words`);
   if (given.operands.length > most || (many && Number.isFinite(most))) {
@@ -243,16 +260,16 @@ const judgeOptions = (
   return args;
 };
 
-/** Each `cd` on the way, as it is written. */
-type GitWays = readonly (readonly PlanWord[])[];
+/** Each `cd` on the path, as it is written. */
+type FolderChanges = readonly (readonly PlanWord[])[];
 
 /** Where git will run: after each `cd` that may have happened, and through its own `-C`. */
-const foldersOf = (steps: readonly PlanStep[]): Plan["gitFolders"] => {
+const gitFoldersOf = (steps: readonly PlanStep[]): CommandPlan["gitFolders"] => {
   const found: GitFolder[] = [];
-  const walk = (part: readonly PlanStep[], start: GitWays): GitWays => {
+  const walk = (part: readonly PlanStep[], start: FolderChanges): FolderChanges => {
     let reached = start;
     for (const { run } of part) {
-      if (run.kind === "cd") reached = [...reached, ...reached.map((way) => [...way, run.folder])];
+      if (run.kind === "cd") reached = [...reached, ...reached.map((changes) => [...changes, run.folder])];
       if (reached.length > 16) throw new Refusal("changes folder too often; use git -C DIR");
       if (run.kind === "group") {
         const after = walk(run.steps, reached);
@@ -288,7 +305,7 @@ const isPlain = (word: PlanWord | undefined): word is PlanWord =>
 
 const isWrapper = (word: PlanWord | undefined): boolean => isPlain(word) && NAMES.includes(word.text);
 
-export const unwrapped = (words: readonly PlanWord[]): Unwrapped => {
+export const unwrapTimeout = (words: readonly PlanWord[]): Unwrapped => {
   if (!isWrapper(words[0])) return { words };
   const [, limit, ...rest] = words;
   if (!isPlain(limit) || !DURATION.test(limit.text))
@@ -296,4 +313,25 @@ export const unwrapped = (words: readonly PlanWord[]): Unwrapped => {
   if (rest.length === 0) throw new Refusal("timeout needs a command");
   if (isWrapper(rest[0])) throw new Refusal("one timeout is enough");
   return { words: rest, limit: limit.text };
+};
+
+/** Which folders does a command walk through, reading what files hold?
+ *  Invariant: what an option takes as its value is no starting point; where options cannot be read, the walk begins where
+ *  the command is.
+ *  Elsewhere: which commands walk, and where a walk may begin (below.ts). */
+
+/** `starts` is empty where it begins in the working directory. */
+export const walkOf = (
+  program: string,
+  args: readonly PlanWord[],
+): { readonly starts: readonly PlanWord[] } | undefined => {
+  const walk = walkIn(program, args);
+  const known = programs.get(program);
+  if (!walk || !known || known.read) return walk;
+  try {
+    return { starts: readOptions(program, args, known.rule).operands.filter(({ searchText }) => !searchText) };
+  } catch (error) {
+    if (error instanceof Refusal) return { starts: [] };
+    throw error;
+  }
 };

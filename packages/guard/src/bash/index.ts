@@ -1,11 +1,9 @@
 /** Bash commands: may they run unasked, and as what? */
 
-export { belowProblem, fedProgram, findStarts } from "./below.ts";
-export { type ClassifyOptions, classify, type Verdict } from "./classify.ts";
-export { LISTS_NAMES, PRINTS_WORDS } from "./feeding.ts";
+export { type ClassifyOptions, classify, type Verdict, walkOf } from "./classify.ts";
+export { broadFolderProblem, findStarts, innerProgramIndex, LISTS_NAMES, PRINTS_WORDS } from "./indirect-reads.ts";
 export { opensNoFile } from "./no-files.ts";
-export { partsOf } from "./parts.ts";
-export type { Plan, PlanCommand, PlanRedirect, PlanRule, PlanStep, PlanWord, WrittenPattern } from "./plan.ts";
-export { type GitAsked, readGitAsked, repeatsProblem } from "./programs/index.ts";
-export { folded, gluedValues, noFileProblem, pathProblem } from "./secrets.ts";
-export { walkOf } from "./walking.ts";
+export { splitCommands } from "./parts.ts";
+export type { CommandPlan, PathPatternData, PlanCommand, PlanRedirect, PlanRule, PlanStep, PlanWord } from "./plan.ts";
+export { type GitInvocation, readGitInvocation, repetitionProblem } from "./programs/index.ts";
+export { gluedValues, normalizePath, pathProblem, specialFileProblem } from "./secrets.ts";

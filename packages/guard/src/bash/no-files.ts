@@ -3,11 +3,11 @@
  *  Invariant: an allow-list of programs; a filter counts only where it is given no file, by the rules it was judged by.
  *  Elsewhere: what runs as a plan, with every name looked at (../run). */
 
-import { LISTS_NAMES } from "./feeding.ts";
+import { walkOf } from "./classify.ts";
+import { LISTS_NAMES } from "./indirect-reads.ts";
 import { readOptions } from "./options.ts";
-import type { Plan, PlanCommand, PlanStep } from "./plan.ts";
+import type { CommandPlan, PlanCommand, PlanStep } from "./plan.ts";
 import { programs } from "./programs/index.ts";
-import { walkOf } from "./walking.ts";
 
 /** Whatever they are given, they open nothing; or they only tell that something is there. */
 const OPENS_NOTHING: readonly string[] = [
@@ -24,7 +24,7 @@ const FILTERS: readonly string[] = [
 ];
 
 /** Values of these are files; of the short one where it is grep's. */
-const NAMES_FILES = /^(?:file|exclude-from|files0-from)$/;
+const FILE_OPTIONS = /^(?:file|exclude-from|files0-from)$/;
 
 /** `sed -n 1,5p`, `awk '{print $2}'`. */
 const SHORT_PROGRAM: Readonly<Record<string, RegExp>> = {
@@ -39,8 +39,8 @@ const opensNothing = ({ program, args, redirects }: PlanCommand): boolean => {
   const known = programs.get(program);
   if (!FILTERS.includes(program) || !known || known.read || walkOf(program, args)) return false;
   const { options, operands } = readOptions(program, args, known.rule);
-  const namesFile = options.some(({ name }) => NAMES_FILES.test(name) || (name === "f" && GREPS.includes(program)));
-  return operands.every(({ sought }) => sought) && !namesFile;
+  const namesFile = options.some(({ name }) => FILE_OPTIONS.test(name) || (name === "f" && GREPS.includes(program)));
+  return operands.every(({ searchText }) => searchText) && !namesFile;
 };
 
 const stepOpensNothing = ({ run }: PlanStep): boolean => {
@@ -48,4 +48,4 @@ const stepOpensNothing = ({ run }: PlanStep): boolean => {
   return run.kind === "cd" || run.commands.every(opensNothing);
 };
 
-export const opensNoFile = ({ steps }: Pick<Plan, "steps">): boolean => steps.every(stepOpensNothing);
+export const opensNoFile = ({ steps }: Pick<CommandPlan, "steps">): boolean => steps.every(stepOpensNothing);

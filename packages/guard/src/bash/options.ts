@@ -18,17 +18,17 @@ export type OptionRule = {
   /** `-20` counts as an option (head, tail, git log). */
   readonly count?: boolean;
   /** Options end at the first operand, as in find and xargs. */
-  readonly strict?: boolean;
+  readonly optionsFirst?: boolean;
   /** Options whose next word may start with a dash: patterns to search for. Everywhere else such a word is refused,
    *  because a program that reads the arity otherwise would take it for an option. */
-  readonly dashed?: string;
+  readonly dashValues?: string;
   /** Values are words of their own, or numbers: the program reads other letters after the option as more options. */
-  readonly apart?: boolean;
+  readonly separateValues?: boolean;
   /** One option a word: the program does not take letters together. */
-  readonly single?: boolean;
+  readonly oneLetter?: boolean;
 };
 
-export type Given = {
+export type ParsedArguments = {
   /** Options as given: name without dashes, and its value. */
   readonly options: readonly { readonly name: string; readonly value?: string }[];
   readonly operands: readonly PlanWord[];
@@ -36,7 +36,7 @@ export type Given = {
 
 type Arity = "none" | "optional" | "required";
 
-const longOf = (rule: OptionRule): ReadonlyMap<string, Arity> =>
+const readLongNames = (rule: OptionRule): ReadonlyMap<string, Arity> =>
   new Map(
     (rule.long ?? "")
       .split(/\s+/)
@@ -50,12 +50,12 @@ const longOf = (rule: OptionRule): ReadonlyMap<string, Arity> =>
 
 /** A rule with its long options looked up once. */
 export type CompiledRule = OptionRule & { readonly names: ReadonlyMap<string, Arity> };
-export const compile = (rule: OptionRule): CompiledRule => ({ ...rule, names: longOf(rule) });
+export const compileRule = (rule: OptionRule): CompiledRule => ({ ...rule, names: readLongNames(rule) });
 
-const mayBeDashed = (rule: OptionRule, name: string): boolean => (rule.dashed ?? "").split(" ").includes(name);
+const mayBeDashed = (rule: OptionRule, name: string): boolean => (rule.dashValues ?? "").split(" ").includes(name);
 
 /** What was given, or a Refusal that names the option. */
-export const readOptions = (program: string, words: readonly PlanWord[], rule: CompiledRule): Given => {
+export const readOptions = (program: string, words: readonly PlanWord[], rule: CompiledRule): ParsedArguments => {
   const options: { name: string; value?: string }[] = [];
   const operands: PlanWord[] = [];
   for (let at = 0; at < words.length; at += 1) {
@@ -63,7 +63,7 @@ export const readOptions = (program: string, words: readonly PlanWord[], rule: C
     const { text } = word;
     if (word.pattern || word.home || text === "-" || !text.startsWith("-")) {
       operands.push(word);
-      if (rule.strict) return { options, operands: [...operands, ...words.slice(at + 1)] };
+      if (rule.optionsFirst) return { options, operands: [...operands, ...words.slice(at + 1)] };
       continue;
     }
     if (text === "--") return { options, operands: [...operands, ...words.slice(at + 1)] };
@@ -71,7 +71,7 @@ export const readOptions = (program: string, words: readonly PlanWord[], rule: C
       at += 1;
       const given = words[at];
       // Text to search for may be a name that turns up; any other value is plain.
-      const value = given?.slot && mayBeDashed(rule, name) ? given.text : literalValue(program, text, given);
+      const value = given?.placeholder && mayBeDashed(rule, name) ? given.text : literalValue(program, text, given);
       if (value === "--" || (/^-(?!\d*$)/.test(value) && !mayBeDashed(rule, name))) {
         throw new Refusal(`${program} ${text} ${value}: give a value that starts with a dash as ${text}=… or glued`);
       }
@@ -107,7 +107,7 @@ const readShort = (program: string, text: string, { rule, next }: Reading): { na
   const found: { name: string; value?: string }[] = [];
   for (let at = 1; at < text.length; at += 1) {
     const letter = text[at] as string;
-    if (rule.single && at > 1) return refuse(program, text);
+    if (rule.oneLetter && at > 1) return refuse(program, text);
     if (rule.flags?.includes(letter)) found.push({ name: letter });
     else if (rule.glued?.includes(letter)) {
       const glued = text.slice(at + 1);
@@ -115,7 +115,7 @@ const readShort = (program: string, text: string, { rule, next }: Reading): { na
       return found;
     } else if (rule.valued?.includes(letter)) {
       const glued = text.slice(at + 1);
-      if (rule.apart && !/^\d*$/.test(glued)) return refuse(program, text);
+      if (rule.separateValues && !/^\d*$/.test(glued)) return refuse(program, text);
       found.push({ name: letter, value: glued === "" ? next(letter) : glued });
       return found;
     } else return refuse(program, text);

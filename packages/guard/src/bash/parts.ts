@@ -7,10 +7,10 @@ import { Refusal } from "./refusal.ts";
 import { commandsOf, readSteps } from "./syntax.ts";
 
 /** Each simple command as words with their quotes resolved, quoted again only where a rule could misread them. */
-export const partsOf = (text: string): readonly string[] | undefined => {
+export const splitCommands = (text: string): readonly string[] | undefined => {
   try {
     return commandsOf(readSteps(text)).map(({ assignments, words }) =>
-      [...assignments.map(({ name, value }) => `${name}=${written(value)}`), ...words.map(wordOf)].join(" "),
+      [...assignments.map(({ name, value }) => `${name}=${quoteWord(value)}`), ...words.map(wordOf)].join(" "),
     );
   } catch (error) {
     if (error instanceof Refusal) return undefined;
@@ -18,7 +18,7 @@ export const partsOf = (text: string): readonly string[] | undefined => {
   }
 };
 
-const wordOf = ({ text, pattern }: PlanWord): string => (pattern ? text : written(text));
+const wordOf = ({ text, pattern }: PlanWord): string => (pattern ? text : quoteWord(text));
 
-const written = (text: string): string =>
+const quoteWord = (text: string): string =>
   /^[\w@%+=:,./~^-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

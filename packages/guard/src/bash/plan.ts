@@ -12,9 +12,9 @@ export type PlanWord = {
   /** Each `$?` in `text` stands for the exit code of the step before. */
   readonly status?: true;
   /** Text to look for: whatever it looks like, no file of that name is opened. */
-  readonly sought?: true;
+  readonly searchText?: true;
   /** A name that turns up later stands in it. Only while a command is judged; in a plan no word has it. */
-  readonly slot?: true;
+  readonly placeholder?: true;
 };
 
 export type PlanRedirect =
@@ -52,18 +52,18 @@ export type GitFolder = {
 };
 
 /** A pattern for paths as plain data: `**`, a name that is meant letter by letter, or a pattern for names. */
-export type WrittenPattern = readonly (readonly ("**" | { readonly name: string } | { readonly glob: string })[])[];
+export type PathPatternData = readonly (readonly ("**" | { readonly name: string } | { readonly glob: string })[])[];
 
 /** `rule`: as people know it, with where it was written. */
-export type PlanRule = { readonly rule: string; readonly paths: WrittenPattern };
+export type PlanRule = { readonly rule: string; readonly paths: PathPatternData };
 
-export type Plan = {
+export type CommandPlan = {
   readonly steps: readonly PlanStep[];
   /** Where git runs. Checked before the plan is run, because a repository's own configuration can make git start
    *  programs. */
   readonly gitFolders: readonly GitFolder[];
   /** Files of repositories that git must not show what is in, as patterns from the top of a repository. */
-  readonly withheld?: readonly string[];
+  readonly hiddenFiles?: readonly string[];
   /** Rules about reading: whatever a name turns out to be, a file that falls under one is not read. */
   readonly rules?: readonly PlanRule[];
 };

@@ -13,22 +13,22 @@ const leadsThroughLinks = (path: string): boolean => {
   return first >= 0 && names.lastIndexOf("..") > first;
 };
 
-const NO_FILE =
+const SPECIAL_FILE =
   /^\/dev(\/(?!null$|stdin$|fd\/0$)|$)|^\/proc(\/(?!cpuinfo$|meminfo$|version$|loadavg$|uptime$|filesystems$|mounts$|stat$)|$)|^\/sys\/kernel\/(debug|tracing|security)|(^|\/)(dev\/(tcp|udp)|proc\/(self|thread-self|\d+))(\/|$)/;
 
 /** Why a path may not be read; undefined if it may. */
 export const pathProblem = (path: string): string | undefined => {
-  const plain = folded(path);
+  const plain = normalizePath(path);
   if (isSecret(plain)) return `${path} may hold keys; ask for it`;
-  return noFileProblem(path);
+  return specialFileProblem(path);
 };
 
 /** Why a path is nothing to read from: devices, connections, and what the system tells of running programs. */
-export const noFileProblem = (path: string): string | undefined =>
-  NO_FILE.test(folded(path)) || leadsThroughLinks(path) ? `${path} is no plain file` : undefined;
+export const specialFileProblem = (path: string): string | undefined =>
+  SPECIAL_FILE.test(normalizePath(path)) || leadsThroughLinks(path) ? `${path} is no plain file` : undefined;
 
 /** Without doubled slashes, `.`, and `..` after a name. */
-export const folded = (path: string): string => {
+export const normalizePath = (path: string): string => {
   if (!path.includes("/")) return path === "." ? "" : path;
   const parts: string[] = [];
   for (const part of path.split("/")) {
@@ -52,18 +52,18 @@ const LONGEST_NAME = 255;
 /** The paths that may be glued to the letters of an option: `-nf.netrc` may name `f.netrc` or `.netrc`. Any number of
  *  letters, digits and dots (a flag of rg) may stand before the value; after five characters whatever they are. */
 export const gluedValues = (option: string): readonly string[] => {
-  const { first, count } = gluedFrom(option);
+  const { first, count } = gluedRange(option);
   return Array.from({ length: count }, (_, at) => option.slice(first + at));
 };
 
 /** How many letters all of these have together, and some for the work that each one makes. */
-export const gluedLetters = (word: string): number => {
+export const gluedWork = (word: string): number => {
   if (!word.startsWith("-")) return 0;
-  const { first, count } = gluedFrom(word);
+  const { first, count } = gluedRange(word);
   return count * (word.length - first + 16);
 };
 
-const gluedFrom = (option: string): { readonly first: number; readonly count: number } => {
+const gluedRange = (option: string): { readonly first: number; readonly count: number } => {
   const letters = /^-[A-Za-z0-9.]*/.exec(option)?.[0].length ?? 0;
   const slash = option.indexOf("/");
   const first = Math.max(2, (slash < 0 ? option.length : slash) - LONGEST_NAME);
@@ -72,12 +72,14 @@ const gluedFrom = (option: string): { readonly first: number; readonly count: nu
 };
 
 /** Folders that a command may be in, as far as the text says: `""` is where it started. */
-export type Ways = readonly string[];
+export type PossibleFolders = readonly string[];
 
 /** `ways`: a name counts from each of these folders. */
-export const checkSecrets = (words: readonly PlanWord[], ways: Ways = [""]): void => {
+export const checkSecrets = (words: readonly PlanWord[], folders: PossibleFolders = [""]): void => {
   for (const { text, pattern, home } of words) {
-    for (const path of pathsIn(text).flatMap((one) => (home ? [one] : ways.map((way) => joined(way, one))))) {
+    for (const path of pathsIn(text).flatMap((one) =>
+      home ? [one] : folders.map((folder) => joinPath(folder, one)),
+    )) {
       const problem = pathProblem(path) ?? (pattern ? patternProblem(path) : undefined);
       if (problem !== undefined) throw new Refusal(problem);
     }
@@ -85,7 +87,7 @@ export const checkSecrets = (words: readonly PlanWord[], ways: Ways = [""]): voi
 };
 
 /** A name as it is reached from a folder. */
-export const joined = (folder: string, name: string): string =>
+export const joinPath = (folder: string, name: string): string =>
   folder === "" || name.startsWith("/") || name.startsWith("~")
     ? name
     : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;

@@ -52,11 +52,11 @@ export const commandsOf = (steps: readonly Step[]): readonly SimpleCommand[] =>
 
 /** Control and format characters (bidi among them), spaces that are none to bash, letters that show nothing, and halves of
  *  characters: what a reader sees would not be what is run. Joiners and variants stand only inside emoji. */
-const ODD = /[^\P{Cc}\t\n]|\p{Cf}|\p{Cs}|\p{DI}|[^\P{Z} ]|[\u2800\ufffc-\uffff]/u;
+const MISLEADING = /[^\P{Cc}\t\n]|\p{Cf}|\p{Cs}|\p{DI}|[^\P{Z} ]|[\u2800\ufffc-\uffff]/u;
 const EMOJI = /\p{Extended_Pictographic}(\ufe0f|\u200d\p{Extended_Pictographic})*/gu;
 
 /** The parser looks for the end of each from its start; many that stay open would make that slow. */
-const MOST_OPENED: readonly (readonly [RegExp, number])[] = [
+const MAX_OPENERS: readonly (readonly [RegExp, number])[] = [
   [/\{/g, 200],
   [/<</g, 200],
   [/\$\[/g, 200],
@@ -65,10 +65,10 @@ const MOST_OPENED: readonly (readonly [RegExp, number])[] = [
 
 const checkText = (text: string): void => {
   if (text.length > LONGEST_TEXT) throw new Refusal(`longer than ${LONGEST_TEXT} characters; run a shorter command`);
-  if (MOST_OPENED.some(([opens, most]) => (text.match(opens)?.length ?? 0) > most))
+  if (MAX_OPENERS.some(([opens, most]) => (text.match(opens)?.length ?? 0) > most))
     throw new Refusal("has too many braces, brackets or here-documents; run a shorter command");
   if (/(?<!\\)(\\\\)*\\$/.test(text)) throw new Refusal("ends in a backslash that continues nothing");
-  if (ODD.test(text.replace(EMOJI, "")))
+  if (MISLEADING.test(text.replace(EMOJI, "")))
     throw new Refusal("holds a control character or an odd space; use plain spaces and newlines");
 };
 
@@ -101,10 +101,10 @@ const checkGap = (gap: string, first: boolean): void => {
   if (!/^[\s;|&!]*$/.test(bare)) throw new Refusal("a part of the text was not understood");
 };
 
-type Spot = { readonly pos: number; readonly end: number };
+type TextSpan = { readonly pos: number; readonly end: number };
 
-const spansOf = (script: ParsedScript): readonly Spot[] => {
-  const spans: Spot[] = [];
+const spansOf = (script: ParsedScript): readonly TextSpan[] => {
+  const spans: TextSpan[] = [];
   const visit = (node: Statement["command"]): void => {
     if (node.type === "AndOr" || node.type === "Pipeline") for (const part of node.commands) visit(part);
     else if (node.type === "Command") spans.push(...(node.name ? [node.name] : []), ...node.prefix, ...node.suffix);
@@ -121,7 +121,7 @@ const spansOf = (script: ParsedScript): readonly Spot[] => {
 
 type After = Step["after"];
 
-type Place = { readonly after: After; readonly depth: number };
+type NodePosition = { readonly after: After; readonly depth: number };
 
 const DEEPEST = 4;
 
@@ -134,7 +134,7 @@ const readStatements = (statements: readonly Statement[], depth: number): readon
   });
 };
 
-const readNode = (node: Statement["command"], { after, depth }: Place): readonly Step[] => {
+const readNode = (node: Statement["command"], { after, depth }: NodePosition): readonly Step[] => {
   switch (node.type) {
     case "Subshell":
     case "BraceGroup": {
@@ -163,7 +163,7 @@ const readNode = (node: Statement["command"], { after, depth }: Place): readonly
   }
 };
 
-const FORMS: Readonly<Record<string, string>> = {
+const COMPOUND_NAMES: Readonly<Record<string, string>> = {
   If: "`if`",
   For: "a loop",
   ArithmeticFor: "a loop",
@@ -183,7 +183,7 @@ const readCommand = (node: { readonly type: string }): SimpleCommand => {
     return { words: [{ text: "test" }, ...readTest((node as TestCommand).expression)], redirects: [], assignments: [] };
   }
   if (node.type !== "Command") {
-    throw new Refusal(`uses ${FORMS[node.type] ?? node.type}; write simple commands joined by | && || ;`);
+    throw new Refusal(`uses ${COMPOUND_NAMES[node.type] ?? node.type}; write simple commands joined by | && || ;`);
   }
   const { name, prefix, suffix } = node as Command;
   const words = name ? [...readWord(name)] : [];
@@ -269,13 +269,13 @@ const readRedirect = ({ operator, descriptor, target }: Redirect): PlanRedirect 
       if (file.text !== "/dev/null") throw new Refusal(`writes to ${file.text}; only /dev/null is read-only`, "write");
       return { kind: "discard", descriptor: "both" };
     case ">&":
-      return joined(number ?? 1, file.text);
+      return joinDescriptors(number ?? 1, file.text);
     default:
       throw new Refusal(`redirects with ${operator}`, operator === "<&" ? "unknown" : "write");
   }
 };
 
-const joined = (from: number, to: string): PlanRedirect => {
+const joinDescriptors = (from: number, to: string): PlanRedirect => {
   if ((from === 1 || from === 2) && (to === "1" || to === "2")) return { kind: "join", from, to: Number(to) as 1 | 2 };
   throw new Refusal("redirects to something other than standard output or error", "write");
 };

@@ -10,7 +10,7 @@ import { Refusal } from "./refusal.ts";
 /** A piece of a word: text as it is, or a pattern character that stood unquoted. */
 type Piece = { readonly text: string; readonly pattern: boolean; readonly status?: true };
 
-const MOST_WORDS_OF_BRACES = 32;
+const MAX_BRACE_WORDS = 32;
 
 /** The word, or the words that braces make of it. */
 export const readWord = (word: Word): readonly PlanWord[] => {
@@ -49,7 +49,7 @@ const combine = (words: Piece[][], choices: readonly (readonly Piece[])[]): Piec
     for (const word of words) word.push(...only);
     return words;
   }
-  if (words.length * choices.length > MOST_WORDS_OF_BRACES) throw new Refusal("braces make too many words");
+  if (words.length * choices.length > MAX_BRACE_WORDS) throw new Refusal("braces make too many words");
   return words.flatMap((word) => choices.map((choice) => [...word, ...choice]));
 };
 
@@ -73,20 +73,20 @@ const finish = (pieces: readonly Piece[], tilde: boolean): PlanWord => {
   return { text, pattern: true, ...home };
 };
 
-const one = (text: string, pattern = false): readonly (readonly Piece[])[] => [[{ text, pattern }]];
+const onePiece = (text: string, pattern = false): readonly (readonly Piece[])[] => [[{ text, pattern }]];
 
 const readPart = (part: WordPart): readonly (readonly Piece[])[] => {
   switch (part.type) {
     case "Literal":
-      return one(agreed(part.value, withoutEscapes(part.text)));
+      return onePiece(requireAgreement(part.value, withoutEscapes(part.text)));
     case "SingleQuoted":
-      return one(agreed(part.value, part.text.slice(1, -1)));
+      return onePiece(requireAgreement(part.value, part.text.slice(1, -1)));
     case "DoubleQuoted":
       return [part.parts.map(readQuoted)];
     case "AnsiCQuoted":
-      return one(agreed(part.value, unescapeAnsi(part.text)));
+      return onePiece(requireAgreement(part.value, unescapeAnsi(part.text)));
     case "Glob":
-      return one(readGlob(part.text), true);
+      return onePiece(readGlob(part.text), true);
     case "BraceExpansion":
       return readBraces(part.text);
     case "SimpleExpansion":
@@ -111,7 +111,7 @@ const STATUS: Piece = { text: "$?", pattern: false, status: true };
 const readQuoted = (part: Extract<WordPart, { readonly type: "DoubleQuoted" }>["parts"][number]): Piece => {
   if (part.type === "Literal") {
     const text = part.text.replace(/\\\n/g, "").replace(/\\([$`"\\])/g, "$1");
-    return { text: agreed(part.value, text), pattern: false };
+    return { text: requireAgreement(part.value, text), pattern: false };
   }
   if (part.text === "$?") return STATUS;
   if (part.type === "CommandExpansion") throw new Refusal("runs a command inside another; run it first");
@@ -119,7 +119,7 @@ const readQuoted = (part: Extract<WordPart, { readonly type: "DoubleQuoted" }>["
 };
 
 /** Two readings of the same letters: where they differ, the text means something to somebody that we do not see. */
-const agreed = (theirs: string, ours: string): string => {
+const requireAgreement = (theirs: string, ours: string): string => {
   if (theirs !== ours) throw new Refusal("a word is quoted in a way that is not read; use single quotes");
   return theirs;
 };
@@ -159,7 +159,7 @@ const readBraces = (text: string): readonly (readonly Piece[])[] => {
 
 const numbers = (from: number, to: number): readonly (readonly Piece[])[] => {
   const count = Math.abs(to - from) + 1;
-  if (count > MOST_WORDS_OF_BRACES) throw new Refusal("braces make too many words");
+  if (count > MAX_BRACE_WORDS) throw new Refusal("braces make too many words");
   const step = Math.sign(to - from);
   return Array.from({ length: count }, (_, index) => [{ text: String(from + index * step), pattern: false }]);
 };

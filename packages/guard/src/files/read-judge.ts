@@ -7,7 +7,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { fromHome, mayHoldKeys } from "../paths/index.ts";
-import { belowProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
+import { broadFolderProblem, type PlanRule, pathProblem, type ReadRules, readRules } from "../rules/index.ts";
 
 export type PathJudge = {
   /** Why a file must not be read. The path is absolute and leads through no link. */
@@ -40,7 +40,9 @@ export const pathJudge = ({ cwd, home = homedir(), rules: written = [] }: Judged
     problem,
     folderProblem: (path) => {
       const atHome = path === here ? undefined : short(path); // a project may be somebody's home
-      return problem(path) ?? belowProblem(path) ?? (atHome === undefined ? undefined : belowProblem(atHome));
+      return (
+        problem(path) ?? broadFolderProblem(path) ?? (atHome === undefined ? undefined : broadFolderProblem(atHome))
+      );
     },
     isKey: (path) => mayHoldKeys(path, homes),
   };

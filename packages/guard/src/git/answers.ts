@@ -6,7 +6,7 @@
 
 import { dirname, relative } from "node:path";
 import { canonical } from "../files/index.ts";
-import type { GitAsked } from "../rules/index.ts";
+import type { GitInvocation } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import { locate } from "./checkout.ts";
 import { isGiven } from "./objects.ts";
@@ -21,7 +21,7 @@ export type OwnAnswer = { readonly words: readonly string[]; readonly stands: st
 const printed = (text: string): OwnAnswer => ({ stands: "printf", words: ["%s", text] });
 
 /** Undefined for what git itself is asked. */
-export const ownAnswer = async (asked: GitAsked, view: View): Promise<OwnAnswer | ViewProblem | undefined> => {
+export const ownAnswer = async (asked: GitInvocation, view: View): Promise<OwnAnswer | ViewProblem | undefined> => {
   const { repository } = view;
   if (repository === undefined) return undefined;
   const { verb, words: rest } = asked;
@@ -94,7 +94,10 @@ const isAlone = (top: string): boolean => {
 
 /** Where a setting stands, and settings that may stand in files which the repository's own settings include: those are
  *  not read. */
-const configAnswer = (asked: GitAsked, { checkout, settings }: ReadRepository): OwnAnswer | ViewProblem | undefined => {
+const configAnswer = (
+  asked: GitInvocation,
+  { checkout, settings }: ReadRepository,
+): OwnAnswer | ViewProblem | undefined => {
   const texts = asked.operands.map(({ text }) => text);
   const [key = "", ...more] = texts[0] === "get" && texts.length > 1 ? texts.slice(1) : texts;
   const [, first = "", middle = "", last = ""] = /^([^.]*)(\..*)?\.([^.]*)$/s.exec(key) ?? [];

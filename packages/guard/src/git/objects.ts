@@ -8,7 +8,7 @@ import { join, relative } from "node:path";
 import type { PathJudge } from "../files/index.ts";
 import { canonical } from "../files/index.ts";
 import { leadsToSecrets } from "../paths/index.ts";
-import type { GitAsked } from "../rules/index.ts";
+import type { GitInvocation } from "../rules/index.ts";
 import { askGit } from "./ask-git.ts";
 import type { View } from "./view.ts";
 
@@ -24,7 +24,7 @@ const PRINTS: readonly string[] = [...COMPARES, "show", "cat-file", "grep"];
 const EMPTY =
   /^(?:4b825dc642cb6eb9a060e54bf8d69288fbee4904|6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321)$/i;
 
-type Asked = GitAsked;
+type Asked = GitInvocation;
 
 /** Was one of these options given? As an option: the same word may be a pattern, a path or a value. */
 export const isGiven = ({ options }: Asked, ...names: readonly string[]): boolean =>
@@ -173,7 +173,7 @@ const SEARCHES_PLAINLY = /^(?::\/|[^{}]*\^\{\/)[\w\u0080-\uffff .,:;|'"!?#@/=<>&
 
 /** `view`: of the folder that git runs in. */
 export const objectProblem = async (
-  asked: GitAsked,
+  asked: GitInvocation,
   view: View,
   judge: PathJudge,
 ): Promise<{ readonly problem: string } | undefined> => {

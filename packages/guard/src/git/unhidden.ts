@@ -3,7 +3,7 @@
  *  there it asks for the attributes of the new name, or of none. Everywhere else it asks for those of both.
  *  Elsewhere: attributes (attributes.ts). */
 
-import type { GitAsked } from "../rules/index.ts";
+import type { GitInvocation } from "../rules/index.ts";
 import { isGiven, lookUp, namesIn, peeled } from "./objects.ts";
 import { holdsPassword, nameOf, type Setting } from "./settings.ts";
 import type { View } from "./view.ts";
@@ -16,7 +16,7 @@ const SHOWS_CHANGES: readonly string[] = [
 /** Compared with one parent at a time, or not at all. */
 const ONE_PARENT = /^(?:off|none|first-parent|1|separate|m)$/;
 
-const asksForIt = (asked: GitAsked): boolean =>
+const asksForIt = (asked: GitInvocation): boolean =>
   isGiven(asked, "c", "cc", "combined-all-paths", "L") ||
   asked.options.some(({ name, value = "" }) => name === "diff-merges" && !ONE_PARENT.test(value));
 
@@ -29,7 +29,7 @@ const BESIDE_COUNTS: readonly string[] = [
   ...["no-ext-diff", "no-textconv", "ignore-submodules"],
 ];
 
-const countsOnly = ({ options }: GitAsked): boolean =>
+const countsOnly = ({ options }: GitInvocation): boolean =>
   options.some(({ name }) => COUNTS.includes(name)) &&
   options.every(({ name }) => COUNTS.includes(name) || BESIDE_COUNTS.includes(name));
 
@@ -37,7 +37,7 @@ const countsOnly = ({ options }: GitAsked): boolean =>
 const ANY_COMMITS = /\.\.|^\^|\^[@-]|^:\//;
 
 /** Does the command show a merge unasked? */
-const showsMerge = async ({ verb, words, operands }: GitAsked, view: View): Promise<boolean> => {
+const showsMerge = async ({ verb, words, operands }: GitInvocation, view: View): Promise<boolean> => {
   const end = words.indexOf("--"); // never a value
   const named = operands
     .slice(0, end < 0 ? undefined : operands.length - (words.length - end - 1))
@@ -65,7 +65,7 @@ const SEEKS_RENAMES: readonly string[] = ["M", "C", "find-renames", "find-copies
 
 /** The words of a command, with renames switched off where they would show too much. */
 export const withoutRenames = async (
-  { asked, words }: { readonly asked: GitAsked; readonly words: readonly string[] },
+  { asked, words }: { readonly asked: GitInvocation; readonly words: readonly string[] },
   view: View,
 ): Promise<readonly string[] | { readonly problem: string }> => {
   const { verb } = asked;
@@ -86,7 +86,7 @@ export const withoutRenames = async (
  *  Elsewhere: settings that hold passwords by their names (../bash), the file of settings itself (../paths). */
 
 /** `view`: of the folder that git runs in. */
-export const remoteProblem = (asked: GitAsked, view: View): { readonly problem: string } | undefined => {
+export const remoteProblem = (asked: GitInvocation, view: View): { readonly problem: string } | undefined => {
   const { verb, words, operands } = asked;
   const sections = words.map((word) => /^\^?([\w-]+)/.exec(word)?.[1]?.toLowerCase());
   const tellsAddresses = verb === "remote" && (isGiven(asked, "v", "verbose") || operands[0]?.text === "get-url");

@@ -2,7 +2,7 @@
  *  Invariant: arguments are flat and already unwrapped; an answer always says why.
  *  Elsewhere: reaching an answer (decide.ts), running what was allowed (../run). */
 
-import type { Plan } from "../bash/index.ts";
+import type { CommandPlan } from "../bash/index.ts";
 import type { JsonObject } from "../json.ts";
 
 /** What a call touches outside the agent, as its tool declares it. Paths are absolute, or relative to the working folder;
@@ -26,7 +26,7 @@ export const onlyReads = ({ writes = [], runs = [], reaches = [] }: Touches): bo
 
 export type Decision =
   /** `plan`: the parsed form of a read-only command; it is run in place of the text. */
-  | { readonly kind: "allow"; readonly reason: string; readonly plan?: Plan }
+  | { readonly kind: "allow"; readonly reason: string; readonly plan?: CommandPlan }
   | { readonly kind: "deny"; readonly reason: string }
   /** `rule`: what would allow this and little more. `notes`: what a person should know before saying yes. */
   | { readonly kind: "ask"; readonly reason: string; readonly rule?: string; readonly notes: readonly string[] };

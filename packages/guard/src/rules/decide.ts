@@ -327,11 +327,11 @@ const namesOf = ({ target }: Matter): readonly (readonly string[])[] => (target.
 const byReading = ({ target, verdict, touched, context }: Question): Decision | undefined => {
   if (target.kind === "own") return allow("concerns only the agent itself");
   if (verdict?.verdict !== "read-only") return undefined;
-  const withheld = touched ? withheldIn(touched, context) : [];
+  const hiddenFiles = touched ? withheldIn(touched, context) : [];
   const rules = planRules(context.policy);
   const plan = {
     ...verdict.plan,
-    ...(withheld.length > 0 ? { withheld } : {}),
+    ...(hiddenFiles.length > 0 ? { hiddenFiles } : {}),
     ...(rules.length > 0 ? { rules } : {}),
   };
   return { kind: "allow", reason: verdict.reason, plan };

@@ -3,7 +3,7 @@
  *  that throws denies. Paths are judged by their text here.
  *  Elsewhere: reading arguments (arguments.ts), the real check of a path at its use (../files), asking people (decide.ts). */
 
-import { belowProblem, folded } from "../bash/index.ts";
+import { broadFolderProblem, normalizePath } from "../bash/index.ts";
 import { isPseudoPath, judgeInside, mayHoldKeys, protectedName } from "../paths/index.ts";
 import { type ReadArguments, readArguments, toolNamed } from "./arguments.ts";
 import { onlyReads, type ToolCall } from "./call.ts";
@@ -79,14 +79,14 @@ const withoutLastSlashes = (path: string): string => {
 
 const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, instead: string): FilterVerdict => {
   if (subject === undefined) return ALLOWED;
-  const broad = tool === "Grep" ? belowProblem(folded(withoutLastSlashes(subject))) : undefined;
+  const broad = tool === "Grep" ? broadFolderProblem(normalizePath(withoutLastSlashes(subject))) : undefined;
   return broad === undefined ? judgeSubject(subject, context, instead) : deny(broad, instead);
 };
 
 const judgeSubject = (subject: string, { homes = [] }: FilterContext, instead: string): FilterVerdict => {
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
   if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
-  if (mayHoldKeys(folded(subject), homes)) return deny(`${subject} may hold keys`, instead);
+  if (mayHoldKeys(normalizePath(subject), homes)) return deny(`${subject} may hold keys`, instead);
   return ALLOWED;
 };
 

@@ -4,7 +4,7 @@
  *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
 
 import picomatch from "picomatch";
-import type { WrittenPattern } from "../bash/index.ts";
+import type { PathPatternData } from "../bash/index.ts";
 import { isSecret } from "../paths/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
@@ -111,7 +111,7 @@ const globbed = (glob: string): Name => {
   return { exact, forgiving, source: glob };
 };
 
-export const writtenPattern = ({ forgiving }: PathPattern): WrittenPattern =>
+export const writtenPattern = ({ forgiving }: PathPattern): PathPatternData =>
   forgiving.map((components) =>
     components.map((component) => {
       if (component === "any") return "**";
@@ -120,7 +120,7 @@ export const writtenPattern = ({ forgiving }: PathPattern): WrittenPattern =>
   );
 
 /** Only for what tightens: the forgiving forms are all that was written. */
-export const tighteningPattern = (written: WrittenPattern): PathPattern => {
+export const tighteningPattern = (written: PathPatternData): PathPattern => {
   const forgiving = written.map((components) =>
     components.map((one): Component => {
       if (one === "**") return "any";

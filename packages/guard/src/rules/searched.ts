@@ -1,6 +1,6 @@
 /** Which programs read, copy or change whole folders, or files that nobody named?
  *  Invariant: errs towards more; where options cannot be told from what they take, the folder that the command is in counts.
- *  Elsewhere: which paths words name (touched.ts), walks that run unasked (bash/below.ts). */
+ *  Elsewhere: which paths words name (touched.ts), walks that run unasked (bash/indirect-reads.ts). */
 
 import { commandPlaces, programOf } from "./programs-with-programs.ts";
 import { COMPUTED, type ShellCommand, type ShellWord } from "./shell-words.ts";

@@ -3,7 +3,7 @@
  *  really gets is the same names with a zero after each, so no other xargs can read them otherwise. Pure, linear.
  *  Elsewhere: options as single words (../bash/programs/xargs.ts), looking at the names (run-pipe.ts). */
 
-import { fedProgram, type PlanWord } from "../rules/index.ts";
+import { innerProgramIndex, type PlanWord } from "../rules/index.ts";
 
 export type FedNames = {
   readonly names: readonly string[];
@@ -101,7 +101,7 @@ const perRun = (lines: readonly Line[], count: string | undefined): readonly Pla
 };
 
 export const fedNames = (args: readonly PlanWord[], text: string): FedNames | FedProblem => {
-  const at = fedProgram(args);
+  const at = innerProgramIndex(args);
   const [options, inner] = at < 0 ? [args, [{ text: "echo" }]] : [args.slice(0, at), args.slice(at)];
   const place = givenFor(options, "I");
   const delimiter = givenFor(options, "d");

@@ -8,7 +8,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { canonical, pathJudge } from "../files/index.ts";
 import { isSecret } from "../paths/index.ts";
-import { belowProblem, type SandboxMode } from "../rules/index.ts";
+import { broadFolderProblem, type SandboxMode } from "../rules/index.ts";
 import { probeSandbox, type SandboxProbe } from "./sandbox.ts";
 import { findSecrets } from "./secret-walk.ts";
 
@@ -77,7 +77,7 @@ const keysAround = ({ cwd, home, folders }: { cwd: string; home: string; folders
     ...findSecrets([home], { maxDepth: 1, keptBack }).found,
     ...findSecrets(hiddenFoldersAt(home), { ...HOME_BOUNDS, keptBack }).found,
     ...findSecrets(
-      folders.map(canonical).filter((folder) => belowProblem(folder) === undefined),
+      folders.map(canonical).filter((folder) => broadFolderProblem(folder) === undefined),
       { keptBack },
     ).found,
   ].map(({ path, target }) => target ?? path);

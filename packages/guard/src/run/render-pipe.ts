@@ -13,12 +13,12 @@ import { findProgram } from "../process/index.ts";
 import {
   gluedValues,
   LISTS_NAMES,
-  noFileProblem,
   type PlanCommand,
   type PlanRedirect,
   type PlanWord,
   pathProblem,
-  readGitAsked,
+  readGitInvocation,
+  specialFileProblem,
   walkOf,
 } from "../rules/index.ts";
 import { expandPattern, type LookedAt } from "./patterns.ts";
@@ -124,7 +124,7 @@ const expandAll = async (
     if (!word.pattern) {
       if (starts.includes(word)) operands.add(words.length);
       words.push(word.status ? word.text.replaceAll("$?", String(exitCode)) : atHome(word, home));
-      if (!word.sought) names.push(atHome(word, home));
+      if (!word.searchText) names.push(atHome(word, home));
       continue;
     }
     try {
@@ -166,7 +166,7 @@ const expandGit = async (
   if (inKeys !== undefined) return { problem: inKeys };
   const view = views.of(folder, words);
   if ("problem" in view) return view;
-  const asked = readGitAsked(words);
+  const asked = readGitInvocation(words);
   if ("problem" in asked) return asked;
   const found =
     (await gitProblem(asked, view, judge)) ?? (await objectProblem(asked, view, judge)) ?? remoteProblem(asked, view);
@@ -205,7 +205,7 @@ export const reachedProblem = (
   return words
     .flatMap((word) => (word.startsWith("-") ? [word, ...valuesIn(word)] : [word])) // behind `--` it is a name
     .flatMap((word) => bases.map((base) => reached(base, word)))
-    .map((path) => noFileProblem(resolve(path)) ?? linkProblem(path, judge))
+    .map((path) => specialFileProblem(resolve(path)) ?? linkProblem(path, judge))
     .find((problem) => problem !== undefined);
 };
 

@@ -12,12 +12,12 @@ import { canonical, reached } from "../files/index.ts";
 import { GitViews } from "../git/index.ts";
 import { cleanEnvironment, searchPath } from "../process/index.ts";
 import {
-  fedProgram,
+  innerProgramIndex,
   LISTS_NAMES,
   type PlanCommand,
   type PlanStep,
   PRINTS_WORDS,
-  repeatsProblem,
+  repetitionProblem,
   walkOf,
 } from "../rules/index.ts";
 import { type FedNames, fedNames } from "./fed-names.ts";
@@ -31,7 +31,7 @@ export type PipeAround = {
   readonly output: PlanOutput;
   readonly timeZone?: string;
   readonly cell?: PlanCell;
-  /** What git must not show (Plan.withheld). */
+  /** What git must not show (CommandPlan.hiddenFiles). */
   readonly withheld?: readonly string[];
   readonly judge: PathJudge;
 };
@@ -79,7 +79,9 @@ const withoutRuled = (fed: FedNames, { cwd, judge }: PipeRun): FedNames => {
   const { rules } = judge;
   if (rules.isEmpty || LISTS_NAMES.includes(program?.text ?? "echo")) return fed;
   const places =
-    fed.place === undefined ? undefined : words.filter(({ text, sought }) => !sought && text.includes(fed.place ?? ""));
+    fed.place === undefined
+      ? undefined
+      : words.filter(({ text, searchText: sought }) => !sought && text.includes(fed.place ?? ""));
   const isRuled = (name: string): boolean =>
     (places?.map(({ text }) => text.replaceAll(fed.place ?? "", () => name)) ?? [name]).some((file) => {
       const path = reached(cwd, file);
@@ -95,7 +97,7 @@ const refuse = (problem: string, { output }: PipeRun): PipeEnd => {
   return { exitCode: 127, refused: problem };
 };
 
-const innerOf = ({ args }: PlanCommand): string => args[fedProgram(args)]?.text ?? "echo";
+const innerOf = ({ args }: PlanCommand): string => args[innerProgramIndex(args)]?.text ?? "echo";
 
 const MOST_PUT = 100_000;
 
@@ -120,14 +122,14 @@ const lookAtFed = ({ names, inner: [program, ...words], place }: FedNames, run: 
     return { files: [], problem: "xargs: too many names for so many places; list fewer" };
   const put = (isSought: boolean): readonly string[] =>
     places
-      .filter(({ sought }) => (sought === true) === isSought)
+      .filter(({ searchText: sought }) => (sought === true) === isSought)
       .flatMap(({ text }) => each.map((name) => text.replaceAll(place ?? "", () => name)));
   const [files, looked] = [place === undefined ? each : put(false), put(true)];
   // A name that begins with a dash would be an option to whoever gets it.
   const odd = [...files, ...looked].find((word) => word.startsWith("-") || TAKEN_OTHERWISE[inner]?.test(word));
   if (odd !== undefined)
     return { files, problem: `${inner} would take ${odd} for an option; list names with ./ before them` };
-  const huge = looked.map((word) => repeatsProblem(inner, word)).find((problem) => problem !== undefined);
+  const huge = looked.map((word) => repetitionProblem(inner, word)).find((problem) => problem !== undefined);
   const problem =
     huge ?? (LISTS_NAMES.includes(inner) ? undefined : (namesProblem(files) ?? reachedProblem(files, inner, run)));
   return problem === undefined ? { files } : { files, problem };
@@ -175,7 +177,7 @@ const tellsOfTheSystem = (commands: readonly PlanCommand[], cwd: string): boolea
     if (ABOUT_THE_SYSTEM.includes(program)) return true;
     if (at === 0 || !FILTERS.includes(program) || walkOf(program, args)) return false;
     return args.every(
-      ({ text, sought, pattern, home }) => sought || (!pattern && !home && !existsSync(reached(cwd, text))),
+      ({ text, searchText: sought, pattern, home }) => sought || (!pattern && !home && !existsSync(reached(cwd, text))),
     );
   });
 

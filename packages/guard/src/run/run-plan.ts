@@ -9,7 +9,7 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { canonical, pathJudge, reached } from "../files/index.ts";
 import { ReadBudget, viewProblem } from "../git/index.ts";
-import type { Plan, PlanStep } from "../rules/index.ts";
+import type { CommandPlan, PlanStep } from "../rules/index.ts";
 import type { PlanCell } from "./plan-cell.ts";
 import { atHome } from "./render-pipe.ts";
 import { type PipeAround, PlanOutput, runPipe } from "./run-pipe.ts";
@@ -43,7 +43,7 @@ const MOST_REPOSITORIES = 8;
 
 /** What keeps a plan from being run in this folder: a repository that is not understood, or that names programs. */
 export const planHazard = (
-  plan: Plan,
+  plan: CommandPlan,
   { cwd, home = homedir() }: Pick<PlanRun, "cwd" | "home">,
 ): string | undefined => {
   const looked = new Set<string>();
@@ -74,7 +74,7 @@ const isFolder = (path: string): boolean => {
   }
 };
 
-export const runPlan = async (plan: Plan, run: PlanRun): Promise<PlanResult> => {
+export const runPlan = async (plan: CommandPlan, run: PlanRun): Promise<PlanResult> => {
   const { home = homedir(), timeoutMs = 60_000 } = run;
   const limit = AbortSignal.timeout(timeoutMs);
   const signal = run.signal ? AbortSignal.any([limit, run.signal]) : limit;
@@ -88,7 +88,7 @@ export const runPlan = async (plan: Plan, run: PlanRun): Promise<PlanResult> => 
       judge: pathJudge({ cwd: run.cwd, home, ...(plan.rules === undefined ? {} : { rules: plan.rules }) }),
       ...(timeZone === undefined ? {} : { timeZone }),
       ...(cell === undefined ? {} : { cell }),
-      ...(plan.withheld === undefined ? {} : { withheld: plan.withheld }),
+      ...(plan.hiddenFiles === undefined ? {} : { withheld: plan.hiddenFiles }),
     },
   );
   const ended = run.signal?.aborted ? "aborted" : limit.aborted ? "timed-out" : "finished";

@@ -10,7 +10,7 @@ import { canonical, reached } from "../files/index.ts";
 import type { View } from "../git/index.ts";
 import { askGit, isDoubt, isGiven, linkedFolder, orDoubt } from "../git/index.ts";
 import { fitsPattern, isSecret, secretPatterns } from "../paths/index.ts";
-import { findStarts, type GitAsked, type PlanCommand, walkOf } from "../rules/index.ts";
+import { findStarts, type GitInvocation, type PlanCommand, walkOf } from "../rules/index.ts";
 import { findPlaced, findSecrets, type SecretWalk } from "./secret-walk.ts";
 import type { LeftOut, WalkStart } from "./walk-limits.ts";
 
@@ -158,15 +158,15 @@ const SHOWING: readonly string[] = [
 ];
 
 /** `git status -v` shows what is about to be committed. */
-const showsFiles = (asked: GitAsked): boolean =>
+const showsFiles = (asked: GitInvocation): boolean =>
   SHOWING.includes(asked.verb) || (asked.verb === "status" && isGiven(asked, "v", "verbose"));
 
 /** Reads tracked files by their names, also through a folder that became a link. */
-const searchesFiles = (asked: GitAsked): boolean => asked.verb === "grep" && !isGiven(asked, "cached");
+const searchesFiles = (asked: GitInvocation): boolean => asked.verb === "grep" && !isGiven(asked, "cached");
 
 /** Without a repository git compares whatever it is named, whole folders with all that is in them. */
 export const gitProblem = async (
-  asked: GitAsked,
+  asked: GitInvocation,
   view: View,
   judge: PathJudge,
 ): Promise<{ readonly problem: string } | undefined> => {
@@ -193,7 +193,7 @@ const staysBelow = (path: string): boolean => !/^[:/]|(?:^|\/)\.\.(?:\/|$)/.test
 /** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
  *  keep only where it is told to; then what may hold keys is left out by name. */
 export const gitWithout = (
-  { asked, words }: { readonly asked: GitAsked; readonly words: readonly string[] },
+  { asked, words }: { readonly asked: GitInvocation; readonly words: readonly string[] },
   { folder, top, others }: View,
   known: Known,
 ): readonly string[] | { readonly problem: string } => {

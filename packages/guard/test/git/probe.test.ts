@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
 import { cleanEnvironment } from "../../src/process/environment.ts";
-import { classify, type Plan } from "../../src/rules/index.ts";
+import { type CommandPlan, classify } from "../../src/rules/index.ts";
 import { planHazard, runPlan } from "../../src/run/run-plan.ts";
 import { ground } from "../run/ground.ts";
 
@@ -118,10 +118,10 @@ test("git tells of a change to what a plan withholds, and shows nothing of it", 
   place.put("work/sub/plain.txt", "shown\n");
   git(place.work, "add", "--all");
   git(place.work, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-m", "keys");
-  const plan = (text: string): Plan => {
+  const plan = (text: string): CommandPlan => {
     const judged = classify(text);
     assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
-    return { ...judged.plan, withheld: ["/secrets", "/secrets/**"] };
+    return { ...judged.plan, hiddenFiles: ["/secrets", "/secrets/**"] };
   };
   for (const text of ["git show HEAD", "git log -p -1", "cd sub && git show --text HEAD", "git -C sub diff HEAD~1"]) {
     const { stdout } = await runPlan(plan(text), { cwd: place.work });

@@ -414,11 +414,11 @@ test("git shows nothing of a denied file where it runs unasked", () => {
   const context = contextOf({ deny: ["Read(./secrets/**)", "Read(*.sqlite)"] });
   const decision = decideBash("cd sub && git diff", context);
   assert.deepEqual(
-    decision.kind === "allow" && decision.plan?.withheld,
+    decision.kind === "allow" && decision.plan?.hiddenFiles,
     ["/secrets", "/*.sqlite", "/**/*.sqlite"].flatMap((name) => [name, `${name}/**`]),
   );
   const without = decideBash("git log --oneline", context);
-  assert.equal(without.kind === "allow" && without.plan?.withheld, undefined);
+  assert.equal(without.kind === "allow" && without.plan?.hiddenFiles, undefined);
 });
 
 test("a provably read-only command is held only against the programs that it names", () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { mayMatchNothing } from "../../src/bash/programs/empty-match.ts";
+import { mayMatchEmpty } from "../../src/bash/programs/empty-match.ts";
 
 test("patterns that always take something", () => {
   const taking = [
@@ -23,7 +23,7 @@ test("patterns that always take something", () => {
     "[]x]",
     "x*y",
   ];
-  assert.deepEqual(taking.filter(mayMatchNothing), []);
+  assert.deepEqual(taking.filter(mayMatchEmpty), []);
 });
 
 test("patterns that may take nothing, or that are not understood", () => {
@@ -54,7 +54,7 @@ test("patterns that may take nothing, or that are not understood", () => {
     "()",
   ];
   assert.deepEqual(
-    empty.filter((pattern) => !mayMatchNothing(pattern)),
+    empty.filter((pattern) => !mayMatchEmpty(pattern)),
     [],
   );
 });
@@ -83,7 +83,7 @@ test("what is said to take something does, as JavaScript reads it", () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
       const pattern = pieces.join("");
-      if (mayMatchNothing(pattern)) return;
+      if (mayMatchEmpty(pattern)) return;
       const made = compiled(pattern);
       if (made) for (const text of ["", "a", "ab 1", "b\n"]) assert.notEqual(made.exec(text)?.[0], "", pattern);
     }),

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { folded } from "../../src/bash/secrets.ts";
-import { belowProblem, classify } from "../../src/rules/index.ts";
+import { normalizePath } from "../../src/bash/secrets.ts";
+import { broadFolderProblem, classify } from "../../src/rules/index.ts";
 import { corpusLines } from "../corpus.ts";
 
 const everyday = corpusLines("allow-*.jsonl");
@@ -126,7 +126,7 @@ test("a path is folded as it is walked: nothing is above the root, and steps bac
     ["./a/", "a"],
     [".", ""],
   ];
-  for (const [path, expected] of rows) assert.equal(folded(path), expected, path);
+  for (const [path, expected] of rows) assert.equal(normalizePath(path), expected, path);
 });
 
 test("what only looks like more than reading is told from what is", () => {
@@ -221,6 +221,6 @@ test("a walk may begin in a project below a home folder, and not where programs 
   ];
   const passed = [...projects, ...kept, ...broad].flatMap(walks).filter((cmd) => classify(cmd).verdict === "read-only");
   assert.deepEqual(passed, projects.flatMap(walks));
-  const refused = [...projects, ...kept, ...broad].filter((folder) => belowProblem(folder) !== undefined);
+  const refused = [...projects, ...kept, ...broad].filter((folder) => broadFolderProblem(folder) !== undefined);
   assert.deepEqual(refused, [...kept, ...broad]);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { utimesSync } from "node:fs";
 import { test } from "node:test";
-import { classify, type Plan, type PlanStep, runPlan } from "@prefork/guard";
+import { type CommandPlan, classify, type PlanStep, runPlan } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { treeOf } from "@prefork/testing/scratch";
 import { cleanEnvironment } from "../../src/process/environment.ts";
@@ -12,7 +12,7 @@ import { findProgram } from "../../src/process/programs.ts";
 import { corpusLines } from "../corpus.ts";
 import { type Ground, ground } from "./ground.ts";
 
-const planOf = (text: string): Plan => {
+const planOf = (text: string): CommandPlan => {
   const judged = classify(text);
   assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
   return judged.plan;

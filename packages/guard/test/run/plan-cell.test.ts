@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
-import { classify, openCell, type Plan, type PlanCell, type PlanResult, runPlan } from "@prefork/guard";
+import { type CommandPlan, classify, openCell, type PlanCell, type PlanResult, runPlan } from "@prefork/guard";
 import { chanceOf } from "@prefork/testing/chance";
 import { needs, uses } from "@prefork/testing/optional";
 import { goneWithin } from "@prefork/testing/processes";
@@ -18,14 +18,14 @@ const probe = await probeSandbox();
 const withBwrap = await needs("bwrap");
 const withRipgrep = uses("@vscode/ripgrep");
 
-const planOf = (text: string): Plan => {
+const planOf = (text: string): CommandPlan => {
   const judged = classify(text);
   assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
   return judged.plan;
 };
 
 /** A plan as no text gives it: one pipe of programs with their words. */
-const pipe = (...commands: readonly (readonly [string, ...string[]])[]): Plan => ({
+const pipe = (...commands: readonly (readonly [string, ...string[]])[]): CommandPlan => ({
   steps: [
     {
       after: "always",

@@ -6,12 +6,12 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { classify, type Plan, type PlanStep, planHazard, runPlan } from "@prefork/guard";
+import { type CommandPlan, classify, type PlanStep, planHazard, runPlan } from "@prefork/guard";
 import { needs } from "@prefork/testing/optional";
 import { goneWithin } from "@prefork/testing/processes";
 import { type Ground, ground } from "./ground.ts";
 
-const planOf = (text: string): Plan => {
+const planOf = (text: string): CommandPlan => {
   const judged = classify(text);
   assert.ok(judged.verdict === "read-only", `${text}: ${judged.reason}`);
   return judged.plan;
@@ -26,7 +26,7 @@ const askPlan = async (
 };
 
 /** A plan of one program, whatever the table says of it: for what no read-only command does. */
-const planFor = (program: string, ...words: readonly string[]): Plan => ({
+const planFor = (program: string, ...words: readonly string[]): CommandPlan => ({
   steps: [
     {
       after: "always",
@@ -95,7 +95,7 @@ test("not even a child that has left the process group keeps the plan open", onL
 test("a program that is not installed gives 127 and a line that says so; the next step still runs", async () => {
   const [missing] = planFor("no-such-program").steps as [PlanStep];
   const [after] = planFor("echo", "after").steps as [PlanStep];
-  const plan: Plan = { steps: [missing, { ...after, after: "failure" }], gitFolders: [] };
+  const plan: CommandPlan = { steps: [missing, { ...after, after: "failure" }], gitFolders: [] };
   assert.deepEqual(await runPlan(plan, { cwd: "/" }), {
     stdout: "after\n",
     stderr: "no-such-program: not found in system folders\n",

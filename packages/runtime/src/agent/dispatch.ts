@@ -4,7 +4,7 @@
  *  find it in the journal; after an abort every call still gets a result, so that the next request is legal.
  *  Elsewhere: may it run (@prefork/guard), what it does (../tools), who asked (turn.ts). */
 
-import { type Decision, decide, type GuardContext, type Plan, type ToolCall } from "@prefork/guard";
+import { type CommandPlan, type Decision, decide, type GuardContext, type ToolCall } from "@prefork/guard";
 import type { JsonObject, RawJson, ToolResultBlock, ToolUseBlock } from "@prefork/wire";
 import type { CallFault, EventBody } from "../events.ts";
 import type { Answer, Question } from "../ports.ts";
@@ -59,7 +59,7 @@ export type RanCall = ToolCall & { readonly text: string; readonly fault?: CallF
 export type ApprovedCall = {
   readonly callId: string;
   /** A read-only command as it was parsed; it is run in place of its text. */
-  readonly plan?: Plan;
+  readonly plan?: CommandPlan;
   /** A person said yes to exactly this call. */
   readonly approved: boolean;
   readonly startsPrograms: boolean;
@@ -79,7 +79,7 @@ type Ready = {
   readonly tool: Tool;
   readonly input: unknown;
   readonly readOnly: boolean;
-  readonly plan?: Plan;
+  readonly plan?: CommandPlan;
   readonly approved: boolean;
   readonly reason: string;
   readonly judged: ToolCall;
@@ -219,7 +219,7 @@ type Judged = {
 };
 
 /** What a hook asks about may run as a plan all the same. */
-type HookedDecision = Decision & { readonly plan?: Plan };
+type HookedDecision = Decision & { readonly plan?: CommandPlan };
 
 /** What the call would do, and may it? */
 const judgeInput = (

@@ -5,10 +5,10 @@
 
 import { platform as thisPlatform, release as thisRelease } from "node:os";
 import {
+  type CommandPlan,
   classify,
   findProgram,
   type Mode,
-  type Plan,
   type PlanCell,
   type PlanResult,
   planHazard,
@@ -129,7 +129,7 @@ const LAST_COMMITS = "git log -3 --no-decorate '--format=%h %s'";
 /** A summary is not worth a longer wait. */
 const TIMEOUT_MS = 5_000;
 
-const planOf = (command: string): Plan => {
+const planOf = (command: string): CommandPlan => {
   const verdict = classify(command);
   if (verdict.verdict !== "read-only") throw new TypeError(`${command}: ${verdict.reason}`);
   return verdict.plan;

@@ -8,10 +8,10 @@ import {
   decide,
   mergeLayers,
   type PermissionFlags,
-  partsOf,
   planHazard,
   runPlan,
   settingsOfFlags,
+  splitCommands,
 } from "@prefork/guard";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
 import { gitIn } from "@prefork/testing/with-keys";
@@ -33,7 +33,7 @@ const printed = async (command: string, { cwd, home }: Ground, flags: Permission
   const settings = settingsOfFlags(flags, { base: cwd, home });
   assert.ok(typeof settings !== "string", JSON.stringify(settings));
   const policy = mergeLayers([settings]);
-  const place = { roots: [cwd], cwd, home, partsOf, asks: "person", otherNames: realName } as const;
+  const place = { roots: [cwd], cwd, home, partsOf: splitCommands, asks: "person", otherNames: realName } as const;
   const decision = decide({ tool: "Bash", args: { command } }, { ...place, mode: "default", policy, classify });
   if (decision.kind !== "allow" || !decision.plan) return undefined;
   const plan = JSON.parse(JSON.stringify(decision.plan)); // a plan is data

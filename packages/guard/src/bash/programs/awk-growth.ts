@@ -3,23 +3,32 @@
  *  Elsewhere: whether its loops end (awk-loops.ts). */
 
 import { isBounded } from "./awk-loops.ts";
-import { type AwkToken, CHANGES, closing, isIn, refuseAwk, type Span, textAt, topLevel } from "./awk-tokens.ts";
-import { mayMatchNothing } from "./empty-match.ts";
-import { checkRepeats, isWide } from "./program.ts";
+import {
+  ASSIGNMENT,
+  type AwkToken,
+  closingBracket,
+  isIn,
+  refuseAwk,
+  type Span,
+  textAt,
+  topLevel,
+} from "./awk-tokens.ts";
+import { mayMatchEmpty } from "./empty-match.ts";
+import { checkRepetition, isWide } from "./program.ts";
 
 type Tokens = readonly AwkToken[];
 
 /** What stands beside a value that is only compared or counted with. */
-const COUNTS = /^(\?|==|!=|<|>|<=|>=|~|!~|in|[-+*/%^]|&&|\|\|)$/;
+const NUMERIC_CONTEXT = /^(\?|==|!=|<|>|<=|>=|~|!~|in|[-+*/%^]|&&|\|\|)$/;
 
 /** The names whose text goes into what is put together from `from` on. */
-const joinedFrom = (tokens: Tokens, from: number): readonly string[] => {
+const namesJoinedFrom = (tokens: Tokens, from: number): readonly string[] => {
   const found: string[] = [];
   for (let at = from; at < tokens.length; at += 1) {
     const { kind, text: word } = tokens[at] as AwkToken;
     if (kind === "newline" || (kind === "sign" && /^[;{}]$/.test(word))) break;
     if (kind === "word" && textAt(tokens, at + 1) === "(") {
-      const end = closing(tokens, at + 1);
+      const end = closingBracket(tokens, at + 1);
       // Numbers, and a part of a length that stands there.
       const short = word === "substr" && textAt(tokens, end - 2) === "," && Number(textAt(tokens, end - 1)) < 10_000;
       const commas = topLevel(tokens.slice(at + 2, end)).filter((sign) => sign === ",").length;
@@ -28,24 +37,24 @@ const joinedFrom = (tokens: Tokens, from: number): readonly string[] => {
         continue;
       }
     }
-    const index = kind === "word" && textAt(tokens, at + 1) === "[" ? closing(tokens, at + 1) : at;
-    const numeric = COUNTS.test(textAt(tokens, index + 1)) || /^[-+*/%^]$/.test(textAt(tokens, at - 1));
+    const index = kind === "word" && textAt(tokens, at + 1) === "[" ? closingBracket(tokens, at + 1) : at;
+    const numeric = NUMERIC_CONTEXT.test(textAt(tokens, index + 1)) || /^[-+*/%^]$/.test(textAt(tokens, at - 1));
     if (kind === "word" && !numeric) found.push(word);
     at = index;
-    if (word === "$" && !COUNTS.test(textAt(tokens, at + 2))) found.push("$");
+    if (word === "$" && !NUMERIC_CONTEXT.test(textAt(tokens, at + 2))) found.push("$");
   }
   return found;
 };
 
-type Made = { readonly name: string; readonly of: readonly string[]; readonly at: number };
+type Assignment = { readonly name: string; readonly sources: readonly string[]; readonly at: number };
 
 /** Each assignment: to what, from what. All fields are one, because each is a part of the line. */
-const assignmentsOf = (tokens: Tokens): readonly Made[] =>
-  tokens.flatMap(({ kind, text: word }, at): readonly Made[] => {
+const assignmentsOf = (tokens: Tokens): readonly Assignment[] =>
+  tokens.flatMap(({ kind, text: word }, at): readonly Assignment[] => {
     if (kind === "word" && word === "split" && textAt(tokens, at + 1) === "(") {
       const comma = tokens.findIndex(({ text: sign }, index) => index > at && sign === ",");
-      const of = joinedFrom([...tokens.slice(at + 2, Math.max(comma, at + 2))], 0);
-      return [{ name: textAt(tokens, comma + 1), of, at }];
+      const of = namesJoinedFrom([...tokens.slice(at + 2, Math.max(comma, at + 2))], 0);
+      return [{ name: textAt(tokens, comma + 1), sources: of, at }];
     }
     if (kind !== "sign" || word !== "=") return [];
     let owner = at - 1;
@@ -59,7 +68,7 @@ const assignmentsOf = (tokens: Tokens): readonly Made[] =>
     }
     const field =
       textAt(tokens, owner) === "$" || (textAt(tokens, owner - 1) === "$" && textAt(tokens, at - 1) !== "]");
-    return [{ name: field ? "$" : textAt(tokens, owner), of: joinedFrom(tokens, at + 1), at }];
+    return [{ name: field ? "$" : textAt(tokens, owner), sources: namesJoinedFrom(tokens, at + 1), at }];
   });
 
 /** Text that is put together from itself twice has the length of two to the number of rounds. Fields are new on every
@@ -68,9 +77,9 @@ const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
   const signs = tokens.filter(({ kind, text }) => kind === "sign" && text === "=").length;
   if (signs > 40) refuseAwk("it has too many assignments");
   const made = assignmentsOf(tokens);
-  const reached = new Map(made.map(({ name }) => [name, madeFrom(made, name)]));
+  const reached = new Map(made.map(({ name }) => [name, allSourcesOf(made, name)]));
   let longest = 1;
-  for (const { name, of, at } of made) {
+  for (const { name, sources: of, at } of made) {
     longest *= Math.max(1, of.filter((part) => reached.has(part)).length);
     if (name === "$" && !loops.some((loop) => isIn(at, loop))) continue;
     if (of.filter((part) => part === name || reached.get(part)?.has(name)).length > 1)
@@ -79,7 +88,7 @@ const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
   if (longest > 10_000) refuseAwk("text that is put together so often grows too fast");
   tokens.forEach(({ kind, text: word }, at) => {
     if (kind !== "word" || !/^(sub|gsub|gensub)$/.test(word) || !loops.some((loop) => isIn(at, loop))) return;
-    const inside = tokens.slice(at + 2, closing(tokens, at + 1));
+    const inside = tokens.slice(at + 2, closingBracket(tokens, at + 1));
     const pattern = inside[0];
     const replacement = inside[2];
     const shrinks =
@@ -89,17 +98,17 @@ const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
       (replacement.text === '""' ||
         (/^"[^\\&]"$/.test(replacement.text) &&
           pattern?.kind === "regex" &&
-          !mayMatchNothing(pattern.text.slice(1, -1))));
+          !mayMatchEmpty(pattern.text.slice(1, -1))));
     if (!shrinks) refuseAwk("in a loop, gsub may take away or put one letter for another");
   });
 };
 
 /** All that goes into it, directly or by way of others. */
-const madeFrom = (made: readonly Made[], name: string): ReadonlySet<string> => {
+const allSourcesOf = (made: readonly Assignment[], name: string): ReadonlySet<string> => {
   const found = new Set<string>();
   const open = [name];
   for (const one of open) {
-    for (const { name: owner, of } of made) {
+    for (const { name: owner, sources: of } of made) {
       if (owner !== one) continue;
       for (const part of of) {
         if (!found.has(part)) open.push(part);
@@ -124,8 +133,8 @@ const checkFields = (tokens: Tokens): void => {
     }
     if (kind !== "sign" || word !== "$") return;
     const open = textAt(tokens, at + 1) === "(";
-    const end = open ? closing(tokens, at + 1) : at + 1;
-    if (!CHANGES.test(textAt(tokens, end + 1))) return;
+    const end = open ? closingBracket(tokens, at + 1) : at + 1;
+    if (!ASSIGNMENT.test(textAt(tokens, end + 1))) return;
     const index = tokens
       .slice(at + 1, end + 1)
       .map(({ text: sign }) => sign)
@@ -139,7 +148,7 @@ const checkFields = (tokens: Tokens): void => {
 /** Formats stand there as they are, and pad to a width that fits a line. */
 const checkFormats = (tokens: Tokens): void => {
   tokens.forEach(({ kind, text: word }, at) => {
-    if (kind === "text" || kind === "regex") checkRepeats("awk", word);
+    if (kind === "text" || kind === "regex") checkRepetition("awk", word);
     if (kind === "text" && isWide(word)) refuseAwk("a format takes widths of at most four digits: %20s");
     if (kind !== "word" || !/^s?printf$/.test(word)) return;
     const format = textAt(tokens, at + 1) === "(" ? at + 2 : at + 1;

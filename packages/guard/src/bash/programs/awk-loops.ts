@@ -3,17 +3,26 @@
  *  has found; what it counts with is changed nowhere else.
  *  Elsewhere: what may be called at all (awk.ts), and what grows (awk-growth.ts). */
 
-import { type AwkToken, CHANGES, closing, isIn, refuseAwk, type Span, textAt, topLevel } from "./awk-tokens.ts";
-import { mayMatchNothing } from "./empty-match.ts";
+import {
+  ASSIGNMENT,
+  type AwkToken,
+  closingBracket,
+  isIn,
+  refuseAwk,
+  type Span,
+  textAt,
+  topLevel,
+} from "./awk-tokens.ts";
+import { mayMatchEmpty } from "./empty-match.ts";
 
 type Tokens = readonly AwkToken[];
 
-const MOST = 1_000_000;
+const MAX_ROUNDS = 1_000_000;
 /** Where the loop's body ends: its own braces, or the braces around it. */
 const bodyOf = (tokens: Tokens, header: number): Span => {
   let from = header + 1;
   while (tokens[from]?.kind === "newline") from += 1;
-  if (textAt(tokens, from) === "{") return { from, to: closing(tokens, from) };
+  if (textAt(tokens, from) === "{") return { from, to: closingBracket(tokens, from) };
   let depth = 0;
   for (let at = from; at < tokens.length; at += 1) {
     if (textAt(tokens, at) === "{") depth += 1;
@@ -28,7 +37,7 @@ const changesOf = (tokens: Tokens, name: string): readonly number[] =>
   tokens.flatMap((token, at) => {
     // `$i = …` changes a field, not what counts it.
     if (token.kind !== "word" || token.text !== name || textAt(tokens, at - 1) === "$") return [];
-    const changed = CHANGES.test(textAt(tokens, at + 1)) || /^(\+\+|--)$/.test(textAt(tokens, at - 1));
+    const changed = ASSIGNMENT.test(textAt(tokens, at + 1)) || /^(\+\+|--)$/.test(textAt(tokens, at - 1));
     return changed || isStoredInto(tokens, at) ? [at] : [];
   });
 
@@ -53,12 +62,12 @@ const isStoredInto = (tokens: Tokens, at: number): boolean => {
 export const isBounded = (tokens: Tokens, part: Tokens, seen: Set<string> = new Set()): boolean => {
   for (let at = 0; at < part.length; at += 1) {
     const { kind, text: word } = part[at] as AwkToken;
-    if (kind === "number" && Number(word) <= MOST) continue;
+    if (kind === "number" && Number(word) <= MAX_ROUNDS) continue;
     if (kind === "sign" && /^[-+/]$/.test(word)) continue;
     if (kind !== "word") return false;
     if (/^(length|split|index|int)$/.test(word)) {
       if (textAt(part, at + 1) === "(") {
-        const end = closing(part, at + 1);
+        const end = closingBracket(part, at + 1);
         if (word === "int" && !isBounded(tokens, part.slice(at + 2, end), seen)) return false;
         at = end;
       }
@@ -79,7 +88,7 @@ const isCounter = (tokens: Tokens, name: string, seen: Set<string>): boolean => 
     if (!/^[-+]?=$/.test(sign)) return false;
     let end = at + 2;
     while (end < tokens.length && tokens[end]?.kind !== "newline" && !/^[;{}]$/.test(textAt(tokens, end))) {
-      if (textAt(tokens, end) === "(") end = closing(tokens, end);
+      if (textAt(tokens, end) === "(") end = closingBracket(tokens, end);
       if (textAt(tokens, end) === ")") break;
       end += 1;
     }
@@ -89,23 +98,23 @@ const isCounter = (tokens: Tokens, name: string, seen: Set<string>): boolean => 
 };
 
 /** In the body nothing may be done to what the loop goes towards. */
-const keepsBound = (tokens: Tokens, part: Tokens, body: Span): boolean => {
+const leavesBoundAlone = (tokens: Tokens, part: Tokens, body: Span): boolean => {
   const names = part.filter(({ kind }) => kind === "word").map(({ text: word }) => word);
   if (names.some((name) => changesOf(tokens, name).some((at) => isIn(at, body)))) return false;
-  return !names.includes("NF") || keepsFields(tokens, body);
+  return !names.includes("NF") || addsNoField(tokens, body);
 };
 
 /** Fields may be changed, but none added: not by a new line, nor by one beyond the last. */
-const keepsFields = (tokens: Tokens, body: Span): boolean => {
+const addsNoField = (tokens: Tokens, body: Span): boolean => {
   for (let at = body.from; at <= body.to; at += 1) {
     const word = textAt(tokens, at);
     if (word === "$") {
-      const end = textAt(tokens, at + 1) === "(" ? closing(tokens, at + 1) : at + 1;
-      const changed = CHANGES.test(textAt(tokens, end + 1));
+      const end = textAt(tokens, at + 1) === "(" ? closingBracket(tokens, at + 1) : at + 1;
+      const changed = ASSIGNMENT.test(textAt(tokens, end + 1));
       if (changed && (textAt(tokens, at + 1) === "0" || end > at + 1)) return false;
     }
     if (/^g?sub$/.test(word) && tokens[at]?.kind === "word") {
-      const inside = topLevel(tokens.slice(at + 2, closing(tokens, at + 1)));
+      const inside = topLevel(tokens.slice(at + 2, closingBracket(tokens, at + 1)));
       if (inside.filter((sign) => sign === ",").length < 2 || /\$ 0$/.test(inside.join(" "))) return false;
     }
   }
@@ -113,8 +122,8 @@ const keepsFields = (tokens: Tokens, body: Span): boolean => {
 };
 
 /** `for (i = 1; i <= NF; i++)`, or down; `for (i = 1; i in list; i++)`. */
-const countsTowards = (tokens: Tokens, open: number): void => {
-  const end = closing(tokens, open);
+const checkForLoop = (tokens: Tokens, open: number): void => {
+  const end = closingBracket(tokens, open);
   const parts: AwkToken[][] = [[]];
   for (const token of tokens.slice(open + 1, end)) {
     if (token.text === ";" && token.kind === "sign") parts.push([]);
@@ -141,8 +150,8 @@ const countsTowards = (tokens: Tokens, open: number): void => {
     textAt(condition, 0) === name &&
     set &&
     !changedInside &&
-    !whole.some(({ text: sign }) => sign === "||" || sign === "?" || CHANGES.test(sign)) &&
-    ((up && /^<=?$/.test(relation) && isBounded(tokens, bound) && keepsBound(tokens, bound, body)) ||
+    !whole.some(({ text: sign }) => sign === "||" || sign === "?" || ASSIGNMENT.test(sign)) &&
+    ((up && /^<=?$/.test(relation) && isBounded(tokens, bound) && leavesBoundAlone(tokens, bound, body)) ||
       (down && /^>=?$/.test(relation) && bound.every(({ kind }) => kind === "number") && start.length > 0) ||
       (up && relation === "in" && bound.length === 1 && isOnlyRead(tokens, body, `${textAt(bound, 0)} [ ${name} ]`)));
   if (!ends) refuseAwk("the loop may never end; count to a number, NF, NR or a length: for (i = 1; i <= NF; i++)");
@@ -160,44 +169,44 @@ const isOnlyRead = (tokens: Tokens, body: Span, use: string): boolean => {
 };
 
 /** `while (match(s, /x/)) { …; s = substr(s, RSTART + RLENGTH) }`, or a counter that is raised at either end of the body. */
-const takesAway = (tokens: Tokens, open: number): void => {
-  const end = closing(tokens, open);
+const checkWhileLoop = (tokens: Tokens, open: number): void => {
+  const end = closingBracket(tokens, open);
   const body = bodyOf(tokens, end);
   const header = tokens.slice(open + 1, end);
   const inside = tokens.slice(body.from, body.to).filter(({ kind }) => kind !== "newline");
   if (textAt(inside, inside.length - 1) === ";") inside.pop();
   const goesOn = inside.some(({ text: word }) => word === "continue");
   const braces = textAt(tokens, body.from) === "{" && !goesOn;
-  if (braces && (findsLess(header, inside) || isRaised(tokens, header, { body, inside }))) return;
+  if (braces && (consumesMatches(header, inside) || incrementsCounter(tokens, header, { body, inside }))) return;
   // `while (i++ < 3)`.
   const [name, raise, relation, ...bound] = header;
   const counts = name?.kind === "word" && raise?.text === "++" && /^<=?$/.test(relation?.text ?? "");
-  if (counts && isBounded(tokens, bound) && keepsBound(tokens, [name, ...bound], body)) return;
-  refuseAwk(LONG);
+  if (counts && isBounded(tokens, bound) && leavesBoundAlone(tokens, [name, ...bound], body)) return;
+  refuseAwk(MAY_NOT_END);
 };
 
-const findsLess = (header: Tokens, inside: Tokens): boolean => {
+const consumesMatches = (header: Tokens, inside: Tokens): boolean => {
   const asked = header.map(({ text: sign }) => sign).join(" ");
   const target = /^match \( (\$ 0|[A-Za-z_]\w*) , /.exec(asked)?.[1];
   const pattern = header.at(-2);
   if (target === undefined || pattern?.kind !== "regex" || header.length !== 5 + target.split(" ").length) return false;
-  if (mayMatchNothing(pattern.text.slice(1, -1))) return false;
+  if (mayMatchEmpty(pattern.text.slice(1, -1))) return false;
   const tail = `${target} = substr ( ${target} , RSTART + RLENGTH )`.split(" ");
   const before = inside.slice(0, -tail.length);
   const ending = inside.slice(-tail.length).map(({ text: sign }) => sign);
   if (ending.join(" ") !== tail.join(" ") || !/^[;{}]$/.test(textAt(before, before.length - 1))) return false;
   return !before.some(({ kind, text: word }, at) => {
     if (kind === "word" && /^(match|sub|gsub|split)$/.test(word)) return true;
-    if (word === "$") return CHANGES.test(textAt(before, at + 2)) || textAt(before, at + 1) === "(";
+    if (word === "$") return ASSIGNMENT.test(textAt(before, at + 2)) || textAt(before, at + 1) === "(";
     return kind === "word" && /^(RSTART|RLENGTH|NF)$/.test(word)
-      ? CHANGES.test(textAt(before, at + 1))
+      ? ASSIGNMENT.test(textAt(before, at + 1))
       : changesOf(before, target).length > 0;
   });
 };
 
 type Body = { readonly body: Span; readonly inside: Tokens };
 
-const isRaised = (tokens: Tokens, header: Tokens, { body, inside }: Body): boolean => {
+const incrementsCounter = (tokens: Tokens, header: Tokens, { body, inside }: Body): boolean => {
   const name = textAt(header, 0);
   const bound = header.slice(2);
   const [at = 0, ...more] = changesOf(tokens, name).filter((change) => isIn(change, body));
@@ -205,14 +214,14 @@ const isRaised = (tokens: Tokens, header: Tokens, { body, inside }: Body): boole
   const last = textAt(inside, inside.length - 2) === name && textAt(inside, inside.length - 1) === "++";
   const apart = /^[;{}]$/.test(textAt(inside, inside.length - 3)) || isLineEnd(tokens, at);
   const counts = header[0]?.kind === "word" && /^<=?$/.test(textAt(header, 1)) && isBounded(tokens, bound);
-  return counts && more.length === 0 && (first || (last && apart)) && keepsBound(tokens, bound, body);
+  return counts && more.length === 0 && (first || (last && apart)) && leavesBoundAlone(tokens, bound, body);
 };
 
 /** The line before has ended, and with no condition that this one would belong to. */
 const isLineEnd = (tokens: Tokens, at: number): boolean =>
   tokens[at - 1]?.kind === "newline" && !/^(\)|else|do|\n)$/.test(textAt(tokens, at - 2));
 
-const LONG = "the loop may never end; use for (i = 1; i <= NF; i++)";
+const MAY_NOT_END = "the loop may never end; use for (i = 1; i <= NF; i++)";
 
 /** The bodies of all loops, or a Refusal. */
 export const checkAwkLoops = (tokens: Tokens): readonly Span[] => {
@@ -220,17 +229,17 @@ export const checkAwkLoops = (tokens: Tokens): readonly Span[] => {
   if (starts.length > 8) refuseAwk("it has too many loops");
   let rounds = 1;
   const loops = starts.map((at) => {
-    if (textAt(tokens, at) === "do" || textAt(tokens, at + 1) !== "(") return refuseAwk(LONG);
-    const end = closing(tokens, at + 1);
+    if (textAt(tokens, at) === "do" || textAt(tokens, at + 1) !== "(") return refuseAwk(MAY_NOT_END);
+    const end = closingBracket(tokens, at + 1);
     const header = tokens.slice(at + 2, end);
-    if (textAt(tokens, at) === "while") takesAway(tokens, at + 1);
+    if (textAt(tokens, at) === "while") checkWhileLoop(tokens, at + 1);
     else if (!(header.length === 3 && textAt(header, 1) === "in" && header[0]?.kind === "word")) {
-      countsTowards(tokens, at + 1);
+      checkForLoop(tokens, at + 1);
       const numbers = header.filter(({ kind }) => kind === "number").map(({ text }) => Number(text));
       rounds *= Math.max(1, ...numbers);
     }
     return bodyOf(tokens, end);
   });
-  if (rounds > 10 * MOST) refuseAwk("its loops take too long");
+  if (rounds > 10 * MAX_ROUNDS) refuseAwk("its loops take too long");
   return loops;
 };

@@ -11,7 +11,7 @@ export const refuseAwk = (what: string): never => {
   throw new Refusal(`awk: ${what}; ${HELP}`);
 };
 
-const unread = (source: string, at: number): string =>
+const describeUnknown = (source: string, at: number): string =>
   source[at] === "#"
     ? "a comment may not end in a backslash"
     : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not read`;
@@ -61,7 +61,7 @@ const PATTERNS: readonly (readonly [AwkToken["kind"] | "space", RegExp])[] = [
 const REGEX = /\/(?:[^/\\\n[]|\\[^\n]|\[\^?(?:\[:[a-z]+:\]|[^\][\\/\n]|\\[^\][/\n])+\])+\//y;
 
 /** Words and signs after which some awks divide and others start a pattern. */
-const UNSURE: readonly string[] = ["++", "--", ...FUNCTIONS];
+const AMBIGUOUS: readonly string[] = ["++", "--", ...FUNCTIONS];
 
 /** After the brackets of `if`, `while` and `for` some awks start a pattern, after others all divide. */
 const closesHeader = (tokens: readonly AwkToken[]): boolean => {
@@ -74,14 +74,14 @@ const closesHeader = (tokens: readonly AwkToken[]): boolean => {
   return true;
 };
 
-const isUnsure = (tokens: readonly AwkToken[]): boolean => {
+const isAmbiguous = (tokens: readonly AwkToken[]): boolean => {
   const before = tokens.at(-1);
   if (!before) return false;
-  return UNSURE.includes(before.text) || before.kind === "regex" || (before.text === ")" && closesHeader(tokens));
+  return AMBIGUOUS.includes(before.text) || before.kind === "regex" || (before.text === ")" && closesHeader(tokens));
 };
 
 /** What a line may end in and go on, in every awk that takes it at all. */
-const GOES_ON = /^(?:,|&&|\|\||\?|:)$/;
+const CONTINUES_LINE = /^(?:,|&&|\|\||\?|:)$/;
 
 /** What can stand last on a line. After any other sign, busybox passes over the newline, and to others it is an error. */
 const ENDS_LINE = /^(?:[;{})\]]|\+\+|--)$/;
@@ -90,7 +90,7 @@ type LineEnd = "ends" | "goes on" | "unsure";
 
 const lineEndAfter = (before: AwkToken | undefined, isInside: boolean): LineEnd => {
   if (before === undefined || before.kind === "newline") return "ends";
-  if (before.kind === "sign" && GOES_ON.test(before.text)) return "goes on";
+  if (before.kind === "sign" && CONTINUES_LINE.test(before.text)) return "goes on";
   if (isInside || before.text === "in") return "unsure";
   return before.kind !== "sign" || ENDS_LINE.test(before.text) ? "ends" : "unsure";
 };
@@ -113,7 +113,7 @@ export const awkTokens = (source: string): readonly AwkToken[] => {
         before.text === ")" ||
         before.text === "]" ||
         (before.kind === "word" && !KEYWORDS.includes(before.text)));
-    if (source[at] === "/" && isUnsure(tokens)) return refuseAwk(`\`${before?.text} /\` can be read in two ways`);
+    if (source[at] === "/" && isAmbiguous(tokens)) return refuseAwk(`\`${before?.text} /\` can be read in two ways`);
     const regex = source[at] === "/" && !value ? take(REGEX) : undefined;
     if (regex !== undefined) {
       tokens.push({ kind: "regex", text: regex });
@@ -128,7 +128,7 @@ export const awkTokens = (source: string): readonly AwkToken[] => {
     const found = PATTERNS.map(([kind, pattern]) => ({ kind, text: take(pattern) })).find(
       ({ text }) => text !== undefined,
     );
-    if (found?.text === undefined) return refuseAwk(unread(source, at));
+    if (found?.text === undefined) return refuseAwk(describeUnknown(source, at));
     at += found.text.length;
     if (found.kind === "space") continue;
     if (/^[([]$/.test(found.text)) depth += 1;
@@ -149,7 +149,7 @@ export const isIn = (at: number, { from, to }: Span): boolean => at >= from && a
 export const textAt = (tokens: readonly AwkToken[], at: number): string => tokens[at]?.text ?? "";
 
 /** Where the bracket that opens at `from` closes. */
-export const closing = (tokens: readonly AwkToken[], from: number): number => {
+export const closingBracket = (tokens: readonly AwkToken[], from: number): number => {
   let depth = 0;
   for (let at = from; at < tokens.length; at += 1) {
     if (tokens[at]?.kind !== "sign") continue;
@@ -164,11 +164,11 @@ export const closing = (tokens: readonly AwkToken[], from: number): number => {
 export const topLevel = (part: readonly AwkToken[]): readonly string[] => {
   const found: string[] = [];
   for (let at = 0; at < part.length; at += 1) {
-    if (/^[([]$/.test(textAt(part, at)) && part[at]?.kind === "sign") at = closing(part, at);
+    if (/^[([]$/.test(textAt(part, at)) && part[at]?.kind === "sign") at = closingBracket(part, at);
     else found.push(textAt(part, at));
   }
   return found;
 };
 
 /** What gives a name another value. */
-export const CHANGES = /^([-+*/%^]?=|\+\+|--)$/;
+export const ASSIGNMENT = /^([-+*/%^]?=|\+\+|--)$/;

@@ -72,7 +72,7 @@ export const checkAwkProgram = (source: string): void => {
 const rule = program({ valued: "Fv", long: "version" }).rule;
 
 const readAwk = (words: readonly PlanWord[]): readonly PlanWord[] => {
-  const { options, operands } = readOptions("awk", words, { ...rule, strict: true });
+  const { options, operands } = readOptions("awk", words, { ...rule, optionsFirst: true });
   if (words.length === 1 && options.some(({ name }) => name === "version")) return words;
   const [source, ...files] = operands;
   if (!source || source.pattern || source.home) throw new Refusal("quote the program: awk '{print $1}' FILE");

@@ -3,12 +3,12 @@
  *  open is the file's choice.
  *  Elsewhere: no server of debug files is named in the environment they get (../../run). */
 
-import type { Given } from "../options.ts";
+import type { ParsedArguments } from "../options.ts";
 import { Refusal } from "../refusal.ts";
-import { both, type ProgramTable, program, smallNumbers } from "./program.ts";
+import { allOf, limitNumbers, type ProgramTable, program } from "./program.ts";
 
 /** All of them read more words from a file that is named with @. */
-const noList = ({ operands, options }: Given): void => {
+const refuseResponseFiles = ({ operands, options }: ParsedArguments): void => {
   if (
     [...operands.map(({ text }) => text), ...options.map(({ value = "" }) => value)].some((word) =>
       word.startsWith("@"),
@@ -23,7 +23,7 @@ export const binaryPrograms: ProgramTable = {
     valued: "nte",
     count: true,
     long: "all print-file-name bytes= radix= encoding= version",
-    check: both(noList, smallNumbers("strings", "n", "bytes", "count")),
+    check: allOf(refuseResponseFiles, limitNumbers("strings", "n", "bytes", "count")),
   }),
   nm: program({
     flags: "aABCDegjnopPrsSuUW",
@@ -32,7 +32,7 @@ export const binaryPrograms: ProgramTable = {
       "debug-syms print-file-name demangle? no-demangle dynamic format= extern-only just-symbols numeric-sort no-sort " +
       "portability reverse-sort print-size print-armap quiet size-sort special-syms synthetic radix= undefined-only " +
       "defined-only no-weak with-symbol-versions version",
-    check: noList,
+    check: refuseResponseFiles,
   }),
   objdump: program({
     flags: "afphxdDstTrRCwz",
@@ -41,8 +41,8 @@ export const binaryPrograms: ProgramTable = {
       "archive-headers file-headers private-headers section-headers headers all-headers disassemble? disassemble-all " +
       "full-contents syms dynamic-syms reloc dynamic-reloc section= disassembler-options= demangle? wide disassemble-zeroes " +
       "start-address= stop-address= no-show-raw-insn show-raw-insn no-addresses version",
-    least: 1,
-    check: noList,
+    minOperands: 1,
+    check: refuseResponseFiles,
   }),
   readelf: program({
     flags: "ahlSgtesndrucVADIWCT",
@@ -51,15 +51,15 @@ export const binaryPrograms: ProgramTable = {
       "all file-header program-headers segments section-headers sections section-groups section-details headers syms symbols " +
       "dyn-syms notes relocs unwind dynamic version-info arch-specific archive-index use-dynamic hex-dump= string-dump= " +
       "relocated-dump= histogram wide demangle? version",
-    least: 1,
-    check: noList,
+    minOperands: 1,
+    check: refuseResponseFiles,
   }),
   size: program({
     flags: "ABGdoxt",
     long: "format= radix= totals common version",
-    check: noList,
+    check: refuseResponseFiles,
   }),
-  "c++filt": program({ flags: "npit_", long: "no-params no-verbose types version", check: noList }),
+  "c++filt": program({ flags: "npit_", long: "no-params no-verbose types version", check: refuseResponseFiles }),
   ar: program({
     // Only the list of names.
     read: (words) => {

@@ -3,10 +3,10 @@
  *  longer than reading it. */
 
 /** What takes no room: anchors, boundaries, what was found before. */
-const NO_ROOM = /[bBAzZGyY<>`'1-9kgKQE]/;
+const ZERO_WIDTH = /[bBAzZGyY<>`'1-9kgKQE]/;
 
 /** Zero times is among what it allows. */
-const MAY_BE_NONE = /[*?]|\{0*(,|\})/;
+const ALLOWS_ZERO = /[*?]|\{0*(,|\})/;
 
 const QUANTIFIER = /(?:[*+?]|\{\d{0,9}(?:,\d{0,9})?\})[?+]*/y;
 /** A named set inside a set: `[:alpha:]`. */
@@ -30,13 +30,13 @@ const endOfSet = (pattern: string, from: number): number => {
   return -1;
 };
 
-export const mayMatchNothing = (pattern: string): boolean => {
+export const mayMatchEmpty = (pattern: string): boolean => {
   let at = 0;
   const quantified = (mayBeEmpty: boolean): boolean => {
     QUANTIFIER.lastIndex = at;
     const found = QUANTIFIER.exec(pattern)?.[0] ?? "";
     at += found.length;
-    return mayBeEmpty || MAY_BE_NONE.test(found);
+    return mayBeEmpty || ALLOWS_ZERO.test(found);
   };
   /** One thing; true if it may be nothing. */
   const part = (depth: number): boolean => {
@@ -44,7 +44,7 @@ export const mayMatchNothing = (pattern: string): boolean => {
     at += 1;
     if (letter === "\\") {
       at += 1;
-      return quantified(NO_ROOM.test(pattern[at - 1] ?? "b"));
+      return quantified(ZERO_WIDTH.test(pattern[at - 1] ?? "b"));
     }
     if (letter === "[") {
       const end = endOfSet(pattern, at - 1);

@@ -2,7 +2,7 @@
 
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { narrowFormats, type Program, type ProgramTable, program } from "./program.ts";
+import { limitWidths, type Program, type ProgramTable, program } from "./program.ts";
 
 const isNumber = (word: PlanWord | undefined): boolean => word === undefined || /^-?\d+$/.test(word.text);
 
@@ -73,16 +73,16 @@ export const filePrograms: ProgramTable = {
       "numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style= reverse recursive size sort= " +
       "time= time-style= tabsize= width= context zero hyperlink? version",
     harmless: true,
-    check: narrowFormats("ls", "time-style"),
+    check: limitWidths("ls", "time-style"),
   }),
   dir: program({ flags: "alhRrtS1", harmless: true }),
   stat: program({
     flags: "Lft",
     valued: "c",
     long: "dereference file-system format= printf= terse cached= version",
-    least: 1,
+    minOperands: 1,
     harmless: true,
-    check: narrowFormats("stat", "c", "format", "printf"),
+    check: limitWidths("stat", "c", "format", "printf"),
   }),
   file: program({
     flags: "bhikLNrvE0", // not p: it sets the time of access
@@ -94,7 +94,7 @@ export const filePrograms: ProgramTable = {
     valued: "Bdtx",
     long: "null all apparent-size block-size= bytes total dereference-args max-depth= human-readable inodes count-links dereference separate-dirs si summarize threshold= time? time-style= exclude= one-file-system version",
     harmless: true,
-    check: narrowFormats("du", "time-style"),
+    check: limitWidths("du", "time-style"),
   }),
   df: program({
     flags: "ahHiklPT",
@@ -105,23 +105,29 @@ export const filePrograms: ProgramTable = {
     flags: "adfhiDFglnNpqrstuvxACJSUX",
     valued: "LPI",
     long: "dirsfirst filesfirst prune noreport du si inodes device gitignore matchdirs fromfile sort? filelimit= timefmt= version",
-    apart: true, // in -Lo the o would name an output file
-    check: narrowFormats("tree", "timefmt"),
+    separateValues: true, // in -Lo the o would name an output file
+    check: limitWidths("tree", "timefmt"),
   }),
   realpath: program({
     flags: "emLPqsz",
     long: "canonicalize-existing canonicalize-missing logical physical quiet relative-to= relative-base= strip no-symlinks zero version",
-    least: 1,
+    minOperands: 1,
     harmless: true,
   }),
   readlink: program({
     flags: "efmnqsvz",
     long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero version",
-    least: 1,
+    minOperands: 1,
     harmless: true,
   }),
-  basename: program({ flags: "az", valued: "s", long: "multiple suffix= zero version", least: 1, harmless: true }),
-  dirname: program({ flags: "z", long: "zero version", least: 1, harmless: true }),
+  basename: program({
+    flags: "az",
+    valued: "s",
+    long: "multiple suffix= zero version",
+    minOperands: 1,
+    harmless: true,
+  }),
+  dirname: program({ flags: "z", long: "zero version", minOperands: 1, harmless: true }),
   // A shell names the folder as it was entered; the program would follow links unless told.
   pwd: program({ read: readPwd }),
   test: testRule,
@@ -137,7 +143,7 @@ export const filePrograms: ProgramTable = {
   fdfind: fd,
   zipinfo: program({
     flags: "12smlvhtTz",
-    least: 1,
+    minOperands: 1,
     check: ({ operands }) => checkArchive("zipinfo", operands[0]),
   }),
   tar: program({
@@ -168,7 +174,7 @@ export const filePrograms: ProgramTable = {
   gunzip: packer("gunzip"),
   xz: packer("xz"),
   bzip2: packer("bzip2"),
-  zcat: program({ least: 1 }),
-  bzcat: program({ least: 1 }),
-  xzcat: program({ least: 1 }),
+  zcat: program({ minOperands: 1 }),
+  bzcat: program({ minOperands: 1 }),
+  xzcat: program({ minOperands: 1 }),
 };

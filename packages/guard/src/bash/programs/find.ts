@@ -3,10 +3,10 @@
  *  find hands over starts with the folder it was found in, so it is never an option; and it is never a link, which
  *  could lead out of that folder. */
 
-import { LISTS_NAMES } from "../feeding.ts";
+import { LISTS_NAMES } from "../indirect-reads.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { checkRepeats, checkWidth, type InnerCommand, type ProgramTable, program } from "./program.ts";
+import { checkRepetition, checkWidth, type InnerCommand, type ProgramTable, program } from "./program.ts";
 
 /** How many words each part of an expression takes. */
 const PARTS: Readonly<Record<string, number>> = {
@@ -48,14 +48,14 @@ const RUNNING: readonly string[] = ["-exec", "-execdir", "-ok", "-okdir"];
 const READERS: readonly string[] = ["sed", "awk", "gawk", "mawk", "jq", "file", "rg", "sort"];
 
 /** Stands for the names that are found: any number, none of them an option. */
-export const FOUND: PlanWord = { text: "./*", pattern: true, slot: true };
+export const FOUND_NAMES: PlanWord = { text: "./*", pattern: true, placeholder: true };
 
 /** Parts whose value people leave unquoted. What such a pattern expands to is never an option, so never an action. */
 const NAMES: readonly string[] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
 
 type Exec = { readonly end: number; readonly command: readonly PlanWord[] };
 
-const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): Exec => {
+const readExecAction = (words: readonly PlanWord[], at: number, inner: InnerCommand): Exec => {
   if (words[at]?.text !== "-exec")
     throw new Refusal(`find ${words[at]?.text} is not read; pipe to xargs or use grep -r`);
   const end = words.findIndex(({ text }, index) => index > at && (text === ";" || text === "+"));
@@ -68,7 +68,7 @@ const readExec = (words: readonly PlanWord[], at: number, inner: InnerCommand): 
   if (command.some(({ pattern }) => pattern)) throw new Refusal("find -exec takes plain words");
   const given = command.slice(0, -1);
   const isReader = READERS.includes(given[0]?.text ?? "");
-  const judged = isReader ? inner([...given, FOUND], "none").slice(0, -1) : inner(given, "last");
+  const judged = isReader ? inner([...given, FOUND_NAMES], "none").slice(0, -1) : inner(given, "last");
   return { end: end + 1, command: [...judged, { text: "{}" }, ...words.slice(end, end + 1)] };
 };
 
@@ -85,7 +85,7 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
     if (pattern) throw new Refusal("quote the pattern that find shall match");
     if (WRITING.includes(text)) throw new Refusal(`find ${text} writes`, "write");
     if (RUNNING.includes(text)) {
-      const { end, command } = readExec(words, at, inner);
+      const { end, command } = readExecAction(words, at, inner);
       read.push(words[at] as PlanWord, ...command);
       at = end;
       continue;
@@ -101,7 +101,7 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
     // Whoever looks for it among the words would find an action there.
     if (value && RUNNING.includes(value.text)) throw new Refusal(`find ${text} ${value.text} reads like an action`);
     if (value && text === "-printf") checkWidth("find -printf", value.text);
-    if (value && /^-i?regex$/.test(text)) checkRepeats("find", value.text);
+    if (value && /^-i?regex$/.test(text)) checkRepetition("find", value.text);
     read.push(...words.slice(at, at + 1 + takes));
     at += 1 + takes;
   }
@@ -116,10 +116,10 @@ const withoutLinks = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (words.some(({ text }) => text === "-L" || text === "-follow"))
     throw new Refusal("find -L -exec reads where links lead; leave out -L");
   const tests = ["l", "p", "s"].flatMap((kind) => [{ text: "!" }, { text: "-type" }, { text: kind }]);
-  return bracketed(words, tests);
+  return parenthesizeExecs(words, tests);
 };
 
-const bracketed = (words: readonly PlanWord[], tests: readonly PlanWord[]): readonly PlanWord[] => {
+const parenthesizeExecs = (words: readonly PlanWord[], tests: readonly PlanWord[]): readonly PlanWord[] => {
   const read: PlanWord[] = [];
   let isInside = false;
   for (const word of words) {
@@ -134,7 +134,7 @@ const bracketed = (words: readonly PlanWord[], tests: readonly PlanWord[]): read
 export const findPrograms: ProgramTable = {
   find: program({
     read: (words, inner) => withoutLinks(readExpression(words, inner)),
-    looksFor: (words) =>
+    searchText: (words) =>
       words.filter(({ text }, at) => /^\/(proc|sys|dev)(\/\*)?$/.test(text) && words[at - 1]?.text === "-path"),
   }),
 };

@@ -2,12 +2,12 @@
  *  Invariant: read by the rules that it was judged by; nobody behind the classifier looks for an option among all words.
  *  Elsewhere: those rules (git.ts). */
 
-import { compile, type Given, readOptions } from "../options.ts";
+import { compileRule, type ParsedArguments, readOptions } from "../options.ts";
 import { Refusal } from "../refusal.ts";
 import { SUBCOMMANDS } from "./git.ts";
 
 /** A command of git as it was understood when it was judged. */
-export type GitAsked = Given & {
+export type GitInvocation = ParsedArguments & {
   readonly verb: string;
   /** All words behind the verb. */
   readonly words: readonly string[];
@@ -20,13 +20,13 @@ const ADDED = "no-ext-diff no-textconv ignore-submodules? no-text";
 const READING = new Map(
   Object.entries(SUBCOMMANDS).map(([name, sub]) => [
     name,
-    compile({ ...sub, long: `${sub.long ?? ""} ${ADDED}`, ...(name === "grep" ? { strict: true } : {}) }),
+    compileRule({ ...sub, long: `${sub.long ?? ""} ${ADDED}`, ...(name === "grep" ? { optionsFirst: true } : {}) }),
   ]),
 );
 
 /** The final words of a command that passed, read once more by the same rules: who looks for an option among all words
  *  takes a pattern, a path or a value for one. */
-export const readGitAsked = (all: readonly string[]): GitAsked | { readonly problem: string } => {
+export const readGitInvocation = (all: readonly string[]): GitInvocation | { readonly problem: string } => {
   let at = 0;
   while (all[at]?.startsWith("-")) at += /^-[Cc]$/.test(all[at] ?? "") ? 2 : 1;
   const [verb = "", words] = [all[at], all.slice(at + 1)];

@@ -2,7 +2,7 @@
  *  Invariant: one setting, or the settings of a section that holds no passwords; settings are never changed.
  *  Elsewhere: the other subcommands (git.ts). */
 
-import type { Given } from "../options.ts";
+import type { ParsedArguments } from "../options.ts";
 import { Refusal } from "../refusal.ts";
 
 const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never => {
@@ -19,7 +19,7 @@ const SECTION =
 
 const READING: readonly string[] = ["list", "l", "get", "get-all", "get-regexp"];
 
-export const checkConfig = ({ options, operands }: Given): void => {
+export const checkConfig = ({ options, operands }: ParsedArguments): void => {
   const given = options.map(({ name }) => name);
   const asked = READING.filter((name) => given.includes(name));
   const [first, ...more] = operands;

@@ -3,26 +3,26 @@
  *  configuration is not ours to switch off); subcommands that both list and change may only list.
  *  Elsewhere: switching off what a repository's configuration could start (../../run). */
 
-import type { CompiledRule, Given, OptionRule } from "../options.ts";
-import { compile, readOptions } from "../options.ts";
+import type { CompiledRule, OptionRule, ParsedArguments } from "../options.ts";
+import { compileRule, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { checkConfig } from "./git-config.ts";
 import { DASHED, DIFF, DIFF_FLAGS, DIFF_GLUED, DIFF_VALUED, LOG, LOG_FLAGS, LOG_VALUED } from "./git-options.ts";
-import { checkRepeats, checkWidth, type ProgramTable, program } from "./program.ts";
+import { checkRepetition, checkWidth, type ProgramTable, program } from "./program.ts";
 
 type Subcommand = OptionRule & {
-  readonly most?: number;
-  readonly check?: (given: Given, words: readonly PlanWord[]) => void;
+  readonly maxOperands?: number;
+  readonly check?: (given: ParsedArguments, words: readonly PlanWord[]) => void;
   /** Its verb comes first: after an option it may be taken for something else. */
   readonly verbFirst?: boolean;
   /** Prints what is in files. */
-  readonly shows?: true;
+  readonly printsContents?: true;
   /** Switched off by an option of its own, whatever the configuration says. */
-  readonly forced?: readonly string[];
+  readonly addedOptions?: readonly string[];
 };
 
-const has = ({ options }: Given, ...names: readonly string[]): boolean =>
+const has = ({ options }: ParsedArguments, ...names: readonly string[]): boolean =>
   options.some(({ name }) => names.includes(name));
 
 const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never => {
@@ -30,7 +30,7 @@ const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never =
 };
 
 /** `%G` in a format asks for a signature check, which starts another program; `remerge` makes a merge to compare with. */
-const noSignature = (given: Given): void => {
+const checkFormats = (given: ParsedArguments): void => {
   for (const { name, value = "" } of given.options) {
     if (["format", "pretty", "sort", "group"].includes(name) && /%[-+ ]?G|signature/i.test(value))
       refuse(`--${name}: signatures are not checked`);
@@ -45,8 +45,8 @@ const noSignature = (given: Given): void => {
 /** Formats that are git's own, or written out. A name that only a repository knows could stand for anything. */
 const PRETTY = /^(oneline|short|medium|full|fuller|reference|email|raw|mboxrd|)$|^t?format:|%/;
 
-const knownFormat = (given: Given): void => {
-  noSignature(given);
+const checkKnownFormat = (given: ParsedArguments): void => {
+  checkFormats(given);
   for (const { name, value = "" } of given.options) {
     if (/^(format|pretty)$/.test(name) && !PRETTY.test(value))
       refuse(`--${name}=${value} is no format of git itself; write it out: --format='%h %s'`);
@@ -54,7 +54,7 @@ const knownFormat = (given: Given): void => {
 };
 
 /** Given two paths of which one lies outside, git compares them as they are, folders and all. */
-const insideRepository = ({ options, operands }: Given): void => {
+const checkInsideRepository = ({ options, operands }: ParsedArguments): void => {
   const outside = operands.some(({ text, home }) => home || /^\/|(^|\/)\.\.(\/|$)/.test(text));
   const asIs = options.some(({ name }) => name === "no-index");
   if (outside && (asIs || operands.length > 1)) refuse("diff compares what is in the repository; use diff FILE FILE");
@@ -68,9 +68,9 @@ const diffRule: Subcommand = {
   valued: DIFF_VALUED,
   glued: DIFF_GLUED,
   long: `${DIFF} cached staged merge-base no-index ours theirs base`,
-  check: insideRepository,
-  shows: true,
-  forced: [...NO_DRIVERS, NO_SUBMODULES],
+  check: checkInsideRepository,
+  printsContents: true,
+  addedOptions: [...NO_DRIVERS, NO_SUBMODULES],
 };
 
 const logRule: Subcommand = {
@@ -78,11 +78,11 @@ const logRule: Subcommand = {
   valued: DIFF_VALUED + LOG_VALUED,
   glued: DIFF_GLUED,
   long: `${DIFF} ${LOG}`,
-  dashed: DASHED,
+  dashValues: DASHED,
   count: true,
-  check: knownFormat,
-  shows: true,
-  forced: NO_DRIVERS,
+  check: checkKnownFormat,
+  printsContents: true,
+  addedOptions: NO_DRIVERS,
 };
 
 const blameRule: Subcommand = {
@@ -92,7 +92,7 @@ const blameRule: Subcommand = {
   long:
     "root show-stats reverse? first-parent date= score-debug show-name show-number show-email porcelain line-porcelain " +
     "incremental abbrev? color-lines color-by-age ignore-rev= ignore-revs-file= since= encoding= minimal",
-  forced: ["--no-textconv"],
+  addedOptions: ["--no-textconv"],
 };
 
 const refRule = "sort= format= points-at= contains? no-contains? merged? no-merged? ignore-case color? no-color";
@@ -100,16 +100,16 @@ const refRule = "sort= format= points-at= contains? no-contains? merged? no-merg
 /** A subcommand that lists when asked to, and makes something when only given a name. */
 const listsOnly =
   (what: string, ...asks: readonly string[]) =>
-  (given: Given): void => {
-    noSignature(given);
+  (given: ParsedArguments): void => {
+    checkFormats(given);
     if (given.operands.length > 0 && !has(given, ...asks))
       refuse(`${what} NAME changes something; use git ${what} --list`, "write");
   };
 
 /** The first operand chooses among these; anything else changes something. */
-const firstOperand =
+const allowVerbs =
   (subcommand: string, known: readonly string[]) =>
-  ({ operands }: Given): void => {
+  ({ operands }: ParsedArguments): void => {
     const [verb] = operands;
     if (verb && !known.includes(verb.text)) refuse(`${subcommand} ${verb.text} is not read-only`, "write");
   };
@@ -121,7 +121,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     long:
       "short branch show-stash porcelain? long verbose untracked-files? ignored? column? no-column ahead-behind " +
       "no-ahead-behind renames no-renames find-renames? null no-optional-locks",
-    forced: [NO_SUBMODULES],
+    addedOptions: [NO_SUBMODULES],
   },
   diff: diffRule,
   log: logRule,
@@ -131,7 +131,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     ...diffRule,
     flags: `${DIFF_FLAGS}mcv`,
     long: `${DIFF} root no-commit-id always pretty? format= merge-base`,
-    check: knownFormat,
+    check: checkKnownFormat,
   },
   "diff-index": { ...diffRule, flags: `${DIFF_FLAGS}m`, long: `${DIFF} cached merge-base` },
   "diff-files": { ...diffRule, flags: `${DIFF_FLAGS}0123cq` },
@@ -139,13 +139,13 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "rev-list": {
     ...logRule,
     long: `${DIFF} ${LOG} count objects objects-edge timestamp header disk-usage? use-bitmap-index`,
-    forced: [],
+    addedOptions: [],
   },
   shortlog: {
     flags: "snec",
     glued: "w",
     long: `${LOG} summary numbered email group= committer`,
-    check: knownFormat,
+    check: checkKnownFormat,
   },
   blame: blameRule,
   annotate: blameRule,
@@ -160,15 +160,15 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   grep: {
     flags: "iIwvhHEGFPnlLzoqcWpar",
     valued: "efABCm",
-    dashed: "e",
+    dashValues: "e",
     count: true,
     long:
       "cached untracked exclude-standard text ignore-case word-regexp invert-match full-name " +
       "extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only " +
       "files-without-match null only-matching count color? no-color break heading show-function context= after-context= " +
       "before-context= function-context max-count= max-depth= threads= and or not all-match quiet recursive no-recursive no-textconv",
-    check: noSignature,
-    shows: true,
+    check: checkFormats,
+    printsContents: true,
   },
   branch: {
     flags: "avril",
@@ -186,7 +186,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     flags: "v",
     long: "verbose all push",
     check: (given) => {
-      firstOperand("remote", ["get-url", "show"])(given);
+      allowVerbs("remote", ["get-url", "show"])(given);
       const [verb, name] = given.operands;
       if (verb?.text === "get-url" && !name) refuse("remote get-url needs a name");
       if (verb?.text === "show" && name) refuse("remote show NAME asks the remote; use git remote -v");
@@ -198,27 +198,27 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     long: `${DIFF} ${LOG} include-untracked only-untracked`,
     verbFirst: true,
     check: (given, words) => {
-      knownFormat(given);
+      checkKnownFormat(given);
       if (given.operands.length === 0) refuse("stash puts changes away; use git stash list", "write");
-      firstOperand("stash", ["list", "show"])(given);
+      allowVerbs("stash", ["list", "show"])(given);
       // It sorts its words by their first character before it reads them: values lose their options.
       const isPlain = (word: PlanWord): boolean => word.text.startsWith("-") || given.operands.includes(word);
       if (given.operands[0]?.text === "show" && !words.every(isPlain))
         refuse("stash show takes values in the same word as their options: -U5, --stat=80");
     },
-    forced: [],
+    addedOptions: [],
   },
   reflog: {
     ...logRule,
     check: (given) => {
-      knownFormat(given);
+      checkKnownFormat(given);
       const [first] = given.operands;
       // Verbs are bare words; a name with one of these signs is a branch or a place in its history.
       if (first && /[@/~^]/.test(first.text)) return;
       if (first && !["show", "exists", "HEAD"].includes(first.text))
         refuse(`reflog ${first.text} could change something; use git reflog show NAME`, "write");
     },
-    forced: [],
+    addedOptions: [],
   },
   worktree: {
     verbFirst: true,
@@ -226,7 +226,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     long: "porcelain verbose",
     check: (given) => {
       if (given.operands.length === 0) refuse("worktree needs a verb; use git worktree list");
-      firstOperand("worktree", ["list"])(given);
+      allowVerbs("worktree", ["list"])(given);
     },
   },
   clean: {
@@ -241,12 +241,12 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   notes: {
     check: (given) => {
       if (given.operands.length === 0) return;
-      firstOperand("notes", ["list", "show"])(given);
+      allowVerbs("notes", ["list", "show"])(given);
     },
   },
   config: {
     // After the first word nothing is an option to git: `git config user.name --get` sets it.
-    strict: true,
+    optionsFirst: true,
     flags: "lz",
     long:
       "list get get-all get-regexp show-origin show-scope global local system worktree name-only null type= bool int path " +
@@ -259,14 +259,14 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     long: "cached",
     check: (given) => {
       if (given.operands.length === 0 && given.options.length > 0) refuse("submodule takes its verb first");
-      firstOperand("submodule", ["status"])(given);
+      allowVerbs("submodule", ["status"])(given);
     },
   },
   bisect: {
     verbFirst: true,
     check: (given) => {
       if (given.operands.length !== 1) refuse("bisect changes the working tree; use git bisect log", "write");
-      firstOperand("bisect", ["log"])(given);
+      allowVerbs("bisect", ["log"])(given);
     },
   },
   "sparse-checkout": {
@@ -274,12 +274,12 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     check: (given) => {
       if (given.operands.length !== 1)
         refuse("sparse-checkout changes the working tree; use git sparse-checkout list", "write");
-      firstOperand("sparse-checkout", ["list"])(given);
+      allowVerbs("sparse-checkout", ["list"])(given);
     },
   },
   // Not -l: it lists all settings.
   var: {
-    most: 1,
+    maxOperands: 1,
     check: ({ operands: [name] }) => {
       if (!/^GIT_(AUTHOR_IDENT|COMMITTER_IDENT|DEFAULT_BRANCH)$/.test(name?.text ?? ""))
         refuse("var tells who commits: git var GIT_AUTHOR_IDENT");
@@ -302,7 +302,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
       if (!has(given, "l", "list")) refuse("replace changes something; use git replace --list", "write");
     },
   },
-  "patch-id": { long: "stable unstable verbatim", most: 0 },
+  "patch-id": { long: "stable unstable verbatim", maxOperands: 0 },
   "rev-parse": {
     flags: "q",
     long:
@@ -327,23 +327,23 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
         refuse("cat-file --batch prints whatever it is handed; use git show REV:FILE or --batch-check");
     },
   },
-  "for-each-ref": { long: `count= omit-empty ${refRule}`, check: noSignature },
+  "for-each-ref": { long: `count= omit-empty ${refRule}`, check: checkFormats },
   "show-ref": { flags: "dsqh", long: "head heads tags branches dereference hash? verify quiet abbrev? exists" },
   "show-branch": {
     flags: "ar",
     long: "all remotes current topo-order date-order sparse more= list merge-base independent no-name sha1-name color? no-color",
   },
-  "symbolic-ref": { flags: "q", long: "quiet short recurse no-recurse", most: 1 },
+  "symbolic-ref": { flags: "q", long: "quiet short recurse no-recurse", maxOperands: 1 },
   "name-rev": { long: "tags all name-only refs= exclude= always no-undefined" },
-  "count-objects": { flags: "vH", long: "verbose human-readable", most: 0 },
+  "count-objects": { flags: "vH", long: "verbose human-readable", maxOperands: 0 },
   cherry: { flags: "v", long: "abbrev?" },
   "check-ignore": { flags: "qvnz", long: "quiet verbose non-matching no-index" },
   "check-attr": { flags: "az", long: "all cached" },
   "check-ref-format": { long: "branch allow-onelevel no-allow-onelevel refspec-pattern normalize" },
-  version: { long: "build-options", most: 0 },
+  version: { long: "build-options", maxOperands: 0 },
 };
 
-const COMPILED = new Map(Object.entries(SUBCOMMANDS).map(([name, sub]) => [name, { ...sub, rule: compile(sub) }]));
+const COMPILED = new Map(Object.entries(SUBCOMMANDS).map(([name, sub]) => [name, { ...sub, rule: compileRule(sub) }]));
 
 const WRITING: readonly string[] = [
   ...["add", "am", "checkout", "cherry-pick", "clone", "commit", "fetch", "gc", "init", "merge"],
@@ -364,7 +364,7 @@ const WRITING: readonly string[] = [
 ];
 
 /** Settings that change how an answer looks, and nothing else. */
-const LOOKS =
+const DISPLAY_SETTINGS =
   /^(color\.\w+=(always|never|auto|true|false)|core\.quote[pP]ath=(true|false|on|off)|core\.pager=cat|log\.(decorate|abbrevCommit|follow|mailmap|showRoot)=(true|false)|diff\.(renames|renameLimit|context|noprefix|mnemonicPrefix)=\w+|column\.ui=\w+)$/;
 
 type Globals = { readonly at: number; readonly kept: readonly PlanWord[] };
@@ -386,7 +386,7 @@ const readGlobals = (words: readonly PlanWord[]): Globals => {
     } else if (word.text === "-C" && value && !value.pattern && value.text !== "") {
       kept.push(word, value);
       at += 2;
-    } else if (word.text === "-c" && value && !value.pattern && LOOKS.test(value.text)) {
+    } else if (word.text === "-c" && value && !value.pattern && DISPLAY_SETTINGS.test(value.text)) {
       kept.push(word, value);
       at += 2;
     } else if (word.text === "--version" && words.length === 1) return { at, kept };
@@ -406,19 +406,20 @@ const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
   // Alone it asks for the usage of any subcommand.
   if (rest.length === 1 && rest[0]?.text === "-h") return [...kept, name, ...rest];
   const given = readOptions(`git ${name.text}`, rest, sub.rule);
-  if (sub.most !== undefined && given.operands.length > sub.most) refuse(`${name.text} takes fewer words`, "write");
+  if (sub.maxOperands !== undefined && given.operands.length > sub.maxOperands)
+    refuse(`${name.text} takes fewer words`, "write");
   if (sub.verbFirst && given.operands.length > 0 && rest[0] !== given.operands[0]) {
     refuse(`${name.text} takes its verb before its options`);
   }
   sub.check?.(given, rest);
-  for (const { text } of rest) checkRepeats("git", text);
-  const forced = (sub.forced ?? []).map((text): PlanWord => ({ text }));
+  for (const { text } of rest) checkRepetition("git", text);
+  const addedOptions = (sub.addedOptions ?? []).map((text): PlanWord => ({ text }));
   return [
     { text: "--no-pager" },
     ...kept,
     name,
-    ...forced,
-    ...(sub.shows ? withoutBinary(rest, sub.rule, name.text === "grep") : rest),
+    ...addedOptions,
+    ...(sub.printsContents ? withoutBinary(rest, sub.rule, name.text === "grep") : rest),
   ];
 };
 

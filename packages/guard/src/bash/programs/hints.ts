@@ -4,7 +4,7 @@
 import { Refusal } from "../refusal.ts";
 import { type Program, type ProgramTable, program } from "./program.ts";
 
-const never = (hint: string, verdict: "write" | "unknown" = "unknown"): Program =>
+const refused = (hint: string, verdict: "write" | "unknown" = "unknown"): Program =>
   program({
     read: () => {
       throw new Refusal(hint, verdict);
@@ -12,7 +12,7 @@ const never = (hint: string, verdict: "write" | "unknown" = "unknown"): Program 
   });
 
 const all = (names: string, hint: (name: string) => string, verdict?: "write"): ProgramTable =>
-  Object.fromEntries(names.split(" ").map((name) => [name, never(hint(name), verdict)]));
+  Object.fromEntries(names.split(" ").map((name) => [name, refused(hint(name), verdict)]));
 
 export const hintedPrograms: ProgramTable = {
   ...all("env printenv", (name) => `${name} shows the environment, keys too; ask for it`),
@@ -20,14 +20,14 @@ export const hintedPrograms: ProgramTable = {
   ...all("man info", (name) => `${name} opens a pager; use PROGRAM --help`),
   ...all("zgrep zegrep zfgrep", (name) => `${name} is a script; use zcat FILE | grep TEXT`),
   ...all("zless zmore", (name) => `${name} is a pager; use zcat FILE | head`),
-  ldd: never("ldd runs the file; use readelf -d FILE | grep NEEDED"),
-  jar: never("jar starts a machine of its own; use unzip -l FILE"),
+  ldd: refused("ldd runs the file; use readelf -d FILE | grep NEEDED"),
+  jar: refused("jar starts a machine of its own; use unzip -l FILE"),
   ...all("apt apt-get", (name) => `${name} changes packages and its cache; use dpkg -l, dpkg -s PACKAGE`, "write"),
-  "apt-cache": never("apt-cache writes its cache; use dpkg -l, dpkg -s PACKAGE"),
+  "apt-cache": refused("apt-cache writes its cache; use dpkg -l, dpkg -s PACKAGE"),
   ...all("systemctl service", (name) => `${name} talks to services and needs approval; ps aux passes`),
-  journalctl: never("journalctl may show keys and needs approval"),
+  journalctl: refused("journalctl may show keys and needs approval"),
   ...all("netstat ifconfig", (name) => `${name} may look names up; use ss -tlnp, ip addr, ip route`),
-  lsof: never("lsof lists the files of all programs and needs approval; use ss -tlnp or ps aux"),
+  lsof: refused("lsof lists the files of all programs and needs approval; use ss -tlnp or ps aux"),
   ...all(
     "pytest tox nox jest vitest mocha eslint prettier ruff black mypy",
     (name) => `${name} runs code or settings of the project and needs approval`,
@@ -42,9 +42,9 @@ export const hintedPrograms: ProgramTable = {
   ),
   ...all("gh glab", (name) => `${name} contacts a host and needs approval; git log and git branch -a pass`),
   ...all("kubectl helm terraform aws gcloud az", (name) => `${name} contacts a host and needs approval`),
-  yq: never("yq is not read; use cat FILE, or grep -n KEY FILE"),
-  watch: never("watch never ends; run the command once"),
-  sleep: never("sleep only waits; leave it out"),
+  yq: refused("yq is not read; use cat FILE, or grep -n KEY FILE"),
+  watch: refused("watch never ends; run the command once"),
+  sleep: refused("sleep only waits; leave it out"),
 };
 
 /** Interpreters and tool chains: only the question for their version.
@@ -56,9 +56,12 @@ const CODE = "runs code, so it needs approval; read the files with cat, grep or 
 const PROJECT = "runs what the project says, so it needs approval";
 const HOST = "contacts a host, so it needs approval";
 
-type Question = { readonly asks?: string; readonly otherwise?: string };
+type VersionRule = { readonly versionArguments?: string; readonly otherwise?: string };
 
-const versionOnly = (name: string, { asks = "--version", otherwise = CODE }: Question = {}): Program =>
+const versionOnly = (
+  name: string,
+  { versionArguments: asks = "--version", otherwise = CODE }: VersionRule = {},
+): Program =>
   program({
     read: (words) => {
       const given = words.map(({ text }) => text).join(" ");
@@ -69,52 +72,52 @@ const versionOnly = (name: string, { asks = "--version", otherwise = CODE }: Que
 
 /** Without figures about itself, for which it would make a folder. */
 const javaVersion = (name: string, quiet: string): Program => {
-  const asked = versionOnly(name, { asks: "-version --version" });
+  const asked = versionOnly(name, { versionArguments: "-version --version" });
   return program({ read: (words, inner) => [{ text: quiet }, ...(asked.read?.(words, inner) ?? [])] });
 };
 
-const QUESTIONS: Readonly<Record<string, Question>> = {
-  node: { asks: "--version -v" },
+const VERSION_RULES: Readonly<Record<string, VersionRule>> = {
+  node: { versionArguments: "--version -v" },
   // Not the bare word: it goes on to ask the registry for news.
   npm: {
-    asks: "--version -v",
+    versionArguments: "--version -v",
     otherwise: "runs scripts or asks the registry, so it needs approval; read with jq .scripts package.json",
   },
   npx: { otherwise: PROJECT },
   bun: {},
-  deno: { asks: "--version -V" },
-  tsc: { asks: "--version -v", otherwise: PROJECT },
+  deno: { versionArguments: "--version -V" },
+  tsc: { versionArguments: "--version -v", otherwise: PROJECT },
   // Not -v: it would go on to run what comes from the pipe.
-  python: { asks: "--version -V" },
-  python3: { asks: "--version -V" },
-  ruby: { asks: "--version -v" },
-  perl: { asks: "--version -v" },
-  php: { asks: "--version -v" },
-  go: { asks: "version", otherwise: `${PROJECT}; read with cat go.mod` },
-  cargo: { asks: "--version -V version", otherwise: `${PROJECT}; read with cat Cargo.toml` },
-  rustc: { asks: "--version -V" },
-  gcc: { asks: "--version -v" },
-  "g++": { asks: "--version -v" },
-  cc: { asks: "--version -v" },
-  "c++": { asks: "--version -v" },
-  clang: { asks: "--version -v" },
-  "clang++": { asks: "--version -v" },
-  make: { asks: "--version -v", otherwise: `${PROJECT}; read with cat Makefile` },
+  python: { versionArguments: "--version -V" },
+  python3: { versionArguments: "--version -V" },
+  ruby: { versionArguments: "--version -v" },
+  perl: { versionArguments: "--version -v" },
+  php: { versionArguments: "--version -v" },
+  go: { versionArguments: "version", otherwise: `${PROJECT}; read with cat go.mod` },
+  cargo: { versionArguments: "--version -V version", otherwise: `${PROJECT}; read with cat Cargo.toml` },
+  rustc: { versionArguments: "--version -V" },
+  gcc: { versionArguments: "--version -v" },
+  "g++": { versionArguments: "--version -v" },
+  cc: { versionArguments: "--version -v" },
+  "c++": { versionArguments: "--version -v" },
+  clang: { versionArguments: "--version -v" },
+  "clang++": { versionArguments: "--version -v" },
+  make: { versionArguments: "--version -v", otherwise: `${PROJECT}; read with cat Makefile` },
   cmake: { otherwise: PROJECT },
   ninja: { otherwise: PROJECT },
-  docker: { asks: "--version -v", otherwise: HOST },
+  docker: { versionArguments: "--version -v", otherwise: HOST },
   bash: {},
   zsh: {},
-  curl: { asks: "--version -V", otherwise: HOST },
-  wget: { asks: "--version -V", otherwise: HOST },
-  ssh: { asks: "-V", otherwise: HOST },
-  openssl: { asks: "version" },
-  psql: { asks: "--version -V", otherwise: HOST },
+  curl: { versionArguments: "--version -V", otherwise: HOST },
+  wget: { versionArguments: "--version -V", otherwise: HOST },
+  ssh: { versionArguments: "-V", otherwise: HOST },
+  openssl: { versionArguments: "version" },
+  psql: { versionArguments: "--version -V", otherwise: HOST },
   protoc: {},
 };
 
 export const versionPrograms: ProgramTable = {
-  ...Object.fromEntries(Object.entries(QUESTIONS).map(([name, question]) => [name, versionOnly(name, question)])),
+  ...Object.fromEntries(Object.entries(VERSION_RULES).map(([name, question]) => [name, versionOnly(name, question)])),
   java: javaVersion("java", "-XX:-UsePerfData"),
   javac: javaVersion("javac", "-J-XX:-UsePerfData"),
 };

@@ -7,12 +7,11 @@ import { findPrograms } from "./find.ts";
 import { gitPrograms } from "./git.ts";
 import { hintedPrograms, versionPrograms } from "./hints.ts";
 import { jqPrograms } from "./jq.ts";
-import { lookupPrograms } from "./lookups.ts";
 import { packagePrograms } from "./packages.ts";
 import type { Program } from "./program.ts";
 import { psPrograms } from "./ps.ts";
 import { sedPrograms } from "./sed.ts";
-import { systemPrograms } from "./system.ts";
+import { lookupPrograms, systemPrograms } from "./system.ts";
 import { textPrograms } from "./text.ts";
 import { xargsPrograms } from "./xargs.ts";
 
@@ -37,7 +36,7 @@ export const programs: ReadonlyMap<string, Program> = new Map(
 );
 
 export { gitFolders } from "./git.ts";
-export { type GitAsked, readGitAsked } from "./git-asked.ts";
-export { STANDS_FOR } from "./lookups.ts";
-export type { LateNames, Program } from "./program.ts";
-export { repeatsProblem } from "./program.ts";
+export { type GitInvocation, readGitInvocation } from "./git-asked.ts";
+export type { Program, RuntimeNames } from "./program.ts";
+export { repetitionProblem } from "./program.ts";
+export { PROGRAM_ALIASES } from "./system.ts";

@@ -27,7 +27,7 @@ const refuse = (what: string): never => {
   throw new Refusal(`jq: ${what}; a simple filter passes: jq '.a.b' FILE`);
 };
 
-const unread = (source: string, at: number): string =>
+const describeUnknown = (source: string, at: number): string =>
   source[at] === "#" ? "a comment may hold no backslash" : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not read`;
 
 /** All tokens in order; where a string holds code, its tokens stand in brackets beside it. */
@@ -50,7 +50,7 @@ export const jqTokens = (source: string): readonly JqToken[] => {
         PATTERNS.find(([, one]) => {
           one.lastIndex = at;
           return one.test(source);
-        }) ?? refuse(unread(source, at));
+        }) ?? refuse(describeUnknown(source, at));
       const text = source.slice(at, pattern.lastIndex);
       at = pattern.lastIndex;
       if (text === "(") depth += 1;

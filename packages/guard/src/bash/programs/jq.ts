@@ -6,9 +6,9 @@
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { mayMatchNothing } from "./empty-match.ts";
+import { mayMatchEmpty } from "./empty-match.ts";
 import { type JqToken, jqTokens } from "./jq-tokens.ts";
-import { checkRepeats, type ProgramTable, program } from "./program.ts";
+import { checkRepetition, type ProgramTable, program } from "./program.ts";
 
 const refuse = (what: string): never => {
   throw new Refusal(`jq: ${what}; a simple filter passes: jq '.a.b' FILE`);
@@ -33,7 +33,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set(
 );
 
 /** Why some functions are none of the above. */
-const REASONS: Readonly<Record<string, string>> = {
+const REFUSED_FUNCTIONS: Readonly<Record<string, string>> = {
   env: "it may not show the environment",
   ...Object.fromEntries(["import", "include", "modulemeta"].map((name) => [name, "modules are not read"])),
   ...Object.fromEntries(["repeat", "until", "while", "infinite"].map((name) => [name, "it may never end"])),
@@ -45,7 +45,7 @@ const OPENING = "([{";
 const CLOSING = ")]}";
 
 /** Where the bracket that opens at `from` closes. */
-const closing = (tokens: Tokens, from: number): number => {
+const closingBracket = (tokens: Tokens, from: number): number => {
   let depth = 0;
   for (let at = from; at < tokens.length; at += 1) {
     const { kind, text } = tokens[at] as JqToken;
@@ -60,7 +60,7 @@ const closing = (tokens: Tokens, from: number): number => {
 /** The parts between `;` of the brackets after a function's name. */
 const argumentsOf = (tokens: Tokens, name: number): readonly Tokens[] => {
   if (tokens[name + 1]?.text !== "(") return [];
-  const end = closing(tokens, name + 1);
+  const end = closingBracket(tokens, name + 1);
   const parts: JqToken[][] = [[]];
   let depth = 0;
   for (const token of tokens.slice(name + 2, end)) {
@@ -75,7 +75,7 @@ const argumentsOf = (tokens: Tokens, name: number): readonly Tokens[] => {
 const literal = ([only, ...more]: Tokens): number | undefined =>
   only?.kind === "number" && more.length === 0 ? Number(only.text) : undefined;
 
-const MOST = 1_000_000;
+const MAX_COUNT = 1_000_000;
 
 /** How far a `range` goes: a number, the length of something, or refused. */
 const rangeSize = (tokens: Tokens, at: number): number => {
@@ -85,13 +85,13 @@ const rangeSize = (tokens: Tokens, at: number): number => {
     return refuse("this range may never end");
   const end = parts.length === 1 ? parts[0] : parts[1];
   const size = end && literal(end);
-  if (size !== undefined) return size <= MOST ? Math.max(1, size) : refuse("this range is too long");
+  if (size !== undefined) return size <= MAX_COUNT ? Math.max(1, size) : refuse("this range is too long");
   if (end && isLength(end)) return 1;
   return refuse("range takes a number or a length: range(0; length)");
 };
 
 /** A place in the data: `.a.b[0]`, `$x[]?`; with `texts` of names alone: `.a["b"][]`. */
-const isPlace = (part: Tokens, texts = false): boolean => {
+const isPath = (part: Tokens, texts = false): boolean => {
   for (let at = 0; at < part.length; at += 1) {
     const { kind, text } = part[at] as JqToken;
     if (kind === "field" || text === "." || text === "?" || (kind === "variable" && !texts)) continue;
@@ -115,14 +115,14 @@ const isLength = (end: Tokens): boolean => {
   const whole = less[0]?.text === "(" && less.at(-1)?.text === ")" ? less.slice(1, -1) : less;
   if (whole.at(-1)?.text !== "length" || whole.at(-1)?.kind !== "name") return false;
   const of = whole.slice(0, -1);
-  return of.length === 0 || (of.at(-1)?.text === "|" && isPlace(of.slice(0, -1)));
+  return of.length === 0 || (of.at(-1)?.text === "|" && isPath(of.slice(0, -1)));
 };
 
 /** `.children[]` goes down a level each time; what could stay where it is, or stand on null, could go on for ever. */
-const goesDown = (part: Tokens): boolean => {
+const descends = (part: Tokens): boolean => {
   const [operator, empty] = part.slice(-2);
   const place = operator?.text === "//" && empty?.text === "empty" ? part.slice(0, -2) : part;
-  return place.some(({ text }, at) => text === "[" && place[at + 1]?.text === "]") && isPlace(place, true);
+  return place.some(({ text }, at) => text === "[" && place[at + 1]?.text === "]") && isPath(place, true);
 };
 
 const checkPattern = (tokens: Tokens, at: number): void => {
@@ -133,7 +133,7 @@ const checkPattern = (tokens: Tokens, at: number): void => {
   if (pattern?.kind !== "text" || more.length > 0 || pattern.text.includes("\\("))
     refuse("gsub takes a pattern in quotes");
   try {
-    if (!mayMatchNothing(String(JSON.parse(pattern?.text ?? "")))) return;
+    if (!mayMatchEmpty(String(JSON.parse(pattern?.text ?? "")))) return;
   } catch {
     // Not a string that can be read.
   }
@@ -141,7 +141,7 @@ const checkPattern = (tokens: Tokens, at: number): void => {
 };
 
 /** What one round of `reduce` and `foreach` may not do with what it is given: put it there twice. */
-const checkRound = ([start = [], round = []]: readonly Tokens[]): void => {
+const checkReduceStep = ([start = [], round = []]: readonly Tokens[]): void => {
   const joins = round.some(({ kind, text }) => (kind === "sign" && /^([+*,]|[+*]=)$/.test(text)) || text === '"\\(');
   const whole = round.filter(({ kind, text }, at) => kind === "sign" && text === "." && round[at + 1]?.text !== "[");
   const twice = round.some(
@@ -160,25 +160,25 @@ const isName = (tokens: Tokens, at: number): boolean =>
 const ASSIGNS = /^(=|\|=|\+=|-=|\*=|\/=|%=|\/\/=)$/;
 
 /** An index that something is stored at makes the list that long. */
-const checkPlaces = (tokens: Tokens): void => {
+const checkStoredIndexes = (tokens: Tokens): void => {
   const stores = tokens.some(({ kind, text }) => (kind === "sign" && ASSIGNS.test(text)) || text === "setpath");
   let indexes = 0;
   tokens.forEach((token, at) => {
     if (!stores) return;
-    if (token.kind === "number" && Number(token.text) > MOST) refuse("stores at a place that is too far");
+    if (token.kind === "number" && Number(token.text) > MAX_COUNT) refuse("stores at a place that is too far");
     const before = tokens[at - 1];
     const isIndex =
       token.text === "[" && (/^(field|variable)$/.test(before?.kind ?? "") || /^[.\])?]$/.test(before?.text ?? ""));
     if (!isIndex) return;
     indexes += 1;
     if (indexes > 100) refuse("it has too many places");
-    const inside = tokens.slice(at + 1, closing(tokens, at));
+    const inside = tokens.slice(at + 1, closingBracket(tokens, at));
     if (inside.some(({ kind, text }) => kind === "name" || /^[*/%]$/.test(text))) refuse("stores at a computed place");
   });
 };
 
 /** Text times a number is that much text. */
-const checkTimes = (tokens: Tokens): void => {
+const checkMultiplication = (tokens: Tokens): void => {
   let product = 1;
   tokens.forEach(({ kind, text }, at) => {
     if (kind !== "sign" || !/^\*=?$/.test(text)) return;
@@ -186,14 +186,14 @@ const checkTimes = (tokens: Tokens): void => {
     const number = sides.find((side) => side?.kind === "number");
     product *= Math.max(1, Number(number?.text ?? 1));
     const isText = sides.some((side) => side?.kind === "text" || side?.kind === "format");
-    if (product > MOST || (isText && !(Number(number?.text ?? "x") <= 10_000)))
+    if (product > MAX_COUNT || (isText && !(Number(number?.text ?? "x") <= 10_000)))
       refuse("multiplies by too large a number");
   });
 };
 
 /** Where a name of jq's own is defined anew, some calls of it still mean jq's, and nobody could tell which. */
 const isBuiltIn = (name: string): boolean =>
-  FUNCTIONS.has(name) || Object.hasOwn(REASONS, name) || /^_|^(combinations|get_search_list)$/.test(name);
+  FUNCTIONS.has(name) || Object.hasOwn(REFUSED_FUNCTIONS, name) || /^_|^(combinations|get_search_list)$/.test(name);
 
 /** Names that the filter defines itself. A function may not speak of itself. */
 const definedNames = (tokens: Tokens): ReadonlySet<string> => {
@@ -205,7 +205,7 @@ const definedNames = (tokens: Tokens): ReadonlySet<string> => {
     if (name && isBuiltIn(name.text)) refuse(`${name.text} is a function of jq; give yours another name`);
     let open = at + 2;
     if (tokens[open]?.text === "(") {
-      const end = closing(tokens, open);
+      const end = closingBracket(tokens, open);
       for (const { kind: part, text: parameter } of tokens.slice(open + 1, end))
         if (part === "name" && isBuiltIn(parameter)) refuse(`${parameter} is a function of jq; use another name`);
         else if (part === "name") found.add(parameter);
@@ -230,7 +230,7 @@ const endOfDefinition = (tokens: Tokens, from: number): number => {
   for (let at = from; at < tokens.length; at += 1) {
     const { kind, text } = tokens[at] as JqToken;
     if (kind !== "sign") continue;
-    if (OPENING.includes(text)) at = closing(tokens, at);
+    if (OPENING.includes(text)) at = closingBracket(tokens, at);
     else if (text === ";") return at;
   }
   return refuse("a def has no end");
@@ -257,28 +257,28 @@ export const checkJqFilter = (source: string): void => {
   const own = definedNames(tokens);
   let size = 1;
   tokens.forEach(({ kind, text }, at) => {
-    if (kind === "text") checkRepeats("jq", text);
+    if (kind === "text") checkRepetition("jq", text);
     if (kind === "variable" && /^\$(ENV|__prog_args)$/.test(text)) refuse("it may not show the environment");
     // As a key without a value it is read by some as what it is elsewhere.
-    const isBareKey = kind === "key" && tokens[at + 1]?.text !== ":" && Object.hasOwn(REASONS, text);
+    const isBareKey = kind === "key" && tokens[at + 1]?.text !== ":" && Object.hasOwn(REFUSED_FUNCTIONS, text);
     if ((kind !== "name" && !isBareKey) || KEYWORDS.has(text) || own.has(text)) return;
     if (!FUNCTIONS.has(text))
-      refuse(REASONS[text] === undefined ? `${text} is not known` : `${text}: ${REASONS[text]}`);
+      refuse(REFUSED_FUNCTIONS[text] === undefined ? `${text} is not known` : `${text}: ${REFUSED_FUNCTIONS[text]}`);
     if (text === "range") size *= rangeSize(tokens, at);
-    if (text === "recurse" && argumentsOf(tokens, at).some((part, index) => index > 0 || !goesDown(part)))
+    if (text === "recurse" && argumentsOf(tokens, at).some((part, index) => index > 0 || !descends(part)))
       refuse("recurse(f) may never end unless f goes down: recurse(.children[]?)");
     if (text === "sub" || text === "gsub") checkPattern(tokens, at);
   });
-  if (size > 10 * MOST) refuse("its ranges are too long");
+  if (size > 10 * MAX_COUNT) refuse("its ranges are too long");
   tokens.forEach(({ kind, text }, at) => {
     if (kind !== "name" || (text !== "reduce" && text !== "foreach")) return;
     // Its rounds stand in the brackets after what each thing is called.
     const open = tokens.findIndex(({ text: sign }, index) => index > at && sign === "(" && isName(tokens, index - 1));
     if (open < 0) refuse(`${text} is not read`);
-    checkRound(argumentsOf(tokens, open - 1));
+    checkReduceStep(argumentsOf(tokens, open - 1));
   });
-  checkPlaces(tokens);
-  checkTimes(tokens);
+  checkStoredIndexes(tokens);
+  checkMultiplication(tokens);
 };
 
 const jqRule = program({
@@ -299,7 +299,8 @@ const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
     else {
       if (words.slice(at, at + 3).some(({ pattern }) => pattern))
         throw new Refusal(`jq ${word.text} needs plain words`);
-      if (word.text === "--argjson" && Number(words[at + 2]?.text) > MOST) refuse("a number that large is not taken");
+      if (word.text === "--argjson" && Number(words[at + 2]?.text) > MAX_COUNT)
+        refuse("a number that large is not taken");
       at += 2;
     }
   }
@@ -308,7 +309,7 @@ const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const [filter] = operands;
   if (!filter || filter.home) throw new Refusal("quote the jq filter");
   // Where xargs or find would put a name in place of this sign, the filter would be another one.
-  if (filter.slot || filter.text.trim() === "{}")
+  if (filter.placeholder || filter.text.trim() === "{}")
     throw new Refusal("a jq filter may not be made of names; write it out");
   if (filter.pattern) {
     if (!filter.text.startsWith(".")) throw new Refusal("quote the jq filter");
@@ -331,7 +332,7 @@ const filterOf = (words: readonly PlanWord[]): readonly PlanWord[] => {
 export const jqPrograms: ProgramTable = {
   jq: program({
     read: readJq,
-    looksFor: filterOf,
+    searchText: filterOf,
     // No option of it writes, runs or sends either.
     harmless: true,
   }),

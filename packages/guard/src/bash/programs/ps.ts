@@ -3,7 +3,7 @@
  *  program's environment. So no word that could be read in that way has such an `e`: `-e` is handed over as `-A`, which
  *  means the same and is an error in the other reading, and values are plain. */
 
-import { type Given, readOptions } from "../options.ts";
+import { type ParsedArguments, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { type ProgramTable, program } from "./program.ts";
@@ -54,7 +54,7 @@ const checkValue = (name: string, value: string): void => {
   if (SHOWS_ENVIRONMENT.test(value) && !/^(?:o|O|sort)$/.test(name)) refuse("use ps aux or ps -ef");
 };
 
-const check = ({ options, operands }: Given): void => {
+const check = ({ options, operands }: ParsedArguments): void => {
   // Without a dash the letters mean other things.
   if (operands.length > 1 || operands.some(({ text, pattern }) => pattern || !/^a?u?xf?w{0,3}$/.test(text)))
     refuse("use ps aux or ps -ef");

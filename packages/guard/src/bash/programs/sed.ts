@@ -3,10 +3,10 @@
  *  nothing that reads or writes another file, runs anything, goes round without taking a line, or doubles what it keeps;
  *  where seds disagree on where a pattern ends, or which word is the script, none of the readings names a file. */
 
-import { type Given, readOptions } from "../options.ts";
+import { type ParsedArguments, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { checkRepeats, type ProgramTable, program } from "./program.ts";
+import { checkRepetition, type ProgramTable, program } from "./program.ts";
 
 const SCRIPT_HELP = "sed may print: sed -n '10,20p' FILE, or sed 's/a/b/' FILE";
 
@@ -96,7 +96,7 @@ const ALL_LINES = /^\s*:([a-z])[ \t]*[;\n]\s*N[ \t]*[;\n]\s*\$![ \t]*b[ \t]*\1[ 
 
 /** One script: addressed commands separated by `;` or newlines, braces around some of them. */
 export const checkSedScript = (script: string): void => {
-  checkRepeats("sed", script);
+  checkRepetition("sed", script);
   if (/[^\n\t\x20-\x7e\u00a0-\uffff]/.test(script)) refuse();
   let at = ALL_LINES.exec(script)?.[0].length ?? 0;
   let depth = 0;
@@ -147,7 +147,7 @@ const sedRule = program({
 });
 
 /** What `-e` gives. A sed that takes no options after the first operand has its script there. */
-const scriptsIn = ({ options }: Given): string[] =>
+const scriptsIn = ({ options }: ParsedArguments): string[] =>
   options.filter(({ name }) => name === "e" || name === "expression").map(({ value }) => value ?? "");
 
 const readSed = (words: readonly PlanWord[]): readonly PlanWord[] => {
@@ -156,7 +156,7 @@ const readSed = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const { options, operands } = readOptions("sed", words, sedRule.rule);
   if (words.length === 1 && options.some(({ name }) => name === "version")) return words;
   const given = scriptsIn({ options, operands });
-  if (given.length > 0 && scriptsIn(readOptions("sed", words, { ...sedRule.rule, strict: true })).length === 0)
+  if (given.length > 0 && scriptsIn(readOptions("sed", words, { ...sedRule.rule, optionsFirst: true })).length === 0)
     throw new Refusal("sed takes -e before the files: sed -n -e '10,20p' FILE");
   if (given.length === 0) {
     const [script] = operands;

@@ -3,9 +3,9 @@
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { checkWidth, narrowFormats, type ProgramTable, program } from "./program.ts";
+import { checkWidth, limitWidths, type ProgramTable, program } from "./program.ts";
 
-const quiet = program({});
+const noOptions = program({});
 
 /** Whatever it is given it prints; nothing is computed, because words are literal by now. */
 const echo = program({ read: (words) => words, harmless: true });
@@ -20,7 +20,7 @@ const readSeq = (words: readonly PlanWord[]): readonly PlanWord[] => {
     words.filter((word) => !isNumber(word)),
     seqRule,
   );
-  narrowFormats("seq", "f", "format")(given);
+  limitWidths("seq", "f", "format")(given);
   const numbers = words.filter(isNumber).map(({ text }) => Number(text));
   const asksVersion = given.options.some(({ name }) => name === "version");
   if (given.operands.length > 0 || numbers.length > 3 || (numbers.length === 0 && !asksVersion))
@@ -49,15 +49,15 @@ export const systemPrograms: ProgramTable = {
   ss: program({
     flags: "tulnpa46xseoimHO",
     long: "tcp udp listening numeric processes all ipv4 ipv6 summary",
-    most: 0,
+    maxOperands: 0,
   }),
   ip: program({ read: readIp }),
-  true: quiet,
-  false: quiet,
-  ":": quiet,
+  true: noOptions,
+  false: noOptions,
+  ":": noOptions,
   echo,
   printf: program({
-    least: 1,
+    minOperands: 1,
     read: (words) => {
       if (!words[0] || words[0].pattern || words[0].text.startsWith("-")) {
         throw new Refusal("printf takes a quoted format first, and no options");
@@ -90,21 +90,21 @@ export const systemPrograms: ProgramTable = {
   uname: program({
     flags: "asnrvmpio",
     long: "all kernel-name nodename kernel-release kernel-version machine operating-system version",
-    most: 0,
+    maxOperands: 0,
   }),
-  arch: program({ most: 0 }),
-  hostname: program({ flags: "s", long: "short", most: 0 }),
-  whoami: program({ long: "version", most: 0 }),
-  id: program({ flags: "aGgnruz", long: "group groups name real user zero version", most: 1 }),
-  groups: program({ most: 1 }),
-  nproc: program({ long: "all ignore= version", most: 0 }),
-  uptime: program({ flags: "ps", long: "pretty since version", most: 0 }),
+  arch: program({ maxOperands: 0 }),
+  hostname: program({ flags: "s", long: "short", maxOperands: 0 }),
+  whoami: program({ long: "version", maxOperands: 0 }),
+  id: program({ flags: "aGgnruz", long: "group groups name real user zero version", maxOperands: 1 }),
+  groups: program({ maxOperands: 1 }),
+  nproc: program({ long: "all ignore= version", maxOperands: 0 }),
+  uptime: program({ flags: "ps", long: "pretty since version", maxOperands: 0 }),
   free: program({
     flags: "bkmghltw",
     long: "bytes kilo mega giga kibi mebi gibi human lohi total wide si version",
-    most: 0,
+    maxOperands: 0,
   }),
-  lscpu: program({ flags: "aJ", glued: "ep", long: "all json extended? parse? version", most: 0 }),
+  lscpu: program({ flags: "aJ", glued: "ep", long: "all json extended? parse? version", maxOperands: 0 }),
   lsblk: program({
     flags: "abdfilmnpPrstSJOTz",
     valued: "oeIx",
@@ -114,7 +114,7 @@ export const systemPrograms: ProgramTable = {
     flags: "aADJlnruvR",
     valued: "toTSM",
     long: "all df json list noheadings raw notruncate types= output= target= source= mountpoint= submounts version",
-    most: 2,
+    maxOperands: 2,
   }),
   // With anything else it mounts.
   mount: program({
@@ -124,14 +124,14 @@ export const systemPrograms: ProgramTable = {
     },
   }),
   // Not --lookup: it asks for the names of other machines.
-  who: program({ flags: "abdHlmpqrstTuw", long: "all boot count heading users version", most: 0 }),
-  w: program({ flags: "hsufoi", long: "no-header short from version", most: 1 }),
+  who: program({ flags: "abdHlmpqrstTuw", long: "all boot count heading users version", maxOperands: 0 }),
+  w: program({ flags: "hsufoi", long: "no-header short from version", maxOperands: 1 }),
   last: program({ flags: "aFiRwx", valued: "n", count: true, long: "limit= fullnames fulltimes system" }),
   vmstat: program({
     flags: "adfnstwD",
     valued: "S",
     long: "active disk stats timestamp wide unit= version",
-    most: 2,
+    maxOperands: 2,
     // With a delay alone it never ends.
     check: ({ operands: [delay, count] }) => {
       if (delay && !(/^[1-5]$/.test(delay.text) && /^[1-5]$/.test(count?.text ?? "")))
@@ -141,7 +141,7 @@ export const systemPrograms: ProgramTable = {
   pstree: program({
     flags: "aAcghlnpsStTuUZ",
     long: "arguments ascii show-pids show-parents numeric-sort long",
-    most: 1,
+    maxOperands: 1,
   }),
   top: program({
     read: (words) => {
@@ -154,12 +154,48 @@ export const systemPrograms: ProgramTable = {
     flags: "afilnovwx",
     valued: "uUgGPst",
     long: "list-name list-full full newest oldest exact count",
-    least: 0,
-    most: 1,
+    minOperands: 0,
+    maxOperands: 1,
   }),
-  which: program({ flags: "a", least: 1 }),
-  whereis: program({ flags: "bms", least: 1 }),
-  getconf: program({ flags: "a", most: 2 }),
-  locale: program({ flags: "ackm", most: 1 }),
-  tty: program({ flags: "s", most: 0 }),
+  which: program({ flags: "a", minOperands: 1 }),
+  whereis: program({ flags: "bms", minOperands: 1 }),
+  getconf: program({ flags: "a", maxOperands: 2 }),
+  locale: program({ flags: "ackm", maxOperands: 1 }),
+  tty: program({ flags: "s", maxOperands: 0 }),
+};
+
+/** Shell words that ask where a program is, and the names under which programs are really found.
+ *  Elsewhere: words that only say how a program is run (../classify.ts). */
+
+/** `command -v NAME` and `type NAME` ask where a program is: `which` answers the same. */
+const readLookup =
+  (option: RegExp) =>
+  (words: readonly PlanWord[]): readonly PlanWord[] => {
+    const names = words.filter(({ text }) => !option.test(text));
+    if (
+      names.length === 0 ||
+      names.some(({ text, pattern }) => pattern || !/^[\w.+-]+$/.test(text) || text.startsWith("-"))
+    ) {
+      throw new Refusal("ask for programs by name: command -v NAME");
+    }
+    return names;
+  };
+
+export const lookupPrograms: ProgramTable = {
+  command: program({
+    read: (words) => {
+      if (words[0]?.text !== "-v" && words[0]?.text !== "-V")
+        throw new Refusal("command may only look: command -v NAME");
+      return readLookup(/^-[vV]$/)(words);
+    },
+  }),
+  type: program({ read: readLookup(/^-[apPt]$/) }),
+};
+
+/** Shell words that stand for a program of the same use. */
+export const PROGRAM_ALIASES: Readonly<Record<string, string>> = {
+  command: "which",
+  type: "which",
+  ":": "true",
+  hd: "hexdump",
 };

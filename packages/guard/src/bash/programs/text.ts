@@ -4,35 +4,35 @@ import { type CompiledRule, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import {
-  both,
-  checkRepeats,
-  narrowFormats,
+  allOf,
+  checkRepetition,
+  limitNumbers,
+  limitWidths,
   type Program,
   type ProgramTable,
   program,
-  smallNumbers,
 } from "./program.ts";
 
 /** Not -c: it reads the names of what it opens from a file. */
-const sums = program({
+const checksum = program({
   flags: "btz",
   long: "binary text tag zero version",
   harmless: true,
 });
 
 /** The first operand, unless an option has named what to look for, or it is a pattern that stands for files. */
-const searched = (rule: CompiledRule, words: readonly PlanWord[]): readonly PlanWord[] => {
+const searchTextOf = (rule: CompiledRule, words: readonly PlanWord[]): readonly PlanWord[] => {
   const { options, operands } = readOptions("grep", words, rule);
   return options.some(({ name }) => /^(e|f|regexp|file|files|type-list)$/.test(name))
     ? []
-    : operands.slice(0, 1).filter(({ pattern, slot }) => !pattern || slot);
+    : operands.slice(0, 1).filter(({ pattern, placeholder }) => !pattern || placeholder);
 };
 
 const grep: Program = program({
-  looksFor: (words) => searched(grep.rule, words),
+  searchText: (words) => searchTextOf(grep.rule, words),
   flags: "EFGPivwxcLlqsbHhnorRIUzZyaT",
   valued: "efmABCdD",
-  dashed: "e regexp",
+  dashValues: "e regexp",
   count: true,
   long:
     "extended-regexp fixed-strings basic-regexp perl-regexp regexp= file= ignore-case no-ignore-case invert-match " +
@@ -43,8 +43,8 @@ const grep: Program = program({
   harmless: true,
   // A pipe or a device among the files would keep it waiting.
   check: ({ options, operands }) => {
-    for (const { text } of operands) checkRepeats("grep", text);
-    for (const { value = "" } of options) checkRepeats("grep", value);
+    for (const { text } of operands) checkRepetition("grep", text);
+    for (const { value = "" } of options) checkRepetition("grep", value);
     if (options.some(({ name, value }) => /^(D|devices)$/.test(name) && value !== "skip"))
       throw new Refusal("grep -D takes skip, and no other word");
   },
@@ -52,10 +52,10 @@ const grep: Program = program({
 
 /** Not --debug and --trace, which print lines of the files that say what is to be ignored: those may be links to keys. */
 const ripgrep: Program = program({
-  looksFor: (words) => searched(ripgrep.rule, words),
+  searchText: (words) => searchTextOf(ripgrep.rule, words),
   flags: "abcFHhIiLlnNopPqsSuUvVwx0.",
   valued: "ABCEefgjmMrtTd",
-  dashed: "e regexp",
+  dashValues: "e regexp",
   long:
     "after-context= before-context= context= auto-hybrid-regex no-config binary block-buffered byte-offset case-sensitive " +
     "color= colors= column context-separator= count count-matches crlf encoding= engine= " +
@@ -97,7 +97,7 @@ export const textPrograms: ProgramTable = {
     valued: "bdfhilnsvw",
     long: "body-numbering= number-format= number-width= starting-line-number= line-increment= number-separator= version",
     harmless: true,
-    check: smallNumbers("nl", "w", "number-width"),
+    check: limitNumbers("nl", "w", "number-width"),
   }),
   head: program({
     flags: "qvz",
@@ -127,8 +127,8 @@ export const textPrograms: ProgramTable = {
   tr: program({
     flags: "cCdst",
     long: "complement delete squeeze-repeats truncate-set1 version",
-    least: 1,
-    most: 2,
+    minOperands: 1,
+    maxOperands: 2,
     harmless: true,
     // `[x*99999]` is that many letters.
     check: ({ operands }) => {
@@ -141,7 +141,7 @@ export const textPrograms: ProgramTable = {
     flags: "z",
     valued: "in",
     long: "head-count= input-range= zero-terminated version",
-    most: 1,
+    maxOperands: 1,
     check: ({ options }) => {
       if (options.some(({ name, value = "" }) => /^(i|input-range)$/.test(name) && /\d{8}/.test(value)))
         throw new Refusal("shuf -i takes numbers of at most seven digits");
@@ -151,23 +151,23 @@ export const textPrograms: ProgramTable = {
     flags: "cdDiuz",
     valued: "fsw",
     long: "count repeated all-repeated? group? skip-fields= ignore-case skip-chars= unique zero-terminated check-chars= version",
-    most: 1,
+    maxOperands: 1,
     // After the first file an option may be taken for the output.
-    strict: true,
+    optionsFirst: true,
   }),
   comm: program({
     flags: "123z",
     long: "check-order nocheck-order output-delimiter= total zero-terminated version",
-    least: 2,
-    most: 2,
+    minOperands: 2,
+    maxOperands: 2,
     harmless: true,
   }),
   join: program({
     flags: "iz",
     valued: "aejotv12",
     long: "ignore-case check-order nocheck-order header zero-terminated version",
-    least: 2,
-    most: 2,
+    minOperands: 2,
+    maxOperands: 2,
     harmless: true,
   }),
   paste: program({ flags: "sz", valued: "d", long: "serial delimiters= zero-terminated version", harmless: true }),
@@ -195,28 +195,28 @@ export const textPrograms: ProgramTable = {
       "from= to= from-unit= to-unit= padding= field= format= suffix= round= delimiter= grouping header? invalid= " +
       "zero-terminated version",
     harmless: true,
-    check: both(smallNumbers("numfmt", "padding", "header"), narrowFormats("numfmt", "format")),
+    check: allOf(limitNumbers("numfmt", "padding", "header"), limitWidths("numfmt", "format")),
   }),
   expand: program({
     flags: "i",
     valued: "t",
     long: "initial tabs= version",
     harmless: true,
-    check: smallNumbers("expand", "t", "tabs"),
+    check: limitNumbers("expand", "t", "tabs"),
   }),
   unexpand: program({
     flags: "a",
     valued: "t",
     long: "all first-only tabs= version",
     harmless: true,
-    check: smallNumbers("unexpand", "t", "tabs"),
+    check: limitNumbers("unexpand", "t", "tabs"),
   }),
   column: program({
     flags: "txneJL",
     valued: "csoNHRTlEWdOp",
     long: "table separator= output-separator= output-width= table-columns= json version",
     harmless: true,
-    check: smallNumbers("column", "c", "output-width", "l"),
+    check: limitNumbers("column", "c", "output-width", "l"),
   }),
   diff: program({
     flags: "qsruyNBbwaiEtTZcpd",
@@ -226,9 +226,9 @@ export const textPrograms: ProgramTable = {
       "brief report-identical-files recursive unified? context? side-by-side new-file ignore-blank-lines " +
       "ignore-space-change ignore-all-space ignore-trailing-space ignore-case ignore-tab-expansion text minimal width= " +
       "suppress-common-lines left-column exclude= color? no-dereference strip-trailing-cr show-c-function label= normal version",
-    least: 2,
-    most: 2,
-    check: both(smallNumbers("diff", "W", "width"), ({ options, operands }) => {
+    minOperands: 2,
+    maxOperands: 2,
+    check: allOf(limitNumbers("diff", "W", "width"), ({ options, operands }) => {
       const has = (pattern: RegExp): boolean => options.some(({ name }) => pattern.test(name));
       const broad = operands.some(({ text, home }) => home || /^\/|^\.*\/?$|^\.\.\//.test(text));
       if (broad && has(/^(r|recursive)$/) && has(/^(N|new-file)$/))
@@ -239,8 +239,8 @@ export const textPrograms: ProgramTable = {
     flags: "bls",
     valued: "in",
     long: "print-bytes verbose silent quiet bytes= ignore-initial= version",
-    least: 1,
-    most: 4,
+    minOperands: 1,
+    maxOperands: 4,
     harmless: true,
   }),
   grep,
@@ -253,28 +253,47 @@ export const textPrograms: ProgramTable = {
     glued: "w",
     long: "address-radix= skip-bytes= read-bytes= format= output-duplicates width? endian= version",
     harmless: true,
-    check: smallNumbers("od", "w", "width", "S"),
+    check: limitNumbers("od", "w", "width", "S"),
   }),
   hexdump: program({
     flags: "bcCdovx",
     valued: "ens",
     long: "canonical length= skip= no-squeezing version",
     harmless: true,
-    check: smallNumbers("hexdump", "e"),
+    check: limitNumbers("hexdump", "e"),
   }),
-  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true, check: smallNumbers("hd", "e") }),
+  hd: program({ flags: "bcCdovx", valued: "ens", harmless: true, check: limitNumbers("hd", "e") }),
   // After the first file it takes any word for the output, and `-ps` is one option.
-  xxd: program({ flags: "abeEipuC", valued: "cglos", most: 1, strict: true, apart: true, single: true }),
+  xxd: program({
+    flags: "abeEipuC",
+    valued: "cglos",
+    maxOperands: 1,
+    optionsFirst: true,
+    separateValues: true,
+    oneLetter: true,
+  }),
   shasum: program({ flags: "btU0", valued: "a", long: "algorithm= binary text version" }),
-  md5sum: sums,
-  sha1sum: sums,
-  sha224sum: sums,
-  sha256sum: sums,
-  sha384sum: sums,
-  sha512sum: sums,
-  b2sum: sums,
+  md5sum: checksum,
+  sha1sum: checksum,
+  sha224sum: checksum,
+  sha256sum: checksum,
+  sha384sum: checksum,
+  sha512sum: checksum,
+  b2sum: checksum,
   cksum: program({ valued: "a", long: "algorithm= tag untagged zero version", harmless: true }),
   sum: program({ flags: "rs", harmless: true }),
-  base64: program({ flags: "di", valued: "w", long: "decode ignore-garbage wrap= version", most: 1, harmless: true }),
-  base32: program({ flags: "di", valued: "w", long: "decode ignore-garbage wrap= version", most: 1, harmless: true }),
+  base64: program({
+    flags: "di",
+    valued: "w",
+    long: "decode ignore-garbage wrap= version",
+    maxOperands: 1,
+    harmless: true,
+  }),
+  base32: program({
+    flags: "di",
+    valued: "w",
+    long: "decode ignore-garbage wrap= version",
+    maxOperands: 1,
+    harmless: true,
+  }),
 };

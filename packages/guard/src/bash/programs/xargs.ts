@@ -3,18 +3,18 @@
  *  placeholder stands only where the inner program takes data, never in a program, an option or a format.
  *  Elsewhere: who may hand names over (../feeding.ts), reading them as xargs would (../../run). */
 
-import { NEEDS_WHOLE_NAMES } from "../feeding.ts";
+import { NEEDS_WHOLE_NAMES } from "../indirect-reads.ts";
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { FOUND } from "./find.ts";
-import { type InnerCommand, type ProgramTable, program, smallNumbers } from "./program.ts";
+import { FOUND_NAMES } from "./find.ts";
+import { type InnerCommand, limitNumbers, type ProgramTable, program } from "./program.ts";
 
 const rule = program({
   flags: "0rtx",
   valued: "nLPdsI",
   long: "null no-run-if-empty max-args= max-lines? max-procs= delimiter= exit verbose",
-  strict: true,
+  optionsFirst: true,
 }).rule;
 
 /** Long names and their letters. */
@@ -30,14 +30,14 @@ const LETTERS: Readonly<Record<string, string>> = {
 };
 
 /** Signs that may stand for a name. */
-const PLACES: readonly string[] = ["{}", "%", "@"];
+const PLACEHOLDERS: readonly string[] = ["{}", "%", "@"];
 
 const checkValue = (letter: string, value: string): void => {
   if (letter === "d" && !/^(?:\\[n0]|\n)$/.test(value))
     throw new Refusal("xargs -d takes '\\n' or '\\0'; other signs could make other names of those that were listed");
   if (letter === "P" && !/^(?:[1-9]|1[0-6])$/.test(value)) throw new Refusal("xargs -P takes 1 to 16");
   if (/^[nLs]$/.test(letter) && !/^[1-9]\d{0,5}$/.test(value)) throw new Refusal(`xargs -${letter} takes a number`);
-  if (letter === "I" && !PLACES.includes(value))
+  if (letter === "I" && !PLACEHOLDERS.includes(value))
     throw new Refusal("xargs -I takes {} and a plain program: xargs -I{} grep TEXT {}");
 };
 
@@ -62,7 +62,7 @@ const readLetters = (given: ReturnType<typeof readOptions>["options"]): Options 
 };
 
 /** Words of the inner command with the placeholder in them: data, wherever the inner program does not want a plain word. */
-const withPlaces = (operands: readonly PlanWord[], place: string): readonly PlanWord[] =>
+const markPlaceholders = (operands: readonly PlanWord[], place: string): readonly PlanWord[] =>
   operands.map((word, at) => {
     if (word.pattern) throw new Refusal("xargs -I takes plain words; a file could have the placeholder in its name");
     if (!word.text.includes(place)) return word;
@@ -70,28 +70,32 @@ const withPlaces = (operands: readonly PlanWord[], place: string): readonly Plan
       throw new Refusal(
         `xargs -I: ${place} may stand for data, not in a program or an option: xargs -I{} grep TEXT {}`,
       );
-    return { ...word, pattern: true, slot: true };
+    return { ...word, pattern: true, placeholder: true };
   });
 
-const asWritten = (words: readonly PlanWord[]): readonly PlanWord[] =>
-  words.map(({ text, sought, slot, pattern, home }) => ({
+const withoutMarks = (words: readonly PlanWord[]): readonly PlanWord[] =>
+  words.map(({ text, searchText, placeholder, pattern, home }) => ({
     text,
-    ...(sought ? { sought } : {}),
-    ...(pattern && !slot ? { pattern } : {}),
+    ...(searchText ? { searchText } : {}),
+    ...(pattern && !placeholder ? { pattern } : {}),
     ...(home ? { home } : {}),
   }));
 
 /** Names that turn up are no options: the runner hands over none that begins with a dash. */
-const innerOf = (operands: readonly PlanWord[], options: Options, inner: InnerCommand): readonly PlanWord[] => {
+const readInnerCommand = (
+  operands: readonly PlanWord[],
+  options: Options,
+  inner: InnerCommand,
+): readonly PlanWord[] => {
   const place = options.get("I");
-  if (place !== undefined) return asWritten(inner(withPlaces(operands, place), "placed"));
+  if (place !== undefined) return withoutMarks(inner(markPlaceholders(operands, place), "placed"));
   if (!NEEDS_WHOLE_NAMES.includes(operands[0]?.text ?? "")) return inner(operands, "last");
-  return inner([...operands, FOUND], "none").slice(0, -1);
+  return inner([...operands, FOUND_NAMES], "none").slice(0, -1);
 };
 
 const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly PlanWord[] => {
   const given = readOptions("xargs", words, rule);
-  smallNumbers("xargs", "P", "n", "L", "s", "max-procs", "max-args", "max-lines")(given);
+  limitNumbers("xargs", "P", "n", "L", "s", "max-procs", "max-args", "max-lines")(given);
   const letters = readLetters(given.options);
   const options = [...letters].map(([letter, value]): PlanWord => ({ text: `-${letter}${value}` }));
   const [name] = given.operands;
@@ -100,7 +104,7 @@ const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly Pl
   const isWhole = letters.has("0");
   if (NEEDS_WHOLE_NAMES.includes(name.text) && !isWhole)
     throw new Refusal(`${name.text} could take a name for an option; use find DIR … -exec ${name.text} … {} +`);
-  return [...options, ...innerOf(given.operands, letters, inner)];
+  return [...options, ...readInnerCommand(given.operands, letters, inner)];
 };
 
 export const xargsPrograms: ProgramTable = { xargs: program({ read: readXargs }) };
