@@ -18,6 +18,7 @@ export type GitOptions = {
   /** Exit codes that are answers. Default: 0 alone. */
   readonly may?: readonly number[];
   readonly signal?: AbortSignal;
+  readonly limitMs?: number; // default: 30 minutes
 };
 
 export type GitAnswer = { readonly code: number; readonly out: Buffer; readonly complaint: string };
@@ -61,6 +62,9 @@ const environmentWith = (settings: Settings): Settings => {
 
 const MOST_BYTES = 1 << 29;
 const COMPLAINT_CHARACTERS = 2_000;
+
+/** A file of the repository may be one that git waits for. */
+const LONGEST_MS = 30 * 60_000;
 
 const MOST_TRIES = 20;
 const BETWEEN_TRIES_MS = 5;
@@ -146,12 +150,13 @@ export class Git {
     throw new WorktreeError(reason, `git ${words[0]}: ${said}`);
   }
 
-  #run(words: readonly string[], { input, signal }: GitOptions): Promise<GitAnswer> {
+  #run(words: readonly string[], { input, signal, limitMs = LONGEST_MS }: GitOptions): Promise<GitAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<GitAnswer>();
     const child = spawn(this.#program, [...words], {
       cwd: this.cwd,
       env: { ...this.#settings, ...this.#variables },
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+      ...{ timeout: limitMs, killSignal: "SIGKILL" },
       ...(signal ? { signal } : {}),
     });
     const chunks: Buffer[] = [];

@@ -3,14 +3,22 @@
  *  holds its lock.
  *  Elsewhere: what is done with a copy (snapshot.ts). */
 
-import { chmod, copyFile, link, lstat, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { chmod, link, lstat, rename, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { readBounded } from "@prefork/guard/internal";
+import { WorktreeError } from "./errors.ts";
+
+const MOST_BYTES = 1 << 30;
 
 /** Git takes a file for unchanged that is older than the index. A copy is younger than its original, so it is given the
  *  age of the original, and a little more: then files that changed in the same moment are read. */
 export const copyIndex = async (from: string, to: string): Promise<void> => {
-  const facts = await stat(from).catch(() => undefined);
+  const facts = await lstat(from).catch(() => undefined);
   if (!facts) return; // nothing was ever added
-  await copyFile(from, to);
+  // A pipe in its place would keep one of the few threads that open files waiting for ever.
+  const content = await readBounded(from, MOST_BYTES);
+  if (content === undefined || !facts.isFile())
+    throw new WorktreeError("not-ready", `${from} is no plain file, or too large`);
+  await writeFile(to, content, { mode: 0o600 });
   const age = Math.max(1, Math.floor(facts.mtimeMs / 1_000));
   await utimes(to, age, age);
 };

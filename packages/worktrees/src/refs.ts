@@ -24,13 +24,18 @@ export const mustBeTaskName = (task: string): void => {
 
 type Named = Pick<Repository, "git" | "noObject">;
 
+/** A name of ours that stands for another is replaced; what it stands for is the user's. */
+const ITSELF = "option no-deref\n";
+
 /** All of these or none; each only where it points to what is expected, if that is said. */
 export const setRefs = async (
   { git }: Named,
   refs: readonly { readonly ref: string; readonly to: string; readonly from?: string }[],
 ): Promise<void> => {
   if (refs.length === 0) return;
-  const lines = refs.map(({ ref, to, from }) => `update ${ref} ${to}${from === undefined ? "" : ` ${from}`}\n`);
+  const lines = refs.map(
+    ({ ref, to, from }) => `${ITSELF}update ${ref} ${to}${from === undefined ? "" : ` ${from}`}\n`,
+  );
   await git.out(["update-ref", "--stdin"], { input: lines.join("") });
 };
 
@@ -39,7 +44,7 @@ export const dropRefs = async (
   { git }: Named,
   refs: readonly { readonly ref: string; readonly at?: string }[],
 ): Promise<void> => {
-  const lines = refs.map(({ ref, at }) => `delete ${ref}${at === undefined ? "" : ` ${at}`}\n`);
+  const lines = refs.map(({ ref, at }) => `${ITSELF}delete ${ref}${at === undefined ? "" : ` ${at}`}\n`);
   await git.out(["update-ref", "--stdin"], { input: lines.join("") });
 };
 

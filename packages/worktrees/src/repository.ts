@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { readBounded } from "@prefork/guard/internal";
 import { WorktreeError } from "./errors.ts";
 import { Git, type Steps } from "./git.ts";
+import { mustBePlain } from "./plain-repository.ts";
 
 export type Repository = {
   /** Runs at the top, with everything switched off that could start a program. */
@@ -34,6 +35,9 @@ export type Repository = {
 /** Keys of git's configuration, with the value that counts. */
 type Settings = Readonly<Record<string, string>>;
 
+/** Settings may name a file that git would wait for. */
+const ANSWER_MS = 30_000;
+
 const BARE = "this repository is bare: it has no files to work on; start in a checkout of it";
 const NONE = "this folder is in no git repository; worktrees need one (git init)";
 
@@ -49,11 +53,13 @@ export const openRepository = async (cwd: string, options: RepositoryOptions = {
   const plain = Git.in(cwd, options.step);
   const asked = await plain.ask([...PLACES, "--is-bare-repository", "--show-object-format", "HEAD^{commit}"], {
     may: [0, 128], // there may be no commit yet
+    limitMs: ANSWER_MS,
   });
   const [top = "", gitDir = "", commonDir = "", index = "", bare, format, head = ""] = asked.out.toString().split("\n");
   if (bare !== "false") throw new WorktreeError("no-repository", refusalOf(asked.complaint, bare === "true"));
   if (top !== (await topAbove(await realpath(cwd))))
     throw new WorktreeError("not-ready", "the repository says that its files lie elsewhere (core.worktree)");
+  await mustBePlain({ gitDir, commonDir, index });
   const written = await writtenIn([join(commonDir, "config"), join(gitDir, "config.worktree")]);
   const { before } = options;
   const isKnown = before !== undefined && written !== undefined && written === before.written;
@@ -110,7 +116,7 @@ const refusalOf = (complaint: string, isBare: boolean): string => {
 };
 
 export const settingsOf = async (git: Git): Promise<Settings> => {
-  const listed = await git.out(["config", "--list", "-z"]);
+  const listed = await git.out(["config", "--list", "-z"], { limitMs: ANSWER_MS });
   return Object.fromEntries(
     textsOf(listed).map((field) => {
       const [key = "", value = ""] = field.split(/\n(.*)/s);
@@ -175,7 +181,7 @@ const userSettings = async (git: Git, { environment = process.env }: RepositoryO
   const asked = await git
     .at("/")
     .in(own)
-    .ask(words, { may: [0, 1, 128] });
+    .ask(words, { may: [0, 1, 128], limitMs: ANSWER_MS });
   const fields = textsOf(asked.out);
   const found: Record<string, string> = {};
   for (let at = 0; at + 1 < fields.length; at += 2) {

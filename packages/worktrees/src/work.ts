@@ -5,7 +5,7 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { shownName } from "@prefork/guard/internal";
+import { readBounded, shownName } from "@prefork/guard/internal";
 import { type Copy, openCopy, removeCopy } from "./copies.ts";
 import type { Place } from "./create.ts";
 import { filesOf, WorktreeError, worktreeErrorOf } from "./errors.ts";
@@ -120,12 +120,14 @@ const followed = async (copy: Copy, { branch, tip, index }: Following): Promise<
   return copy.branch === branch;
 };
 
+const MOST_LOG_BYTES = 64_000_000;
+
 /** Commits that its agent made and then went away from, by a reset or another branch. */
 const leftBehind = async (
   { git, gitDir }: Copy,
   { tip, base, seen }: { readonly tip: string; readonly base: string; readonly seen: readonly string[] },
 ): Promise<readonly string[]> => {
-  const log = await readFile(join(gitDir, "logs/HEAD"), "latin1").catch(() => "");
+  const log = (await readBounded(join(gitDir, "logs/HEAD"), MOST_LOG_BYTES))?.toString("latin1") ?? "";
   const named = log.split("\n").flatMap((line) => /^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) /.exec(line)?.slice(1) ?? []);
   const asked = [...new Set([...named, ...seen])].filter((id) => id !== tip && id !== base && !/^0+$/.test(id));
   if (asked.length === 0) return [];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { WorktreeError } from "../src/index.ts";
@@ -125,6 +125,58 @@ for (const { name, prepare, reason, words } of refusals)
     }
     assert.deepEqual(photograph(ground), before);
   });
+
+test("a repository whose folders lead elsewhere, or would keep us waiting, is not written to", async () => {
+  using ground = openGround();
+  commitUsual(ground);
+  const git = (name: string): string => join(ground.path, ".git", name);
+  const elsewhere = ground.at("elsewhere");
+  mkdirSync(elsewhere);
+  const linked = (name: string) => (): void => {
+    mkdirSync(join(git(name), ".."), { recursive: true });
+    symlinkSync(elsewhere, git(name));
+  };
+  const forms: Readonly<Record<string, () => void>> = {
+    "refs/prefork": linked("refs/prefork"),
+    "refs/heads/prefork": linked("refs/heads/prefork"),
+    "logs/refs/heads/prefork": linked("logs/refs/heads/prefork"),
+    "objects/00": linked("objects/00"),
+    "refs/prefork/saved/1": () => {
+      mkdirSync(git("refs/prefork/saved"), { recursive: true });
+      writeFileSync(git("refs/prefork/saved/1"), "ref: refs/heads/main\n");
+    },
+    index: () => {
+      renameSync(git("index"), git("index.kept"));
+      execFileSync("mkfifo", [git("index")]);
+    },
+  };
+  for (const [name, prepare] of Object.entries(forms)) {
+    rmSync(git(name === "index" ? "none" : name), { recursive: true, force: true });
+    prepare();
+    await assert.rejects(
+      async () => {
+        const worktrees = await ground.open();
+        await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+      },
+      (error: unknown) => error instanceof WorktreeError && error.message.includes(git(name)),
+      name,
+    );
+    rmSync(git(name));
+    if (name.startsWith("refs/prefork")) rmSync(git("refs/prefork"), { recursive: true, force: true });
+  }
+  assert.deepEqual(readdirSync(elsewhere), []);
+  renameSync(git("index.kept"), git("index"));
+  const worktrees = await ground.open();
+  const created = await worktrees.create({ task: "t", label: "", snapshot: await worktrees.snapshot() });
+  ground.copy(created).put("new", "n\n");
+  // A name of ours that stands for a branch is replaced, and the branch stays.
+  const tip = ground.git("rev-parse", "main").trim();
+  mkdirSync(git("refs/prefork/tip"), { recursive: true });
+  writeFileSync(git("refs/prefork/tip/t"), "ref: refs/heads/main\n");
+  await worktrees.finish("t", { message: "m\n", end: "reported" });
+  assert.equal(ground.git("rev-parse", "main").trim(), tip);
+  assert.doesNotMatch(readFileSync(git("refs/prefork/tip/t"), "utf8"), /ref:/);
+});
 
 test("a bare repository and a folder in none are refused with the way out", async () => {
   using ground = openGround();
