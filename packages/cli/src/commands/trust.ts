@@ -84,6 +84,8 @@ const trust = async ({ state, folder, home, flags }: Asked, io: Io): Promise<voi
   showUnused(names, io);
   if (names.some((name) => name.startsWith(".prefork/extensions/")))
     io.out("  .prefork/extensions holds code that runs inside prefork, with all that you may do\n");
+  if (names.includes(".prefork/extensions"))
+    io.out("  .prefork/extensions is a link, or behind one: nothing in it is run\n");
   if (flags.show) {
     const now = await trustOf(state, folder);
     io.out(`It is ${now.kind === "trusted" ? "" : "not "}trusted.\n`);

@@ -49,9 +49,10 @@ export const isIncluded = (entry: string | undefined): boolean => entry?.startsW
 
 const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** Are these the very bytes of a file that an entry stands for? Asked by whoever reads it after it was hashed. */
+/** Are these the very bytes of a file that an entry stands for? Asked by whoever reads it after it was hashed. That settings
+ *  of git include a file does not say that anything in it may be run. */
 export const isEntryOf = (entry: string | undefined, bytes: Uint8Array): boolean =>
-  entry?.endsWith(` ${sha256(bytes)}`) === true;
+  entry === `file ${sha256(bytes)}` || entry === `program ${sha256(bytes)}`;
 
 export const fingerprintOf = (entries: Readonly<Record<string, string>>): string =>
   sha256(JSON.stringify(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1))));
@@ -106,17 +107,16 @@ class Reading {
 
   /** Settings and hooks that lie elsewhere than usual, for this work tree or for all. */
   async addElsewhere(): Promise<void> {
-    const folder = this.#root.path;
-    const places = await gitPlaces(folder);
+    const places = await gitPlaces(this.#root.path);
     if (places === undefined) return;
     if (places === "unreadable") throw new Unreadable(".git: where it leads cannot be told");
-    const { own, common, isUsual } = places;
+    const { top, own, common, isUsual } = places;
     if (!isUsual)
       for (const file of [join(common, "config"), join(own, "config.worktree")]) await this.#addIncluded(file);
     const usual = await lstat(join(common, "hooks")).catch(() => undefined);
     if (!isUsual || !usual?.isDirectory()) await this.#addHooks(join(common, "hooks"));
     for (const path of this.#hooksPaths) {
-      const led = await ledTo(folder, path);
+      const led = await ledTo(top, path);
       if (led === undefined) throw new Unreadable("core.hooksPath: where it leads cannot be told");
       await this.#addHooks(led);
     }

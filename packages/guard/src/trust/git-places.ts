@@ -4,15 +4,17 @@
  *  Elsewhere: hashing what stands there (configuration.ts), work trees that inherit trust (work-tree.ts). */
 
 import { lstat, realpath } from "node:fs/promises";
-import { isAbsolute, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { readBounded } from "../files/index.ts";
 
 export type GitPlaces = {
+  /** The folder with the `.git`: this one, or one above it. */
+  readonly top: string;
   /** Of this folder alone: `config.worktree`. */
   readonly own: string;
   /** Of all work trees together: `config`, `hooks`. */
   readonly common: string;
-  /** A plain folder `.git`, and no other. */
+  /** A plain folder `.git` of this folder, and no other. */
   readonly isUsual: boolean;
 };
 
@@ -34,16 +36,23 @@ export const ledTo = async (folder: string, pointer: string): Promise<string | u
 
 /** Undefined: there is none. `unreadable`: git would follow something that we cannot. */
 export const gitPlaces = async (folder: string): Promise<GitPlaces | "unreadable" | undefined> => {
-  const usual = join(folder, ".git");
-  const facts = await lstat(usual).catch(() => undefined);
-  if (facts === undefined) return undefined;
-  const own = await ownPlace(usual, folder);
+  const top = await topAbove(folder);
+  if (top === undefined) return undefined;
+  const usual = join(top, ".git");
+  const own = await ownPlace(usual, top);
   if (own === undefined) return "unreadable";
   const pointer = join(own, "commondir");
-  if (!(await isThere(pointer))) return { own, common: own, isUsual: facts.isDirectory() };
+  const isUsual = top === folder && (await lstat(usual)).isDirectory();
+  if (!(await isThere(pointer))) return { top, own, common: own, isUsual };
   const shared = (await readBounded(pointer, MAX_POINTER_BYTES))?.toString().replace(/(?<![\r\n])[\r\n]+$/, "");
   const common = shared === undefined || shared === "" ? undefined : await ledTo(own, shared);
-  return common === undefined ? "unreadable" : { own, common, isUsual: false };
+  return common === undefined ? "unreadable" : { top, own, common, isUsual: false };
+};
+
+/** Where git finds a repository: the settings and hooks of one around the folder count in it as well. */
+const topAbove = async (folder: string): Promise<string | undefined> => {
+  if (await isThere(join(folder, ".git"))) return folder;
+  return dirname(folder) === folder ? undefined : topAbove(dirname(folder));
 };
 
 const ownPlace = async (usual: string, folder: string): Promise<string | undefined> => {

@@ -121,6 +121,17 @@ test("settings and hooks that git takes from elsewhere are part of what is trust
       },
       [(place) => place.put("repo/team-hooks/pre-commit", "#!/bin/sh")],
     ],
+    "a folder below the top of its repository": [
+      (place) => {
+        renameSync(place.at("repo/.git"), place.at(".git"));
+        git(place.at("repo"), "config", "core.hooksPath", "hk");
+      },
+      [
+        (place) => git(place.at("repo"), "config", "core.fsmonitor", "./evil.sh"),
+        (place) => place.put("hk/pre-commit", "#!/bin/sh"),
+        (place) => place.put(".git/hooks/pre-commit", "#!/bin/sh"),
+      ],
+    ],
     "files with names that every object has": [
       (place) => {
         for (const name of ["constructor", "__proto__"]) {

@@ -44,6 +44,8 @@ export const readExtensions = async (places: ExtensionPlaces): Promise<readonly 
 const projectModules = async ({ project: given, entries }: ExtensionPlaces): Promise<readonly Extension[]> => {
   const project = await realpath(given);
   const folder = join(project, EXTENSIONS_FOLDER);
+  const real = await realpath(folder).catch(() => folder);
+  if (real !== folder) return [refusedExtension(folder, "it is a link, or behind one; only a plain folder is loaded")];
   const found = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const files = await Promise.all(
     found.map(async (entry): Promise<readonly string[]> => {
@@ -59,6 +61,11 @@ const projectModules = async ({ project: given, entries }: ExtensionPlaces): Pro
     .sort()
     .map((file) => moduleExtension({ file, isOwn: false, ...trusted }));
 };
+
+const refusedExtension = (name: string, reason: string): Extension => ({
+  name,
+  open: () => Promise.reject(new Error(reason)),
+});
 
 const isModule = (name: string): boolean => MODULE.test(name) && !DECLARATIONS.test(name);
 
@@ -145,7 +152,8 @@ const keepInside = (folder: string, { trusted }: Module): ReturnType<typeof regi
       const name = relative(trusted.project, fileURLToPath(url)).split(sep).join("/");
       const { source } = given;
       const bytes = typeof source === "string" ? Buffer.from(source) : source;
-      if (!bytes || !isEntryOf(trusted.entries[name], Buffer.from(bytes as Uint8Array)))
+      const isTrusted = name.startsWith(`${EXTENSIONS_FOLDER}/`) && Object.hasOwn(trusted.entries, name);
+      if (!bytes || !isTrusted || !isEntryOf(trusted.entries[name], Buffer.from(bytes as Uint8Array)))
         throw new Error(`${name} is not as you trusted it; look at it, then trust the folder again (prefork trust)`);
       return given;
     },

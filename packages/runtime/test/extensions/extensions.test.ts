@@ -1,7 +1,9 @@
 /** The extension contract: what an extension adds, what its hooks may do, and what none of them can. */
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { configurationOf } from "@prefork/guard";
 import { callTools, say, toolResults } from "@prefork/simulator";
@@ -385,6 +387,28 @@ test("a file of a trusted folder that was changed since is not loaded", async ()
     line,
     "/work/.prefork/extensions/deep/index.mjs: .prefork/extensions/deep/index.mjs is not as you trusted it; look at it, then trust the folder again (prefork trust)",
   );
+});
+
+test("a folder of extensions that is a link runs nothing, whatever else was trusted of the place it leads to", async () => {
+  await using ground = await openGround();
+  const text = 'export default () => ({ name: "linked" });\n';
+  const file = ground.folder.put("work/elsewhere/linked.mjs", text);
+  ground.folder.put("work/elsewhere/extensions/linked.mjs", text);
+  execFileSync("git", ["-C", ground.work, "init", "-q"]);
+  execFileSync("git", ["-C", ground.work, "config", "includeIf.gitdir:/nowhere/.path", file]);
+  const refused = "/work/.prefork/extensions: it is a link, or behind one; only a plain folder is loaded";
+  mkdirSync(join(ground.work, ".prefork"));
+  for (const [link, target] of [
+    [".prefork/extensions", dirname(file)],
+    [".prefork", dirname(file)],
+  ] as const) {
+    rmSync(join(ground.work, link), { recursive: true, force: true });
+    symlinkSync(target, join(ground.work, link));
+    const read = await configurationOf(ground.work);
+    assert.ok(read.ok);
+    assert.match(JSON.stringify(read.configuration.entries), /elsewhere\/linked\.mjs":"included /);
+    assert.deepEqual(await opened(ground, { trusted: true, entries: read.configuration.entries }), [refused]);
+  }
 });
 
 // --- the law -----------------------------------------------------------------------------------------------------------
