@@ -22,15 +22,18 @@ export type Verdict =
   | { readonly verdict: "read-only"; readonly reason: string; readonly plan: CommandPlan }
   | { readonly verdict: "write" | "unknown"; readonly reason: string };
 
+/** A program that only reads where its first arguments are these; without them, whatever it is given. */
+export type OwnProgram = { readonly name: string; readonly args?: readonly string[] };
+
 export type ClassifyOptions = {
-  /** Programs that the user, never a project, has declared read-only whatever they are given. */
-  readonly readOnlyPrograms?: readonly string[];
+  /** Programs that the user, never a project, has declared read-only. A name alone stands for any arguments. */
+  readonly readOnlyPrograms?: readonly (string | OwnProgram)[];
 };
 
 export const classify = (text: string, options: ClassifyOptions = {}): Verdict => {
   try {
     const { steps } = readAll(readSteps(text), {
-      userPrograms: new Set(options.readOnlyPrograms ?? []),
+      userPrograms: (options.readOnlyPrograms ?? []).map((one) => (typeof one === "string" ? { name: one } : one)),
       folders: [""],
       gluedWork: { letters: 0 },
     });
@@ -44,7 +47,7 @@ export const classify = (text: string, options: ClassifyOptions = {}): Verdict =
 /** What is known when a step is read: the user's own programs, the folders that it may run in, and how much was to be
  *  looked at in the options of the whole text so far. */
 type Reading = {
-  readonly userPrograms: ReadonlySet<string>;
+  readonly userPrograms: readonly OwnProgram[];
   readonly folders: PossibleFolders;
   readonly gluedWork: { letters: number };
 };
@@ -151,7 +154,7 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: 
     ...(assignments.some((set) => set.name === "TZ") ? ({ zone: "UTC0" } as const) : {}),
     ...(limit === undefined ? {} : { limit }),
   };
-  if (userPrograms.has(program)) return { program, args, ...around };
+  if (userPrograms.some((one) => isUseOf(one, program, args))) return { program, args, ...around };
   const judged = judge(program, args, "none");
   const known = programs.get(program);
   const final = markSearchText(program, judged);
@@ -167,6 +170,10 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: 
     ...around,
   };
 };
+
+/** By the words that are run, and not by those of a wrapper around them. */
+const isUseOf = ({ name, args = [] }: OwnProgram, program: string, given: readonly PlanWord[]): boolean =>
+  name === program && args.every((text, at) => isPlain(given[at]) && given[at].text === text);
 
 /** A walk begins in each of its starting points, or where the command is. */
 const checkWalk = (program: string, args: readonly PlanWord[], folders: PossibleFolders): void => {

@@ -6,12 +6,12 @@
 import { walkOf } from "./classify.ts";
 import { LISTS_NAMES } from "./indirect-reads.ts";
 import { readOptions } from "./options.ts";
-import type { CommandPlan, PlanCommand, PlanStep } from "./plan.ts";
+import type { CommandPlan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
 import { programs } from "./programs/index.ts";
 
 /** Whatever they are given, they open nothing; or they only tell that something is there. */
 const OPENS_NOTHING: readonly string[] = [
-  ...LISTS_NAMES,
+  ...LISTS_NAMES.filter((name) => name !== "du"), // an option has it read a file with names
   ...["true", "false", "pwd", "uname", "whoami", "seq", "sleep", "tr"],
 ];
 
@@ -32,9 +32,13 @@ const SHORT_PROGRAM: Readonly<Record<string, RegExp>> = {
   awk: /^\{ ?print \$(?:\d+|NF) ?\}$/,
 };
 
+/** The runner hands no name over as an option; a plain shell does. */
+const couldBeOption = ({ text, pattern }: PlanWord): boolean => pattern === true && /^[-*?[{]/.test(text);
+
 const opensNothing = ({ program, args, redirects }: PlanCommand): boolean => {
-  if (redirects.some(({ kind }) => kind === "input")) return false;
+  if (redirects.some(({ kind }) => kind === "input") || args.some(couldBeOption)) return false;
   if (OPENS_NOTHING.includes(program)) return true;
+  if (program === "du") return args.every((word) => !word.pattern);
   if (SHORT_PROGRAM[program]?.test(args.map(({ text }) => text).join(" "))) return args.every((word) => !word.pattern);
   const known = programs.get(program);
   if (!FILTERS.includes(program) || !known || known.read || walkOf(program, args)) return false;

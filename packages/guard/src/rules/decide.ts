@@ -11,8 +11,7 @@ import { type Decision, onlyReads, type ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
 import { type PathPattern, patternsBelow } from "./path-rules.ts";
-import type { Mode, Policy, ReadOnlyProgram } from "./policy.ts";
-import { programOf } from "./programs-with-programs.ts";
+import type { Mode, Policy } from "./policy.ts";
 import { planRules } from "./read-rules.ts";
 import { allowsOne, type Matter, matches, matterOf, type PathTool, parseRule, type Rule } from "./rules.ts";
 import { readShell, type ShellCommand, type ShellReading } from "./shell-words.ts";
@@ -136,7 +135,10 @@ const prepare = (call: ToolCall, context: GuardContext): Question => {
   });
   const { reading } = matter;
   const touched = reading && withOtherNames(touchedIn(reading, cwd, context), context);
-  const verdict = target.kind === "command" ? classified(target.command, reading, context) : undefined;
+  const verdict =
+    target.kind === "command"
+      ? context.classify(target.command, { readOnlyPrograms: context.policy.readOnlyPrograms })
+      : undefined;
   return {
     call,
     tool,
@@ -200,23 +202,6 @@ const withOtherNames = (touched: Touched, context: GuardContext): Touched => {
     .flatMap((names) => otherNames(`/${names.join("/")}`))
     .map((path) => path.split("/").filter((name) => name !== ""));
   return { ...touched, literal: [...touched.literal, ...others] };
-};
-
-/** Programs of the user's own count where every use in the text begins with the arguments they were declared with. */
-const classified = (
-  command: string,
-  reading: ShellReading | undefined,
-  { classify, policy }: GuardContext,
-): Verdict => {
-  const commands = reading?.kind === "read" ? reading.commands : [];
-  const isMeant = ({ args = [] }: ReadOnlyProgram, { words }: ShellCommand): boolean =>
-    args.every((text, at) => words[at + 1]?.text === text);
-  const names = [...new Set(policy.readOnlyPrograms.map(({ name }) => name))].filter((name) => {
-    const meanings = policy.readOnlyPrograms.filter((program) => program.name === name);
-    const uses = commands.filter(({ words: [head] }) => head && programOf(head) === name.toLowerCase());
-    return uses.every((use) => meanings.some((meaning) => isMeant(meaning, use)));
-  });
-  return classify(command, { readOnlyPrograms: names });
 };
 
 const ask = ({ tool, target, context, by }: Question, why: string, offers = true): Decision => {
@@ -392,7 +377,10 @@ const allowedTogether = (question: Question): string | undefined => {
     if (rule) used.add(rule.text);
     return rule !== undefined || commandOpensNothing(command, part, context);
   };
-  const covered = readAlike(question)?.every(isCovered);
+  const read = readAlike(question);
+  // Where the second folder lies depends on whether the first is there.
+  const moves = read?.filter(({ command }) => command.words[0]?.text === "cd").length ?? 0;
+  const covered = moves < 2 && read?.every(isCovered);
   return covered && used.size > 0 ? [...used].join(", ") : undefined;
 };
 
@@ -400,14 +388,19 @@ const allowedTogether = (question: Question): string | undefined => {
 const commandOpensNothing = (
   command: ShellCommand,
   part: string,
-  { classify, roots, policy }: GuardContext,
+  { classify, roots, policy, cwd = roots[0] ?? "/", otherNames }: GuardContext,
 ): boolean => {
   const [head, folder] = command.words;
   if (command.redirects.some(({ operator }) => operator === "<") || command.input.length > 0) return false;
   if (head?.text === "cd") {
     if (!folder || folder.home || /(?:^|\/)\.\.(?:\/|$)/.test(folder.text)) return false;
     const names = folder.text.split("/").filter((name) => name !== "" && name !== ".");
-    if (folder.text.startsWith("/") && !namesBelow(names, [...roots, ...policy.directories])) return false;
+    const isInside = (path: readonly string[]): boolean =>
+      namesBelow(path, [...roots, ...policy.directories]) !== undefined;
+    if (folder.text.startsWith("/") && !isInside(names)) return false;
+    // A link may lead anywhere.
+    const led = otherNames?.(folder.text.startsWith("/") ? folder.text : `${cwd}/${folder.text}`) ?? [];
+    if (!led.every((path) => isInside(path.split("/").filter(Boolean)))) return false;
   }
   const judged = classify(part);
   return judged.verdict === "read-only" && opensNoFile(judged.plan);

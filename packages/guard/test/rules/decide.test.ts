@@ -136,6 +136,13 @@ test("programs that the user declared read-only run unasked, also in plan mode, 
     assert.notEqual(decideBash("deploy now", context).kind, "allow");
     assert.notEqual(decideBash("deploy status && deploy now", context).kind, "allow");
     assert.notEqual(decideBash("deploy 'status'x", context).kind, "allow");
+    assert.equal(decideBash("timeout 5 deploy status", context).kind, "allow");
+    for (const text of [
+      "timeout 5 deploy now",
+      "/usr/bin/timeout 5 deploy now",
+      "deploy status | timeout 5 deploy rm x",
+    ])
+      assert.notEqual(decideBash(text, context).kind, "allow", text);
   }
 });
 

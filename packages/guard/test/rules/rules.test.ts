@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HOME, place, ROOT } from "@prefork/testing/policies";
+import { contextOf, decideBash, HOME, place, ROOT } from "@prefork/testing/policies";
 import { failingExample, matches, matterOf, parseRule, type RuleList } from "../../src/rules/rules.ts";
 import { targetOf } from "../../src/rules/targets.ts";
 
@@ -172,4 +172,22 @@ test("examples hold rules to their word", () => {
     undefined,
   );
   assert.equal(check("Bash(rm:*)", { match: ["ls && rm x"], notMatch: ["echo rm"] }, "deny"), undefined);
+});
+
+test("beside an allowed command, no name becomes an option, and no link leads out of the workspace", () => {
+  const linked = (path: string): readonly string[] => (path.startsWith(`${ROOT}/link`) ? ["/elsewhere"] : []);
+  const context = contextOf({ allow: ["Bash(npm test:*)"] }, { otherNames: linked });
+  const kinds = (texts: readonly string[]): readonly string[] => [
+    ...new Set(texts.map((text) => decideBash(text, context).kind)),
+  ];
+  const asked = [
+    "npm test; du *",
+    "npm test; du */*/.*",
+    "npm test; ls *",
+    "npm test && stat [a-z]*",
+    "npm test; du src/*",
+  ];
+  assert.deepEqual(kinds([...asked, "cd link && npm test", `cd ${ROOT}/link && npm test`]), ["ask"]);
+  assert.deepEqual(kinds(["cd src && cd link && npm test"]), ["ask"]);
+  assert.deepEqual(kinds(["npm test; du -sh src", "npm test; ls ./* src/*", "cd src && npm test"]), ["allow"]);
 });
