@@ -16,7 +16,7 @@ import {
 } from "./shell-words.ts";
 
 export type BashPattern = {
-  /** The words of the command; ANY_WORD stands for one word of any text. */
+  /** The words of the command. ANY_WORD stands for one word; to allow, only for one that is no option. */
   readonly words: readonly string[];
   /** Further words may follow. */
   readonly more: boolean;
@@ -58,9 +58,14 @@ export const allowsCommand = ({ words, more }: BashPattern, command: ShellComman
   if (command.words.length < words.length || (!more && command.words.length > words.length)) return false;
   return words.every((text, index) => {
     const word = command.words[index];
-    return word !== undefined && isLiteral(word) && !word.home && (text === ANY_WORD || word.text === text);
+    if (word === undefined || !isLiteral(word) || word.home) return false;
+    return text === ANY_WORD ? isPlainOperand(word.text) : word.text === text;
   });
 };
+
+/** Whoever writes `git push * main` thinks of a name. An option (`--receive-pack=./evil`), a forced ref (`+main`) and an
+ *  address that names a program (`ext::sh …`) do something else. */
+const isPlainOperand = (text: string): boolean => text !== "" && !/^[-+]/.test(text) && !text.includes("::");
 
 // --- to ask or deny ------------------------------------------------------------------------------------------------------
 

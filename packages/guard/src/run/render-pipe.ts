@@ -54,9 +54,15 @@ export type RenderPlace = {
 
 export const atHome = ({ text, home: tilde }: PlanWord, home: string): string => (tilde ? home + text.slice(1) : text);
 
-/** No core file of a program that fails; neither memory nor time for one that never stops, even if nobody is left to end
- *  it. */
-const LIMITS = "ulimit -c 0 -d 4194304 -t 600; ";
+/** All commands of a pipe run at once, so they share this much memory; a command alone may take all of it. */
+const PIPE_KIBIBYTES = 4_194_304;
+/** Enough for every program of the tables to start and to read lines of ordinary length. */
+const LEAST_KIBIBYTES = 65_536;
+
+/** A program that fails writes no core file. One that never stops runs out of memory or time, even if no process is left
+ *  that could end it. */
+const limitsFor = (commands: number): string =>
+  `ulimit -c 0 -d ${Math.max(LEAST_KIBIBYTES, Math.floor(PIPE_KIBIBYTES / commands))} -t 600; `;
 
 /** More than the system starts a program with, and more than a call can be given. */
 const MOST_WORDS = 20_000;
@@ -88,7 +94,7 @@ export const renderPipe = async (commands: readonly PlanCommand[], place: Render
     all.push(...argv);
   }
   const [only = "", ...more] = parts;
-  const script = LIMITS + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
+  const script = limitsFor(parts.length) + (more.length === 0 ? only : parts.map((part) => `(${part})`).join(" | "));
   return { script, words: all };
 };
 

@@ -64,6 +64,22 @@ test("Edit replaces the one place that is meant, and says what is wrong otherwis
   assert.match(await reason({ file_path: place.at("none"), old_string: "a", new_string: "b" }), /no such file/);
 });
 
+test("edits cannot make a file that is larger than what can be read", async () => {
+  using place = scratch();
+  const file_path = place.put("notes", "s");
+  await using root = await openRoot(place.path);
+  const edits = [
+    { old_string: "s", new_string: "t".repeat(1_000), replace_all: true },
+    { old_string: "t", new_string: "u".repeat(1_000), replace_all: true },
+    { old_string: "u", new_string: "v".repeat(1_000), replace_all: true },
+  ];
+  assert.deepEqual(await perform(root, "MultiEdit", { file_path, edits }), {
+    allowed: false,
+    reason: "the file would grow to 1,000,000,000 characters; the limit is 32 MiB",
+  });
+  assert.equal(readFileSync(file_path, "utf8"), "s");
+});
+
 test("what the text of a path hides, the disk tells", async () => {
   using place = scratch();
   using outside = scratch();

@@ -50,6 +50,18 @@ test("output ends at its limit, and so does what prints it", onLinux, async () =
   assert.deepEqual(await goneWithin(`seq 1${own}`), []);
 });
 
+test("commands of one pipe share its memory", async () => {
+  const showLimit = { program: "bash", args: [{ text: "-c" }, { text: "ulimit -d; cat" }], redirects: [] };
+  const pipeOf = (count: number): Plan => ({
+    steps: [{ after: "always", negated: false, run: { kind: "pipe", commands: Array(count).fill(showLimit) } }],
+    gitFolders: [],
+  });
+  const limits = async (count: number) => (await runPlan(pipeOf(count), { cwd: "/" })).stdout.trim().split("\n");
+  assert.deepEqual(await limits(1), ["4194304"]);
+  assert.deepEqual(await limits(4), Array(4).fill("1048576"));
+  assert.deepEqual(await limits(70), Array(70).fill("65536"));
+});
+
 test("output of exactly the limit is whole", async () => {
   const result = await runPlan(planFor("printf", "%s", "x".repeat(1_000)), { cwd: "/", maxOutputBytes: 1_000 });
   assert.deepEqual([result.stdout.length, result.truncated, result.exitCode], [1_000, false, 0]);
@@ -242,9 +254,9 @@ test("rg repeats no line of an ignore file, which may be a link to keys", await 
   for (const name of [".ignore", ".rgignore", "src/.ignore"]) {
     symlinkSync(join(place.work, ".env"), join(place.work, name));
     for (const text of ["rg foo", "rg --files", "find . -name '*.txt' -exec rg foo {} +"]) {
-      const { stdout, stderr } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
-      assert.notEqual(stdout, "", text);
-      assert.doesNotMatch(stdout + stderr, /the secret/, `${name}: ${text}`);
+      const { stdout, stderr, refused } = await runPlan(planOf(text), { cwd: place.work, home: place.home });
+      assert.doesNotMatch(stdout + stderr + refused, /the secret/, `${name}: ${text}`);
+      assert.match(refused ?? "", /ignore/, `${name}: ${text}`);
     }
     rmSync(join(place.work, name));
   }

@@ -174,9 +174,9 @@ const fieldsIn = (lines: readonly string[]): Readonly<Record<string, string>> =>
 
 /** What stands below a field and belongs to it. */
 const indentedAfter = (lines: readonly string[], at: number): readonly string[] => {
-  const rest = lines.slice(at + 1);
-  const end = rest.findIndex((line) => line.trim() !== "" && !/^[ \t]/.test(line));
-  return end < 0 ? rest : rest.slice(0, end);
+  let end = at + 1;
+  while (end < lines.length && /^(?:[ \t]|\s*$)/.test(lines[end] ?? "")) end++;
+  return lines.slice(at + 1, end);
 };
 
 const textOf = (value: string, below: readonly string[]): string => {

@@ -47,6 +47,10 @@ test("a file of nothing but blanks is read in no time", () => {
   assert.deepEqual(readFrontMatter(`---\na:${blanks}x\nb:${blanks}\n---\n`)?.fields, { a: "x", b: "" });
 });
 
+test("a file of very many fields is read in one pass", () => {
+  assert.deepEqual(readFrontMatter(`---\nname: a\n${"a:\n".repeat(400_000)}---\n`)?.fields, { name: "a", a: "" });
+});
+
 test("the user's own come first, a project's only where it is trusted; hostile ones are left out with the reason", async () => {
   using place = scratch();
   const [home, project] = [place.at("home"), place.at("project")];
