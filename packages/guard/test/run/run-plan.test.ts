@@ -52,7 +52,7 @@ test("output ends at its limit, and so does what prints it", onLinux, async () =
 
 test("commands of one pipe share its memory", async () => {
   const showLimit = { program: "bash", args: [{ text: "-c" }, { text: "ulimit -d; cat" }], redirects: [] };
-  const pipeOf = (count: number): Plan => ({
+  const pipeOf = (count: number): CommandPlan => ({
     steps: [{ after: "always", negated: false, run: { kind: "pipe", commands: Array(count).fill(showLimit) } }],
     gitFolders: [],
   });
