@@ -116,7 +116,7 @@ test("a file in the place of the sessions' folder fails every command that looks
 test("one session that cannot be read is named, and what is not found may be in it", async () => {
   using place = openPlace();
   symlinkSync("/", join(place.sessions, "linked"));
-  const reason = `${place.sessions}/linked: a link or a file stands where a folder should`;
+  const reason = `${place.sessions}/linked: a link or a file is in place of a folder`;
   const unreadable = `session linked cannot be read: ${reason}`;
   const json = `${JSON.stringify({ kind: "unreadable", id: "linked", reason })}\n`;
   const noneHere = `no readable session belongs to ${process.cwd()}, but ${unreadable}`;

@@ -119,7 +119,7 @@ const show = async (given: string, { json }: { readonly json?: true }, io: Io): 
   const store = storeFor(io);
   const id = await findSession(store, given);
   const { replayed } = await readSession(store, id);
-  const { opened, turns, usage, usd, lastAt, began, problems, openCalls, forks } = replayed;
+  const { opened, turns, usage, usd, lastAt, openEpoch: began, problems, openCalls, forks } = replayed;
   const facts = {
     id,
     folder: opened?.cwd ?? "",

@@ -73,7 +73,7 @@ const ofFolder = async (
 type Replayed = Awaited<ReturnType<typeof readSession>>["replayed"];
 
 export const wantedOf = (id: string, replayed: Replayed): WantedSession => {
-  const { began } = replayed;
+  const { openEpoch: began } = replayed;
   if (!began) return { id };
   const address = addressIn(replayed);
   const before = { protocol: began.protocol, model: began.head.model };

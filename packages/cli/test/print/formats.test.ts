@@ -145,7 +145,7 @@ test("damage of a journal is told in every format and by every command that read
   const lines = readFileSync(file, "utf8").split("\n");
   const lost = lines.findIndex((line) => line.includes('"kind":"response"'));
   writeFileSync(file, lines.with(lost, "x".repeat(40)).join("\n"));
-  const detail = `line ${lost + 1}: this is no JSON (40 bytes)`;
+  const detail = `line ${lost + 1}: not JSON (40 bytes)`;
   const listed = await ground.prefork(["sessions", "list", "--all", "--json"]);
   assert.deepEqual([resultIn(listed.out).problems, listed.err.includes("is damaged in 1 place")], [1, true]);
   for (const argv of [

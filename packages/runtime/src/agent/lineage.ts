@@ -20,6 +20,7 @@ import {
 } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
 import {
+  addPictures,
   type Draft,
   type Growth,
   growBlocks,
@@ -30,7 +31,6 @@ import {
   type Pictures,
   type PlainEntry,
   type Replayed,
-  withPictures,
 } from "../journal/index.ts";
 import type { Hold, Measured } from "./account.ts";
 
@@ -108,7 +108,7 @@ export class Lineage {
   ): void {
     const { prefix, drafts } = growMessage(this.prefix, message, source === undefined ? {} : { source });
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
-    this.#state = { ...this.#state, prefix, pictures: withPictures(this.#state.pictures, message.content) };
+    this.#state = { ...this.#state, prefix, pictures: addPictures(this.#state.pictures, message.content) };
     this.#entered?.(message);
   }
 
@@ -116,7 +116,7 @@ export class Lineage {
   enterOpen(message: Message): void {
     const { prefix, drafts } = growMessage(this.prefix, message, { open: true });
     this.#journal.appendAll(drafts);
-    this.#state = { ...this.#state, prefix, pictures: withPictures(this.#state.pictures, message.content) };
+    this.#state = { ...this.#state, prefix, pictures: addPictures(this.#state.pictures, message.content) };
   }
 
   /** Puts more blocks into the user message that is still open. */
@@ -126,7 +126,7 @@ export class Lineage {
   ): void {
     const { prefix, drafts } = growBlocks(this.prefix, blocks, source);
     this.#journal.appendAll([...drafts, ...also.map((entry) => ({ entry }))]);
-    this.#state = { ...this.#state, prefix, pictures: withPictures(this.#state.pictures, blocks) };
+    this.#state = { ...this.#state, prefix, pictures: addPictures(this.#state.pictures, blocks) };
     this.#entered?.({ role: "user", content: blocks });
   }
 
@@ -238,7 +238,7 @@ type Answering = {
 };
 
 const picturesIn = ({ messages = [] }: Beginning): Pictures =>
-  messages.reduce((sum, { content }) => withPictures(sum, content), noPictures);
+  messages.reduce((sum, { content }) => addPictures(sum, content), noPictures);
 
 type Epoch = Beginning & { readonly epoch: number; readonly reason: EpochReason };
 
@@ -279,7 +279,18 @@ export const resumeLineage = (
   replayed: Replayed,
   entered?: (message: Message) => void,
 ): Lineage | undefined => {
-  const { began, protocol, prefix, markers, lastTurn, exact, measured, asked, askedAt, lastResponse } = replayed;
+  const {
+    openEpoch: began,
+    protocol,
+    prefix,
+    markers,
+    lastTurn,
+    exact,
+    measured,
+    asked,
+    askedAt,
+    lastResponse,
+  } = replayed;
   const { isAnswered } = replayed;
   if (!began || !protocol || !prefix) return undefined;
   const state: LineageState = {

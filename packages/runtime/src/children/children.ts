@@ -28,6 +28,7 @@ import type { EventBody, RuntimeEvent } from "../events.ts";
 import type { ForkPlan } from "../fork/index.ts";
 import {
   createJournal,
+  ephemeralJournal,
   forkJournal,
   type Journal,
   type JournalEntry,
@@ -37,7 +38,6 @@ import {
   readJournal,
   readSession,
   type SessionStore,
-  unkeptJournal,
 } from "../journal/index.ts";
 import type { Ask, Delegation } from "../ports.ts";
 import { Inbox, type Mail, type Questions, type TaskResult } from "../tasks/index.ts";
@@ -235,7 +235,7 @@ export class Children {
   ): Promise<Journal> {
     const { store, journal, options } = this.#of;
     return skipTranscript
-      ? unkeptJournal(task)
+      ? ephemeralJournal(task)
       : make(store, journal, { cwd: placed?.folders.to ?? options.cwd, product: PRODUCT });
   }
 

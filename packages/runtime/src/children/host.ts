@@ -30,7 +30,7 @@ import {
   planOf,
 } from "../fork/index.ts";
 import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
-import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
+import { describeState, type Inbox, isEnded, type Task, type TaskTable } from "../tasks/index.ts";
 import { type AgentStart, FamilyStarts, type FamilyStartsOptions, NO_FORKS, type Siblings } from "./family-starts.ts";
 import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
 import { MovedCalls } from "./moved-calls.ts";
@@ -153,7 +153,7 @@ export class ForkHost {
     const gate = this.#options.gate();
     if (!gate.allowed && gate.isFinal) return gate.reason;
     const task = table.find(id);
-    if (!task || !isEnded(task)) return task ? `it is ${stateWords(task)}` : "there is no such task";
+    if (!task || !isEnded(task)) return task ? `it is ${describeState(task)}` : "there is no such task";
     const plan = planOf(task.plan);
     if (!plan || task.session === undefined) return "nothing of it is kept that it could go on from";
     if (plan.isFiltered && !how.filter)
@@ -164,7 +164,7 @@ export class ForkHost {
     const again = { ...plan, runId: this.#options.ids.next("run") };
     const mail =
       message === undefined ? {} : { mail: { id: this.#options.ids.next("notice"), message, ...(by ? { by } : {}) } };
-    if (!table.step(id, { type: "woken", ...mail })) return `it is ${stateWords(task)}`;
+    if (!table.step(id, { type: "woken", ...mail })) return `it is ${describeState(task)}`;
     const above = this.#accounts.of(task.family);
     const account = new Account(plan.limits, { above, ...(task.spent ? { spent: task.spent } : {}) });
     const start: RunStart = {
@@ -266,7 +266,7 @@ export class ForkHost {
       const task = table.find(id);
       if (!task || settings.wake === "each") return true;
       if (task.state.kind === "ended" && task.state.end !== "reported") return true;
-      return table.isOver(task.family);
+      return table.hasFamilyEnded(task.family);
     });
   }
 
@@ -346,7 +346,7 @@ export class ForkHost {
   #refuse(task: string, reason: string): string {
     const { table, clock } = this.#options;
     const { end, result } = notRun("failed", reason);
-    table.step(task, { type: "ended", end, result, at: clock.now() }, { isTold: false });
+    table.step(task, { type: "ended", end, result, at: clock.now() }, { notify: false });
     return reason;
   }
 

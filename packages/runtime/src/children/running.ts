@@ -162,7 +162,7 @@ export class Running {
         return undefined;
       case "call_started":
         this.toolUses += 1;
-        this.#denials.allowed();
+        this.#denials.recordApproval();
         return undefined;
       case "call_ended": {
         const what = this.#proposed.get(event.callId) ?? event.tool;
@@ -184,7 +184,7 @@ export class Running {
   #denied(what: string): void {
     if (this.#isDenied) return;
     this.#isDenied = true;
-    const verdict = this.#denials.denied(what);
+    const verdict = this.#denials.recordDenial(what);
     if (verdict.kind !== "end" || this.#turnsLeft !== Number.POSITIVE_INFINITY) return;
     this.#turnsLeft = LAST_TURNS;
     this.child?.shut(`${verdict.reason} No further call will run: report now what you have, and what you would need.`);

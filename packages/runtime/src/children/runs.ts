@@ -9,7 +9,7 @@ import { oneLine } from "../context/index.ts";
 import type { EventBody, ExchangeEnd } from "../events.ts";
 import { cacheKeyHash, MOST_TURNS, missOf } from "../fork/index.ts";
 import type { Clock } from "../ports.ts";
-import { summaryOf, type TaskEnd, type TaskResult, type TaskTable } from "../tasks/index.ts";
+import { summarizeReport, type TaskEnd, type TaskResult, type TaskTable } from "../tasks/index.ts";
 import { readReport } from "./report.ts";
 import { type Child, type Ended, Running, type RunStart } from "./running.ts";
 
@@ -218,7 +218,7 @@ export class Runs {
     const why = (result.end === "aborted" ? running.ending?.reason : undefined) ?? result.reason;
     const reason = audited?.breach ?? why;
     const spent = { usage, usd, turns, toolUses: running.toolUses, ms };
-    const summary = summaryOf(result.text, end);
+    const summary = summarizeReport(result.text, end);
     const cut = result.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
     const kept = [...(audited?.notes ?? []), ...(await child.settle(end, result.text))];
     if (end !== "reported")
@@ -255,7 +255,7 @@ export class Runs {
     try {
       if (!plan.skipTranscript) {
         const step = { type: "ended", end, at: clock.now(), result } as const;
-        table.step(plan.task, step, { isTold: running.notifies });
+        table.step(plan.task, step, { notify: running.notifies });
       } else this.#options.spent(result);
     } catch (error) {
       // Kept as running: the next life of the session tells it as interrupted, so nothing is lost.

@@ -4,7 +4,7 @@
 
 import type { JsonObject } from "@prefork/wire";
 import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
-import { type Inbox, isEnded, stateWords, type Task, type TaskTable } from "../tasks/index.ts";
+import { describeState, type Inbox, isEnded, type Task, type TaskTable } from "../tasks/index.ts";
 import { type ForkHost, refused } from "./host.ts";
 import type { Runs } from "./runs.ts";
 
@@ -32,7 +32,7 @@ export class TaskTools {
     if (unknown.length > 0) return refused(`There is no task ${unknown.join(", ")}.`);
     await this.#join(ids, args, signal);
     const tasks = ids.flatMap((id) => table.find(id) ?? []);
-    for (const task of tasks) if (isEnded(task)) inbox.seen(task.id);
+    for (const task of tasks) if (isEnded(task)) inbox.dismiss(task.id);
     return { text: tasks.map(taskText).join("\n\n") };
   };
 
@@ -40,7 +40,7 @@ export class TaskTools {
     const { table, host } = this.#options;
     const task = typeof id === "string" ? table.find(id) : undefined;
     if (!task) return refused(`There is no task ${String(id)}.`);
-    if (isEnded(task)) return { text: `${task.id} had ended before: ${stateWords(task)}.` };
+    if (isEnded(task)) return { text: `${task.id} had ended before: ${describeState(task)}.` };
     await host.stop(task.id);
     return { text: `${task.id} was ended.` };
   };
@@ -63,10 +63,10 @@ export class TaskTools {
     if (steered !== "too late") return { text: `${addressed.id} reads it when its present turn ends.` };
     await running?.ended.promise; // its report is being checked, and then it can be woken
     const task = table.find(addressed.id) ?? addressed;
-    if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${stateWords(task)}.`);
+    if (!isEnded(task)) return refused(`${task.id} cannot be reached: ${describeState(task)}.`);
     const woken = await host.wake(task.id, { message, ...(by ? { by } : {}) });
     return woken === undefined
-      ? { text: `${task.id} had ended (${stateWords(task)}) and goes on with your message; it reports again.` }
+      ? { text: `${task.id} had ended (${describeState(task)}) and goes on with your message; it reports again.` }
       : refused(`${task.id} could not be woken: ${woken}`);
   }
 
@@ -80,6 +80,6 @@ export class TaskTools {
 }
 
 const taskText = (task: Task): string => {
-  const head = `${task.id} (${task.label}): ${stateWords(task)}`;
+  const head = `${task.id} (${task.label}): ${describeState(task)}`;
   return task.result ? `${head}\n${task.result.text}` : head;
 };

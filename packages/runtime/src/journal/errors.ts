@@ -1,6 +1,6 @@
-/** Every way in which a journal can say no, with a sentence for the user.
- *  Invariant: `reason` is a closed union; whatever was in a journal before a failure is still in it afterwards.
- *  Elsewhere: damage that does not stop a reading is a problem, not an error (read.ts, replay.ts). */
+/** In which ways can a journal fail? Each has a sentence for the user.
+ *  Invariant: `reason` is a closed union. Whatever was in a journal before a failure is still in it afterwards.
+ *  Elsewhere: damage that does not stop reading is a problem, not an error (read.ts, replay.ts). */
 
 import { LockError } from "@prefork/guard/internal";
 
@@ -30,10 +30,10 @@ export class JournalError extends Error {
 const FAULTS: Readonly<Record<string, readonly [JournalFault, string]>> = {
   ENOSPC: ["disk-full", "the disk is full"],
   EDQUOT: ["disk-full", "the disk quota is used up"],
-  EFBIG: ["disk-full", "the file may not grow any further"],
+  EFBIG: ["disk-full", "the file has reached its size limit"],
   ENOENT: ["not-found", "there is no such file or folder"],
-  ELOOP: ["insecure", "a link stands in its place"],
-  ENOTDIR: ["insecure", "a link or a file stands where a folder should"],
+  ELOOP: ["insecure", "it is a symbolic link"],
+  ENOTDIR: ["insecure", "a link or a file is in place of a folder"],
   EROFS: ["io", "the file system is read-only"],
   EACCES: ["io", "the file system does not permit it"],
   EPERM: ["io", "the file system does not permit it"],
@@ -43,14 +43,14 @@ const FAULTS: Readonly<Record<string, readonly [JournalFault, string]>> = {
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 
-/** An error of the operating system in a place it came from; anything else is a bug and is thrown on. */
-export const journalErrorOf = (error: unknown, place: string): JournalError => {
+/** Converts an error of the operating system. Anything else is a bug and is thrown again. */
+export const toJournalError = (error: unknown, place: string): JournalError => {
   if (error instanceof JournalError) return error;
   if (error instanceof LockError) return new JournalError(error.reason, error.message, { cause: error });
   const code = codeOf(error);
   if (code === undefined) throw error;
-  const [reason, sentence] = FAULTS[code] ?? ["io", `the file system answered ${code}`];
+  const [reason, sentence] = FAULTS[code] ?? ["io", `the file system reported ${code}`];
   return new JournalError(reason, `${place}: ${sentence}`, { cause: error });
 };
 
-export const isCode = (error: unknown, ...codes: readonly string[]): boolean => codes.includes(codeOf(error) ?? "");
+export const hasCode = (error: unknown, ...codes: readonly string[]): boolean => codes.includes(codeOf(error) ?? "");

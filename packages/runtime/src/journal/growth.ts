@@ -1,7 +1,9 @@
-/** The entries that make a prefix grow, with the bytes that it grows by. Pure.
- *  Invariant: what an entry says and what was sent for it are made together, so that the one can always be made from the
- *  other; a prefix given back here counts once its drafts are written.
- *  Elsewhere: writing them (writer.ts), growing again from them (regrow.ts). */
+/** How does a prefix grow, and how is it rebuilt from what was sent? Pure.
+ *  Invariant: an entry and the bytes sent for it are created together, so each can always be derived from the other. A
+ *  prefix returned from here counts once its drafts are written. When it is rebuilt, the bytes are those that were sent
+ *  as long as every hash agrees. From the first hash that does not, messages are encoded again from their neutral form;
+ *  what would make a request invalid (a result without its call, a call without its result) is left out or answered.
+ *  Elsewhere: writing entries (writer.ts), everything in a journal that is not in the prefix (replay.ts). */
 
 import {
   type Block,
@@ -49,36 +51,31 @@ export const growMessage = (before: FrozenPrefix, message: Message, options: Gro
   return { prefix, drafts };
 };
 
-/** More blocks for the prefix's last message, which is the user's and still open. */
+/** Adds blocks to the prefix's last message, which is the user's and still open. */
 export const growBlocks = (before: FrozenPrefix, blocks: readonly Block[], source?: string): Growth => {
   const prefix = before.extend(blocks);
   const entry = { kind: "blocks", blocks, ...(source === undefined ? {} : { source }) } as const;
   return { prefix, drafts: [{ entry, sent: { hash: prefix.hash, pieces: prefix.sentSince(before) } }] };
 };
 
-/** Pictures that no provider has counted yet. Pure.
- *  Invariant: their bytes say nothing of their tokens, so both are kept apart from all other bytes.
- *  Elsewhere: what they are taken to cost (../agent), what a journal adds up to (replay.ts). */
+/** Pictures that no provider has counted yet. Their bytes say nothing about their tokens, so they are kept apart
+ *  from all other bytes. */
 
 export type Pictures = { readonly count: number; readonly bytes: number };
 
 export const noPictures: Pictures = { count: 0, bytes: 0 };
 
-export const withPictures = (before: Pictures, blocks: readonly Block[]): Pictures =>
+export const addPictures = (before: Pictures, blocks: readonly Block[]): Pictures =>
   blocks.reduce<Pictures>((sum, block) => {
-    if (block.type === "tool_result") return withPictures(sum, block.content);
+    if (block.type === "tool_result") return addPictures(sum, block.content);
     if (block.type !== "image") return sum;
     const { source } = block;
     return { count: sum.count + 1, bytes: sum.bytes + (source.kind === "base64" ? source.data.length : 0) };
   }, before);
 
-/** How does the prefix grow again, from what was sent?
- *  Invariant: while every hash agrees the bytes are those that were sent. From the first that does not, messages are
- *  encoded again from their neutral form, and what would make a request illegal (a result without its call, a call
- *  without its result) is left out or answered.
- *  Elsewhere: everything in a journal that is not in the prefix (replay.ts). */
+/** The rebuilt prefix, and the messages in it. */
 
-export type Grown = {
+export type PrefixState = {
   readonly epoch: EpochEntry | undefined;
   readonly protocol: Protocol | undefined;
   readonly prefix: FrozenPrefix | undefined;
@@ -86,7 +83,7 @@ export type Grown = {
   readonly messages: readonly Message[];
 };
 
-export const nothingGrown: Grown = {
+export const emptyPrefixState: PrefixState = {
   epoch: undefined,
   protocol: undefined,
   prefix: undefined,
@@ -94,44 +91,44 @@ export const nothingGrown: Grown = {
   messages: [],
 };
 
-export type Regrowing = {
+export type RegrowOptions = {
   readonly protocols: readonly Protocol[];
-  /** What to say of a call whose result does not stand here any more. */
+  /** The result for a call whose result is no longer there. */
   readonly resultOf: (callId: string) => ToolResultBlock;
 };
 
-type Finding = Omit<JournalProblem, "line">;
-export type Regrown = readonly [Grown, Finding?];
+type FoundProblem = Omit<JournalProblem, "line">;
+export type RegrowResult = readonly [PrefixState, FoundProblem?];
 
 export const regrow = (
-  grown: Grown,
+  grown: PrefixState,
   { entry, sent }: { readonly entry: WireEntry; readonly sent: SentBytes },
-  regrowing: Regrowing,
-): Regrown => {
-  const before = entry.kind === "epoch" ? begun(entry, regrowing.protocols) : grown;
+  regrowing: RegrowOptions,
+): RegrowResult => {
+  const before = entry.kind === "epoch" ? beginEpoch(entry, regrowing.protocols) : grown;
   if (entry.kind === "epoch" && !before.protocol)
-    return [before, { kind: "unknown", detail: `nothing is known here of the protocol "${entry.protocol}"` }];
+    return [before, { kind: "unknown", detail: `unknown protocol "${entry.protocol}"` }];
   if (entry.kind !== "epoch" && !before.prefix)
-    return before.epoch ? [before] : [before, { kind: "lost", detail: "no head stands before this message" }];
-  if (!before.exact) return [mended(before, entry, regrowing)];
-  const asSent = attempt(() => withEntry(before, entry, sent.pieces));
+    return before.epoch ? [before] : [before, { kind: "lost", detail: "no epoch begins before this message" }];
+  if (!before.exact) return [repair(before, entry, regrowing)];
+  const asSent = undefinedIfUnfit(() => extendWith(before, entry, sent.pieces));
   if (asSent?.prefix?.hash === sent.hash) return [asSent];
-  const asSpelled = attempt(() => withEntry(before, entry));
+  const asSpelled = undefinedIfUnfit(() => extendWith(before, entry));
   if (asSpelled?.prefix?.hash === sent.hash)
-    return [asSpelled, { kind: "mended", detail: "the bytes that were sent are damaged; they were made again" }];
+    return [asSpelled, { kind: "mended", detail: "the bytes that were sent are damaged; they were restored" }];
   return [
-    mended({ ...before, exact: false }, entry, regrowing),
+    repair({ ...before, exact: false }, entry, regrowing),
     { kind: "changed", detail: "from here on the bytes differ from those that were sent; no cache knows them" },
   ];
 };
 
-const begun = (epoch: EpochEntry, protocols: readonly Protocol[]): Grown => ({
-  ...nothingGrown,
+const beginEpoch = (epoch: EpochEntry, protocols: readonly Protocol[]): PrefixState => ({
+  ...emptyPrefixState,
   epoch,
   protocol: protocols.find(({ name }) => name === epoch.protocol),
 });
 
-const attempt = <T>(grow: () => T): T | undefined => {
+const undefinedIfUnfit = <T>(grow: () => T): T | undefined => {
   try {
     return grow();
   } catch (error) {
@@ -142,13 +139,13 @@ const attempt = <T>(grow: () => T): T | undefined => {
 
 export type PrefixChange = {
   readonly entry: WireEntry;
-  /** Undefined where nothing is known of the epoch's protocol. */
+  /** Undefined if the epoch's protocol is unknown. */
   readonly protocol: Protocol | undefined;
   /** The bytes that were sent; undefined: encode the entry as it would be encoded today. */
   readonly sent?: readonly Buffer[] | undefined;
 };
 
-/** Throws InputError where the bytes do not fit the entry. Undefined where there is no prefix to extend. */
+/** Throws InputError if the bytes do not fit the entry. Undefined if there is no prefix to extend. */
 const extendPrefix = (
   prefix: FrozenPrefix | undefined,
   { entry, protocol, sent }: PrefixChange,
@@ -162,68 +159,68 @@ const extendPrefix = (
     : FrozenPrefix.open(protocol.encoder, entry.head);
 };
 
-/** Undefined where the entry cannot extend this prefix: damaged bytes need not fit their message at all. */
+/** Undefined if the entry cannot extend this prefix: damaged bytes may not fit their message. */
 export const tryExtendPrefix = (prefix: FrozenPrefix | undefined, change: PrefixChange): FrozenPrefix | undefined =>
-  attempt(() => extendPrefix(prefix, change));
+  undefinedIfUnfit(() => extendPrefix(prefix, change));
 
-const withEntry = (grown: Grown, entry: WireEntry, sent?: readonly Buffer[]): Grown => {
+const extendWith = (grown: PrefixState, entry: WireEntry, sent?: readonly Buffer[]): PrefixState => {
   const { protocol, messages } = grown;
   const prefix = extendPrefix(grown.prefix, { entry, protocol, sent });
   if (!prefix) return grown;
   if (entry.kind === "epoch") return { ...grown, prefix };
   if (entry.kind === "message") return { ...grown, prefix, messages: [...messages, entry.message] };
-  return { ...grown, prefix, messages: extended(messages, entry.blocks) };
+  return { ...grown, prefix, messages: appendBlocks(messages, entry.blocks) };
 };
 
-const extended = (messages: readonly Message[], blocks: readonly Block[]): readonly Message[] => {
+const appendBlocks = (messages: readonly Message[], blocks: readonly Block[]): readonly Message[] => {
   const last = messages.at(-1);
   if (!last) return messages;
   return [...messages.slice(0, -1), { ...last, content: [...last.content, ...blocks] }];
 };
 
-/** Stands where the user must have spoken first. */
-const LOST = "(What was said here can no longer be read.)";
+/** Takes the place of a user message that must come first. */
+const LOST_MESSAGE = "(What was said here can no longer be read.)";
 
-/** With the entry as it may stand after what could be read; without it where it may not. */
-const mended = (grown: Grown, entry: WireEntry, regrowing: Regrowing): Grown => {
+/** Adds the entry in a form that is valid after what could be read, or leaves it out. */
+const repair = (grown: PrefixState, entry: WireEntry, regrowing: RegrowOptions): PrefixState => {
   const { prefix } = grown;
-  if (entry.kind === "epoch") return attempt(() => withEntry(grown, entry)) ?? grown;
+  if (entry.kind === "epoch") return undefinedIfUnfit(() => extendWith(grown, entry)) ?? grown;
   if (!prefix) return grown;
   const isOpen = grown.messages.at(-1)?.role === "user";
   const added: Message = entry.kind === "message" ? entry.message : { role: "user", content: entry.blocks };
-  const content = answering(added.content, prefix.pending);
+  const content = dropStrayResults(added.content, prefix.pending);
   if (prefix.messages === 0 && added.role !== "user")
-    return mended(withEntry(grown, { kind: "message", message: userText(LOST) }), entry, regrowing);
-  const grow = (): Grown => {
-    if (entry.kind === "blocks" && isOpen) return withEntry(grown, { ...entry, blocks: content });
-    const missing = unanswered(prefix.pending, content).map(regrowing.resultOf);
+    return repair(extendWith(grown, { kind: "message", message: userText(LOST_MESSAGE) }), entry, regrowing);
+  const grow = (): PrefixState => {
+    if (entry.kind === "blocks" && isOpen) return extendWith(grown, { ...entry, blocks: content });
+    const missing = unansweredCalls(prefix.pending, content).map(regrowing.resultOf);
     const isUsers = added.role === "user";
     const told = isUsers ? resultsFirst([...content, ...missing]) : content;
-    const answered = isUsers || missing.length === 0 ? grown : withResults(grown, missing, isOpen);
-    return withEntry(answered, { kind: "message", message: { ...added, content: told } });
+    const answered = isUsers || missing.length === 0 ? grown : addResults(grown, missing, isOpen);
+    return extendWith(answered, { kind: "message", message: { ...added, content: told } });
   };
-  return attempt(grow) ?? grown;
+  return undefinedIfUnfit(grow) ?? grown;
 };
 
-const withResults = (grown: Grown, results: readonly Block[], isOpen: boolean): Grown =>
-  withEntry(
+const addResults = (grown: PrefixState, results: readonly Block[], isOpen: boolean): PrefixState =>
+  extendWith(
     grown,
     isOpen ? { kind: "blocks", blocks: results } : { kind: "message", message: { role: "user", content: results } },
   );
 
-const unanswered = (pending: readonly string[], content: readonly Block[]): readonly string[] => {
+const unansweredCalls = (pending: readonly string[], content: readonly Block[]): readonly string[] => {
   const answered = new Set(content.flatMap((block) => (block.type === "tool_result" ? [block.toolUseId] : [])));
   return pending.filter((id) => !answered.has(id));
 };
 
-/** A provider refuses words before the results of the calls that they follow. */
+/** A provider refuses text before the results of the calls that it follows. */
 const resultsFirst = (content: readonly Block[]): readonly Block[] => [
   ...content.filter(({ type }) => type === "tool_result"),
   ...content.filter(({ type }) => type !== "tool_result"),
 ];
 
-/** Results that answer no open call would make every later request illegal. */
-const answering = (content: readonly Block[], pending: readonly string[]): readonly Block[] => {
+/** Results that answer no open call would make every later request invalid. */
+const dropStrayResults = (content: readonly Block[], pending: readonly string[]): readonly Block[] => {
   const open = new Set(pending);
   return content.filter((block) => block.type !== "tool_result" || open.delete(block.toolUseId));
 };

@@ -1,3 +1,5 @@
+/** What happened in a session, written before it has an effect: entries, writing, reading and replaying them. */
+
 export {
   ADDRESS_SLOT,
   type EpochEntry,
@@ -18,6 +20,7 @@ export {
 } from "./entry.ts";
 export { JournalError } from "./errors.ts";
 export {
+  addPictures,
   type Draft,
   type Growth,
   growBlocks,
@@ -26,7 +29,6 @@ export {
   noPictures,
   type Pictures,
   tryExtendPrefix,
-  withPictures,
 } from "./growth.ts";
 export { exportMarkdown } from "./markdown.ts";
 export {
@@ -39,7 +41,6 @@ export {
   type SessionReading,
   type SessionStore,
 } from "./open.ts";
-export { isSessionId } from "./place.ts";
 export { readEntries } from "./read.ts";
 export { type OpenCall, type Replayed, replay } from "./replay.ts";
 export {
@@ -49,7 +50,8 @@ export {
   type ListedSession,
   latestSession,
   listSessions,
-  mustAllBeReadable,
+  requireAllReadable,
   type UnreadableSession,
 } from "./sessions.ts";
-export { type Journal, JournalWriter, unkeptJournal } from "./writer.ts";
+export { isSessionId } from "./storage.ts";
+export { ephemeralJournal, type Journal, JournalWriter } from "./writer.ts";

@@ -1,6 +1,6 @@
-/** How an entry is spelled as one line, and read back.
- *  Invariant: `wire` is the last member and holds the bytes that were sent; it is cut out by the lengths in `sizes` and
- *  never parsed and written again. Bytes that hold a line break stand there as a JSON string instead.
+/** How is an entry written as one line, and read back?
+ *  Invariant: `wire` is the last member and holds the bytes that were sent. It is cut out by the lengths in `sizes`,
+ *  and never parsed and written again. Bytes that contain a newline are written as a JSON string instead.
  *  Elsewhere: what an entry must say (schema.ts), many lines (read.ts).
  *
  *  {"v":1,"seq":7,"at":1760000000000,"kind":"message","sizes":[31],"hash":"…","message":{…},"wire":[{…}]} */
@@ -16,18 +16,19 @@ const WIRE = Buffer.from(`,"wire":`);
 export type LineStart = {
   readonly seq: number;
   readonly at: number;
-  /** How many lines after this one belong to the same write; they count together or not at all. */
+  /** How many lines after this one belong to the same write. They count together or not at all. */
   readonly more: number;
 };
 
-/** Names that belong to the line: an entry with a member of such a name would be written over, and does not compile. */
+/** Names of the line's own members: an entry with a member of such a name would be overwritten, so it does not
+ *  compile. */
 type LineMember = "v" | "seq" | "at" | "more" | "sizes" | "hash" | "wire";
 type LineEntry = JournalEntry & { readonly [Name in LineMember]?: never };
 
-export type Unspelled = LineStart & { readonly entry: LineEntry; readonly sent?: SentBytes };
+export type LineContent = LineStart & { readonly entry: LineEntry; readonly sent?: SentBytes };
 
-/** The line, its newline included. */
-export const encodeLine = ({ seq, at, more, entry, sent }: Unspelled): Buffer => {
+/** The line, including its newline. */
+export const encodeLine = ({ seq, at, more, entry, sent }: LineContent): Buffer => {
   const batch = more > 0 ? `,"more":${more}` : "";
   const start = `{"v":${JOURNAL_VERSION},"seq":${seq},"at":${at}${batch},`;
   if (sent === undefined) return Buffer.from(`${start}${JSON.stringify(entry).slice(1)}\n`);
@@ -37,12 +38,12 @@ export const encodeLine = ({ seq, at, more, entry, sent }: Unspelled): Buffer =>
   const rest = JSON.stringify(fields).slice(1, -1);
   const before = `${start}"kind":"${kind}","sizes":[${sizes}],"hash":"${hash}",${rest},"wire":`;
   const [opening, closing] = kind === "epoch" ? ["", ""] : ["[", "]"];
-  if (!pieces.some((piece) => piece.includes(NEWLINE))) return around(pieces, before + opening, `${closing}}\n`);
-  return Buffer.from(`${before}${JSON.stringify(around(pieces, opening, closing).toString("utf8"))}}\n`);
+  if (!pieces.some((piece) => piece.includes(NEWLINE))) return joinPieces(pieces, before + opening, `${closing}}\n`);
+  return Buffer.from(`${before}${JSON.stringify(joinPieces(pieces, opening, closing).toString("utf8"))}}\n`);
 };
 
-/** The pieces, commas between them, and what stands before and after: each is written to its place at once. */
-const around = (pieces: readonly Buffer[], before: string, after: string): Buffer => {
+/** Joins the pieces with commas, between `before` and `after`. Each is copied once. */
+const joinPieces = (pieces: readonly Buffer[], before: string, after: string): Buffer => {
   let size = Buffer.byteLength(before) + Math.max(0, pieces.length - 1) + after.length;
   for (const { length } of pieces) size += length;
   const bytes = Buffer.allocUnsafe(size);
@@ -56,12 +57,12 @@ const around = (pieces: readonly Buffer[], before: string, after: string): Buffe
 };
 
 export type DecodedLine =
-  | (Unspelled & { readonly ok: true })
+  | (LineContent & { readonly ok: true })
   | {
       readonly ok: false;
       readonly kind: Extract<ProblemKind, "unreadable" | "unknown">;
       readonly detail: string;
-      /** Known of a line whose start can be read. */
+      /** Known if the start of the line can be read. */
       readonly start?: LineStart;
     }
   | { readonly ok: false; readonly kind: "newer"; readonly version: number };
@@ -73,21 +74,21 @@ const unreadable = (detail: string, start?: LineStart): DecodedLine => ({
   ...(start ? { start } : {}),
 });
 
-/** `line` is without its newline. */
+/** `line` does not include its newline. */
 export const decodeLine = (line: Buffer): DecodedLine => {
-  const sizes = sizesIn(line);
+  const sizes = readSizes(line);
   try {
     return sizes === undefined ? decodePlain(line) : decodeSent(line, sizes);
   } catch (error) {
-    if (error instanceof SyntaxError) return unreadable(`this is no JSON (${line.length} bytes)`);
+    if (error instanceof SyntaxError) return unreadable(`not JSON (${line.length} bytes)`);
     throw error;
   }
 };
 
 const START = /^\{"v":\d+,"seq":\d+,"at":[-+.\deE]+(?:,"more":\d+)?,"kind":"(epoch|message|blocks)","sizes":\[/;
 
-/** The lengths stand at the start of every line that carries bytes, and on no other. */
-const sizesIn = (line: Buffer): readonly number[] | undefined => {
+/** The lengths are at the start of every line that carries bytes, and of no other. */
+const readSizes = (line: Buffer): readonly number[] | undefined => {
   const found = START.exec(line.toString("latin1", 0, 200));
   if (!found) return undefined;
   const from = found[0].length;
@@ -100,31 +101,31 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const decodePlain = (line: Buffer): DecodedLine => {
   const value: unknown = JSON.parse(line.toString("utf8"));
-  if (!isRecord(value)) return unreadable("this is no JSON object");
-  const read = readEntry(value);
+  if (!isRecord(value)) return unreadable("not a JSON object");
+  const read = checkLine(value);
   if (!read.ok || !isWireEntry(read.entry)) return read;
-  return unreadable("the lengths of what was sent are not at the start of the line", startOf(value));
+  return unreadable("the lengths of what was sent are not at the start of the line", parseLineStart(value));
 };
 
 const decodeSent = (line: Buffer, sizes: readonly number[]): DecodedLine => {
-  const [value, wire] = line[line.length - 2] === QUOTE ? fromString(line) : fromOffset(line, sizes);
-  if (!isRecord(value)) return unreadable("this is no JSON object");
-  const read = readEntry(value);
+  const [value, wire] = line[line.length - 2] === QUOTE ? readWireString(line) : readWireBySize(line, sizes);
+  if (!isRecord(value)) return unreadable("not a JSON object");
+  const read = checkLine(value);
   if (!read.ok) return read;
   const { hash } = value;
-  const pieces = wire && cut(wire, sizes, read.entry.kind === "epoch");
+  const pieces = wire && splitPieces(wire, sizes, read.entry.kind === "epoch");
   if (pieces === undefined || typeof hash !== "string")
-    return unreadable("what was sent has not the length that the line says", startOf(value));
+    return unreadable("the bytes that were sent do not have the length that the line says", parseLineStart(value));
   return { ...read, sent: { hash, pieces } };
 };
 
-const fromString = (line: Buffer): readonly [unknown, Buffer | undefined] => {
+const readWireString = (line: Buffer): readonly [unknown, Buffer | undefined] => {
   const value: unknown = JSON.parse(line.toString("utf8"));
   return [value, isRecord(value) && typeof value.wire === "string" ? Buffer.from(value.wire) : undefined];
 };
 
-/** Everything before `wire` is parsed, and `wire` is what the lengths say stands before the closing brace. */
-const fromOffset = (line: Buffer, sizes: readonly number[]): readonly [unknown, Buffer | undefined] => {
+/** Parses everything before `wire`. By the lengths, `wire` is what comes before the closing brace. */
+const readWireBySize = (line: Buffer, sizes: readonly number[]): readonly [unknown, Buffer | undefined] => {
   const isHead = line.toString("latin1", 0, 200).includes(`"kind":"epoch","sizes"`);
   const length = sizes.reduce((sum, size) => sum + size, 0) + (isHead ? 0 : Math.max(2, sizes.length + 1));
   const start = line.length - 1 - length;
@@ -134,8 +135,8 @@ const fromOffset = (line: Buffer, sizes: readonly number[]): readonly [unknown, 
   return [JSON.parse(`${line.toString("utf8", 0, member)}}`), line.subarray(start, line.length - 1)];
 };
 
-/** The pieces of `[…,…]`, or the one piece that a head is. */
-const cut = (wire: Buffer, sizes: readonly number[], isHead: boolean): readonly Buffer[] | undefined => {
+/** The pieces of `[…,…]`, or the single piece of a head. */
+const splitPieces = (wire: Buffer, sizes: readonly number[], isHead: boolean): readonly Buffer[] | undefined => {
   if (isHead) return sizes.length === 1 && wire.length === sizes[0] ? [wire] : undefined;
   const pieces: Buffer[] = [];
   let at = 1;
@@ -148,17 +149,17 @@ const cut = (wire: Buffer, sizes: readonly number[], isHead: boolean): readonly 
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 
-const startOf = ({ seq, at, more = 0 }: Readonly<Record<string, unknown>>): LineStart | undefined =>
+const parseLineStart = ({ seq, at, more = 0 }: Readonly<Record<string, unknown>>): LineStart | undefined =>
   isCount(seq) && typeof at === "number" && isCount(more) ? { seq, at, more } : undefined;
 
-const readEntry = (
+const checkLine = (
   value: Readonly<Record<string, unknown>>,
-): Extract<DecodedLine, { readonly ok: false }> | (Unspelled & { readonly ok: true }) => {
+): Extract<DecodedLine, { readonly ok: false }> | (LineContent & { readonly ok: true }) => {
   const { v } = value;
-  if (!isCount(v) || v === 0) return { ok: false, kind: "unreadable", detail: "the line says no version" };
+  if (!isCount(v) || v === 0) return { ok: false, kind: "unreadable", detail: "the line has no version" };
   if (v > JOURNAL_VERSION) return { ok: false, kind: "newer", version: v };
-  const start = startOf(value);
-  if (!start) return { ok: false, kind: "unreadable", detail: "the line says no number or no time" };
+  const start = parseLineStart(value);
+  if (!start) return { ok: false, kind: "unreadable", detail: "the line has no number or no time" };
   const checked = checkEntry(value);
   return checked.ok ? { ok: true, ...start, entry: checked.entry } : { ...checked, start };
 };

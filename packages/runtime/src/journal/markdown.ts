@@ -1,6 +1,7 @@
-/** A session for people to read, as Markdown. Pure.
- *  Invariant: whatever was said, the document keeps its shape: foreign text stands in fences that are longer than any in
- *  it, or is quoted; calls, results and thinking are folded; control characters are shown and do nothing.
+/** How is a session shown to people, as Markdown? Pure.
+ *  Invariant: whatever was said, the document keeps its structure. Untrusted text is quoted, or in fences that are
+ *  longer than any fence in it. Calls, results and thinking are folded. Control characters are made visible and have no
+ *  effect.
  *  Elsewhere: reading the session (open.ts). */
 
 import type { Block, MediaSource, Message } from "@prefork/wire";
@@ -18,18 +19,18 @@ const partsOf = ({ entry, at }: StoredEntry, names: Map<string, string>): readon
   switch (entry.kind) {
     case "opened": {
       const { id, cwd, model, parent } = entry;
-      const facts = [`- Folder: ${code(cwd)}`, `- Model: ${code(model)}`, `- Started: ${timeOf(at)}`];
-      const from = parent ? [`- Goes on from session ${code(parent.session)} after its entry ${parent.seq}`] : [];
+      const facts = [`- Folder: ${inlineCode(cwd)}`, `- Model: ${inlineCode(model)}`, `- Started: ${timeOf(at)}`];
+      const from = parent ? [`- Continues session ${inlineCode(parent.session)} after its entry ${parent.seq}`] : [];
       return [`# Session ${id}`, [...facts, ...from].join("\n")];
     }
     case "epoch":
-      return entry.reason === "start" ? [] : ["---", `*Context began anew: ${entry.reason}.*`];
+      return entry.reason === "start" ? [] : ["---", `*Context restarted: ${entry.reason}.*`];
     case "message":
       return messageParts(entry.message, names);
     case "blocks":
       return blockParts(entry.blocks, "user", names);
     case "exchange_ended":
-      return entry.reason === "done" ? [] : [`*The exchange ended: ${plain(entry.reason)}.*`];
+      return entry.reason === "done" ? [] : [`*The exchange ended: ${escapeInline(entry.reason)}.*`];
     default:
       return [];
   }
@@ -50,44 +51,44 @@ const blockPart = (block: Block, role: Message["role"], names: Map<string, strin
   switch (block.type) {
     case "text":
       if (block.text.trim() === "") return [];
-      return [role === "assistant" ? spoken(block.text) : quoted(block.text)];
+      return [role === "assistant" ? renderAssistantText(block.text) : quoteText(block.text)];
     case "image":
     case "document":
-      return [media(block.type, block.source)];
+      return [describeMedia(block.type, block.source)];
     case "thinking":
-      return block.thinking.trim() === "" ? [] : [folded("Thinking", fenced(block.thinking))];
+      return block.thinking.trim() === "" ? [] : [foldSection("Thinking", fenceText(block.thinking))];
     case "redacted_thinking":
       return ["*(thinking that only the provider can read)*"];
     case "tool_use":
       names.set(block.id, block.name);
-      return [folded(`Call of ${block.name}`, fenced(block.input, "json"))];
+      return [foldSection(`Call of ${block.name}`, fenceText(block.input, "json"))];
     case "tool_result": {
       const title = `${block.isError ? "Failure" : "Result"} of ${names.get(block.toolUseId) ?? "a call"}`;
       const inner = block.content.map((part) =>
-        part.type === "text" ? fenced(part.text) : media(part.type, part.source),
+        part.type === "text" ? fenceText(part.text) : describeMedia(part.type, part.source),
       );
-      return [folded(title, inner.join("\n\n"))];
+      return [foldSection(title, inner.join("\n\n"))];
     }
     case "provider":
-      return [folded(block.kind, fenced(block.json, "json"))];
+      return [foldSection(block.kind, fenceText(block.json, "json"))];
   }
 };
 
-const media = (type: "image" | "document", source: MediaSource): string => {
+const describeMedia = (type: "image" | "document", source: MediaSource): string => {
   const what = source.kind === "base64" ? `${source.mediaType}, ${source.data.length} letters of base64` : source.kind;
-  return `*(${type}: ${plain(what)})*`;
+  return `*(${type}: ${escapeInline(what)})*`;
 };
 
 // --- foreign text ----------------------------------------------------------------------------------------------------
 
-/** Control characters as their pictures; line breaks and tabs stay. */
-const visible = (text: string): string =>
+/** Control characters as Unicode control pictures. Newlines and tabs stay. */
+const showControls = (text: string): string =>
   text
     .toWellFormed()
     .replace(/\r\n?/g, "\n")
-    .replace(/\p{Cc}/gu, pictured);
+    .replace(/\p{Cc}/gu, controlPicture);
 
-const pictured = (control: string): string => {
+const controlPicture = (control: string): string => {
   if (control === "\n" || control === "\t") return control;
   const at = control.charCodeAt(0);
   return at < 0x20 ? String.fromCharCode(0x2400 + at) : at === 0x7f ? "␡" : "\ufffd";
@@ -96,42 +97,42 @@ const pictured = (control: string): string => {
 const longestRun = (text: string, letter: string): number =>
   Math.max(0, ...text.split(new RegExp(`[^${letter}]+`)).map(({ length }) => length));
 
-const fenced = (text: string, language = ""): string => {
-  const shown = visible(text);
+const fenceText = (text: string, language = ""): string => {
+  const shown = showControls(text);
   const fence = "`".repeat(Math.max(3, longestRun(shown, "`") + 1));
   return `${fence}${language}\n${shown}${shown.endsWith("\n") || shown === "" ? "" : "\n"}${fence}`;
 };
 
-const code = (text: string): string => {
-  const shown = visible(text).replace(/\s+/g, " ");
+const inlineCode = (text: string): string => {
+  const shown = showControls(text).replace(/\s+/g, " ");
   const ticks = "`".repeat(longestRun(shown, "`") + 1);
   const space = shown.startsWith("`") || shown.endsWith("`") ? " " : "";
   return `${ticks}${space}${shown}${space}${ticks}`;
 };
 
-/** Inside a line of ours. */
-const plain = (text: string): string =>
-  visible(text)
+/** Escapes text for use inside one of our lines. */
+const escapeInline = (text: string): string =>
+  showControls(text)
     .replace(/\s+/g, " ")
     .replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`)
     .replace(/[\\`*_[\]|]/g, "\\$&");
 
-const folded = (title: string, inner: string): string =>
-  `<details>\n<summary>${plain(title)}</summary>\n\n${inner}\n\n</details>`;
+const foldSection = (title: string, inner: string): string =>
+  `<details>\n<summary>${escapeInline(title)}</summary>\n\n${inner}\n\n</details>`;
 
-/** A quotation ends whatever was left open in it. */
-const quoted = (text: string): string =>
-  visible(text)
+/** The end of a quotation closes whatever was left open in it. */
+const quoteText = (text: string): string =>
+  showControls(text)
     .split("\n")
     .map((line) => (line === "" ? ">" : `> ${line}`))
     .join("\n");
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/;
 
-/** The model's own Markdown, except that a fence it left open is closed, and HTML does not begin a block. */
-const spoken = (text: string): string => {
+/** The model's own Markdown, except that an open fence is closed, and HTML does not start a block. */
+const renderAssistantText = (text: string): string => {
   let open: string | undefined;
-  const lines = visible(text)
+  const lines = showControls(text)
     .split("\n")
     .map((line) => {
       const [, marks = "", rest = ""] = FENCE.exec(line) ?? [];

@@ -1,7 +1,8 @@
-/** How is a session made, opened again, read, and branched?
- *  Invariant: whoever gets a writer holds the session's lock until it is closed; reading needs no lock and changes
- *  nothing. A fork is a pointer into its parent's journal and its own entries: nothing of the parent is copied.
- *  Elsewhere: finding and removing sessions (sessions.ts), the folders (place.ts). */
+/** How is a session created, reopened, read, and forked?
+ *  Invariant: whoever has a writer holds the session's lock until the writer is closed. Reading needs no lock and
+ *  changes nothing. A fork is a pointer into its parent's journal plus its own entries; nothing of the parent is
+ *  copied.
+ *  Elsewhere: finding and deleting sessions (sessions.ts), folders and locks (storage.ts). */
 
 import { closeSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
@@ -9,73 +10,77 @@ import { join } from "node:path";
 import { type Folder, type LockHolder, thisProcess } from "@prefork/guard/internal";
 import type { FrozenPrefix, Protocol } from "@prefork/wire";
 import type { OpenedEntry } from "./entry.ts";
-import { isCode, JournalError, journalErrorOf } from "./errors.ts";
+import { hasCode, JournalError, toJournalError } from "./errors.ts";
+import { type JournalReading, readEntries } from "./read.ts";
+import { type Replayed, replay } from "./replay.ts";
 import {
-  enterSession,
   isSessionId,
   JOURNAL_FILE,
   lockNewSession,
   lockSession,
-  MadeSessions,
-  makeSessions,
   openJournalFile,
+  openOrCreateSessions,
+  openSessionFolder,
   openSessions,
-  readAll,
-} from "./place.ts";
-import { type JournalReading, readEntries } from "./read.ts";
-import { type Replayed, replay } from "./replay.ts";
-import { Appender, JournalWriter, Tips } from "./writer.ts";
+  readWholeFile,
+  SessionsFolder,
+} from "./storage.ts";
+import { Appender, JournalWriter, TipIndex } from "./writer.ts";
 
 export type SessionStore = {
   /** The user's state folder. */
   readonly state: string;
   readonly now: () => number;
   readonly newId: () => string;
-  /** Default: all that the wire knows. */
+  /** Default: all protocols of the wire package. */
   readonly protocols?: readonly Protocol[];
 };
 
 export type NewSession = Omit<OpenedEntry, "kind" | "id">;
 
 export const createJournal = async (store: SessionStore, session: NewSession): Promise<JournalWriter> => {
-  const sessions = new MadeSessions(await makeSessions(store.state));
+  const sessions = new SessionsFolder(await openOrCreateSessions(store.state));
   let journal: JournalWriter | undefined;
   try {
-    journal = await createIn(sessions, store, { session, self: thisProcess(), ownsSessions: true });
+    journal = await createInFolder(sessions, store, { session, self: thisProcess(), ownsSessions: true });
     await journal.flush();
     return journal;
   } catch (error) {
-    // The first failure is the one to tell.
+    // The first failure is the one to report.
     if (journal) await rm(sessions.folder.at(journal.id), { recursive: true, force: true }).catch(() => undefined);
     await (journal ?? sessions.folder).close().catch(() => undefined);
     throw error;
   }
 };
 
-type Creating = { readonly session: NewSession; readonly self: LockHolder; readonly ownsSessions: boolean };
+type CreateOptions = { readonly session: NewSession; readonly self: LockHolder; readonly ownsSessions: boolean };
 
-/** On the disk with its first flush. */
-const createIn = async (sessions: MadeSessions, store: SessionStore, creating: Creating): Promise<JournalWriter> => {
+/** The journal is on the disk after its first flush. */
+const createInFolder = async (
+  sessions: SessionsFolder,
+  store: SessionStore,
+  creating: CreateOptions,
+): Promise<JournalWriter> => {
   const { session, self, ownsSessions } = creating;
   const id = store.newId();
-  if (!isSessionId(id)) throw new TypeError(`"${id}" cannot be the id of a session`);
+  if (!isSessionId(id)) throw new TypeError(`"${id}" is not a valid session id`);
   const { folder: all } = sessions;
   const place = join(all.path.toString(), id);
   await mkdir(all.at(id), { mode: 0o700 }).catch((error: unknown) => {
-    if (isCode(error, "EEXIST")) throw new JournalError("exists", `there is a session ${id} already`);
-    throw journalErrorOf(error, place);
+    if (hasCode(error, "EEXIST")) throw new JournalError("exists", `session ${id} already exists`);
+    throw toJournalError(error, place);
   });
   sessions.made();
   const undo: (() => void | Promise<void>)[] = [() => rm(all.at(id), { recursive: true, force: true })];
   try {
     const folder = await all.enter(id);
     undo.unshift(() => folder.close());
-    await folder.handle.chmod(0o700); // what the umask took away
+    await folder.handle.chmod(0o700); // in case the umask removed something
     const lock = await lockNewSession(folder, id, self);
     const fd = openJournalFile(folder, "create");
     undo.unshift(() => closeSync(fd));
     const appender = new Appender({ fd, path: join(place, JOURNAL_FILE), end: 0, unterminated: false });
-    const tips = new Tips(session.parent?.hash);
+    const tips = new TipIndex(session.parent?.hash);
     const journal = new JournalWriter({
       ...{ id, folder, sessions, ownsSessions, lock, appender, tips, now: store.now, lastSeq: 0 },
       isNew: true,
@@ -85,18 +90,18 @@ const createIn = async (sessions: MadeSessions, store: SessionStore, creating: C
     return journal;
   } catch (error) {
     await undoAll(undo);
-    throw journalErrorOf(error, place);
+    throw toJournalError(error, place);
   }
 };
 
-/** A session to go on with, and what it has come to. */
+/** A session to continue, and its replayed state. */
 export type OpenedJournal = { readonly journal: JournalWriter; readonly replayed: Replayed };
 
-/** `id` in full; `findSession` knows shorter ones. */
+/** `id` in full; `findSession` resolves shorter ones. */
 export const openJournal = async (store: SessionStore, id: string): Promise<OpenedJournal> => {
-  const sessions = new MadeSessions(await mustHaveSessions(store, id));
+  const sessions = new SessionsFolder(await requireSessions(store, id));
   try {
-    return await write(store, { id, folder: await mustEnter(sessions.folder, id), sessions });
+    return await openWriter(store, { id, folder: await requireSessionFolder(sessions.folder, id), sessions });
   } catch (error) {
     await sessions.folder.close();
     throw error;
@@ -105,24 +110,24 @@ export const openJournal = async (store: SessionStore, id: string): Promise<Open
 
 export type SessionReading = { readonly reading: JournalReading; readonly replayed: Replayed };
 
-/** What a session says, for somebody who does not write in it. */
+/** Reads a session without writing to it. */
 export const readSession = async (store: SessionStore, id: string): Promise<SessionReading> => {
-  await using sessions = await mustHaveSessions(store, id);
+  await using sessions = await requireSessions(store, id);
   return await readWithParents(store, { sessions, id });
 };
 
-/** Its own entries alone, without what a fork inherits: enough for whoever does not need its bytes. */
+/** Only its own entries, without what a fork inherits: enough if the bytes are not needed. */
 export const readJournal = async (store: SessionStore, id: string): Promise<JournalReading> => {
-  await using sessions = await mustHaveSessions(store, id);
-  return readEntries(await readFile(sessions, id), `session ${id}`);
+  await using sessions = await requireSessions(store, id);
+  return readEntries(await readJournalBytes(sessions, id), `session ${id}`);
 };
 
 export type NewFork = Omit<NewSession, "parent"> & {
-  /** The prefix that the fork starts from: one that stands in the parent's journal, not necessarily its newest. */
+  /** The prefix that the fork starts from. It is in the parent's journal, but need not be the newest. */
   readonly prefix: FrozenPrefix;
 };
 
-/** A journal that goes on from a prefix of `parent`, which remembers it. */
+/** Creates a journal that continues from a prefix of `parent`, and records it in the parent's journal. */
 export const forkJournal = async (
   store: SessionStore,
   parent: JournalWriter,
@@ -136,7 +141,7 @@ export const forkJournal = async (
       `session ${parent.id} holds no entry with the prefix that the fork starts from`,
     );
   const pointer = { session: parent.id, seq, hash: prefix.hash };
-  const journal = await createIn(parent.sessions, store, {
+  const journal = await createInFolder(parent.sessions, store, {
     session: { ...session, parent: pointer },
     self: parent.holder,
     ownsSessions: false, // its parent outlives it
@@ -152,23 +157,23 @@ export const forkJournal = async (
 
 // --- inside ----------------------------------------------------------------------------------------------------------
 
-export const noSession = (id: string): JournalError => new JournalError("not-found", `there is no session ${id}`);
+export const sessionNotFound = (id: string): JournalError => new JournalError("not-found", `there is no session ${id}`);
 
-export const mustHaveSessions = async (store: SessionStore, id: string): Promise<Folder> => {
+export const requireSessions = async (store: SessionStore, id: string): Promise<Folder> => {
   const sessions = await openSessions(store.state);
   if (sessions) return sessions;
-  throw noSession(id);
+  throw sessionNotFound(id);
 };
 
-export const mustEnter = async (sessions: Folder, id: string): Promise<Folder> => {
-  const folder = await enterSession(sessions, id);
+export const requireSessionFolder = async (sessions: Folder, id: string): Promise<Folder> => {
+  const folder = await openSessionFolder(sessions, id);
   if (folder) return folder;
-  throw noSession(id);
+  throw sessionNotFound(id);
 };
 
 type Undo = readonly (() => void | Promise<void>)[];
 
-/** Every step, whatever becomes of the others: the first failure is the one to tell, and no descriptor stays open. */
+/** Runs every step even if others fail: the first failure is the one to report, and no descriptor stays open. */
 const undoAll = async (undo: Undo): Promise<void> => {
   for (const step of undo) {
     try {
@@ -177,10 +182,10 @@ const undoAll = async (undo: Undo): Promise<void> => {
   }
 };
 
-type Writing = { readonly id: string; readonly folder: Folder; readonly sessions: MadeSessions };
+type WriterTarget = { readonly id: string; readonly folder: Folder; readonly sessions: SessionsFolder };
 
-/** Takes over `folder`: it is closed with the writer, or here on failure. */
-const write = async (store: SessionStore, writing: Writing): Promise<OpenedJournal> => {
+/** Takes ownership of `folder`: it is closed with the writer, or here on failure. */
+const openWriter = async (store: SessionStore, writing: WriterTarget): Promise<OpenedJournal> => {
   const { id, folder, sessions } = writing;
   const undo: (() => void | Promise<void>)[] = [() => folder.close()];
   try {
@@ -188,13 +193,13 @@ const write = async (store: SessionStore, writing: Writing): Promise<OpenedJourn
     undo.unshift(lock.release);
     const fd = openJournalFile(folder, "append");
     undo.unshift(() => closeSync(fd));
-    const reading = readEntries(readAll(fd), `session ${id}`);
+    const reading = readEntries(readWholeFile(fd), `session ${id}`);
     const replayed = await replayWithParents(store, { reading, sessions: sessions.folder, id });
-    mustHaveBegun(replayed, id);
+    requireOpened(replayed, id);
     const path = folder.path.toString();
     const { end, unterminated, lastSeq } = reading;
     const appender = new Appender({ fd, path: join(path, JOURNAL_FILE), end, unterminated });
-    const tips = tipsOf(reading, replayed);
+    const tips = indexTips(reading, replayed);
     const isFork = replayed.inherited !== undefined;
     const journal = new JournalWriter({
       ...{ id, folder, sessions, lock, appender, now: store.now, lastSeq, tips, isFork },
@@ -203,49 +208,49 @@ const write = async (store: SessionStore, writing: Writing): Promise<OpenedJourn
     return { journal, replayed };
   } catch (error) {
     await undoAll(undo);
-    throw journalErrorOf(error, join(folder.path.toString(), JOURNAL_FILE));
+    throw toJournalError(error, join(folder.path.toString(), JOURNAL_FILE));
   }
 };
 
-const tipsOf = ({ entries }: JournalReading, { inherited }: Replayed): Tips => {
-  const tips = new Tips(inherited?.prefix?.hash);
+const indexTips = ({ entries }: JournalReading, { inherited }: Replayed): TipIndex => {
+  const tips = new TipIndex(inherited?.prefix?.hash);
   for (const { seq, sent } of entries) tips.passed(seq, sent?.hash);
   return tips;
 };
 
-const mustHaveBegun = ({ opened }: Replayed, id: string): void => {
+const requireOpened = ({ opened }: Replayed, id: string): void => {
   if (!opened) throw new JournalError("damaged", `session ${id} cannot be continued: its first entry cannot be read`);
 };
 
-type Lineage = {
+type SessionToRead = {
   readonly sessions: Folder;
   readonly id: string;
   readonly until?: number;
-  /** Sessions that were passed on the way here. */
+  /** The sessions that led here. */
   readonly below?: readonly string[];
 };
 
-export const readFile = async (sessions: Folder, id: string): Promise<Buffer> => {
-  await using folder = await mustEnter(sessions, id);
+export const readJournalBytes = async (sessions: Folder, id: string): Promise<Buffer> => {
+  await using folder = await requireSessionFolder(sessions, id);
   const fd = openJournalFile(folder, "read");
   try {
-    return readAll(fd);
+    return readWholeFile(fd);
   } finally {
     closeSync(fd);
   }
 };
 
-const readWithParents = async (store: SessionStore, lineage: Lineage): Promise<SessionReading> => {
-  const reading = readEntries(await readFile(lineage.sessions, lineage.id), `session ${lineage.id}`);
+const readWithParents = async (store: SessionStore, lineage: SessionToRead): Promise<SessionReading> => {
+  const reading = readEntries(await readJournalBytes(lineage.sessions, lineage.id), `session ${lineage.id}`);
   return { reading, replayed: await replayWithParents(store, { reading, ...lineage }) };
 };
 
-type Replaying = Omit<Lineage, "sessions"> & {
+type SessionToReplay = Omit<SessionToRead, "sessions"> & {
   readonly reading: JournalReading;
   readonly sessions: Folder | undefined;
 };
 
-const replayWithParents = async (store: SessionStore, lineage: Replaying): Promise<Replayed> => {
+const replayWithParents = async (store: SessionStore, lineage: SessionToReplay): Promise<Replayed> => {
   const { reading, sessions, id, until, below = [] } = lineage;
   const first = reading.entries[0]?.entry;
   const pointer = first?.kind === "opened" ? first.parent : undefined;
@@ -254,29 +259,32 @@ const replayWithParents = async (store: SessionStore, lineage: Replaying): Promi
     ...(until === undefined ? {} : { until }),
   };
   const inherited =
-    pointer && sessions ? await inheritedFrom(store, { sessions, id, pointer, below: [...below, id] }) : undefined;
+    pointer && sessions ? await replayParent(store, { sessions, id, pointer, below: [...below, id] }) : undefined;
   const replayed = replay(reading.entries, inherited ? { ...options, inherited } : options);
   return { ...replayed, problems: [...reading.problems, ...replayed.problems].sort((a, b) => a.line - b.line) };
 };
 
-type Inheriting = {
+type ParentToReplay = {
   readonly sessions: Folder;
   readonly id: string;
   readonly pointer: NonNullable<OpenedEntry["parent"]>;
   readonly below: readonly string[];
 };
 
-const inheritedFrom = async (store: SessionStore, { sessions, id, pointer, below }: Inheriting): Promise<Replayed> => {
+const replayParent = async (
+  store: SessionStore,
+  { sessions, id, pointer, below }: ParentToReplay,
+): Promise<Replayed> => {
   const { session, seq, hash } = pointer;
-  const from = `session ${id} goes on from session ${session}`;
-  if (below.includes(session)) throw new JournalError("damaged", `${from}, which goes on from it`);
+  const from = `session ${id} continues session ${session}`;
+  if (below.includes(session)) throw new JournalError("damaged", `${from}, which continues it`);
   const { replayed } = await readWithParents(store, { sessions, id: session, until: seq, below }).catch(
     (error: unknown) => {
       if (!(error instanceof JournalError) || error.reason !== "not-found") throw error;
-      throw new JournalError("damaged", `${from}, which is not there`, { cause: error });
+      throw new JournalError("damaged", `${from}, which does not exist`, { cause: error });
     },
   );
   if (replayed.lastSeq !== seq || replayed.prefix?.hash !== hash)
-    throw new JournalError("damaged", `${from}, whose entries up to ${seq} are not what they were`);
+    throw new JournalError("damaged", `${from}, whose entries up to ${seq} have changed`);
   return replayed;
 };

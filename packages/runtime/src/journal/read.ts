@@ -1,7 +1,7 @@
-/** What does a journal's file say, and what of it cannot be read? Pure.
- *  Invariant: nothing after a bad line is lost; of a write that never ended no line counts, and of one that had ended all
- *  that are left do; a file of a newer version is refused before anybody changes it.
- *  Elsewhere: one line (line.ts), what the entries add up to (replay.ts), closing a torn end (appender.ts). */
+/** What does a journal file say, and which parts cannot be read? Pure.
+ *  Invariant: nothing after a bad line is lost. No line of an unfinished write counts; all remaining lines of a
+ *  finished write do. A file of a newer version is refused before anybody changes it.
+ *  Elsewhere: one line (line.ts), what the entries add up to (replay.ts), closing a torn end (writer.ts). */
 
 import { JOURNAL_VERSION, type JournalProblem, type StoredEntry } from "./entry.ts";
 import { JournalError } from "./errors.ts";
@@ -12,16 +12,16 @@ const NEWLINE = 0x0a;
 export type JournalReading = {
   readonly entries: readonly StoredEntry[];
   readonly problems: readonly JournalProblem[];
-  /** Where the last whole write ends; what follows was torn. */
+  /** Where the last complete write ends. What follows was torn. */
   readonly end: number;
-  /** The last whole line is there but for its newline. */
+  /** The last complete line lacks only its newline. */
   readonly unterminated: boolean;
   readonly lastSeq: number;
 };
 
 /** `name` is for messages. */
 export const readEntries = (bytes: Buffer, name: string): JournalReading => {
-  const reader = new Reader(name);
+  const reader = new JournalReader(name);
   let offset = 0;
   for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, offset)) {
     reader.line(bytes.subarray(offset, end), offset, end + 1);
@@ -30,15 +30,15 @@ export const readEntries = (bytes: Buffer, name: string): JournalReading => {
   return reader.finish(bytes.subarray(offset), offset);
 };
 
-/** A line of a write that has not ended yet; without `stored` where it was passed over. */
-type Pending = { readonly start: LineStart; readonly line: number; readonly stored?: StoredEntry };
+/** A line of a write that is not complete yet; without `stored` if the line was skipped. */
+type PendingLine = { readonly start: LineStart; readonly line: number; readonly stored?: StoredEntry };
 
-class Reader {
+class JournalReader {
   readonly #name: string;
   readonly #entries: StoredEntry[] = [];
   readonly #problems: JournalProblem[] = [];
-  /** The lines of a write whose last line has not come yet. */
-  #batch: Pending[] = [];
+  /** The lines of a write whose last line has not been read yet. */
+  #batch: PendingLine[] = [];
   #line = 0;
   #end = 0;
   #lastSeq = 0;
@@ -49,19 +49,20 @@ class Reader {
 
   line(bytes: Buffer, offset: number, next: number): void {
     this.#line += 1;
-    // An append that failed halfway leaves its half behind a newline of its own; an empty line is the other half.
+    // A failed append leaves a partial line, and the next append starts with a newline. An empty line is the other half
+    // of that.
     if (bytes.length > 0) this.#take(decodeLine(bytes), offset);
     if (this.#batch.length === 0) this.#end = next;
   }
 
-  /** `rest` stands after the last newline. */
+  /** `rest` is what comes after the last newline. */
   finish(rest: Buffer, offset: number): JournalReading {
     const decoded = rest.length > 0 ? decodeLine(rest) : undefined;
     const isWhole = decoded !== undefined && (decoded.ok || decoded.kind === "newer");
     if (isWhole) this.line(rest, offset, offset + rest.length);
     if (decoded !== undefined && !isWhole) {
       this.#line += 1;
-      this.#report("torn", `the last write ended after ${rest.length} bytes`);
+      this.#report("torn", `the last write was torn after ${rest.length} bytes`);
     }
     const dropped = this.#batch.length;
     this.#dropBatch();
@@ -88,20 +89,21 @@ class Reader {
     if (decoded.start) this.#join({ start: decoded.start, line });
   }
 
-  #join(pending: Pending): void {
+  #join(pending: PendingLine): void {
     const { seq, more } = pending.start;
     const last = this.#batch.at(-1)?.start;
-    // A write that never ended gave its numbers to the next one; where they are passed, a line was lost after it had.
+    // An unfinished write gave its numbers to the next write. If the numbers continue instead, the write had finished
+    // and lost a line.
     if (last && seq > last.seq + last.more) this.#commit(last.seq);
     else if (last && seq - last.seq !== last.more - more) this.#dropBatch();
     const expected = (this.#batch.at(-1)?.start.seq ?? this.#lastSeq) + 1;
     if (seq < expected) {
-      this.#report("unreadable", `entry ${seq} stands after entry ${expected - 1}`);
+      this.#report("unreadable", `entry ${seq} follows entry ${expected - 1}`);
       return;
     }
     if (seq > expected) {
       const lost = seq - 1 > expected ? `entries ${expected} to ${seq - 1} are` : `entry ${expected} is`;
-      this.#report("lost", `${lost} not there`);
+      this.#report("lost", `${lost} missing`);
     }
     this.#batch.push(pending);
     if (more === 0) this.#commit(seq);
@@ -114,7 +116,7 @@ class Reader {
   }
 
   #dropBatch(): void {
-    const detail = "the write that this line belongs to never ended";
+    const detail = "the write that this line belongs to was never finished";
     for (const { line, stored } of this.#batch) if (stored) this.#problems.push({ line, kind: "torn", detail });
     this.#batch = [];
   }

@@ -1,7 +1,8 @@
 /** What do the entries of a journal add up to? Pure.
- *  Invariant: while every hash agrees, the prefix has the bytes that were sent. Where one does not, it is said, and the
- *  rest is encoded again from the neutral messages, every call answered, so that the session can go on.
- *  Elsewhere: reading the file (read.ts), who goes on with it (the loop), what a fork inherits (sessions.ts). */
+ *  Invariant: as long as every hash agrees, the prefix has the bytes that were sent. If one does not, a problem is
+ *  reported and the rest is encoded again from the neutral messages, with every call answered, so that the session can
+ *  continue.
+ *  Elsewhere: reading the file (read.ts), rebuilding the prefix (growth.ts), who continues the session (../agent). */
 
 import {
   addUsage,
@@ -35,9 +36,9 @@ import type {
   StoredEntry,
   WireEntry,
 } from "./entry.ts";
-import { type Grown, noPictures, nothingGrown, type Pictures, regrow, withPictures } from "./growth.ts";
+import { addPictures, emptyPrefixState, noPictures, type Pictures, type PrefixState, regrow } from "./growth.ts";
 
-/** A call of the last assistant message that no result in the prefix answers, and how far it came. */
+/** A call of the last assistant message without a result in the prefix, and how far it got. */
 export type OpenCall = { readonly call: ToolUseBlock } & (
   | { readonly status: "never-started" }
   | { readonly status: "started"; readonly readOnly: boolean }
@@ -46,48 +47,48 @@ export type OpenCall = { readonly call: ToolUseBlock } & (
 
 export type Replayed = {
   readonly opened: OpenedEntry | undefined;
-  /** Of a fork: its parent at the point where it branched off. Prefix, messages and markers go on from there. */
+  /** For a fork: its parent where it branched off. Prefix, messages and markers continue from there. */
   readonly inherited: Replayed | undefined;
-  /** The epoch that is open, with its head; undefined before the first one. */
-  readonly began: EpochEntry | undefined;
+  /** The current epoch with its head; undefined before the first one. */
+  readonly openEpoch: EpochEntry | undefined;
   readonly protocol: Protocol | undefined;
   readonly prefix: FrozenPrefix | undefined;
   /** Has every hash of this epoch agreed, so that the provider's cache knows these bytes? */
   readonly exact: boolean;
-  /** Of the last request of this epoch. */
+  /** The markers of the last request of this epoch. */
   readonly markers: readonly Marker[];
-  /** Was that one answered? True where none was sent. */
+  /** Was that request answered? True if none was sent. */
   readonly isAnswered: boolean;
-  /** What entered since the epoch began. */
+  /** All messages since the epoch began. */
   readonly messages: readonly Message[];
-  /** Has it ever been told what to do as a fork is, by words of ours? */
-  readonly directed: boolean;
-  /** Of a fork, what it shares with its siblings: all before the first words of its own. */
+  /** Has it ever received a fork's directive from us? */
+  readonly hasDirective: boolean;
+  /** For a fork, what it shares with its siblings: everything before its own directive. */
   readonly shared: FrozenPrefix | undefined;
-  /** What stood there when a fork last branched off: the end of what its family shares. Of this epoch. */
+  /** The prefix when a fork last branched off: the end of what its family shares. Of this epoch. */
   readonly forkedFrom: FrozenPrefix | undefined;
   readonly openCalls: readonly OpenCall[];
   readonly state: ReadonlyMap<string, Json>;
   /** Not delivered yet, oldest first. */
   readonly notices: readonly NoticeEntry[];
-  /** The ids of all, delivered or not. */
-  readonly noticed: ReadonlySet<string>;
-  /** Of each source the last notice, delivered or not, with the number of its entry. */
+  /** The ids of all notices, delivered or not. */
+  readonly noticeIds: ReadonlySet<string>;
+  /** The last notice of each source, delivered or not, with the number of its entry. */
   readonly lastNotices: ReadonlyMap<string, NumberedNotice>;
-  /** Of each slot of the state, the number of the entry that it was last set by. */
+  /** For each state slot, the number of the entry that last set it. */
   readonly stateSeqs: ReadonlyMap<string, number>;
   readonly usage: Usage;
   readonly usd: number;
-  /** Requests that were answered. */
+  /** The number of answered requests. */
   readonly turns: number;
-  /** Number of the last request, answered or not. */
+  /** The number of the last request, answered or not. */
   readonly lastTurn: number;
-  /** What the provider last counted in this epoch: the tokens of that many bytes. */
+  /** What the provider last counted in this epoch: that many bytes were that many tokens. */
   readonly measured: { readonly bytes: number; readonly tokens: number } | undefined;
-  /** That came since then. */
+  /** Pictures added since then. */
   readonly pictures: Pictures;
   readonly lastResponse: ResponseEntry | undefined;
-  /** When the last request of this epoch that was answered had been sent. */
+  /** When the last answered request of this epoch was sent. */
   readonly askedAt: number | undefined;
   /** The prefix of that request. */
   readonly asked: FrozenPrefix | undefined;
@@ -102,15 +103,15 @@ export type Replayed = {
 export type NumberedNotice = Pick<NoticeEntry, "id" | "text"> & { readonly seq: number };
 
 export type ReplayOptions = {
-  /** By the name in the epoch. Default: all that the wire knows. */
+  /** By the name in the epoch. Default: all protocols of the wire package. */
   readonly protocols?: readonly Protocol[];
   readonly inherited?: Replayed;
-  /** Entries after this one are left out. */
+  /** Entries after this one are ignored. */
   readonly until?: number;
 };
 
 export const replay = (entries: readonly StoredEntry[], options: ReplayOptions = {}): Replayed => {
-  const replaying = new Replaying(options);
+  const replaying = new Replayer(options);
   for (const stored of entries) {
     if (stored.seq > (options.until ?? Number.POSITIVE_INFINITY)) break;
     replaying.take(stored);
@@ -118,7 +119,7 @@ export const replay = (entries: readonly StoredEntry[], options: ReplayOptions =
   return replaying.result();
 };
 
-type Grew = Pick<StoredEntry, "line" | "seq"> & { readonly sent: SentBytes };
+type GrownBy = Pick<StoredEntry, "line" | "seq"> & { readonly sent: SentBytes };
 
 type CallFacts =
   | { readonly status: "started"; readonly readOnly: boolean }
@@ -127,7 +128,7 @@ type CallFacts =
 const LOST_RESULT =
   "The result of this call was lost, so its effect is unknown. Look at the present state before you rely on it.";
 
-class Replaying {
+class Replayer {
   readonly #options: ReplayOptions;
   readonly #problems: JournalProblem[] = [];
   readonly #state = new Map<string, Json>();
@@ -138,11 +139,11 @@ class Replaying {
   readonly #forks = new Map<string, ForkEntry>();
   readonly #calls = new Map<string, CallFacts>();
   #opened: OpenedEntry | undefined;
-  #grown: Grown = nothingGrown;
+  #grown: PrefixState = emptyPrefixState;
   #directed = false;
   #shared: FrozenPrefix | undefined;
   #forkedFrom: FrozenPrefix | undefined;
-  /** Number of the entry that the prefix last grew by. */
+  /** The number of the entry that last extended the prefix. */
   #grownAt = 0;
   #isAnswered = true;
   #places: readonly MarkerPlace[] | undefined;
@@ -150,7 +151,7 @@ class Replaying {
   #usd = 0;
   #turns = 0;
   #lastTurn = 0;
-  /** The prefix that the last request sent. */
+  /** The prefix of the last request. */
   #asking: FrozenPrefix | undefined;
   #asked: FrozenPrefix | undefined;
   #askedAt: number | undefined;
@@ -164,7 +165,17 @@ class Replaying {
   constructor(options: ReplayOptions) {
     this.#options = options;
     if (!options.inherited) return;
-    const { began, protocol, prefix, exact, messages, measured, pictures, asked, askedAt } = options.inherited;
+    const {
+      openEpoch: began,
+      protocol,
+      prefix,
+      exact,
+      messages,
+      measured,
+      pictures,
+      asked,
+      askedAt,
+    } = options.inherited;
     this.#grown = { epoch: began, protocol, prefix, exact, messages };
     this.#measured = measured;
     this.#pictures = pictures;
@@ -186,13 +197,14 @@ class Replaying {
       case "epoch":
       case "message":
       case "blocks":
-        if (entry.kind !== "epoch" && entry.source === "directive") this.#direct();
-        if (entry.kind !== "epoch") this.#hear(entry.kind === "message" ? entry.message.content : entry.blocks);
+        if (entry.kind !== "epoch" && entry.source === "directive") this.#enterDirective();
+        if (entry.kind !== "epoch")
+          this.#markDelivered(entry.kind === "message" ? entry.message.content : entry.blocks);
         if (stored.sent) this.#grow(entry, { ...stored, sent: stored.sent });
         return;
       case "request":
         if (this.#grown.exact && entry.prefixHash !== this.#grown.prefix?.hash) {
-          const detail = `the request of turn ${entry.turn} had other bytes than stand here`;
+          const detail = `the request of turn ${entry.turn} was sent with other bytes`;
           this.#problems.push({ line: stored.line, kind: "changed", detail });
         }
         this.#places = entry.markers;
@@ -258,20 +270,20 @@ class Replaying {
     return {
       opened: this.#opened,
       inherited: this.#options.inherited,
-      began: epoch,
+      openEpoch: epoch,
       protocol,
       prefix,
       exact,
       markers: this.#markers(),
       isAnswered: this.#isAnswered,
       messages,
-      directed: this.#directed,
+      hasDirective: this.#directed,
       shared: this.#shared,
       forkedFrom: this.#forkedFrom,
       openCalls: (prefix?.pending ?? []).flatMap((id) => this.#openCall(id)),
       state: this.#state,
       notices: [...this.#notices.values()],
-      noticed: this.#noticed,
+      noticeIds: this.#noticed,
       lastNotices: this.#lastNotices,
       stateSeqs: this.#stateSeqs,
       usage: this.#usage,
@@ -291,23 +303,23 @@ class Replaying {
     };
   }
 
-  /** A notice whose words stand in the context was delivered, also where the line that says so is lost. */
-  #hear(content: readonly Block[]): void {
+  /** If a notice's text is in the context, it was delivered, even if the line that says so is lost. */
+  #markDelivered(content: readonly Block[]): void {
     if (this.#notices.size === 0) return;
     for (const block of content) {
-      if (block.type === "tool_result") this.#hear(block.content);
+      if (block.type === "tool_result") this.#markDelivered(block.content);
       if (block.type !== "text") continue;
-      const heard = [...this.#notices.values()].find(({ text }) => text === block.text);
-      if (heard) this.#notices.delete(heard.id);
+      const delivered = [...this.#notices.values()].find(({ text }) => text === block.text);
+      if (delivered) this.#notices.delete(delivered.id);
     }
   }
 
-  #direct(): void {
+  #enterDirective(): void {
     if (!this.#directed) this.#shared = this.#grown.prefix;
     this.#directed = true;
   }
 
-  #grow(entry: WireEntry, { sent, line, seq }: Grew): void {
+  #grow(entry: WireEntry, { sent, line, seq }: GrownBy): void {
     const [grown, problem] = regrow(
       this.#grown,
       { entry, sent },
@@ -320,7 +332,7 @@ class Replaying {
     this.#grownAt = seq;
     if (problem) this.#problems.push({ line, ...problem });
     if (entry.kind !== "epoch")
-      this.#pictures = withPictures(this.#pictures, entry.kind === "message" ? entry.message.content : entry.blocks);
+      this.#pictures = addPictures(this.#pictures, entry.kind === "message" ? entry.message.content : entry.blocks);
     else {
       this.#places = [];
       this.#pictures = noPictures;
@@ -330,18 +342,18 @@ class Replaying {
       this.#forkedFrom = undefined;
       this.#shared = undefined;
     }
-    // A provider may give the same id again in a later turn.
+    // A provider may reuse an id in a later turn.
     if (entry.kind === "message" && entry.message.role === "assistant") this.#calls.clear();
   }
 
-  /** In bytes that no cache knows, old places mean nothing. */
+  /** Old marker positions mean nothing in bytes that no cache knows. */
   #markers(): readonly Marker[] {
     const { prefix, exact } = this.#grown;
     if (!prefix || !exact) return [];
     return this.#places ? markersAt(prefix, this.#places) : (this.#options.inherited?.markers ?? []);
   }
 
-  /** Of a call whose result no longer stands in the context: as it was noted when the call ended, where that is left. */
+  /** For a call whose result is no longer in the context: the result recorded when the call ended, if that is left. */
   #resultOf(id: string): ToolResultBlock {
     const known = this.#calls.get(id);
     return known?.status === "ended" ? known.result : { ...toolResult(id, LOST_RESULT), isError: true };

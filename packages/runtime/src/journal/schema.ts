@@ -1,6 +1,7 @@
-/** Is what a line says an entry?
- *  Invariant: the schema gives exactly the types of entry.ts; values that came from JSON need no second look to be JSON.
- *  Elsewhere: cutting lines apart (line.ts). */
+/** Is the content of a line a valid entry?
+ *  Invariant: the schema gives exactly the types of entry.ts. Values that came from JSON need no second check that they
+ *  are JSON.
+ *  Elsewhere: splitting lines (line.ts). */
 
 import type {
   Block,
@@ -84,7 +85,7 @@ const tool: z.ZodType<ToolSpec> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("provider"), name: z.string(), json: raw }),
 ]);
 
-/** Of the settings only the betas are used again; the rest stands in the bytes that were sent. */
+/** Only the betas of the settings are used again. The rest is in the bytes that were sent. */
 const settings = z.custom<KeySettings>(
   (value) =>
     isRecord(value) &&
@@ -215,12 +216,12 @@ export type CheckedEntry =
 
 export const checkEntry = (value: Readonly<Record<string, unknown>>): CheckedEntry => {
   const { kind } = value;
-  if (typeof kind !== "string") return { ok: false, kind: "unreadable", detail: "the line says no kind" };
+  if (typeof kind !== "string") return { ok: false, kind: "unreadable", detail: "the line has no kind" };
   const shape = shapeOf(kind);
-  if (!shape) return { ok: false, kind: "unknown", detail: `nothing is known here of entries of kind "${kind}"` };
+  if (!shape) return { ok: false, kind: "unknown", detail: `unknown kind of entry "${kind}"` };
   const checked = shape.safeParse(value);
   if (checked.success) return { ok: true, entry: checked.data };
   const [issue] = checked.error.issues;
   const place = issue?.path.length ? `${kind}.${issue.path.join(".")}` : kind;
-  return { ok: false, kind: "unreadable", detail: `${place}: ${issue?.message ?? "is not as it should be"}` };
+  return { ok: false, kind: "unreadable", detail: `${place}: ${issue?.message ?? "is invalid"}` };
 };

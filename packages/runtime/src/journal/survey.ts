@@ -1,22 +1,22 @@
-/** What should a list of sessions say of one, without reading all of it?
- *  Invariant: only the first entries are decoded; of the others no more than the start of the line is looked at. Pure.
+/** What should a list say about a session, without reading all of it? Pure.
+ *  Invariant: only the first entries are decoded. Of the others, only the start of the line is inspected.
  *  Elsewhere: finding the sessions (sessions.ts), reading one in full (read.ts, replay.ts). */
 
 import type { Block } from "@prefork/wire";
 import { JOURNAL_VERSION, type JournalEntry, type OpenedEntry } from "./entry.ts";
 import { decodeLine } from "./line.ts";
 
-export type Survey =
+export type SessionSurvey =
   | {
       readonly ok: true;
       readonly opened: OpenedEntry;
       readonly createdAt: number;
       readonly usedAt: number;
-      /** The first words of the user, in one short line. */
+      /** The user's first prompt, in one short line. */
       readonly firstPrompt: string;
-      /** Requests that were answered. */
+      /** The number of answered requests. */
       readonly turns: number;
-      /** Places where lines are missing or cannot be read, as far as their beginnings tell. */
+      /** How often lines are missing or unreadable, as far as their beginnings tell. */
       readonly problems: number;
     }
   | { readonly ok: false; readonly reason: string };
@@ -24,7 +24,7 @@ export type Survey =
 const NEWLINE = 0x0a;
 const START = /^\{"v":(\d+),"seq":(\d+),"at":([-+.\deE]+)(?:,"more":\d+)?,"kind":"([a-z_]+)"/;
 
-export const survey = (bytes: Buffer): Survey => {
+export const surveyJournal = (bytes: Buffer): SessionSurvey => {
   const first = decodeLine(bytes.subarray(0, endOfLine(bytes, 0)));
   if (!first.ok && first.kind === "newer")
     return { ok: false, reason: `was written by a newer version (journal version ${first.version})` };
@@ -42,19 +42,19 @@ export const survey = (bytes: Buffer): Survey => {
     if (Number(version) > JOURNAL_VERSION)
       return { ok: false, reason: `was written by a newer version (journal version ${version})` };
     if (at !== undefined) usedAt = Number(at);
-    const isLast = end === bytes.length; // a write that is under way, or was cut off
+    const isLast = end === bytes.length; // a write that is in progress, or was torn
     if (end > from && !isLast && (seq === undefined || Number(seq) > lastSeq + 1)) problems += 1;
     lastSeq = seq === undefined ? lastSeq + 1 : Math.max(lastSeq, Number(seq));
     if (kind === "response") turns += 1;
     if (typed === undefined && (kind === "message" || kind === "blocks")) {
       const decoded = decodeLine(bytes.subarray(from, end));
-      const words = decoded.ok ? wordsOf(decoded.entry) : undefined;
+      const words = decoded.ok ? userWords(decoded.entry) : undefined;
       if (words?.typed) typed = words.text;
       entered ??= words?.text;
     }
     from = end + 1;
   }
-  const firstPrompt = shortened(typed ?? entered ?? "");
+  const firstPrompt = toShortLine(typed ?? entered ?? "");
   return { ok: true, opened: first.entry, createdAt: first.at, usedAt, firstPrompt, turns, problems };
 };
 
@@ -63,8 +63,8 @@ const endOfLine = (bytes: Buffer, from: number): number => {
   return end === -1 ? bytes.length : end;
 };
 
-/** A prompt stands last in its message: what goes with it is put before it. */
-const wordsOf = (entry: JournalEntry): { readonly text: string; readonly typed: boolean } | undefined => {
+/** The prompt is the last text of its message; what accompanies it comes before. */
+const userWords = (entry: JournalEntry): { readonly text: string; readonly typed: boolean } | undefined => {
   if (entry.kind === "message" && entry.message.role === "user")
     return { text: lastText(entry.message.content), typed: entry.source === "prompt" };
   if (entry.kind === "blocks") return { text: lastText(entry.blocks), typed: entry.source === "prompt" };
@@ -74,15 +74,15 @@ const wordsOf = (entry: JournalEntry): { readonly text: string; readonly typed: 
 const lastText = (blocks: readonly Block[]): string =>
   blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).at(-1) ?? "";
 
-const SHOWN = 80;
-const LOOKED_AT = 1_000;
+const MAX_SHOWN = 80;
+const MAX_INSPECTED = 1_000;
 
-/** Control characters would act on the terminal that shows the list. */
-const shortened = (text: string): string => {
+/** Control characters would affect the terminal that shows the list. */
+const toShortLine = (text: string): string => {
   const line = text
-    .slice(0, LOOKED_AT)
+    .slice(0, MAX_INSPECTED)
     .replace(/[\s\p{Cc}]+/gu, " ")
     .trim();
   const letters = [...line];
-  return letters.length > SHOWN ? `${letters.slice(0, SHOWN - 1).join("")}…` : line;
+  return letters.length > MAX_SHOWN ? `${letters.slice(0, MAX_SHOWN - 1).join("")}…` : line;
 };

@@ -1,7 +1,9 @@
-/** The one writer of a session: everything that must survive goes through here before it has an effect.
- *  Invariant: entries stand in the order of the calls; those of one call are one write, and count together or not at
- *  all. Where a write fails it throws, and nothing of it is in the journal.
- *  Elsewhere: making and opening one (open.ts), what makes a prefix grow (growth.ts), the file (appender.ts). */
+/** How do entries get into a journal? Everything that must survive is written here before it has an effect.
+ *  Invariant: entries are in the order of the calls. The entries of one call are one write, and count together or not
+ *  at all. A failed write throws, and nothing of it is in the journal: its remains are truncated or, if that fails too,
+ *  closed by a newline before the next line. Whatever was there before stays readable.
+ *  Elsewhere: creating and opening a journal (open.ts), extending a prefix (growth.ts), that nobody else writes
+ *  (storage.ts). */
 
 import { closeSync, fdatasync, fstatSync, ftruncateSync, writeSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -10,30 +12,31 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Folder, Lock, LockHolder } from "@prefork/guard/internal";
 import type { PlainEntry, SentBytes, WireEntry } from "./entry.ts";
-import { JournalError, journalErrorOf } from "./errors.ts";
+import { JournalError, toJournalError } from "./errors.ts";
 import type { Draft } from "./growth.ts";
 import { encodeLine } from "./line.ts";
-import { type MadeSessions, OUTPUTS_FOLDER } from "./place.ts";
+import { OUTPUTS_FOLDER, type SessionsFolder } from "./storage.ts";
 
 export type WriterParts = {
   readonly id: string;
   readonly folder: Folder;
-  readonly sessions: MadeSessions;
+  readonly sessions: SessionsFolder;
   readonly lock: Lock;
   readonly appender: Appender;
   readonly now: () => number;
   readonly lastSeq: number;
-  readonly tips: Tips;
-  /** Does it go on from another session's? */
+  readonly tips: TipIndex;
+  /** Is it a fork of another session? */
   readonly isFork: boolean;
-  /** Made just now: its folders are synced with its first flush. */
+  /** Just created: its folders are synced with its first flush. */
   readonly isNew: boolean;
-  /** Closes `sessions` with it. */
+  /** Closes `sessions` when it is closed. */
   readonly ownsSessions: boolean;
 };
 
-/** Which entry was the last while a prefix with this chain hash was the tip: where a fork of that prefix branches off. */
-export class Tips {
+/** For each chain hash, the last entry while the prefix with this hash was the tip: where a fork of that prefix
+ *  branches off. */
+export class TipIndex {
   readonly #seqs = new Map<string, number>();
   #tip: string | undefined;
 
@@ -41,7 +44,7 @@ export class Tips {
     this.#tip = inherited;
   }
 
-  /** `hash`: of the prefix that the entry made, where it made one. */
+  /** `hash`: of the prefix that the entry created, if it created one. */
   passed(seq: number, hash?: string): void {
     this.#tip = hash ?? this.#tip;
     if (this.#tip !== undefined) this.#seqs.set(this.#tip, seq);
@@ -60,15 +63,15 @@ export type Journal = Pick<
 
 export class JournalWriter implements AsyncDisposable {
   readonly id: string;
-  /** The session's folder for what is too long for a message; made when it is first needed. */
+  /** The session's folder for outputs that are too long for a message. Created when it is first needed. */
   readonly outputs: { readonly path: string };
   readonly isFork: boolean;
   readonly #parts: WriterParts;
   #lastSeq: number;
   #isClosed = false;
-  /** Its folders are on the disk, or on their way there with `#placed`. */
-  #isPlaced: boolean;
-  #placed: Promise<unknown> | undefined;
+  /** Its folders are on the disk, or being synced by `#syncingFolders`. */
+  #areFoldersSynced: boolean;
+  #syncingFolders: Promise<unknown> | undefined;
 
   /** Use `createJournal` or `openJournal`. */
   constructor(parts: WriterParts) {
@@ -77,47 +80,48 @@ export class JournalWriter implements AsyncDisposable {
     this.isFork = parts.isFork;
     this.#parts = parts;
     this.#lastSeq = parts.lastSeq;
-    this.#isPlaced = !parts.isNew;
+    this.#areFoldersSynced = !parts.isNew;
   }
 
-  /** Number of the last entry. */
+  /** The number of the last entry. */
   get lastSeq(): number {
     return this.#lastSeq;
   }
 
-  /** Number of the last entry while this was the prefix: what a fork of it points at. Undefined for one never written. */
+  /** The number of the last entry while this was the prefix: a fork of it points there. Undefined if it was never
+   *  written. */
   seqOf(hash: string): number | undefined {
     return this.#parts.tips.seqOf(hash);
   }
 
-  /** Gives the entry's number. */
+  /** Returns the entry's number. */
   append(entry: PlainEntry): number;
   append(entry: WireEntry, sent: SentBytes): number;
   append(entry: PlainEntry | WireEntry, sent?: SentBytes): number {
     return this.#write([sent === undefined ? { entry } : { entry, sent }]);
   }
 
-  /** Entries that are true together. Gives the number of the last one. */
+  /** Writes entries that are true together. Returns the number of the last one. */
   appendAll(drafts: readonly Draft[]): number {
     return this.#write(drafts);
   }
 
-  /** Who writes it: this process. */
+  /** The process that writes it: this one. */
   get holder(): LockHolder {
     return this.#parts.lock.holder;
   }
-  /** Where it was made, and its forks are. */
-  get sessions(): MadeSessions {
+  /** The folder in which it and its forks are created. */
+  get sessions(): SessionsFolder {
     return this.#parts.sessions;
   }
 
-  /** Everything so far is on the disk, and can be found there. */
+  /** Resolves when everything so far is on the disk and can be found there. */
   async flush(): Promise<void> {
     const { appender, folder, sessions } = this.#parts;
-    if (this.#isPlaced) return appender.flush();
-    this.#placed ??= Promise.all([folder.handle.sync().catch(() => undefined), sessions.sync()]);
-    await Promise.all([appender.flush(), this.#placed]);
-    this.#isPlaced = true;
+    if (this.#areFoldersSynced) return appender.flush();
+    this.#syncingFolders ??= Promise.all([folder.handle.sync().catch(() => undefined), sessions.sync()]);
+    await Promise.all([appender.flush(), this.#syncingFolders]);
+    this.#areFoldersSynced = true;
   }
 
   async close(): Promise<void> {
@@ -156,19 +160,16 @@ export class JournalWriter implements AsyncDisposable {
   }
 }
 
-/** How do lines get to the end of the file?
- *  Invariant: one call, one write, whole or not at all: what a failed write left behind is cut off again, or, where that
- *  fails too, is closed by a newline before the next line. Whatever was there before a failure stays readable.
- *  Elsewhere: what the lines say (writer.ts), that nobody else writes (lock.ts). */
+/** Appends lines to the end of the file: one call, one write. */
 
 const NEWLINE = Buffer.from("\n");
 const syncData = promisify(fdatasync);
 
-export type AppendTo = {
+export type AppendTarget = {
   readonly fd: number;
   /** For messages. */
   readonly path: string;
-  /** Where the last whole write ends. */
+  /** Where the last complete write ends. */
   readonly end: number;
   /** The last line lacks its newline. */
   readonly unterminated: boolean;
@@ -179,13 +180,13 @@ export class Appender {
   #fd: number | undefined;
   #end: number;
   #needsNewline: boolean;
-  /** Bytes after `#end` that belong to a write that failed. */
+  /** Bytes after `#end` that belong to a failed write. */
   #debris: number;
-  /** Everything is on the disk, or on its way there with `#syncing`. */
+  /** Everything is on the disk, or being synced by `#syncing`. */
   #isSynced = true;
   #syncing: Promise<void> | undefined;
 
-  constructor({ fd, path, end, unterminated }: AppendTo) {
+  constructor({ fd, path, end, unterminated }: AppendTarget) {
     this.#fd = fd;
     this.#path = path;
     this.#end = end;
@@ -200,12 +201,12 @@ export class Appender {
     const bytes = this.#needsNewline || this.#debris > 0 ? Buffer.concat([NEWLINE, lines]) : lines;
     let written = 0;
     try {
-      // A write comes back short only where the next one fails and says why.
+      // A write is only short if the next one fails and says why.
       while (written < bytes.length) written += writeSync(fd, bytes, written);
     } catch (error) {
       this.#debris += written;
       this.#cutDebris(fd);
-      throw journalErrorOf(error, this.#path);
+      throw toJournalError(error, this.#path);
     }
     this.#end += this.#debris + written;
     this.#debris = 0;
@@ -213,7 +214,7 @@ export class Appender {
     this.#isSynced = false;
   }
 
-  /** Everything appended so far is on the disk. */
+  /** Resolves when everything appended so far is on the disk. */
   async flush(): Promise<void> {
     const fd = this.#open();
     if (!this.#isSynced) this.#syncing = this.#sync(fd);
@@ -236,11 +237,11 @@ export class Appender {
       await syncData(fd);
     } catch (error) {
       this.#isSynced = false;
-      throw journalErrorOf(error, this.#path);
+      throw toJournalError(error, this.#path);
     }
   }
 
-  /** Only what is known to be ours: a file that has another length was written by somebody else too. */
+  /** Only removes what is known to be ours: if the file has another length, somebody else wrote to it too. */
   #cutDebris(fd: number): void {
     if (this.#debris === 0) return;
     try {
@@ -248,18 +249,17 @@ export class Appender {
       ftruncateSync(fd, this.#end);
       this.#debris = 0;
     } catch {
-      // The next append starts with a newline instead, and tries this again before.
+      // The next append tries this again, and otherwise starts with a newline.
     }
   }
 }
 
-/** A journal that nobody keeps: for a run that is to leave no trace.
- *  Invariant: entries go nowhere; the folder for what is too long for a message is private, and gone with `close`.
- *  Elsewhere: journals that are kept (writer.ts). */
+/** A journal that is not kept, for a run that must leave no trace. Entries are dropped. The folder for long outputs
+ *  is private, and deleted by `close`. */
 
-export const unkeptJournal = async (id: string): Promise<Journal> => {
+export const ephemeralJournal = async (id: string): Promise<Journal> => {
   const path = await mkdtemp(join(tmpdir(), "prefork-unkept-"));
-  const tips = new Tips();
+  const tips = new TipIndex();
   let seq = 0;
   let isClosed = false;
   const appendAll = (drafts: readonly Draft[]): number => {

@@ -17,13 +17,13 @@ import {
   JournalError,
   type ListedSession,
   listSessions,
-  mustAllBeReadable,
   readJournal,
+  requireAllReadable,
   type SessionStore,
   type StoredEntry,
   type UnreadableSession,
 } from "../journal/index.ts";
-import { isEnded, stateWords, type Task, tasksIn } from "../tasks/index.ts";
+import { describeState, isEnded, type Task, tasksIn } from "../tasks/index.ts";
 import type { RequestRow } from "./ledger.ts";
 import { readFamily } from "./read-family.ts";
 
@@ -124,7 +124,7 @@ const findTask = async (store: SessionStore, given: string, cwd: string): Promis
       throw new JournalError("ambiguous", `${ids.length} tasks begin with ${given}: ${ids.slice(0, 5).join(", ")}`);
     }
   }
-  mustAllBeReadable(sessions, `no readable session has a task ${given}`);
+  requireAllReadable(sessions, `no readable session has a task ${given}`);
   throw new JournalError("not-found", `there is no task ${given}`);
 };
 
@@ -162,7 +162,7 @@ const rowOf = async (store: SessionStore, task: Task, { listed, problems }: InSe
   return {
     ...{ task, session, cwd, isOrphan },
     ...(holder ? { owner: holder } : {}),
-    state: isOrphan ? "interrupted (owner gone)" : stateWords(task),
+    state: isOrphan ? "interrupted (owner gone)" : describeState(task),
     ...spentBy(task, own.entries),
     problems: [...problems, ...own.problems],
     ageMs: Math.max(0, store.now() - task.startedAt),

@@ -25,7 +25,7 @@ import {
   type StoredPrefixes,
 } from "../fork/index.ts";
 import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
-import { Inbox, type Notification, type Questions, type Task, TaskTable, toldEnd } from "../tasks/index.ts";
+import { findReportedEnd, Inbox, type Notification, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import type { EventHub } from "./event-hub.ts";
 import { forkSettings } from "./forking.ts";
@@ -140,7 +140,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     await stored.takeOver(state, parent().account);
     for (const task of table.running) {
       // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
-      const told = toldEnd(task, replayed);
+      const told = findReportedEnd(task, replayed);
       await interrupt(task, { table, children, account: parent().account, now, told });
       if (told) continue;
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
@@ -186,7 +186,7 @@ const gateOf = ({ options, settings, parent, journal, replayed }: BesideParts): 
 const isInsideFork = (
   { PREFORK_LINEAGE: lineage }: FilledOptions["environment"],
   replayed: Replayed | undefined,
-): boolean => lineage?.startsWith("fork:") === true || replayed?.directed === true;
+): boolean => lineage?.startsWith("fork:") === true || replayed?.hasDirective === true;
 
 type Interrupting = {
   readonly table: TaskTable;
@@ -220,7 +220,7 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
     ? (told.result ?? "")
     : `Interrupted: the session ended while this task was ${task.state.kind}. ${left.text}${copy}`;
   const result = { summary: heard.summary, text, usage, usd, turns, toolUses: 0, ms: told?.usage?.ms ?? 0 };
-  table.step(task.id, { type: "ended", end: heard.end, at: now, result }, { isTold: !told });
+  table.step(task.id, { type: "ended", end: heard.end, at: now, result }, { notify: !told });
   account.settle({ usd: 0, tokens: 0 }, { usage, usd });
 };
 
@@ -247,11 +247,11 @@ const shellRows = ({ table, inbox, options, requests }: ShellRows): Beside["shel
       const text = `${typeof exit === "number" ? `exit code ${exit}` : `ended by ${exit}`}\n${output}`.trimEnd();
       const result = { summary: text.split("\n")[0] ?? "", text, usage: noUsage, usd: 0, turns: 0, toolUses: 0, ms };
       try {
-        table.step(id, { type: "ended", end, at: clock.now(), result }, { isTold: !seen && by === "itself" });
+        table.step(id, { type: "ended", end, at: clock.now(), result }, { notify: !seen && by === "itself" });
       } catch {
         // The journal is closed or full: the next life of the session tells it as interrupted.
       }
     },
-    onEndShown: (id: string) => inbox.seen(id),
+    onEndShown: (id: string) => inbox.dismiss(id),
   };
 };

@@ -45,7 +45,7 @@ import {
   openJournal,
   type Replayed,
 } from "../journal/index.ts";
-import { Questions, stateWords, type Task, tasksIn } from "../tasks/index.ts";
+import { describeState, Questions, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";
 import { EventHub } from "./event-hub.ts";
@@ -195,7 +195,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
       ask,
       ...(options.signal ? { signal: options.signal } : {}),
       covers: (rule, question) => agent.guarding.covers(rule, question),
-      waits: ({ id: questionId, agent: asker, scope: _scope, ...question }, isWaiting) =>
+      onWaiting: ({ id: questionId, agent: asker, scope: _scope, ...question }, isWaiting) =>
         hub.emit(
           isWaiting ? { type: "question_opened", questionId, ...question } : { type: "question_closed", questionId },
           asker,
@@ -223,7 +223,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     family: host.family,
     beside: host.beside,
     notices: () => inbox.tail(({ id, task }) => hub.emit({ type: "notification_entered", id, taskId: task })),
-    tasks: () => table.running.map((task) => ({ id: task.id, label: task.label, state: stateWords(task) })),
+    tasks: () => table.running.map((task) => ({ id: task.id, label: task.label, state: describeState(task) })),
     shellTold: shells,
     emit: (event) => {
       if (event.type === "turn_ended" || event.type === "epoch_started")
@@ -317,12 +317,12 @@ const eventsBefore = ({
         damage,
       }),
     ),
-    ...(replayed?.began?.epoch === epoch
+    ...(replayed?.openEpoch?.epoch === epoch
       ? []
       : [
           {
             ...{ type: "epoch_started", epoch, bytes: prefix.byteLength },
-            reason: replayed?.began ? "model" : "start",
+            reason: replayed?.openEpoch ? "model" : "start",
           } satisfies EventBody,
         ]),
   ];

@@ -1,12 +1,20 @@
-/** Everything that runs beside the main line. */
+/** What runs in the background: tasks, their notifications and their questions. */
 
-export { type Notification, notificationOf, notificationsIn, notificationText, summaryOf } from "./notification.ts";
-export { Denials, Questions } from "./questions.ts";
-export { Inbox, TaskTable, tasksIn, toldEnd } from "./table.ts";
 export {
+  type Notification,
+  notificationOf,
+  notificationText,
+  parseNotifications,
+  summarizeReport,
+} from "./notification.ts";
+export { Denials, Questions } from "./questions.ts";
+export { findReportedEnd, Inbox, TaskTable, tasksIn } from "./table.ts";
+export {
+  applyStep,
+  describeState,
   isEnded,
   type Mail,
-  stateWords,
+  parseTask,
   TASK_ENDS,
   type Task,
   type TaskEnd,
@@ -14,6 +22,4 @@ export {
   type TaskResult,
   type TaskState,
   type TaskStep,
-  taskAfter,
-  taskOf,
 } from "./task.ts";

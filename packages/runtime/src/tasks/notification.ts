@@ -1,23 +1,23 @@
-/** How a parent hears of a task: one tagged text that a model reads and a program can take apart. Pure.
- *  Invariant: whatever the result says, it cannot close the tag or forge another; reading gives back what was written;
- *  text that is no notification is left alone. It says that no human spoke.
- *  Elsewhere: when it is delivered (../session), the task itself (task.ts). */
+/** How is a parent notified of a task? By one tagged text that a model can read and a program can parse. Pure.
+ *  Invariant: whatever the result says, it cannot close the tag or forge another one. Parsing returns what was written,
+ *  and ignores text that is not a notification. The text says that no human wrote it.
+ *  Elsewhere: delivery (../session), the task itself (task.ts). */
 
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { TASK_ENDS, type Task, type TaskEnd, type TaskResult } from "./task.ts";
 
 export type Notification = {
-  /** Of the notification itself: the same one is never shown twice. */
+  /** Of the notification itself, so that the same one is never shown twice. */
   readonly id: string;
   readonly task: string;
   readonly label: string;
   readonly status: TaskEnd;
   readonly summary: string;
   readonly result?: string;
-  readonly usage?: NotedUsage;
+  readonly usage?: NotificationUsage;
 };
 
-export type NotedUsage = {
+export type NotificationUsage = {
   readonly promptTokens: number;
   readonly readTokens: number;
   readonly writtenTokens: number;
@@ -28,7 +28,7 @@ export type NotedUsage = {
 };
 
 const TAG = "task-notification";
-const NOBODY = "No human wrote this: a task that you started has ended.";
+const NOT_HUMAN = "No human wrote this: a task that you started has ended.";
 
 export const notificationOf = (id: string, task: Task): Notification | undefined => {
   if (task.state.kind !== "ended" || !task.result) return undefined;
@@ -40,11 +40,11 @@ export const notificationOf = (id: string, task: Task): Notification | undefined
     status: task.state.end,
     summary,
     ...(text === "" ? {} : { result: text }),
-    ...(task.result.ms === 0 ? {} : { usage: notedUsage(task.result) }),
+    ...(task.result.ms === 0 ? {} : { usage: usageOf(task.result) }),
   };
 };
 
-const notedUsage = ({ usage, toolUses, ms, usd }: TaskResult): NotedUsage => ({
+const usageOf = ({ usage, toolUses, ms, usd }: TaskResult): NotificationUsage => ({
   promptTokens: promptTokens(usage),
   readTokens: usage.read,
   writtenTokens: writtenTokens(usage),
@@ -62,18 +62,18 @@ const ENTITIES: readonly (readonly [string, string])[] = [
   ["'", "&apos;"],
 ];
 
-const escaped = (text: string): string =>
+const escapeText = (text: string): string =>
   ENTITIES.reduce((plain, [sign, entity]) => plain.replaceAll(sign, entity), text);
-const unescaped = (text: string): string =>
+const unescapeText = (text: string): string =>
   ENTITIES.toReversed().reduce((plain, [sign, entity]) => plain.replaceAll(entity, sign), text);
 
 const element = (name: string, value: string | undefined): readonly string[] =>
-  value === undefined ? [] : [`<${name}>${escaped(value)}</${name}>`];
+  value === undefined ? [] : [`<${name}>${escapeText(value)}</${name}>`];
 
 export const notificationText = ({ id, task, label, status, summary, result, usage }: Notification): string =>
   [
     `<${TAG}>`,
-    `<!-- ${NOBODY} -->`,
+    `<!-- ${NOT_HUMAN} -->`,
     ...element("id", id),
     ...element("task-id", task),
     ...element("description", label),
@@ -84,7 +84,7 @@ export const notificationText = ({ id, task, label, status, summary, result, usa
     `</${TAG}>`,
   ].join("\n");
 
-const USAGE: readonly (readonly [keyof NotedUsage, string])[] = [
+const USAGE: readonly (readonly [keyof NotificationUsage, string])[] = [
   ["promptTokens", "prompt-tokens"],
   ["readTokens", "cache-read-tokens"],
   ["writtenTokens", "cache-written-tokens"],
@@ -94,49 +94,51 @@ const USAGE: readonly (readonly [keyof NotedUsage, string])[] = [
   ["usd", "cost-usd"],
 ];
 
-const usageText = (usage: NotedUsage): string =>
+const usageText = (usage: NotificationUsage): string =>
   `<usage>${USAGE.map(([key, name]) => `<${name}>${usage[key]}</${name}>`).join("")}</usage>`;
 
-/** Every notification in a text, in its order; what is broken is passed over. */
-export const notificationsIn = (text: string): readonly Notification[] =>
-  [...text.matchAll(new RegExp(`<${TAG}>([\\s\\S]*?)</${TAG}>`, "gi"))].flatMap(([, inside = ""]) => readOne(inside));
+/** All notifications in a text, in order. Malformed ones are skipped. */
+export const parseNotifications = (text: string): readonly Notification[] =>
+  [...text.matchAll(new RegExp(`<${TAG}>([\\s\\S]*?)</${TAG}>`, "gi"))].flatMap(([, inside = ""]) =>
+    parseNotification(inside),
+  );
 
-const readOne = (inside: string): readonly Notification[] => {
-  const status = partOf(inside, "status")?.trim().toLowerCase();
+const parseNotification = (inside: string): readonly Notification[] => {
+  const status = readElement(inside, "status")?.trim().toLowerCase();
   const end = TASK_ENDS.find((one) => one === status);
-  const task = partOf(inside, "task-id");
+  const task = readElement(inside, "task-id");
   if (end === undefined || task === undefined) return [];
-  const result = partOf(inside, "result");
-  const usage = readUsage(inside);
+  const result = readElement(inside, "result");
+  const usage = parseUsage(inside);
   return [
     {
-      id: partOf(inside, "id") ?? "",
+      id: readElement(inside, "id") ?? "",
       task,
-      label: partOf(inside, "description") ?? "",
+      label: readElement(inside, "description") ?? "",
       status: end,
-      summary: partOf(inside, "summary") ?? "",
+      summary: readElement(inside, "summary") ?? "",
       ...(result === undefined ? {} : { result }),
       ...(usage === undefined ? {} : { usage }),
     },
   ];
 };
 
-const partOf = (text: string, name: string): string | undefined => {
+const readElement = (text: string, name: string): string | undefined => {
   const found = new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, "i").exec(text)?.[1];
-  return found === undefined ? undefined : unescaped(found);
+  return found === undefined ? undefined : unescapeText(found);
 };
 
-const readUsage = (inside: string): NotedUsage | undefined => {
-  const text = partOf(inside, "usage");
+const parseUsage = (inside: string): NotificationUsage | undefined => {
+  const text = readElement(inside, "usage");
   if (text === undefined) return undefined;
-  const number = (name: string): number => Number(partOf(text, name) ?? 0) || 0;
-  return Object.fromEntries(USAGE.map(([key, name]) => [key, number(name)])) as NotedUsage;
+  const number = (name: string): number => Number(readElement(text, name) ?? 0) || 0;
+  return Object.fromEntries(USAGE.map(([key, name]) => [key, number(name)])) as NotificationUsage;
 };
 
 const SUMMARY_CHARACTERS = 80;
 
-/** The first line that says something, or a word for how it ended. */
-export const summaryOf = (text: string, end: TaskEnd): string => {
+/** The first line with content, or a word for how the task ended. */
+export const summarizeReport = (text: string, end: TaskEnd): string => {
   const line = text
     .split("\n")
     .map((each) => each.replace(/^Scope:\s*/, "").trim())

@@ -1,27 +1,28 @@
-/** The questions of children, in one queue before whoever answers for the session.
- *  Invariant: one question is put at a time, in the order they came; each is answered once, whatever comes together; an
- *  answer belongs to the question it was given for, and where that no longer waits it changes nothing; whoever waits
- *  holds no timer and no connection.
- *  Equal questions are one question: put once, and the answer is that of each who asks it. So "no, and stop" ends each of
- *  them, since going on would only lead the others back to what was refused; `alike` tells whom an answer would reach.
- *  Elsewhere: what is asked (@prefork/guard), who answers (../ports.ts), how often a child may hear no (denials.ts). */
+/** How do children's questions reach whoever answers for the session, and when has a child been denied too often?
+ *  Invariant: questions are asked one at a time, in the order they came. Each is answered once, even if several answers
+ *  arrive at once. An answer belongs to its question; if that no longer waits, the answer changes nothing. A waiting
+ *  question holds no timer and no connection.
+ *  Equal questions are one question: asked once, and everybody who asked gets the answer. So "no, and stop" ends each
+ *  of them, because continuing would only lead the others back to what was refused. `equalQuestions` tells whom an
+ *  answer would reach.
+ *  Elsewhere: what is asked (@prefork/guard), who answers (../ports.ts), ending a child (../children). */
 
 import { oneLine } from "../context/index.ts";
 import type { Answer, Ask, Question } from "../ports.ts";
 
 export type QuestionsOptions = {
   readonly ask: Ask;
-  /** Told when a question begins and when it ends to wait: once each, also for those that nobody was asked about. */
-  readonly waits?: (question: Question, isWaiting: boolean) => void;
-  /** Would this rule allow that call? Default: a rule reaches equal questions only. */
+  /** Called when a question starts and stops waiting: once each, also for questions that nobody was asked. */
+  readonly onWaiting?: (question: Question, isWaiting: boolean) => void;
+  /** Would this rule allow that call? Default: a rule only reaches equal questions. */
   readonly covers?: (rule: string, question: Question) => boolean;
   /** Aborted when nobody is left who could answer. */
   readonly signal?: AbortSignal;
-  /** What holds where nobody answers. */
+  /** The answer if nobody answers. */
   readonly policy?: "allow" | "deny"; // default: deny
 };
 
-type Waiting = {
+type WaitingQuestion = {
   readonly question: Question;
   readonly key: string;
   readonly answered: (answer: Answer) => void;
@@ -29,44 +30,44 @@ type Waiting = {
 
 export class Questions {
   readonly #options: QuestionsOptions;
-  readonly #queue: Waiting[] = [];
+  readonly #queue: WaitingQuestion[] = [];
   #isPutting = false;
-  /** The one that is put now; its controller takes it back. */
-  #put: { readonly waiting: Waiting; readonly over: AbortController } | undefined;
+  /** The question that is being asked now. Its controller withdraws it. */
+  #put: { readonly waiting: WaitingQuestion; readonly over: AbortController } | undefined;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
     options.signal?.addEventListener("abort", () => this.#leaveToPolicy(), { once: true });
   }
 
-  /** Who waits, in the order of the queue. */
+  /** All waiting questions, in the order of the queue. */
   get waiting(): readonly Question[] {
     return this.#queue.map(({ question }) => question);
   }
 
-  /** The questions that an answer to this one would settle, itself among them. */
-  alike(id: string): readonly Question[] {
+  /** The questions that an answer to this one would settle, including itself. */
+  equalQuestions(id: string): readonly Question[] {
     const key = this.#find(id)?.key;
     return this.#queue.flatMap((waiting) => (waiting.key === key ? [waiting.question] : []));
   }
 
-  /** Resolves with the answer; an abort of the asker is a denial. */
+  /** Resolves with the answer. If the asker aborts, the answer is a denial. */
   ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    if (signal.aborted) return Promise.resolve(GONE);
-    if (this.#options.signal?.aborted) return Promise.resolve(this.#byPolicy(ENDED));
+    if (signal.aborted) return Promise.resolve(INTERRUPTED);
+    if (this.#options.signal?.aborted) return Promise.resolve(this.#byPolicy(SESSION_ENDED));
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const { waits } = this.#options;
-    const leave = (): void => void this.#settle(waiting, GONE);
-    const waiting: Waiting = {
+    const { onWaiting: waits } = this.#options;
+    const leave = (): void => void this.#settle(waiting, INTERRUPTED);
+    const waiting: WaitingQuestion = {
       question,
-      key: keyOf(question),
+      key: questionKey(question),
       answered: (answer) => {
         signal.removeEventListener("abort", leave);
         try {
           waits?.(question, false);
           resolve(answer);
         } catch (error) {
-          reject(error); // what one asker could not write down must not keep the others waiting
+          reject(error); // one asker's failure must not keep the others waiting
         }
       },
     };
@@ -83,7 +84,8 @@ export class Questions {
     return promise;
   }
 
-  /** Answers a question that waits, put or not. False where none with this id does: then nothing has happened. */
+  /** Answers a waiting question, whether it is being asked or not. False if no question with this id waits; then
+   *  nothing happens. */
   answer(id: string, answer: Answer): boolean {
     const waiting = this.#find(id);
     return waiting !== undefined && this.#answer(waiting, answer);
@@ -96,8 +98,8 @@ export class Questions {
     this.#isPutting = false;
   }
 
-  /** Until it is answered or taken back. Whoever answers may fail; then nobody is there. */
-  async #putOne(waiting: Waiting): Promise<void> {
+  /** Until it is answered or withdrawn. If asking fails, nobody is there to answer. */
+  async #putOne(waiting: WaitingQuestion): Promise<void> {
     const over = new AbortController();
     const takenBack = Promise.withResolvers<"taken back">();
     over.signal.addEventListener("abort", () => takenBack.resolve("taken back"), { once: true });
@@ -112,7 +114,7 @@ export class Questions {
     }
   }
 
-  #answer(waiting: Waiting, { all = false, ...answer }: Answer): boolean {
+  #answer(waiting: WaitingQuestion, { all = false, ...answer }: Answer): boolean {
     if (!this.#queue.includes(waiting)) return false;
     const reached = this.#queue.filter(
       (other) => other.key === waiting.key || (all && this.#covers(answer, other.question)),
@@ -127,7 +129,7 @@ export class Questions {
   }
 
   #leaveToPolicy(): void {
-    for (const waiting of [...this.#queue]) this.#settle(waiting, this.#byPolicy(ENDED));
+    for (const waiting of [...this.#queue]) this.#settle(waiting, this.#byPolicy(SESSION_ENDED));
   }
 
   #byPolicy(why: string): Answer {
@@ -136,38 +138,37 @@ export class Questions {
     return { kind: policy, reason: `nobody could answer (${why}), so the policy did: ${said}` };
   }
 
-  /** Ends the wait of one. */
-  #settle(waiting: Waiting, answer: Answer): void {
+  /** Ends the wait of one question. */
+  #settle(waiting: WaitingQuestion, answer: Answer): void {
     if (!this.#take(waiting)) return;
     if (this.#put?.waiting === waiting) this.#put.over.abort();
     waiting.answered(answer);
   }
 
-  /** False where it does not wait any more. */
-  #take(waiting: Waiting): boolean {
+  /** False if it no longer waits. */
+  #take(waiting: WaitingQuestion): boolean {
     const at = this.#queue.indexOf(waiting);
     if (at >= 0) this.#queue.splice(at, 1);
     return at >= 0;
   }
 
-  #find(id: string): Waiting | undefined {
+  #find(id: string): WaitingQuestion | undefined {
     return this.#queue.find(({ question }) => question.id === id);
   }
 }
 
-const GONE: Answer = { kind: "deny", reason: "the user interrupted before the question was answered" };
-const ENDED = "the session ended";
+const INTERRUPTED: Answer = { kind: "deny", reason: "the user interrupted before the question was answered" };
+const SESSION_ENDED = "the session ended";
 
-/** What makes two questions the same: what would be done, not who would do it, nor how a command is described. */
-const keyOf = ({ tool, args }: Question): string => {
+/** Questions are equal if the same would be done, whoever would do it and however a command is described. */
+const questionKey = ({ tool, args }: Question): string => {
   const { description: _description, ...done } = args;
   return JSON.stringify([tool, tool === "Bash" ? done : args]);
 };
 
-/** Has a child been told no so often that it should end? Counts for one child.
- *  Invariant: it depends on what was told and in which order, on nothing else; once it should end, nothing takes that
- *  back, and the reason names what was refused.
- *  Elsewhere: asking (questions.ts), ending the child (../fork). */
+/** Counts the denials of one child and decides when it should end.
+ *  Invariant: the verdict depends only on the recorded calls and their order. Once the child should end, nothing
+ *  changes that, and the reason names what was refused. */
 
 export type DenialLimits = {
   readonly inARow?: number; // default: 3
@@ -198,23 +199,23 @@ export class Denials {
     return this.#verdict;
   }
 
-  /** `key` says what was refused, for people: the tool and what it was to do. */
-  denied(key: string): DenialVerdict {
+  /** `key` says for people what was refused: the tool and what it was meant to do. */
+  recordDenial(key: string): DenialVerdict {
     if (this.#verdict.kind === "end") return this.#verdict;
     this.#denied.push(key);
     this.#row += 1;
-    if (this.#row >= this.#inARow) this.#verdict = end(this.#denied.slice(-this.#row), " in a row");
-    else if (this.#denied.length >= this.#inAll) this.#verdict = end(this.#denied, "");
+    if (this.#row >= this.#inARow) this.#verdict = endVerdict(this.#denied.slice(-this.#row), " in a row");
+    else if (this.#denied.length >= this.#inAll) this.#verdict = endVerdict(this.#denied, "");
     return this.#verdict;
   }
 
-  /** A call was allowed that might have been refused. */
-  allowed(): void {
+  /** A call was allowed that could have been refused. */
+  recordApproval(): void {
     this.#row = 0;
   }
 }
 
-const end = (denied: readonly string[], how: string): DenialVerdict => {
+const endVerdict = (denied: readonly string[], how: string): DenialVerdict => {
   const kinds = [...Map.groupBy(denied, (key) => key)].map(([key, { length }]) => {
     const shown = oneLine(key, SHOWN_CHARACTERS);
     return length === 1 ? shown : `${shown} (${length} times)`;

@@ -1,13 +1,15 @@
-/** The tasks of a session, and what their parent still has to hear of them.
- *  Invariant: every change is in the journal before anybody is told; an end and its notice are one write; a notice is
- *  delivered once, and not at all where the parent has already looked at the result.
- *  Elsewhere: states (task.ts), texts (notification.ts), delivery (inbox.ts), what runs (../fork). */
+/** Which tasks does a session have, and what has an agent not been told yet?
+ *  Invariant: every change is in the journal before anybody is notified. The end of a task and its notice are one
+ *  write. A notice is written before anybody relies on it and delivered once; the write that puts it into the context
+ *  also records its delivery. It is not delivered if the parent has already seen the result.
+ *  Elsewhere: states (task.ts), texts (notification.ts), where a notice enters the context (../agent), what runs
+ *  (../children). */
 
 import type { Json } from "@prefork/wire";
 import type { Tail } from "../agent/index.ts";
 import type { Journal, NoticeEntry, PlainEntry, Replayed } from "../journal/index.ts";
-import { type Notification, notificationOf, notificationsIn, notificationText } from "./notification.ts";
-import { isEnded, type Task, type TaskStep, taskAfter, taskOf } from "./task.ts";
+import { type Notification, notificationOf, notificationText, parseNotifications } from "./notification.ts";
+import { applyStep, isEnded, parseTask, type Task, type TaskStep } from "./task.ts";
 
 const SLOT = "task:";
 
@@ -18,13 +20,13 @@ export type TaskTableOptions = {
   readonly state: ReadonlyMap<string, Json>;
 };
 
-/** `isTold`: the parent's model hears of an end. Default: yes. */
-export type StepOptions = { readonly isTold?: boolean };
+/** `notify`: tell the parent's model about the end. Default: true. */
+export type StepOptions = { readonly notify?: boolean };
 
 export class TaskTable {
   readonly #options: TaskTableOptions;
   readonly #tasks = new Map<string, Task>();
-  /** How many of each family have not ended. */
+  /** How many tasks of each family have not ended. */
   readonly #open = new Map<string, number>();
 
   constructor(options: TaskTableOptions) {
@@ -43,27 +45,28 @@ export class TaskTable {
     return this.#tasks.get(id);
   }
 
-  /** Have all that were started with it ended? Asked at every end of one of them. */
-  isOver(family: string): boolean {
+  /** Have all tasks of the family ended? Checked at the end of each. */
+  hasFamilyEnded(family: string): boolean {
     return (this.#open.get(family) ?? 0) === 0;
   }
 
   add(task: Task): void {
-    this.#options.journal.appendAll([{ entry: kept(task) }]);
+    this.#options.journal.appendAll([{ entry: taskEntry(task) }]);
     this.#set(task);
   }
 
-  /** False where this step cannot follow: then nothing has happened. */
-  step(id: string, step: TaskStep, { isTold = true }: StepOptions = {}): boolean {
+  /** False if this step is not possible; then nothing happens. */
+  step(id: string, step: TaskStep, { notify: isTold = true }: StepOptions = {}): boolean {
     const before = this.#tasks.get(id);
-    const task = before && taskAfter(before, step);
+    const task = before && applyStep(before, step);
     if (!task) return false;
     const { journal, inbox, newNoticeId } = this.#options;
     const notification = step.type === "ended" && isTold ? notificationOf(newNoticeId(), task) : undefined;
-    if (notification) inbox.add({ id: notification.id, task: id, text: notificationText(notification) }, [kept(task)]);
+    if (notification)
+      inbox.add({ id: notification.id, task: id, text: notificationText(notification) }, [taskEntry(task)]);
     else if (step.type === "woken")
-      inbox.seen(id, [kept(task)]); // what was not told of its former end is true no longer
-    else journal.appendAll([{ entry: kept(task) }]);
+      inbox.dismiss(id, [taskEntry(task)]); // an undelivered notice of its former end is no longer true
+    else journal.appendAll([{ entry: taskEntry(task) }]);
     this.#set(task);
     return true;
   }
@@ -76,44 +79,41 @@ export class TaskTable {
   }
 }
 
-/** Has a parent been told of the end of this task, though its row does not say that it has ended? The line with its end is
- *  lost; gives what was told. */
-export const toldEnd = (task: Task, told: ToldNotices | undefined): Notification | undefined => {
+/** The notification of a task's end, if the parent was told of it but the task's row does not say so. That happens
+ *  if the line with the end is lost. */
+export const findReportedEnd = (task: Task, told: JournalledNotices | undefined): Notification | undefined => {
   const notice = told?.lastNotices.get(task.id);
   if (!notice || isEnded(task) || notice.seq < (told?.stateSeqs.get(SLOT + task.id) ?? 0)) return undefined;
-  return notificationsIn(notice.text).find((one) => one.task === task.id);
+  return parseNotifications(notice.text).find((one) => one.task === task.id);
 };
 
-type ToldNotices = Pick<Replayed, "lastNotices" | "stateSeqs">;
+type JournalledNotices = Pick<Replayed, "lastNotices" | "stateSeqs">;
 
-const kept = (task: Task): PlainEntry => ({ kind: "state", slot: SLOT + task.id, value: task as unknown as Json });
+const taskEntry = (task: Task): PlainEntry => ({ kind: "state", slot: SLOT + task.id, value: task as unknown as Json });
 
-/** The tasks that a journal's state holds, in the order they were started. */
+/** The tasks in a journal's state, in the order they were started. */
 export const tasksIn = (state: ReadonlyMap<string, Json>): readonly Task[] =>
   [...state].flatMap(([slot, value]) => {
-    const task = slot.startsWith(SLOT) ? taskOf(value) : undefined;
+    const task = slot.startsWith(SLOT) ? parseTask(value) : undefined;
     return task ? [task] : [];
   });
 
-/** What an agent still has to be told, from its journal to its context.
- *  Invariant: a notice is written before anybody relies on it, delivered once, and known to be delivered from the very
- *  write that puts it into the context.
- *  Elsewhere: what tasks have to tell (table.ts), where it enters (../agent). */
+/** What an agent has not been told yet. */
 
 export type PendingNotice = { readonly id: string; readonly task: string; readonly text: string };
 
-export type LeftNotices = { readonly notices: readonly NoticeEntry[]; readonly noticed: ReadonlySet<string> };
+export type EarlierNotices = { readonly notices: readonly NoticeEntry[]; readonly noticeIds: ReadonlySet<string> };
 
 export class Inbox {
   readonly #journal: Pick<Journal, "appendAll">;
   readonly #notices: PendingNotice[];
   readonly #known: Set<string>;
 
-  /** `left`: what an earlier life of the session left undelivered, and the ids of all that it ever had. */
-  constructor(journal: Pick<Journal, "appendAll">, left?: LeftNotices) {
+  /** `earlier`: the notices that an earlier run of the session left undelivered, and the ids of all it ever had. */
+  constructor(journal: Pick<Journal, "appendAll">, earlier?: EarlierNotices) {
     this.#journal = journal;
-    this.#notices = (left?.notices ?? []).map(({ id, text, source = "" }) => ({ id, task: source, text }));
-    this.#known = new Set(left?.noticed);
+    this.#notices = (earlier?.notices ?? []).map(({ id, text, source = "" }) => ({ id, task: source, text }));
+    this.#known = new Set(earlier?.noticeIds);
   }
 
   /** Not delivered yet, oldest first. */
@@ -121,7 +121,8 @@ export class Inbox {
     return this.#notices;
   }
 
-  /** `also`: what is true from the same moment on. What it has had, in this life or an earlier one, is not taken again. */
+  /** `also`: entries that become true at the same moment. A notice that was added before, in this run or an earlier
+   *  one, is ignored. */
   add({ id, task, text }: PendingNotice, also: readonly PlainEntry[] = []): void {
     if (this.#known.has(id)) return;
     const entry: PlainEntry = { kind: "notice", id, text, source: task };
@@ -130,12 +131,12 @@ export class Inbox {
     this.#notices.push({ id, task, text });
   }
 
-  /** Everything that waits, as it enters the context. `entered` is told what did. */
+  /** Everything undelivered, ready to enter the context. `entered` is called with each notice that did. */
   tail(entered?: (notice: PendingNotice) => void): Tail {
     const notices = [...this.#notices];
     return {
       blocks: notices.map(({ text }) => ({ type: "text", text })),
-      also: delivering(notices),
+      also: deliveryEntries(notices),
       entered: () => {
         this.#remove(notices);
         for (const notice of notices) entered?.(notice);
@@ -143,11 +144,11 @@ export class Inbox {
     };
   }
 
-  /** What this task had to tell was seen in another way, or is true no longer, so nobody announces it again. `also`: what
-   *  is true from the same moment on. */
-  seen(task: string, also: readonly PlainEntry[] = []): void {
+  /** The notices of this task need no delivery: they were seen another way, or are no longer true. `also`: entries
+   *  that become true at the same moment. */
+  dismiss(task: string, also: readonly PlainEntry[] = []): void {
     const notices = this.#notices.filter((notice) => notice.task === task);
-    this.#journal.appendAll([...also, ...delivering(notices)].map((entry) => ({ entry })));
+    this.#journal.appendAll([...also, ...deliveryEntries(notices)].map((entry) => ({ entry })));
     this.#remove(notices);
   }
 
@@ -159,5 +160,5 @@ export class Inbox {
   }
 }
 
-const delivering = (notices: readonly PendingNotice[]): readonly PlainEntry[] =>
+const deliveryEntries = (notices: readonly PendingNotice[]): readonly PlainEntry[] =>
   notices.map(({ id }) => ({ kind: "notice_delivered", id }));

@@ -1,13 +1,14 @@
-/** Anything that runs beside the main line, and the states it can be in. Pure.
- *  Invariant: an ended task never changes again; a task that waits is not ended, and nothing shows it as done.
- *  Elsewhere: who owns tasks (table.ts), how the parent hears of them (notification.ts). */
+/** What is a task, and which states can it be in? A task is anything that runs in the background. Pure.
+ *  Invariant: an ended task never changes again unless it is resumed. A waiting task has not ended, and nothing shows
+ *  it as done.
+ *  Elsewhere: who owns tasks (table.ts), how the parent is notified (notification.ts). */
 
 import { addUsage, type Json, noUsage, type Usage } from "@prefork/wire";
 
 /** `call`: a tool call that took too long to wait for. */
 export type TaskKind = "fork" | "agent" | "shell" | "call" | "sidecar";
 
-/** How a task came to its end. Each leaves what it had done so far. */
+/** How a task ended. Each way keeps what the task had done so far. */
 export type TaskEnd = "reported" | "failed" | "aborted" | "timed-out" | "out-of-turns" | "over-budget" | "interrupted";
 export const TASK_ENDS: readonly TaskEnd[] = [
   ...(["reported", "failed", "aborted", "timed-out", "out-of-turns", "over-budget", "interrupted"] as const),
@@ -16,7 +17,7 @@ export const TASK_ENDS: readonly TaskEnd[] = [
 export type TaskState =
   | { readonly kind: "queued" }
   | { readonly kind: "running" }
-  /** Its turn ended and it goes on when something comes: the answer to a question, another task's end. */
+  /** Its turn ended. It continues when something arrives: the answer to a question, or the end of another task. */
   | { readonly kind: "waiting"; readonly reason: "permission" | "join" }
   | { readonly kind: "ended"; readonly end: TaskEnd };
 
@@ -28,9 +29,9 @@ export type Task = {
   /** `fork`, or the name of an agent. */
   readonly agentType: string;
   readonly querySource: string;
-  /** The session whose journal holds its own entries; absent where none is kept. */
+  /** The session whose journal holds its entries; absent if none is kept. */
   readonly session?: string;
-  /** Tasks that were started in one turn of one parent. */
+  /** The tasks that were started in one turn of one parent. */
   readonly family: string;
   readonly state: TaskState;
   /** What it was started with: enough to start it again. */
@@ -38,13 +39,13 @@ export type Task = {
   readonly startedAt: number;
   readonly endedAt?: number;
   readonly result?: TaskResult;
-  /** Words for it that its own journal may not hold yet. */
+  /** Messages for it that its own journal may not hold yet. */
   readonly mail?: readonly Mail[];
-  /** By all its runs: one that is woken has had several. */
+  /** In all its runs: a resumed task has had several. */
   readonly spent?: { readonly usage: Usage; readonly usd: number };
 };
 
-/** Words for a task, under an id that they are delivered once by. `by`: whose; default: the main agent's. */
+/** A message for a task. The id makes sure that it is delivered once. `by`: who wrote it; default: the main agent. */
 export type Mail = { readonly id: string; readonly message: string; readonly by?: "user" };
 
 export type TaskResult = {
@@ -67,13 +68,13 @@ export type TaskStep =
   | { readonly type: "woken"; readonly mail?: Mail }
   | { readonly type: "ended"; readonly end: TaskEnd; readonly result: TaskResult; readonly at: number };
 
-/** The task after a step, or undefined where that step cannot follow. */
-export const taskAfter = (task: Task, step: TaskStep): Task | undefined => {
+/** The task after a step, or undefined if the step is not possible. */
+export const applyStep = (task: Task, step: TaskStep): Task | undefined => {
   const { kind } = task.state;
   switch (step.type) {
     case "started": {
       if (kind !== "queued") return undefined;
-      const { mail: _mail, ...begun } = task; // in its journal by now
+      const { mail: _mail, ...begun } = task; // it is in its journal by now
       return { ...begun, ...(step.session === undefined ? {} : { session: step.session }), state: { kind: "running" } };
     }
     case "waits":
@@ -109,8 +110,8 @@ export const isEnded = ({ state }: Task): boolean => state.kind === "ended";
 
 const KINDS: readonly string[] = ["fork", "agent", "shell", "call", "sidecar"];
 
-/** As it is kept in a journal; undefined where a value is no task. */
-export const taskOf = (value: Json | undefined): Task | undefined => (isTask(value) ? value : undefined);
+/** Undefined if the value from a journal is not a task. */
+export const parseTask = (value: Json | undefined): Task | undefined => (isTask(value) ? value : undefined);
 
 const isTask = (value: unknown): value is Task => {
   if (typeof value !== "object" || value === null) return false;
@@ -126,8 +127,8 @@ const isState = (value: unknown): value is TaskState => {
   return kind === "waiting" ? reason === "permission" || reason === "join" : kind === "queued" || kind === "running";
 };
 
-/** In one word or two, for tables. */
-export const stateWords = ({ state }: Task): string => {
+/** One or two words, for tables. */
+export const describeState = ({ state }: Task): string => {
   switch (state.kind) {
     case "queued":
     case "running":

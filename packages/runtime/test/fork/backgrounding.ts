@@ -18,7 +18,7 @@ import {
 } from "../../src/index.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
 import { readSession } from "../../src/observe.ts";
-import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
+import { type Notification, parseNotifications } from "../../src/tasks/index.ts";
 import { seenIn } from "../tasks/seen.ts";
 import { recordTool } from "../tasks/stage.ts";
 import { type Passing, passingAsk, passingClock, passingEngine, passingIds } from "./moments.ts";
@@ -177,13 +177,13 @@ const runFork = async (stage: Stage, at?: number): Promise<Ran & { readonly outc
 
 /** What the parent's model will be told at its next boundary. */
 const noticesIn = (entries: readonly JournalEntry[]): readonly Notification[] =>
-  entries.flatMap((entry) => (entry.kind === "notice" ? notificationsIn(entry.text) : []));
+  entries.flatMap((entry) => (entry.kind === "notice" ? parseNotifications(entry.text) : []));
 
 /** What it was told. */
 const toldIn = (entries: readonly JournalEntry[]): readonly Notification[] =>
   entries
     .flatMap((entry) => (entry.kind === "message" && entry.message.role === "user" ? entry.message.content : []))
-    .flatMap((block) => (block.type === "text" ? notificationsIn(block.text) : []));
+    .flatMap((block) => (block.type === "text" ? parseNotifications(block.text) : []));
 
 export type Moved = { readonly moments: number; readonly tried: number; readonly moved: number };
 
@@ -257,7 +257,7 @@ const conversationIn = (entries: readonly JournalEntry[]): readonly unknown[] =>
     role,
     ...content
       .map((block) => {
-        if (block.type === "text") return notificationsIn(block.text)[0]?.result ?? block.text;
+        if (block.type === "text") return parseNotifications(block.text)[0]?.result ?? block.text;
         return block.type === "tool_result" ? textOf(block.content) : block;
       })
       .filter((part) => part !== MOVED && part !== "I wait."),

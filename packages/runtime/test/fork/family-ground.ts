@@ -35,7 +35,7 @@ import {
   type SessionOptions,
 } from "../../src/index.ts";
 import type { Ids } from "../../src/ports.ts";
-import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
+import { type Notification, parseNotifications } from "../../src/tasks/index.ts";
 
 export type FamilyGround = AsyncDisposable & {
   readonly folder: Scratch;
@@ -141,7 +141,7 @@ export const seenIn = (request: SimRequest): Seen => {
     directive,
     answers: messages.slice(at + 1).filter(({ role }) => role === "assistant").length,
     results: toolResults(request),
-    told: notificationsIn(words),
+    told: parseNotifications(words),
     words,
   };
 };

@@ -17,7 +17,7 @@ import {
   resumeSession,
   type SessionOptions,
 } from "../../src/index.ts";
-import { notificationsIn } from "../../src/tasks/index.ts";
+import { parseNotifications } from "../../src/tasks/index.ts";
 
 hideBwrap();
 
@@ -43,7 +43,7 @@ const script = (parts: readonly string[]) => (request: SimRequest) => {
     if (read) return say(`Scope: ${directive}\nResult: ${read.text.trim()}`);
     return callTools([{ name: "Bash", input: { command: `cat ${directive}.txt` } }]);
   }
-  const told = notificationsIn(lastWords(request));
+  const told = parseNotifications(lastWords(request));
   if (told.length > 0)
     return say(
       told
@@ -143,7 +143,7 @@ test("a fork that tries to start others is told to do the work itself", async ()
     script: (request) => {
       const results = toolResults(request);
       if (directiveIn(request) === undefined) {
-        if (notificationsIn(lastWords(request)).length > 0) return say("all told");
+        if (parseNotifications(lastWords(request)).length > 0) return say("all told");
         return results.length > 0
           ? say("I wait.")
           : callTools([{ name: "Agent", input: { description: "one", prompt: "part" } }]);
@@ -229,7 +229,7 @@ test("a fork is known by the id of its task, whatever its label says, and a labe
         return toolResults(request).some(({ text }) => text.includes("Not allowed"))
           ? say("Scope: x\nResult: not allowed")
           : callTools([{ name: "Bash", input: { command: "touch made" } }]);
-      if (notificationsIn(lastWords(request)).length > 0) return say("told");
+      if (parseNotifications(lastWords(request)).length > 0) return say("told");
       const started = toolResults(request).length > 0;
       return started ? say("I wait.") : callTools([{ name: "Agent", input: { description: label, prompt: "part" } }]);
     },

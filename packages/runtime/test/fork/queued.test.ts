@@ -7,7 +7,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { callTools, ManualClock, say } from "@prefork/simulator";
 import type { RunStart } from "../../src/children/running.ts";
 import { Runs } from "../../src/children/runs.ts";
-import { unkeptJournal } from "../../src/journal/index.ts";
+import { ephemeralJournal } from "../../src/journal/index.ts";
 import { Inbox, TaskTable } from "../../src/tasks/index.ts";
 import {
   bash,
@@ -27,7 +27,7 @@ const NAMES = ["a", "b", "c", "d", "e", "f"];
 const AT_ONCE = 3;
 
 test("a fork that is stopped while it waits for a place leaves no gap and takes none", async () => {
-  await using journal = await unkeptJournal("session-1");
+  await using journal = await ephemeralJournal("session-1");
   const table = new TaskTable({ journal, inbox: new Inbox(journal), newNoticeId: () => "notice-1", state: new Map() });
   const runs = new Runs({
     ...{ table, clock: { now: () => 0 }, emit: () => undefined, atOnce: 1, parent: "main", spent: () => undefined },

@@ -21,7 +21,7 @@ import { Account } from "../../src/agent/index.ts";
 import type { EventBody } from "../../src/events.ts";
 import { StoredPrefixes } from "../../src/fork/stored-prefixes.ts";
 import { createSession, engineFor, type RuntimeEvent, resumeSession, type SessionOptions } from "../../src/index.ts";
-import { unkeptJournal } from "../../src/journal/index.ts";
+import { ephemeralJournal } from "../../src/journal/index.ts";
 import { explainFamily, readFamily } from "../../src/observe.ts";
 
 const PARTS = ["part1", "part2", "part3", "part4", "part5"];
@@ -324,7 +324,7 @@ test("an entry that is needed for longer is renewed once it is nearly over, and 
 });
 
 test("what a journal says of an entry counts only where all of it is there", async () => {
-  await using journal = await unkeptJournal("session-1");
+  await using journal = await ephemeralJournal("session-1");
   const events: EventBody[] = [];
   const clock = { now: () => 2_000 };
   const stored = new StoredPrefixes({ contents: undefined, journal, clock, emit: (event) => events.push(event) });

@@ -19,7 +19,7 @@ import { anyHistory, factsOf, head, Live, perform, session, shapes, storeIn } fr
 const requestOf = (prefix: FrozenPrefix, markers: readonly Marker[]): Buffer =>
   bytesOf(prepare({ protocol: anthropic, prefix, markers, closing: { maxTokens: 100, stream: true } }));
 
-/** Closes the session, opens it again, and compares everything that a next request is made from. */
+/** Closes the session, reopens it, and compares everything that the next request is made from. */
 const assertSame = async (store: SessionStore, live: Live): Promise<void> => {
   await live.journal.close();
   const { journal, replayed } = await openJournal(store, live.journal.id);
@@ -29,14 +29,14 @@ const assertSame = async (store: SessionStore, live: Live): Promise<void> => {
   assert.deepEqual(factsOf(replayed.prefix), factsOf(live.prefix));
   assert.deepEqual(markerPlaces(replayed.markers), markerPlaces(live.markers));
   assert.equal(replayed.exact, true);
-  assert.equal(replayed.began?.epoch, live.epoch);
+  assert.equal(replayed.openEpoch?.epoch, live.epoch);
   if (live.prefix.messages === 0) return;
   const [before, after] = [requestOf(live.prefix, live.markers), requestOf(replayed.prefix, replayed.markers)];
   assert.equal(Buffer.compare(before, after), 0);
 };
 
 for (const [name, messages] of Object.entries(shapes)) {
-  test(`a session opened again sends the bytes it would have sent: ${name}`, async () => {
+  test(`a reopened session sends the bytes it would have sent: ${name}`, async () => {
     using folder = scratch();
     const store = storeIn(folder.at("state"));
     const live = new Live(await createJournal(store, session));
@@ -48,7 +48,7 @@ for (const [name, messages] of Object.entries(shapes)) {
   });
 }
 
-test("a head without tools or system is opened again as it was", async () => {
+test("a head without tools or system is restored as it was", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   for (const given of [
@@ -63,7 +63,7 @@ test("a head without tools or system is opened again as it was", async () => {
   }
 });
 
-test("any history gives the same request bytes and markers after it was opened again", async () => {
+test("any history gives the same request bytes and markers after it is reopened", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   await fc.assert(
@@ -76,7 +76,7 @@ test("any history gives the same request bytes and markers after it was opened a
   );
 });
 
-test("a session that was opened again goes on with the bytes of one that never ended", async () => {
+test("a reopened session continues with the bytes of one that was never closed", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   await fc.assert(
@@ -102,7 +102,7 @@ test("a session that was opened again goes on with the bytes of one that never e
   );
 });
 
-test("a line is JSON whose last member is what was sent, or its text where that holds a line break", async () => {
+test("a line is JSON whose last member is what was sent, or its text if that contains a newline", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const live = new Live(await createJournal(store, session));
@@ -124,7 +124,7 @@ test("a line is JSON whose last member is what was sent, or its text where that 
   for (const line of lines.slice(0, 4)) assert.equal(Object.keys(JSON.parse(line))[0], "v");
 });
 
-test("an intact session is opened again without spelling anything anew", async () => {
+test("reopening an intact session encodes nothing again", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const live = new Live(await createJournal(store, session));

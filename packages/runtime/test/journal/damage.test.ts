@@ -15,7 +15,7 @@ const said = (words: string): Message => ({ role: "assistant", content: [text(wo
 
 const FILE = "state/sessions/s1/journal.jsonl";
 
-/** A session of two exchanges, closed, and its lines: opened, epoch, then one a message. */
+/** A closed session of two exchanges, and its lines: opened, epoch, then one per message. */
 const recorded = async (folder: Scratch, messages: readonly Message[]): Promise<readonly string[]> => {
   const store = storeIn(folder.at("state"));
   const live = new Live(await createJournal(store, session));
@@ -34,7 +34,7 @@ const CONVERSATION = [
   said("two"),
 ];
 
-test("torn at any byte of its last line, a journal loses that line and nothing else, and goes on", async () => {
+test("torn at any byte of its last line, a journal loses that line and nothing else, and continues", async () => {
   using folder = scratch();
   await recorded(folder, CONVERSATION);
   const whole = readFileSync(folder.at(FILE));
@@ -48,7 +48,7 @@ test("torn at any byte of its last line, a journal loses that line and nothing e
     writeFileSync(folder.at(FILE), whole.subarray(0, cut));
     const { journal, replayed } = await openJournal(store, "s1");
     const isWhole = cut === whole.length - 1; // only its newline is missing
-    const torn = { line: 6, kind: "torn", detail: `the last write ended after ${cut - start} bytes` };
+    const torn = { line: 6, kind: "torn", detail: `the last write was torn after ${cut - start} bytes` };
     assert.deepEqual(replayed.problems, cut === start || isWhole ? [] : [torn]);
     assert.equal(replayed.lastSeq, isWhole ? before.lastSeq + 1 : before.lastSeq);
     const seq = journal.append({ kind: "state", slot: "next", value: cut });
@@ -61,7 +61,7 @@ test("torn at any byte of its last line, a journal loses that line and nothing e
   }
 });
 
-test("what was written in one go counts together or not at all", async () => {
+test("what was written at once counts together or not at all", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const live = new Live(await createJournal(store, session));
@@ -72,7 +72,7 @@ test("what was written in one go counts together or not at all", async () => {
   await live.journal.close();
   const whole = readFileSync(folder.at(FILE));
   for (let cut = size; cut <= whole.length; cut += 1) {
-    const { prefix, began } = replay(readEntries(whole.subarray(0, cut), "s1").entries);
+    const { prefix, openEpoch: began } = replay(readEntries(whole.subarray(0, cut), "s1").entries);
     const isWhole = cut >= whole.length - 1;
     assert.deepEqual([began?.epoch, factsOf(prefix)], isWhole ? [2, after] : [1, before]);
   }
@@ -80,13 +80,13 @@ test("what was written in one go counts together or not at all", async () => {
   writeFileSync(folder.at(FILE), whole.subarray(0, firstLine));
   const { journal, replayed } = await openJournal(store, "s1");
   assert.deepEqual(replayed.problems, [
-    { line: 7, kind: "torn", detail: "the write that this line belongs to never ended" },
+    { line: 7, kind: "torn", detail: "the write that this line belongs to was never finished" },
   ]);
   await journal.close();
   assert.equal(readFileSync(folder.at(FILE)).length, size);
 });
 
-test("a line that cannot be read is passed over and reported, and what follows is kept", async () => {
+test("an unreadable line is skipped and reported, and what follows is kept", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const { journal } = { journal: await createJournal(store, session) };
@@ -96,8 +96,8 @@ test("a line that cannot be read is passed over and reported, and what follows i
   rewrite(folder, lines.with(2, '{"v":1,"seq":3,"at":1000,"kind":"state","slot":"slot 2"'));
   const { reading, replayed } = await readSession(store, "s1");
   assert.deepEqual(reading.problems, [
-    { line: 3, kind: "unreadable", detail: "this is no JSON (55 bytes)" },
-    { line: 4, kind: "lost", detail: "entry 3 is not there" },
+    { line: 3, kind: "unreadable", detail: "not JSON (55 bytes)" },
+    { line: 4, kind: "lost", detail: "entry 3 is missing" },
   ]);
   assert.deepEqual(
     [...replayed.state],
@@ -108,7 +108,7 @@ test("a line that cannot be read is passed over and reported, and what follows i
   );
 });
 
-test("an entry of a kind that is not known yet is passed over, and its number is not missed", async () => {
+test("an entry of an unknown kind is skipped, and its number is not reported as missing", async () => {
   using folder = scratch();
   const lines = await recorded(folder, [userText("one")]);
   rewrite(folder, [
@@ -117,14 +117,12 @@ test("an entry of a kind that is not known yet is passed over, and its number is
     '{"v":1,"seq":5,"at":1000,"kind":"state","slot":"a","value":1}',
   ]);
   const { replayed } = await readSession(storeIn(folder.at("state")), "s1");
-  assert.deepEqual(replayed.problems, [
-    { line: 4, kind: "unknown", detail: 'nothing is known here of entries of kind "dreamt"' },
-  ]);
+  assert.deepEqual(replayed.problems, [{ line: 4, kind: "unknown", detail: 'unknown kind of entry "dreamt"' }]);
   assert.equal(replayed.lastSeq, 5);
   assert.equal(replayed.exact, true);
 });
 
-test("lines that are not as they should be are named with the place that is wrong", async () => {
+test("malformed lines are reported with what is wrong", async () => {
   using folder = scratch();
   const lines = await recorded(folder, []);
   rewrite(folder, [
@@ -141,19 +139,19 @@ test("lines that are not as they should be are named with the place that is wron
   assert.deepEqual(
     replayed.problems.map(({ line, kind, detail }) => `${line} ${kind}: ${detail}`),
     [
-      "3 unreadable: this is no JSON object",
-      "4 unreadable: the line says no version",
-      "5 unreadable: the line says no kind",
-      "6 unreadable: the line says no number or no time",
+      "3 unreadable: not a JSON object",
+      "4 unreadable: the line has no version",
+      "5 unreadable: the line has no kind",
+      "6 unreadable: the line has no number or no time",
       "7 unreadable: state.slot: Invalid input: expected string, received number",
-      "7 unreadable: entry 3 stands after entry 3",
+      "7 unreadable: entry 3 follows entry 3",
       "8 unreadable: the lengths of what was sent are not at the start of the line",
-      "9 unreadable: entry 2 stands after entry 4",
+      "9 unreadable: entry 2 follows entry 4",
     ],
   );
 });
 
-test("bytes that were damaged are made again where the message still says them", async () => {
+test("damaged bytes are restored if the message still contains them", async () => {
   using folder = scratch();
   const lines = await recorded(folder, CONVERSATION);
   const whole = (await readSession(storeIn(folder.at("state")), "s1")).replayed;
@@ -162,7 +160,7 @@ test("bytes that were damaged are made again where the message still says them",
   rewrite(folder, lines.with(2, `${line.slice(0, at)}0ne${line.slice(at + 3)}`));
   const { replayed } = await readSession(storeIn(folder.at("state")), "s1");
   assert.deepEqual(replayed.problems, [
-    { line: 3, kind: "mended", detail: "the bytes that were sent are damaged; they were made again" },
+    { line: 3, kind: "mended", detail: "the bytes that were sent are damaged; they were restored" },
   ]);
   assert.deepEqual(factsOf(replayed.prefix), factsOf(whole.prefix));
   assert.equal(replayed.exact, true);
@@ -170,7 +168,7 @@ test("bytes that were damaged are made again where the message still says them",
 
 const CHANGED = "from here on the bytes differ from those that were sent; no cache knows them";
 
-test("where a message differs from what was sent, it is said, once, and the session can go on", async () => {
+test("if a message differs from what was sent, that is reported once, and the session can continue", async () => {
   using folder = scratch();
   const lines = await recorded(folder, CONVERSATION);
   const line = lines[2] ?? "";
@@ -203,7 +201,7 @@ test("a lost message leaves a history in which every result has its call and eve
   }
 });
 
-test("a journal without its first entry is not continued, and says so", async () => {
+test("a journal without its first entry cannot be continued, and the error says so", async () => {
   using folder = scratch();
   const lines = await recorded(folder, CONVERSATION);
   rewrite(folder, lines.slice(1));
@@ -216,7 +214,7 @@ test("a journal without its first entry is not continued, and says so", async ()
   assert.deepEqual(readFileSync(folder.at(FILE)), before);
 });
 
-test("a journal of a newer version is refused, and its file is left as it is", async () => {
+test("a journal of a newer version is refused, and its file is not changed", async () => {
   using folder = scratch();
   await recorded(folder, CONVERSATION);
   appendFileSync(folder.at(FILE), '{"v":2,"seq":7,"kind":"later"}\n{"v":2,"torn');
@@ -233,7 +231,7 @@ test("a journal of a newer version is refused, and its file is left as it is", a
   assert.deepEqual(readFileSync(folder.at(FILE)), before);
 });
 
-test("whatever bytes are changed, taken out or put in, a journal is read to its end, and what differs is told", async () => {
+test("whatever bytes are changed, removed or inserted, a journal is read to its end, and differences are reported", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const live = new Live(await createJournal(store, session));

@@ -1,4 +1,4 @@
-/** Sessions for tests: a store in a folder of its own, and histories by hand and by chance. */
+/** Sessions for tests: a store in its own folder, and handwritten and random histories. */
 
 import { anyCharacter } from "@prefork/testing/any-character";
 import {
@@ -23,7 +23,7 @@ import {
   type SessionStore,
 } from "../../src/journal/index.ts";
 
-/** Time stands still unless a test moves it; ids are counted. */
+/** Time stands still unless a test moves it, and ids are counted. */
 export const storeIn = (state: string, options: { readonly prefix?: string } = {}): SessionStore & { at: number } => {
   let count = 0;
   const store = {
@@ -59,7 +59,7 @@ export const head: Head = {
   settings: { thinking: { type: "adaptive" }, betas: ["b-2026"], stopSequences: ['"wire":'] },
 };
 
-/** A session that grows as a loop would grow it. */
+/** A session that grows as the loop would grow it. */
 export class Live {
   readonly journal: JournalWriter;
   prefix: FrozenPrefix;
@@ -111,7 +111,7 @@ export class Live {
   }
 }
 
-/** What makes two prefixes the same: every byte, every segment, everything that growing on needs. */
+/** What makes two prefixes equal: every byte, every segment, everything that further growth needs. */
 export const factsOf = (prefix: FrozenPrefix | undefined): unknown => {
   const segments: unknown[] = [];
   for (let at = prefix?.tip; at; at = at.before) {
@@ -204,7 +204,7 @@ const anyAssistant = fc
   .array(fc.oneof(anyText, anyThinking, anyCall), { minLength: 1, maxLength: 4 })
   .map((content): Message => ({ role: "assistant", content }));
 
-/** Whatever can be done to a session; not every history is one that a provider would take. */
+/** Whatever can be done to a session. A provider would not accept every history. */
 export const anyHistory: fc.Arbitrary<readonly Step[]> = fc.array(
   fc.oneof(
     { weight: 5, arbitrary: enterSteps(fc.oneof(anyUser, anyAssistant)) },

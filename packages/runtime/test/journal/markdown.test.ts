@@ -5,7 +5,7 @@ import { text, toolResult, userText } from "@prefork/wire";
 import { createJournal, exportMarkdown, readSession } from "../../src/journal/index.ts";
 import { Live, session, storeIn } from "./histories.ts";
 
-test("a session is exported as Markdown that keeps its shape whatever was said", async () => {
+test("a session is exported as Markdown that keeps its structure whatever was said", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const live = new Live(await createJournal(store, { ...session, cwd: "/work/a`b" }));
@@ -47,7 +47,7 @@ test("a session is exported as Markdown that keeps its shape whatever was said",
       "<details>\n<summary>Failure of Ba&#60;sh&#62;</summary>\n\n`````\n````\n␛[31mred\n</details>\n`````\n\n</details>",
       "*(image: image/png, 4 letters of base64)*",
       "---",
-      "*Context began anew: compaction.*",
+      "*Context restarted: compaction.*",
       "## User",
       "> summary",
       "*The exchange ended: max-turns.*\n",

@@ -12,7 +12,7 @@ import { type Fact, startWriter } from "./processes.ts";
 
 const run = promisify(execFile);
 
-test("of many processes that open a session whose writer was killed, exactly one gets it", async () => {
+test("if many processes open a session whose writer was killed, exactly one gets it", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   await (await createJournal(store, session)).close();
@@ -46,13 +46,13 @@ test("of many processes that open a session whose writer was killed, exactly one
     assert.equal(listed?.kind === "session" && listed.holder?.pid, pid);
     for (const writer of writers) writer.tell();
     for (const writer of writers) assert.deepEqual(await writer.next(), { ready: writer.pid });
-    // What the killed writer left behind, once more.
+    // What the killed writer left behind, restored.
     const [free = ""] = locks();
     symlinkSync(holder, folder.at("state/sessions/s1", `lock-${Number(free.slice(5)) + 1}`));
   }
 });
 
-test("a session is free again when its writer is closed, and says who has it until then", async () => {
+test("a session is free again when its writer is closed, and until then the error says who has it", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const journal = await createJournal(store, session);
@@ -71,7 +71,7 @@ test("a session is free again when its writer is closed, and says who has it unt
   assert.throws(() => journal.append({ kind: "state", slot: "a", value: 1 }), { reason: "closed" });
 });
 
-test("a lock is passed over when its process is gone, was another one, or the machine was started again", () => {
+test("a lock is ignored if its process is gone, its id was reused, or the machine was restarted", () => {
   const self = thisProcess();
   assert.equal(livenessOf(self, self), "alive");
   assert.equal(livenessOf({ ...self, started: "1" }, self), self.started === null ? "alive" : "dead");
@@ -81,7 +81,7 @@ test("a lock is passed over when its process is gone, was another one, or the ma
   assert.equal(livenessOf({ ...self, namespace: "pid:[1]" }, self), "elsewhere");
 });
 
-test("a lock of a process that cannot be seen is kept, and the message says how to end that", async () => {
+test("a lock of a process that cannot be seen is respected, and the message says how to remove it", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   await (await createJournal(store, session)).close();
@@ -95,7 +95,7 @@ test("a lock of a process that cannot be seen is kept, and the message says how 
   await (await openJournal(store, "s1")).journal.close();
 });
 
-test("a writer killed at any moment loses nothing that it had told of", async () => {
+test("a writer killed at any moment loses nothing that it had reported", async () => {
   for (const wanted of [1, 7, 40]) {
     using folder = scratch();
     await using writer = startWriter(["turns", folder.at("state")]);
@@ -122,14 +122,14 @@ test("a writer killed at any moment loses nothing that it had told of", async ()
   }
 });
 
-test("on a full disk an append fails and says so, what was there stays, and it goes on when there is space", async () => {
+test("on a full disk an append fails with an error, existing entries stay, and writing continues when there is space", async () => {
   using folder = scratch();
   await using writer = startWriter(["fill", folder.at("state")], "ulimit -S -f 20");
   const full = await writer.next();
   const path = folder.at("state/sessions/s1/journal.jsonl");
   assert.deepEqual(
     { failed: full?.failed, message: full?.message },
-    { failed: "disk-full", message: `${path}: the file may not grow any further` },
+    { failed: "disk-full", message: `${path}: the file has reached its size limit` },
   );
   const store = storeIn(folder.at("state"));
   const before = (await readSession(store, "s1")).replayed;

@@ -1,4 +1,4 @@
-/** Starts writer-process.ts and reads what it says. */
+/** Starts writer-process.ts and reads its output. */
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -10,13 +10,13 @@ export type Fact = Readonly<Record<string, string | number>>;
 
 export type WriterProcess = AsyncDisposable & {
   readonly pid: number;
-  /** The next thing it says; undefined when it has ended. */
+  /** The next line it prints; undefined when it has ended. */
   readonly next: () => Promise<Fact | undefined>;
   readonly tell: () => void;
   readonly kill: () => Promise<void>;
 };
 
-/** `before` is run by the shell that becomes the process: limits, for instance. */
+/** `before` is run by the shell that becomes the process: limits, for example. */
 export const startWriter = (parameters: readonly string[], before = ":"): WriterProcess => {
   const command = [process.execPath, ...process.execArgv, PROGRAM, ...parameters];
   const child = spawn("/bin/bash", ["-c", `${before}; exec "$@"`, "bash", ...command], {

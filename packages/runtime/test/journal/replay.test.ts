@@ -16,7 +16,7 @@ const begin = async (folder: Scratch): Promise<Live> =>
 
 const replayedIn = async (folder: Scratch) => (await readSession(storeIn(folder.at("state")), "s1")).replayed;
 
-test("of calls in flight it is known which never started, which may have had an effect, and which ended how", async () => {
+test("for calls in flight it is known which never started, which may have had an effect, and how the others ended", async () => {
   using folder = scratch();
   const live = await begin(folder);
   live.enter(userText("go"));
@@ -40,7 +40,7 @@ test("of calls in flight it is known which never started, which may have had an 
   await live.journal.close();
 });
 
-test("the latest value of a slot counts, and a notice is there until it was delivered, and never again", async () => {
+test("the latest value of a slot counts, and a notice is pending until it was delivered, and never again", async () => {
   using folder = scratch();
   const live = await begin(folder);
   const { journal } = live;
@@ -65,7 +65,7 @@ test("the latest value of a slot counts, and a notice is there until it was deli
   await journal.close();
 });
 
-test("usage and money add up over epochs, and a request without an answer is known", async () => {
+test("usage and money add up across epochs, and a request without an answer is known", async () => {
   using folder = scratch();
   const live = await begin(folder);
   live.enter(userText("one"));
@@ -97,19 +97,19 @@ test("usage and money add up over epochs, and a request without an answer is kno
   await live.journal.close();
 });
 
-test("a request that was sent with other bytes than the journal holds is reported", async () => {
+test("a request that was sent with other bytes than the journal contains is reported", async () => {
   using folder = scratch();
   const live = await begin(folder);
   live.enter(userText("one"));
   const prefixHash = live.prefix.append(userText("never journalled")).hash;
   live.journal.append({ kind: "request", turn: 1, markers: [], prefixHash, maxTokens: 1 });
   assert.deepEqual((await replayedIn(folder)).problems, [
-    { line: 4, kind: "changed", detail: "the request of turn 1 had other bytes than stand here" },
+    { line: 4, kind: "changed", detail: "the request of turn 1 was sent with other bytes" },
   ]);
   await live.journal.close();
 });
 
-test("an epoch of a protocol that is not known here leaves no prefix, and says so once", async () => {
+test("an epoch of an unknown protocol leaves no prefix, and is reported once", async () => {
   using folder = scratch();
   const live = await begin(folder);
   live.enter(userText("one"));
@@ -117,7 +117,5 @@ test("an epoch of a protocol that is not known here leaves no prefix, and says s
   const store = { ...storeIn(folder.at("state")), protocols: [] };
   const { replayed } = await readSession(store, "s1");
   assert.equal(replayed.prefix, undefined);
-  assert.deepEqual(replayed.problems, [
-    { line: 2, kind: "unknown", detail: 'nothing is known here of the protocol "anthropic"' },
-  ]);
+  assert.deepEqual(replayed.problems, [{ line: 2, kind: "unknown", detail: 'unknown protocol "anthropic"' }]);
 });

@@ -94,7 +94,7 @@ for (const [name, plant] of Object.entries(planted)) {
 
 const foreign = { skip: process.getuid?.() === 0 ? false : "only the superuser can give a file away" };
 
-test("a session or a journal of somebody else is refused", foreign, async () => {
+test("a session or a journal of another user is refused", foreign, async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   await (await createJournal(store, session)).close();
@@ -108,7 +108,7 @@ test("a session or a journal of somebody else is refused", foreign, async () => 
   }
 });
 
-test("looking for sessions where there are none makes nothing", async () => {
+test("listing sessions where there are none creates nothing", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   assert.deepEqual(await listSessions(store), []);
@@ -117,7 +117,7 @@ test("looking for sessions where there are none makes nothing", async () => {
   assert.deepEqual(treeOf(folder.path), {});
 });
 
-test("ids that could lead out of the folder are no ids", async () => {
+test("ids that could lead out of the folder are not valid", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   await (await createJournal(store, session)).close();
@@ -126,11 +126,11 @@ test("ids that could lead out of the folder are no ids", async () => {
   await assert.rejects(createJournal({ ...store, newId: () => "../out" }, session), { name: "TypeError" });
   await assert.rejects(createJournal({ ...store, newId: () => "s1" }, session), {
     reason: "exists",
-    message: "there is a session s1 already",
+    message: "session s1 already exists",
   });
 });
 
-test("a list says of each session what one wants to know before opening it", async () => {
+test("a list shows for each session what one wants to know before opening it", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   const first = new Live(await createJournal(store, session));
@@ -187,7 +187,7 @@ test("a list says of each session what one wants to know before opening it", asy
   await second.close();
 });
 
-test("what cannot be read is listed with its reason and does not hide the others", async () => {
+test("unreadable sessions are listed with the reason and do not hide the others", async () => {
   using folder = scratch();
   const store = storeIn(folder.at("state"));
   for (let count = 0; count < 4; count += 1) await (await createJournal(store, session)).close();
@@ -207,7 +207,7 @@ test("what cannot be read is listed with its reason and does not hide the others
   );
 });
 
-test("a session is found by the beginning of its id where that is enough", async () => {
+test("a session is found by the beginning of its id if that is unambiguous", async () => {
   using folder = scratch();
   const ids = ["aa1", "aa2", "aab", "b"];
   const store = { ...storeIn(folder.at("state")), newId: () => ids.shift() ?? "" };
@@ -223,7 +223,7 @@ test("a session is found by the beginning of its id where that is enough", async
   await assert.rejects(findSession(store, ""), { reason: "not-found" });
 });
 
-/** A parent of three messages and a fork of it. */
+/** A parent with three messages and a fork of it. */
 const family = async (folder: Scratch) => {
   const store = storeIn(folder.at("state"));
   const parent = new Live(await createJournal(store, session));
@@ -235,7 +235,7 @@ const family = async (folder: Scratch) => {
   return { store, parent, fork };
 };
 
-test("a fork's journal is a pointer and its own entries, and opens with the parent's bytes", async () => {
+test("a fork's journal is a pointer plus its own entries, and opens with the parent's bytes", async () => {
   using folder = scratch();
   const { store, parent, fork } = await family(folder);
   const branch = Object.assign(Object.create(Live.prototype), parent, { journal: fork });
@@ -266,7 +266,7 @@ test("a fork's journal is a pointer and its own entries, and opens with the pare
   await parent.journal.close();
 });
 
-test("a fork of a fork goes through both", async () => {
+test("a fork of a fork reads both parents", async () => {
   using folder = scratch();
   const { store, parent, fork } = await family(folder);
   const branch = Object.assign(Object.create(Live.prototype), parent, { journal: fork });
@@ -278,7 +278,7 @@ test("a fork of a fork goes through both", async () => {
   assert.deepEqual(factsOf((await readSession(store, "s3")).replayed.prefix), factsOf(leaf.prefix));
 });
 
-test("a fork starts from any prefix of its parent's journal, also after it was opened again", async () => {
+test("a fork starts from any prefix of its parent's journal, also after reopening it", async () => {
   using folder = scratch();
   const { store, parent, fork } = await family(folder);
   const snapshot = parent.prefix;
@@ -304,7 +304,7 @@ test("a fork starts from any prefix of its parent's journal, also after it was o
     assert.deepEqual(factsOf((await readSession(store, id)).replayed.prefix), factsOf(snapshot));
 });
 
-test("a fork whose parent is gone or is not what it was says so", async () => {
+test("opening a fork fails if its parent is gone or has changed", async () => {
   using folder = scratch();
   const { store, parent, fork } = await family(folder);
   await Promise.all([parent.journal.close(), fork.close()]);
@@ -313,12 +313,12 @@ test("a fork whose parent is gone or is not what it was says so", async () => {
   writeFileSync(file, lines.toSpliced(5, 1).join("\n"));
   await assert.rejects(openJournal(store, "s2"), {
     reason: "damaged",
-    message: "session s2 goes on from session s1, whose entries up to 6 are not what they were",
+    message: "session s2 continues session s1, whose entries up to 6 have changed",
   });
   renameSync(folder.at(SESSION), folder.at("elsewhere"));
   await assert.rejects(readSession(store, "s2"), {
     reason: "damaged",
-    message: "session s2 goes on from session s1, which is not there",
+    message: "session s2 continues session s1, which does not exist",
   });
 });
 
@@ -339,7 +339,7 @@ test("a session is not deleted while it is open, or while a fork needs it", asyn
   await assert.rejects(deleteSession(store, "s1"), { reason: "not-found" });
 });
 
-test("a fork is deleted alone, and forks are listed only when asked for", async () => {
+test("a fork is deleted alone, and forks are only listed on request", async () => {
   using folder = scratch();
   const { store, parent, fork } = await family(folder);
   await Promise.all([parent.journal.close(), fork.close()]);

@@ -1,5 +1,5 @@
-/** A process that writes in a session, for tests of what happens when there are several or when one is killed.
- *  Says one JSON line for each thing it did; goes on when a line comes in. */
+/** A process that writes in a session, for tests with several writers or killed ones. Prints one JSON line for each
+ *  step, and continues when it reads a line. */
 
 import { createInterface } from "node:readline";
 import { text, userText } from "@prefork/wire";
@@ -13,7 +13,7 @@ const say = (fact: object): void => {
 };
 const inputs = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-/** Where nobody can tell it anything any more, it ends: else it would go round for ever, and at full speed. */
+/** Ends when its input is closed. Otherwise it would loop forever, at full speed. */
 const told = async (): Promise<void> => {
   if ((await inputs.next()).done) process.exit(0);
 };
@@ -40,7 +40,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
       say({ ready: process.pid });
     }
   },
-  /** Takes turns until it is killed, telling of each only when it is written. */
+  /** Takes turns until it is killed, and reports each only once it is written. */
   turns: async () => {
     const live = new Live(await createJournal(store, session));
     for (let turn = 1; ; turn += 1) {

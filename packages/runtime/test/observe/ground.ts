@@ -26,7 +26,7 @@ import {
 } from "../../src/index.ts";
 import type { SessionStore } from "../../src/journal/index.ts";
 import { type ObservedFamily, type RequestRow, readFamily } from "../../src/observe/index.ts";
-import { notificationsIn } from "../../src/tasks/index.ts";
+import { parseNotifications } from "../../src/tasks/index.ts";
 
 hideBwrap();
 
@@ -94,7 +94,7 @@ export const forking =
       if (read !== undefined) return say(`Scope: ${directive}\nResult: ${read}`);
       return callTools([{ name: "Bash", input: { command: `cat ${directive}.txt` } }]);
     }
-    if (notificationsIn(lastWords(request)).length > 0) return say("All have reported.");
+    if (parseNotifications(lastWords(request)).length > 0) return say("All have reported.");
     if (results.some(({ text }) => text === FORK_PLACEHOLDER_RESULT)) return say("I wait for them.");
     if (!lastUserText(request).startsWith("Look")) return say("heard");
     return callTools(parts.map((part) => ({ name: "Agent", input: { description: `look at ${part}`, prompt: part } })));

@@ -9,7 +9,7 @@ import { promptTokens } from "@prefork/wire";
 import { type ForkOptions, resumeSession } from "../../src/index.ts";
 import { explainFamily, type RequestRow } from "../../src/observe/index.ts";
 import { readSession } from "../../src/observe.ts";
-import { notificationsIn } from "../../src/tasks/index.ts";
+import { parseNotifications } from "../../src/tasks/index.ts";
 import {
   causesOf,
   directiveIn,
@@ -131,7 +131,7 @@ test("an agent that starts empty has a first request of its own", async () => {
   await using ground = await openGround({
     script: (request) => {
       if (lastWords(request).includes("Find the file")) return say("It is here.");
-      if (notificationsIn(lastWords(request)).length > 0) return say("done");
+      if (parseNotifications(lastWords(request)).length > 0) return say("done");
       if (toolResults(request).length > 0) return say("I wait.");
       const input = { description: "find it", prompt: "Find the file", subagent_type: "general-purpose" };
       return callTools([{ name: "Agent", input }]);
@@ -370,7 +370,7 @@ test("forks whose parent's journal was changed afterwards are counted as a whole
   writeFileSync(journal, readFileSync(journal, "utf8").replaceAll("Look at every part.", "Look at every pant."));
   const after = await ground.family(session.id);
   assert.deepEqual(
-    after.unread.map(({ agent, usage, reason }) => [agent, usage, /are not what they were$/.test(reason)]),
+    after.unread.map(({ agent, usage, reason }) => [agent, usage, /have changed$/.test(reason)]),
     session.tasks.map(({ id, result }) => [id, result?.usage, true]),
   );
   assert.deepEqual(explainFamily(after).total.usage, session.spent.usage);

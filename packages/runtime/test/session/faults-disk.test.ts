@@ -53,7 +53,7 @@ test("a disk that is full at any moment ends the exchange and costs nothing that
     const before = readFileSync(file);
     const limit = before.length + Math.floor(((most - least) * moment) / MOMENTS);
     const { events } = await withoutSpace(limit, () => followed(session.prompt("work")));
-    assert.equal(endOf(events), `journal-failed: ${file}: the file may not grow any further`);
+    assert.equal(endOf(events), `journal-failed: ${file}: the file has reached its size limit`);
     ends.add(events.findLast(({ type }) => /^(?:turn|call|prompt)_/.test(type))?.type ?? "none");
     const kept = readFileSync(file);
     assert.ok(kept.subarray(0, before.length).equals(before) && kept.length <= limit && kept.at(-1) === 0x0a);
@@ -95,7 +95,8 @@ test("an output that cannot be kept costs nobody the call", async () => {
   await assertGoesOn(ground, session);
 });
 
-const TORN = /^line \d+: the (?:last write ended after \d+ bytes|write that this line belongs to never ended)$/;
+const TORN =
+  /^line \d+: the (?:last write was torn after \d+ bytes|write that this line belongs to was never finished)$/;
 
 const problems = (events: readonly RuntimeEvent[]): readonly string[] =>
   events.flatMap((event) => (event.type === "journal_troubled" ? [event.problem] : []));
@@ -176,7 +177,7 @@ test("a journal that others may change, a link in its place and another's file a
   }
   execFileSync("mv", [file, `${file}.real`]);
   symlinkSync(`${file}.real`, file);
-  await assert.rejects(resume(), { reason: "insecure", message: `${file}: a link stands in its place` });
+  await assert.rejects(resume(), { reason: "insecure", message: `${file}: it is a symbolic link` });
   execFileSync("mv", [`${file}.real`, file]);
   assert.deepEqual(readFileSync(file), before);
   await assertGoesOn(ground, await reopened(ground, session.id));

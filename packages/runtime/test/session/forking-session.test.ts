@@ -10,7 +10,7 @@ import type { RuntimeEvent } from "@prefork/runtime";
 import { readSession } from "@prefork/runtime/observe";
 import { type KeptRequest, ManualClock, type Simulator, say, startSimulator } from "@prefork/simulator";
 import { scratch } from "@prefork/testing/scratch";
-import { notificationsIn, tasksIn } from "../../src/tasks/index.ts";
+import { parseNotifications, tasksIn } from "../../src/tasks/index.ts";
 import { sentTo } from "./as-sent.ts";
 import { FORKS, forkingModel } from "./forking-session.ts";
 import { makePlace, type Place, type Standing, storeOf } from "./long-session.ts";
@@ -104,7 +104,7 @@ for (const [moment, when] of Object.entries(MOMENTS) as [Moment, string][])
         hasFiftyTurns: entries.filter((entry) => entry.kind === "response" && entry.turn > 0).length >= TURNS,
         epochs: entries.filter(({ kind }) => kind === "epoch").length,
         ends: tasks.map(({ kind, state }) => `${kind} ${state.kind === "ended" && state.end}`),
-        told: texts.flatMap(notificationsIn).map(({ status }) => status),
+        told: texts.flatMap(parseNotifications).map(({ status }) => status),
         last: texts.at(-1),
       },
       {

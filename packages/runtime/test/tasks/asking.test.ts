@@ -1,4 +1,4 @@
-/** Forks that have to ask: all of them at once, with somebody there, with nobody left, and with a no each time. */
+/** Forks that have to ask: all at once, with somebody there, with nobody left, and with a denial each time. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,13 +12,13 @@ import {
   type Session,
   type SessionOptions,
 } from "../../src/index.ts";
-import { stateWords } from "../../src/tasks/index.ts";
+import { describeState } from "../../src/tasks/index.ts";
 import { seenIn } from "./seen.ts";
 import { gate, openStage, type Stage } from "./stage.ts";
 
 const names = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `part-${at + 1}`);
 
-/** The main agent starts a fork a part; each fork wants to write its part and reports what came of it. */
+/** The main agent starts one fork per part. Each fork wants to write its part, and reports what came of it. */
 const script =
   (count: number): SimScript =>
   (request) => {
@@ -44,11 +44,11 @@ const folderIn = (body: unknown): string => /Working folder: ([^\\]+)/.exec(JSON
 const asking = (stage: Stage, count: number, ask: (question: Question) => Promise<Answer>): SessionOptions =>
   stage.options({ permissions: { policy: { ...mergeLayers([]), sandbox: "off" }, ask }, mostTasks: count });
 
-const states = ({ tasks }: Session): readonly string[] => [...new Set(tasks.map(stateWords))];
+const states = ({ tasks }: Session): readonly string[] => [...new Set(tasks.map(describeState))];
 
 const COUNT = 50;
 
-test("fifty forks that ask at once are answered one by one in the order they asked; parked, they send nothing", async () => {
+test("fifty forks that ask at once are answered one by one in the order they asked; while waiting they send nothing", async () => {
   await using stage = await openStage(script(COUNT));
   const allAsk = gate();
   const put: string[] = [];
@@ -59,7 +59,7 @@ test("fifty forks that ask at once are answered one by one in the order they ask
     isPut = true;
     await allAsk.passed;
     const task = session.tasks.find(({ id }) => id === agent);
-    assert.deepEqual([task?.label, task && stateWords(task), tool], [scope, "waiting for permission", "Write"]);
+    assert.deepEqual([task?.label, task && describeState(task), tool], [scope, "waiting for permission", "Write"]);
     put.push(scope);
     isPut = false;
     return put.length % 10 === 0 ? { kind: "deny", reason: "not this one" } : { kind: "allow" };
@@ -82,7 +82,7 @@ test("fifty forks that ask at once are answered one by one in the order they ask
   assert.deepEqual([end, text], ["done", `${COUNT} told`]);
   assert.deepEqual([...asked].sort(), [...names(COUNT)].sort());
   assert.deepEqual(put, asked);
-  // The parent, its forks, the parent again; then all wait.
+  // The parent, its forks, the parent again. Then all of them wait.
   const waiting = { requests: 1 + COUNT + 1, states: ["waiting for permission"] };
   assert.deepEqual(parked, [waiting, waiting]);
   const { notifications = [] } = stage.asked().at(-1)?.seen ?? {};
@@ -99,7 +99,7 @@ test("fifty forks that ask at once are answered one by one in the order they ask
   );
 });
 
-test("where whoever answers fails, the policy says no to each, says so, and each fork reports it", async () => {
+test("if asking fails, the policy denies each question, says so, and each fork reports it", async () => {
   await using stage = await openStage(script(5));
   const ask = async (): Promise<Answer> => {
     throw new Error("the terminal is gone");
@@ -116,7 +116,7 @@ test("where whoever answers fails, the policy says no to each, says so, and each
   );
 });
 
-test("a session that is closed while its forks wait for an answer ends them, and the next one tells each once", async () => {
+test("closing a session while its forks wait for an answer ends them, and the next session reports each once", async () => {
   await using stage = await openStage(script(5));
   const never = (): Promise<Answer> => new Promise(() => {});
   const options = asking(stage, 5, never);
@@ -142,7 +142,7 @@ test("a session that is closed while its forks wait for an answer ends them, and
   );
 });
 
-test("a fork that hears no again and again is told to report, and ends with what it has", async () => {
+test("a fork that is denied again and again is told to report, and ends with what it has", async () => {
   const wants = (name: string) => callTools([{ name: "Write", input: { file_path: `/tmp/${name}`, content: "" } }]);
   await using stage = await openStage((request) => {
     const { directive, calls, notifications } = seenIn(request);

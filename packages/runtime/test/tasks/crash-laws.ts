@@ -1,5 +1,5 @@
-/** What must hold for tasks whose session was cut off and resumed.
- *  Invariant: each law gives what breaks it, in words, and nothing where it holds.
+/** What must hold for tasks whose session was killed and resumed?
+ *  Invariant: each law returns its violations in words, and nothing if it holds.
  *  Elsewhere: making such sessions (crashed.ts). */
 
 import { PARTS, type Resumed } from "./crashed.ts";
@@ -8,7 +8,7 @@ type Law = (resumed: Resumed) => readonly string[];
 
 const INTERRUPTED = /^Interrupted: .* effect is unknown/;
 
-/** A task's end reaches the model once: by a notification, as what its call gave, or by a look at it. */
+/** The end of a task reaches the model once: by a notification, as the result of its call, or by reading it. */
 const eachEndIsHeardOnce: Law = ({ tasks, seen }) => [
   ...tasks.flatMap(({ id, label, state, result }) => {
     if (state.kind !== "ended") return [`${label} is ${state.kind} at the end`];
@@ -31,7 +31,7 @@ const eachEndIsHeardOnce: Law = ({ tasks, seen }) => [
   ),
 ];
 
-/** Every call that was answered as started has a task, every other one is known not to have been. */
+/** Every call that was answered as started has a task; every other call is known not to have started. */
 const noCallIsForgotten: Law = ({ tasks, seen }) =>
   seen.calls.flatMap(({ name, input, result = "" }) => {
     if (name !== "Agent") return [];
@@ -52,7 +52,7 @@ const endsAreTrue: Law = ({ left, tasks, interrupted, moment }) =>
     return end === expected ? [] : [`${label}, ${before?.state.kind} at moment ${moment.at}, ended as ${end}`];
   });
 
-/** What one task had begun is done by nobody else, and what it reports to have done was done. */
+/** What one task began is done by nobody else, and what it reports as done was done. */
 const nothingRunsTwice: Law = ({ recorded, tasks }) =>
   PARTS.flatMap((part) => {
     const times = recorded.filter((one) => one === part).length;
@@ -71,7 +71,7 @@ const nothingRunsTwice: Law = ({ recorded, tasks }) =>
     ];
   });
 
-/** Whoever was cut off is told with what it had said. */
+/** A task that was cut off is reported with what it had said. */
 const partialWorkIsTold: Law = ({ left, tasks }) =>
   tasks.flatMap(({ label, id, state, session, result }) => {
     if (state.kind !== "ended" || state.end !== "interrupted" || session === undefined) return [];
@@ -89,7 +89,7 @@ const LAWS: Readonly<Record<string, Law>> = {
   ...{ partialWorkIsTold, goesOnWarm },
 };
 
-/** What does not hold, with the moment at which the first life was cut off. */
+/** The violations, with the moment at which the first run was killed. */
 export const broken = (resumed: Resumed): readonly string[] => {
   const { moment, interrupted } = resumed;
   return Object.entries(LAWS).flatMap(([name, law]) =>
@@ -97,7 +97,7 @@ export const broken = (resumed: Resumed): readonly string[] => {
   );
 };
 
-/** Which states of tasks a cut has met, so that a caller can see what was put to the test. */
+/** Which task states were met by a kill, so that a caller can see what was tested. */
 export const casesOf = ({ left, interrupted }: Resumed): readonly string[] =>
   left.flatMap(({ state, session }) =>
     state.kind === "ended" ? [] : [`${interrupted} ${state.kind}${session === undefined ? " without a journal" : ""}`],

@@ -1,6 +1,6 @@
-/** A family that is cut off at every moment of its life, and goes on in another: is each fork told, once, and done once?
- *  Invariant: a moment is what the disk holds right before an entry is written or a port is used, where that is not what it
- *  held before; so together they are all states that a kill can leave. The run is not disturbed by being looked at.
+/** A family that is killed at every moment of its life, and resumed: is each fork reported once, and done once?
+ *  Invariant: a moment is what the disk holds right before an entry is written or a port is used, if it differs from
+ *  the moment before. Together these are all states that a kill can leave. Observing the run does not disturb it.
  *  Elsewhere: real processes that are really killed (wild-lives.ts), the laws (crash-laws.ts). */
 
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -23,15 +23,15 @@ import { type Passing, passingAsk, passingClock, passingEngine, passingIds } fro
 import { type Seen, seenIn } from "./seen.ts";
 import { type Asked, askedOf, hastyEdge, recordTool } from "./stage.ts";
 
-/** How the main agent has its work done: by forks that it hears of at the end, by forks that it joins, by agents whose calls
- *  wait, or by such agents that are moved to the background while they do. */
+/** How the main agent delegates its work: forks that notify it at the end, forks that it joins, agents whose calls
+ *  wait, or such agents that are moved to the background meanwhile. */
 export type Way = "told" | "joined" | "waited for" | "moved";
 export const WAYS: readonly Way[] = ["told", "joined", "waited for", "moved"];
 
 const NOON = Date.UTC(2026, 2, 3, 12);
 export const PARTS: readonly string[] = ["north", "south"];
 
-/** Each part records itself, looks at something and reports. What was interrupted is not done again. */
+/** Each part records itself, reads something and reports. Interrupted work is not repeated. */
 const workOn = (part: string, { calls }: Seen) => {
   const record = calls.find(({ name, result }) => name === "Record" && !result?.startsWith("Not run:"));
   if (!record) return callTools([{ name: "Record", input: { part } }]);
@@ -105,7 +105,7 @@ const optionsOf = ({ way, folder, simulator }: Theatre, { state, recorded, pass,
     environment: { PATH: "/usr/bin:/bin" },
     tools: [...builtInTools, recordTool(recorded)],
     clock: passingClock(pass, NOON),
-    // Two lives give different names, as chance would.
+    // Two runs create different ids, as random ids would.
     ids: { next: (kind) => `${ids.next(kind)}${name}` },
     forks: way === "waited for" || way === "moved" ? "off" : "on",
     permissions: {
@@ -117,7 +117,7 @@ const optionsOf = ({ way, folder, simulator }: Theatre, { state, recorded, pass,
 
 const NO_LOCKS = (path: string): boolean => !/\/lock-\d+$/.test(path);
 
-/** The undisturbed life: what the disk held at each of its moments, and all that it asked. */
+/** The undisturbed run: what the disk held at each moment, and all its requests. */
 export type FirstLife = { readonly moments: readonly Moment[]; readonly asked: readonly Asked[] };
 
 export const firstLife = async (theatre: Theatre): Promise<FirstLife> => {
@@ -152,17 +152,17 @@ const sizesIn = (state: string): string => {
   return journals.map((journal) => (existsSync(journal) ? statSync(journal).size : 0)).join(" ");
 };
 
-/** What another life made of it. */
+/** What the next run made of it. */
 export type Resumed = {
   readonly moment: Moment;
   readonly interrupted: "report" | "resume";
-  /** As the first life left them. */
+  /** As the first run left them. */
   readonly left: readonly Task[];
   readonly tasks: readonly Task[];
   readonly recorded: readonly string[];
   /** What the main agent saw last. */
   readonly seen: Seen;
-  /** For each fork that went on: what it last had in the cache, and what its next request read of it. */
+  /** For each fork that continued: what it last had in the cache, and how much of it its next request read. */
   readonly warmth: readonly Warmth[];
 };
 
@@ -203,7 +203,7 @@ const rowsIn = async (state: string, session: string): Promise<readonly Task[]> 
 
 type Lives = { readonly state: string; readonly first: readonly Asked[]; readonly asked: readonly Asked[] };
 
-/** Its last request of the first life, as far as its journal knew it, and its first one of the second. */
+/** Its last request of the first run, as far as its journal knew it, and its first one of the second. */
 const warmthOf = async ({ label, session }: Task, { state, first, asked }: Lives): Promise<readonly Warmth[]> => {
   if (session === undefined) return [];
   const { reading } = await readSession(storeIn(state), session);

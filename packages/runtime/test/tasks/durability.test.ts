@@ -1,17 +1,17 @@
-/** Tasks of sessions whose process dies: none is lost, none is told twice, none is done twice. */
+/** Tasks of sessions whose process dies: none is lost, none is reported twice, none is done twice. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { momentSoak, testRuns, wildSoak } from "./tasks-soak.ts";
 
-test("sessions with all kinds of tasks that are killed go on, and tell and do everything once", async (context) => {
+test("killed sessions with all kinds of tasks resume, and report and do everything once", async (context) => {
   const { sessions, kills, cases, broken } = await wildSoak(testRuns);
   context.diagnostic(`${kills} kills: ${JSON.stringify(cases)}`);
   assert.deepEqual({ sessions, broken }, { sessions: testRuns.length, broken: [] });
   assert.ok(kills >= sessions, "else nothing was put to the test");
 });
 
-test("a family that is cut off at any moment is told or goes on, warm, in the next life of its session", async (context) => {
+test("a family killed at any moment is reported, or resumes with a warm cache, when its session resumes", async (context) => {
   const { cuts, warm, cases, broken } = await momentSoak(["told", "waited for"], 20);
   context.diagnostic(`${cuts} cuts, ${warm} forks went on: ${JSON.stringify(cases)}`);
   assert.deepEqual(broken, []);

@@ -18,14 +18,14 @@ const never = new AbortController().signal;
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A person who answers when the test says so, and does not look at signals. */
+/** A person who answers when the test says so, and ignores signals. */
 const person = () => {
   const asked: Question[] = [];
   const takenBack: string[] = [];
   const answers: ((answer: Answer) => void)[] = [];
   return {
     asked,
-    /** Ids of questions that were taken back before they were answered. */
+    /** Ids of questions that were withdrawn before they were answered. */
     takenBack,
     ask: (one: Question, signal: AbortSignal): Promise<Answer> => {
       asked.push(one);
@@ -41,7 +41,7 @@ const person = () => {
 
 const agentsOf = (asked: readonly Question[]): readonly string[] => asked.map(({ agent }) => agent);
 
-test("questions are put one at a time, in the order they came", async () => {
+test("questions are asked one at a time, in the order they came", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const answers = ["a", "b", "c"].map((name) => questions.ask(question(name, `touch ${name}`), never));
@@ -59,7 +59,7 @@ test("questions are put one at a time, in the order they came", async () => {
   assert.deepEqual(questions.waiting, []);
 });
 
-test("equal questions are put once and answered together, whoever asked them", async () => {
+test("equal questions are asked once and answered together, whoever asked them", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const answers = [
@@ -73,7 +73,7 @@ test("equal questions are put once and answered together, whoever asked them", a
   assert.deepEqual(await Promise.all(answers), [{ kind: "allow" }, { kind: "deny" }, { kind: "allow" }]);
 });
 
-test("fifty that ask at once are all answered in order by a scripted parent, each as it was decided", async () => {
+test("fifty questions at once are all answered in order by a scripted parent, each as decided", async () => {
   const script = (at: number): Answer => {
     if (at % 3 === 0) return { kind: "allow" };
     return at % 3 === 1 ? { kind: "deny", reason: `not ${at}` } : { kind: "always", rule: `Bash(touch ${at})` };
@@ -102,12 +102,12 @@ test("fifty that ask at once are all answered in order by a scripted parent, eac
   assert.deepEqual(heard, names);
 });
 
-test("a child that is gone is not waited for, and its question is not put any more", async () => {
+test("the question of a child that is gone is not asked any more, and nobody waits for it", async () => {
   const who = person();
   const told: string[] = [];
   const questions = new Questions({
     ask: who.ask,
-    waits: ({ agent }, isWaiting) => told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`),
+    onWaiting: ({ agent }, isWaiting) => told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`),
   });
   const gone = new AbortController();
   const first = questions.ask(question("a", "one"), never);
@@ -122,7 +122,7 @@ test("a child that is gone is not waited for, and its question is not put any mo
   assert.deepEqual(told, ["a waits", "b waits", "c waits", "b goes on", "a goes on", "c goes on"]);
 });
 
-test("an asker that leaves while its question is put takes it back, and the next is put", async () => {
+test("an asker that leaves while its question is asked withdraws it, and the next is asked", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const gone = new AbortController();
@@ -139,7 +139,7 @@ test("an asker that leaves while its question is put takes it back, and the next
   assert.deepEqual(await second, { kind: "deny", reason: "no" });
 });
 
-test("an answer that comes in the moment its asker leaves changes nothing for the others", async () => {
+test("an answer that arrives the moment its asker leaves changes nothing for the others", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const gone = new AbortController();
@@ -153,13 +153,13 @@ test("an answer that comes in the moment its asker leaves changes nothing for th
   assert.deepEqual(agentsOf(who.asked), ["a", "b"]);
 });
 
-test("an asker that leaves because another was answered hears once, and nobody listens to one that was answered", async () => {
+test("an asker that leaves because another was answered is answered once, and an answered asker has no listener", async () => {
   const who = person();
   const [a, b] = [new AbortController(), new AbortController()];
   const told: string[] = [];
   const questions = new Questions({
     ask: who.ask,
-    waits: ({ agent }, isWaiting) => {
+    onWaiting: ({ agent }, isWaiting) => {
       told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`);
       if (agent === "a" && !isWaiting) b.abort();
     },
@@ -174,7 +174,7 @@ test("an asker that leaves because another was answered hears once, and nobody l
   assert.deepEqual(getEventListeners(a.signal, "abort"), []);
 });
 
-test("of equal questions the next is put when the one that was put is taken back", async () => {
+test("if a question is withdrawn, the next equal question is asked", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const gone = new AbortController();
@@ -183,14 +183,14 @@ test("of equal questions the next is put when the one that was put is taken back
   gone.abort();
   await settled();
   assert.deepEqual(agentsOf(who.asked), ["a", "b"]);
-  await who.answer({ kind: "allow" }); // for a's question, which nobody waits for
+  await who.answer({ kind: "allow" }); // for a's question, which no longer waits
   assert.deepEqual(agentsOf(questions.waiting), ["b"]);
   await who.answer({ kind: "always", rule: "Bash(npm test)" });
   assert.equal((await first).kind, "deny");
   assert.deepEqual(await second, { kind: "always", rule: "Bash(npm test)" });
 });
 
-test("how a command is described does not make it another question; what it does, and the words of other tools, do", () => {
+test("the description of a command does not make it another question; what it does, and the texts of other tools, do", () => {
   const questions = new Questions({ ask: person().ask });
   const put = (id: string, tool: string, args: Question["args"]): void =>
     void questions.ask({ ...question(id, ""), id, tool, args }, never);
@@ -199,11 +199,11 @@ test("how a command is described does not make it another question; what it does
   put("3", "Bash", { command: "npm test", run_in_background: true });
   put("4", "mcp__tracker__open", { description: "one" });
   put("5", "mcp__tracker__open", { description: "two" });
-  const reached = ["1", "2", "3", "4", "5", "6"].map((id) => questions.alike(id).map((one) => one.id));
+  const reached = ["1", "2", "3", "4", "5", "6"].map((id) => questions.equalQuestions(id).map((one) => one.id));
   assert.deepEqual(reached, [["1", "2"], ["1", "2"], ["3"], ["4"], ["5"], []]);
 });
 
-test("an answer for all alike reaches every question that waits, and none that comes later", async () => {
+test("an answer for all reaches every waiting question, and none that comes later", async () => {
   for (const answer of [{ kind: "allow" }, { kind: "deny", reason: "not today", stop: true }] as const) {
     const who = person();
     const questions = new Questions({ ask: who.ask });
@@ -216,7 +216,7 @@ test("an answer for all alike reaches every question that waits, and none that c
   }
 });
 
-test("a rule for all alike answers those it covers; the others are asked in their turn", async () => {
+test("a rule for all answers the questions it covers; the others are asked in turn", async () => {
   const who = person();
   const covers = (rule: string, { args }: Question): boolean => rule === `Bash(${String(args.command).slice(0, 3)}:*)`;
   const asking = (questions: Questions) =>
@@ -237,20 +237,20 @@ test("a rule for all alike answers those it covers; the others are asked in thei
   assert.deepEqual(await waiting[0], always);
 });
 
-test("no, and stop: it stops whoever asked this, each of those who asked the same, and nobody else", async () => {
+test('"no, and stop" stops whoever asked this, everybody who asked the same, and nobody else', async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const asking = [question("a", "rm -r build"), question("b", "npm test"), question("c", "rm -r build")].map((one) =>
     questions.ask(one, never),
   );
-  assert.deepEqual(agentsOf(questions.alike("a:rm -r build")), ["a", "c"]);
+  assert.deepEqual(agentsOf(questions.equalQuestions("a:rm -r build")), ["a", "c"]);
   await who.answer({ kind: "deny", stop: true });
   await who.answer({ kind: "allow" });
   const stop: Answer = { kind: "deny", stop: true };
   assert.deepEqual(await Promise.all(asking), [stop, { kind: "allow" }, stop]);
 });
 
-test("a question can be answered by its id, out of its turn; an id that does not wait changes nothing", async () => {
+test("a question can be answered by its id, out of turn; an id that does not wait changes nothing", async () => {
   const who = person();
   const questions = new Questions({ ask: who.ask });
   const asking = ["a", "b", "c"].map((name) => questions.ask(question(name, name), never));
@@ -268,7 +268,7 @@ test("a question can be answered by its id, out of its turn; an id that does not
   assert.deepEqual(agentsOf(who.asked), ["a", "c"]);
 });
 
-test("where whoever answers fails, the policy does and says so, and the next is asked", async () => {
+test("if asking fails, the policy answers and says so, and the next question is asked", async () => {
   let calls = 0;
   const questions = new Questions({
     ask: async () => {
@@ -287,7 +287,7 @@ test("where whoever answers fails, the policy does and says so, and the next is 
   ]);
 });
 
-test("when the session ends the policy answers all that wait and all that come, and nobody is asked any more", async () => {
+test("when the session ends, the policy answers all waiting and later questions, and nobody is asked any more", async () => {
   for (const [policy, kind, said] of [
     [undefined, "deny", "no"],
     ["allow", "allow", "yes"],
@@ -298,7 +298,7 @@ test("when the session ends the policy answers all that wait and all that come, 
     const questions = new Questions({
       ask: who.ask,
       signal: ending.signal,
-      waits: ({ agent }, isWaiting) => told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`),
+      onWaiting: ({ agent }, isWaiting) => told.push(`${agent} ${isWaiting ? "waits" : "goes on"}`),
       ...(policy ? { policy } : {}),
     });
     const asking = ["a", "b"].map((name) => questions.ask(question(name, name), never));
@@ -315,17 +315,17 @@ test("when the session ends the policy answers all that wait and all that come, 
 
 test("an asker that is gone before it asks never waits", async () => {
   const told: boolean[] = [];
-  const questions = new Questions({ ask: person().ask, waits: (_, isWaiting) => told.push(isWaiting) });
+  const questions = new Questions({ ask: person().ask, onWaiting: (_, isWaiting) => told.push(isWaiting) });
   assert.equal((await questions.ask(question("a", "one"), AbortSignal.abort())).kind, "deny");
   assert.deepEqual(told, []);
 });
 
-test("an asker whose waiting cannot be written down fails, and the others are answered", async () => {
+test("an asker whose waiting cannot be recorded fails, and the others are answered", async () => {
   for (const broken of [true, false]) {
     const who = person();
     const questions = new Questions({
       ask: who.ask,
-      waits: ({ agent }, isWaiting) => {
+      onWaiting: ({ agent }, isWaiting) => {
         if (agent === "b" && isWaiting === broken) throw new Error("the disk is full");
       },
     });
@@ -340,7 +340,7 @@ test("an asker whose waiting cannot be written down fails, and the others are an
   }
 });
 
-test("whoever waits holds no timer, no connection and nothing else that keeps a process busy", async () => {
+test("a waiting question holds no timer, no connection and nothing else that keeps the process alive", async () => {
   const before = process.getActiveResourcesInfo();
   const questions = new Questions({ ask: person().ask });
   const leaving = new AbortController();
@@ -355,7 +355,7 @@ test("whoever waits holds no timer, no connection and nothing else that keeps a 
 type Step =
   | { readonly type: "ask"; readonly command: string }
   | { readonly type: "leave"; readonly at: number }
-  /** Answers what the person was asked about at this time, first or long ago. */
+  /** Answers what the person was asked at this point, just now or long ago. */
   | { readonly type: "person"; readonly at: number; readonly answer: Answer }
   | { readonly type: "by-id"; readonly at: number; readonly answer: Answer };
 
@@ -378,7 +378,7 @@ const someStep: fc.Arbitrary<Step> = fc.oneof(
 
 type Known = { readonly id: string; readonly command: string };
 
-/** What a queue should do, said in the plainest way. */
+/** The expected behaviour of a queue, written as simply as possible. */
 const expected = (steps: readonly Step[]) => {
   const asked: Known[] = [];
   const put: Known[] = [];
@@ -412,7 +412,7 @@ const expected = (steps: readonly Step[]) => {
 
 const GONE = "the user interrupted before the question was answered";
 
-test("whatever is asked, left and answered in whatever order: each asker hears once, in the order of the queue", async () => {
+test("whatever is asked, withdrawn and answered in whatever order: each asker is answered once, in the order of the queue", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(someStep, { maxLength: 30 }), async (steps) => {
       const put: { readonly id: string; readonly resolve: (answer: Answer) => void }[] = [];
@@ -421,7 +421,7 @@ test("whatever is asked, left and answered in whatever order: each asker hears o
       const askers: AbortController[] = [];
       const questions = new Questions({
         ask: ({ id }) => new Promise((resolve) => put.push({ id, resolve })),
-        waits: ({ id }, isWaiting) => told.set(id, [...(told.get(id) ?? []), isWaiting]),
+        onWaiting: ({ id }, isWaiting) => told.set(id, [...(told.get(id) ?? []), isWaiting]),
         covers: (rule, { args }) => String(args.command).startsWith(rule),
       });
       for (const step of steps) {

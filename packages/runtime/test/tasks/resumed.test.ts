@@ -1,4 +1,4 @@
-/** What an earlier life of a session left running, where nobody can simply go on with it. */
+/** What an earlier run of a session left behind, where it cannot simply be resumed. */
 
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { familyScript, openFamily, part, prompted, starts } from "../fork/family
 import { seenIn } from "./seen.ts";
 import { openStage, type Stage, until } from "./stage.ts";
 
-/** What a kill would leave now, for another life. */
+/** What a kill would leave now, for another run. */
 const cutOff = ({ folder }: Stage): string => {
   const state = folder.at("cut-off");
   cpSync(folder.at("state"), state, { recursive: true, filter: (path) => !/\/lock-\d+$/.test(path) });
@@ -25,7 +25,7 @@ const toldBy = async (stage: Stage, session: Session, options: SessionOptions): 
   return notifications.map(({ status, result }) => `${status}: ${result}`);
 };
 
-test("a fork whose tools a program had narrowed is not resumed without it: it is told as interrupted", async () => {
+test("a fork whose tools a program had restricted is not resumed without the program: it is reported as interrupted", async () => {
   await using stage = await openStage((request) => {
     const { directive, calls } = seenIn(request);
     if (directive === undefined) return say("hello");
@@ -46,7 +46,7 @@ test("a fork whose tools a program had narrowed is not resumed without it: it is
   );
 });
 
-test("a slow command that the process took with it is told as one whose effect is unknown", async () => {
+test("a slow command that died with the process is reported as one whose effect is unknown", async () => {
   await using stage = await openStage((request) => {
     const { directive, calls } = seenIn(request);
     if (directive !== undefined) return say(`Scope: ${directive}\nResult: done`);
@@ -73,17 +73,17 @@ test("a slow command that the process took with it is told as one whose effect i
 
 const PARTS = ["north", "south", "west"];
 const agents = PARTS.map((part) => ({ name: "Agent", input: { description: part, prompt: part } }));
-/** Long enough that nobody is sent beside a leader who has yet to write it. */
+/** Long enough that nobody is sent next to a leader that has yet to write it. */
 const PLAN = "I have each part looked at by a fork of mine, which reports what it found there. ".repeat(200);
 
 for (const interrupted of ["resume", "report"] as const)
-  test(`a family that was cut off before its leader was answered writes what it shares once (${interrupted})`, async () => {
+  test(`a family killed before its leader was answered writes its shared prefix once (${interrupted})`, async () => {
     const held = Promise.withResolvers<void>();
     let isHeld = true;
     await using stage = await openStage(async (request) => {
       const { directive, calls } = seenIn(request);
       if (directive === undefined) return calls.length === 0 ? callTools(agents, PLAN) : say("I wait.");
-      // Before the first event: nothing of it can be read. In the next life, those that do not wait come too early.
+      // Before the first event: nothing of it can be read. In the next run, requests that do not wait come too early.
       await (isHeld ? held.promise : sleep(50));
       return say(`Scope: ${directive}\nResult: done`);
     });
@@ -113,7 +113,7 @@ for (const interrupted of ["resume", "report"] as const)
     held.resolve();
   });
 
-test("words that wake a task are delivered once, also where the process dies before it has a place", async () => {
+test("a message that resumes a task is delivered once, even if the process dies before the task has a journal", async () => {
   const held = Promise.withResolvers<void>();
   await using stage = await openStage((request) => {
     const { directive, calls, told, notifications } = seenIn(request);
@@ -164,7 +164,7 @@ test("whichever single line of a journal is lost, no task is announced twice", a
   const lines = whole.trimEnd().split("\n");
   const twice: string[] = [];
   for (const [at, line] of lines.entries()) {
-    if (at === 0 || !/task-|notice/.test(line)) continue; // without its first entry nothing goes on
+    if (at === 0 || !/task-|notice/.test(line)) continue; // nothing resumes without its first entry
     writeFileSync(file, `${lines.toSpliced(at, 1).join("\n")}\n`);
     const again = await ground.resume(session.id);
     await prompted(again, "Go on");

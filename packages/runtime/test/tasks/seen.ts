@@ -1,32 +1,32 @@
-/** What a scripted model sees in a request: who it is, what it was told, which of its calls came to what.
- *  Invariant: everything follows from the request alone; of a fork only what came after its directive is its own.
+/** What does a scripted model see in a request: who it is, what it was told, and the results of its calls?
+ *  Invariant: everything follows from the request alone. Only what came after its directive is a fork's own.
  *  Elsewhere: the answers (each test's script). */
 
 import type { SimRequest } from "@prefork/simulator";
 import { FORK_DIRECTIVE_PREFIX, type Json, type JsonObject } from "@prefork/wire";
 import { agentPrompt } from "../../src/context/index.ts";
-import { type Notification, notificationsIn } from "../../src/tasks/index.ts";
+import { type Notification, parseNotifications } from "../../src/tasks/index.ts";
 
 export type SeenCall = {
   readonly id: string;
   readonly name: string;
   readonly input: JsonObject;
-  /** Undefined where it has not been answered. */
+  /** Undefined if it has not been answered. */
   readonly result?: string;
 };
 
 export type Seen = {
-  /** What a fork is to do; undefined for everybody else. */
+  /** A fork's task; undefined for everybody else. */
   readonly directive: string | undefined;
-  /** Neither a fork nor an agent that began empty. */
+  /** Neither a fork nor an agent that started empty. */
   readonly isMain: boolean;
   /** Calls since the directive, or since the beginning. */
   readonly calls: readonly SeenCall[];
-  /** The texts of the last message, results left out. */
+  /** The texts of the last message, without results. */
   readonly words: readonly string[];
-  /** Every text that somebody has said to this agent, in its order. */
+  /** Every text that was said to this agent, in order. */
   readonly told: readonly string[];
-  /** Everything that was announced, in its order, and what of it is new. */
+  /** Everything that was announced, in order, and what of it is new. */
   readonly notifications: readonly Notification[];
   readonly news: readonly Notification[];
 };
@@ -71,7 +71,7 @@ export const seenIn = ({ body }: Pick<SimRequest, "body">): Seen => {
     calls,
     words,
     told,
-    notifications: told.flatMap(notificationsIn),
-    news: words.flatMap(notificationsIn),
+    notifications: told.flatMap(parseNotifications),
+    news: words.flatMap(parseNotifications),
   };
 };

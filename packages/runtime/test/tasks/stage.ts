@@ -1,5 +1,5 @@
-/** A folder, a simulator and a scripted model: what tests of tasks have in common.
- *  Invariant: nothing of the user's own home or state is touched; whoever leaves finds everything closed. */
+/** A folder, a simulator and a scripted model: what the tests of tasks share.
+ *  Invariant: nothing of the user's own home or state is touched, and everything is closed at the end. */
 
 import { mkdirSync } from "node:fs";
 import { mergeLayers } from "@prefork/guard";
@@ -18,7 +18,7 @@ import {
 } from "../../src/index.ts";
 import { type Seen, seenIn } from "./seen.ts";
 
-/** A request with what its model saw and what it was billed. */
+/** A request with what its model saw and what was billed for it. */
 export type Asked = { readonly seen: Seen; readonly row: LedgerRow; readonly body: Buffer };
 
 export type Stage = AsyncDisposable & {
@@ -29,7 +29,7 @@ export type Stage = AsyncDisposable & {
   readonly asked: (directive?: string) => readonly Asked[];
 };
 
-/** Everything runs, and outside a sandbox: the commands of these tests are harmless. */
+/** Everything may run without a sandbox: the commands of these tests are harmless. */
 export const unasked: Permissions = { policy: { ...mergeLayers([]), sandbox: "off" }, mode: "bypass" };
 
 /** Waits a moment where a provider would be given seconds. */
@@ -77,7 +77,7 @@ export const askedOf = (simulator: Simulator, since = 0): readonly Asked[] => {
   });
 };
 
-/** A tool that changes something, so that somebody is asked, and leaves no more than its trace here. */
+/** A tool that changes something, so that somebody is asked. It only leaves a trace here. */
 export const recordTool = (recorded: string[]): Tool =>
   defineTool({
     name: "Record",
@@ -93,18 +93,18 @@ export const recordTool = (recorded: string[]): Tool =>
 
 export type Gate = { readonly passed: Promise<void>; readonly open: () => void };
 
-/** Something that a test lets go on. */
+/** A gate that a test opens. */
 export const gate = (): Gate => {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { passed: promise, open: resolve };
 };
 
-/** Reads what happens until it is so. */
+/** Reads events until the condition holds. */
 export const until = async (session: Session, isSo: (event: RuntimeEvent) => boolean): Promise<void> => {
   for await (const event of session.events()) if (isSo(event)) return;
 };
 
-/** The ids that the note on started agents gives, by what each was called. */
+/** The ids in the note about started agents, by label. */
 export const startedIn = ({ told }: Seen): ReadonlyMap<string, string> =>
   new Map(
     told

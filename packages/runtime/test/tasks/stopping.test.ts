@@ -1,4 +1,4 @@
-/** Whatever runs beside a conversation can be ended by name: by its program and by its model. */
+/** Everything that runs in the background can be stopped by name: by its program and by its model. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { leftWith, processesWith } from "../fork/family-ground.ts";
 import { seenIn } from "./seen.ts";
 import { openStage, type Stage, until } from "./stage.ts";
 
-/** A command that nobody else runs, and that ends only when it is ended. */
+/** A command that nobody else runs, and that only ends when it is stopped. */
 const endless = (name: string): string => `sleep 600.${name}${process.pid}`;
 
 const KINDS = {
@@ -21,7 +21,7 @@ const KINDS = {
 
 type Kind = keyof typeof KINDS;
 
-/** The main agent starts it; told to, it stops the task of that name; it says what it hears last. */
+/** The main agent starts it. When told to, it stops the task of that name. It says what it hears last. */
 const openStarting = (kind: Kind): Promise<Stage> =>
   openStage((request) => {
     const { directive, calls, news, words } = seenIn(request);
@@ -40,20 +40,20 @@ const ofKind = (tasks: readonly Task[], kind: Kind): Task => {
 
 const forking = { otherToolsMs: 20 };
 
-/** What the model's own call came to. */
+/** The result of the model's own call. */
 const stoppedBy = (stage: Stage): string | undefined =>
   stage
     .asked()
     .at(-1)
     ?.seen.calls.find(({ name }) => name === "TaskStop")?.result;
 
-/** Everything that the main agent was told of its tasks. */
+/** Everything that the main agent was told about its tasks. */
 const heard = (stage: Stage): readonly string[] =>
   (stage.asked().at(-1)?.seen.notifications ?? [])
     .map(({ label, status }) => `${label.replace(/toolu\w+/, "it")} ${status}`)
     .toSorted();
 
-test("a program ends a background shell at once, and its row says that it was aborted", async () => {
+test("a program stops a background shell at once, and its row says that it was aborted", async () => {
   await using stage = await openStarting("shell");
   await using session = await createSession(stage.options());
   await session.prompt("go").result();
@@ -65,7 +65,7 @@ test("a program ends a background shell at once, and its row says that it was ab
   assert.deepEqual((await session.stopTask(id)).state, state, "a second time it does nothing");
 });
 
-test("a program ends a call that was moved to the background at once, and the conversation hears that it was aborted", async () => {
+test("a program stops a call that was moved to the background at once, and the conversation is told that it was aborted", async () => {
   await using stage = await openStarting("call");
   await using session = await createSession(stage.options({ forking }));
   const exchange = session.prompt("go");
@@ -82,7 +82,7 @@ test("a program ends a call that was moved to the background at once, and the co
 });
 
 for (const kind of ["shell", "call"] as const)
-  test(`the model's TaskStop ends a ${kind} of its session`, async () => {
+  test(`the model's TaskStop stops a ${kind} of its session`, async () => {
     await using stage = await openStarting(kind);
     await using session = await createSession(stage.options({ forking }));
     const left = session.prompt("go", { tasks: "leave" }).result();

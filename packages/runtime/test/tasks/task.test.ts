@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { unkeptJournal } from "../../src/journal/index.ts";
+import { ephemeralJournal } from "../../src/journal/index.ts";
 import {
+  applyStep,
+  describeState,
   Inbox,
   isEnded,
-  stateWords,
+  parseTask,
   TASK_ENDS,
   type Task,
   type TaskResult,
   type TaskStep,
   TaskTable,
-  taskAfter,
-  taskOf,
   tasksIn,
 } from "../../src/tasks/index.ts";
 
@@ -40,19 +40,19 @@ const result: TaskResult = {
 const ended = (end: (typeof TASK_ENDS)[number]): TaskStep => ({ type: "ended", end, result, at: 2_000 });
 
 const after = (...steps: readonly TaskStep[]): Task | undefined =>
-  steps.reduce<Task | undefined>((task, step) => task && taskAfter(task, step), queued);
+  steps.reduce<Task | undefined>((task, step) => task && applyStep(task, step), queued);
 
-test("a task is queued, runs, waits, runs on and ends once", () => {
+test("a task is queued, runs, waits, runs again and ends once", () => {
   const waiting = after({ type: "started" }, { type: "waits", reason: "permission" });
   assert.deepEqual(waiting?.state, { kind: "waiting", reason: "permission" });
   assert.equal(waiting && isEnded(waiting), false);
-  assert.equal(waiting && stateWords(waiting), "waiting for permission");
+  assert.equal(waiting && describeState(waiting), "waiting for permission");
   const done = after({ type: "started" }, { type: "waits", reason: "join" }, { type: "resumed" }, ended("reported"));
   const spent = { usage: result.usage, usd: result.usd };
   assert.deepEqual(done, { ...queued, state: { kind: "ended", end: "reported" }, endedAt: 2_000, result, spent });
 });
 
-test("no step but waking follows an end, and a woken task forgets its result but not what it took", () => {
+test("only resuming can follow an end, and a resumed task forgets its result but not what it cost", () => {
   const done = after({ type: "started" }, ended("failed"));
   assert.ok(done);
   for (const step of [
@@ -61,14 +61,14 @@ test("no step but waking follows an end, and a woken task forgets its result but
     { type: "waits", reason: "join" },
     ended("aborted"),
   ] as const)
-    assert.equal(taskAfter(done, step), undefined, step.type);
+    assert.equal(applyStep(done, step), undefined, step.type);
   const spent = { usage: result.usage, usd: result.usd };
-  assert.deepEqual(taskAfter(done, { type: "woken" }), { ...queued, spent });
+  assert.deepEqual(applyStep(done, { type: "woken" }), { ...queued, spent });
   const again = after({ type: "started" }, ended("failed"), { type: "woken" }, { type: "started" }, ended("reported"));
   assert.deepEqual(again?.spent, { usage: { plain: 2, read: 4, written: {}, output: 6 }, usd: 0.02 });
 });
 
-test("words for a task wait with it until it starts; one that has ended takes none", () => {
+test("messages for a task wait with it until it starts; an ended task accepts none", () => {
   const mail = { id: "mail-1", message: "also the edges" };
   assert.deepEqual(after({ type: "mailed", mail }), { ...queued, mail: [mail] });
   assert.equal(after({ type: "mailed", mail }, { type: "started" })?.mail, undefined);
@@ -77,7 +77,7 @@ test("words for a task wait with it until it starts; one that has ended takes no
   assert.deepEqual(after({ type: "started" }, ended("reported"), { type: "woken", mail })?.mail, [mail]);
 });
 
-test("whatever steps are tried, an end is final until it is woken, and every state survives JSON", () => {
+test("whatever steps are tried, an end is final until the task is resumed, and every state survives JSON", () => {
   const step: fc.Arbitrary<TaskStep> = fc.oneof(
     fc.constant<TaskStep>({ type: "started" }),
     fc.constant<TaskStep>({ type: "resumed" }),
@@ -89,28 +89,28 @@ test("whatever steps are tried, an end is final until it is woken, and every sta
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       let task = queued;
       for (const one of steps) {
-        const next = taskAfter(task, one);
+        const next = applyStep(task, one);
         if (next === undefined) continue;
         if (isEnded(task)) assert.equal(one.type, "woken");
         assert.equal(next.state.kind === "ended", next.result !== undefined);
-        assert.deepEqual(taskOf(JSON.parse(JSON.stringify(next))), next);
+        assert.deepEqual(parseTask(JSON.parse(JSON.stringify(next))), next);
         task = next;
       }
     }),
   );
 });
 
-test("what is no task is none", () => {
-  for (const value of [undefined, null, 1, "task", [], {}, { id: "x" }]) assert.equal(taskOf(value), undefined);
+test("a value that is not a task is not parsed as one", () => {
+  for (const value of [undefined, null, 1, "task", [], {}, { id: "x" }]) assert.equal(parseTask(value), undefined);
 });
 
-test("a task in a state that nobody knows is none", () => {
+test("a task in an unknown state is not parsed as one", () => {
   const { state: _state, ...stateless } = queued;
   const states = [null, "running", {}, { kind: "asleep" }, { kind: "waiting", reason: "tea" }, { kind: "ended" }];
-  for (const state of states) assert.equal(taskOf({ ...stateless, state }), undefined, JSON.stringify(state));
+  for (const state of states) assert.equal(parseTask({ ...stateless, state }), undefined, JSON.stringify(state));
 });
 
-test("ends keep their names: journals of former versions hold them", () => {
+test("ends keep their names, because journals of earlier versions contain them", () => {
   const names = ["reported", "failed", "aborted", "timed-out", "out-of-turns", "over-budget", "interrupted"];
   assert.deepEqual(TASK_ENDS, names);
 });
@@ -126,7 +126,7 @@ test("tasks are read from their own slots of a journal's state, and from no othe
 });
 
 test("a table shows each state in words", () => {
-  const words = (...steps: readonly TaskStep[]) => stateWords(after(...steps) ?? queued);
+  const words = (...steps: readonly TaskStep[]) => describeState(after(...steps) ?? queued);
   const shown = [
     words(),
     words({ type: "started" }),
@@ -137,13 +137,13 @@ test("a table shows each state in words", () => {
   assert.deepEqual(shown, ["queued", "running", "waiting for permission", "waiting for others", "timed-out"]);
 });
 
-test("a family is over once each of its tasks has ended, and no longer when one of them is woken", async () => {
-  await using journal = await unkeptJournal("session-1");
+test("a family has ended once each of its tasks has, and no longer when one of them is resumed", async () => {
+  await using journal = await ephemeralJournal("session-1");
   const table = new TaskTable({ journal, inbox: new Inbox(journal), newNoticeId: () => "notice-1", state: new Map() });
   const isOver: boolean[] = [];
   const step = (id: string, taken: TaskStep): void => {
-    assert.equal(table.step(id, taken, { isTold: false }), true);
-    isOver.push(table.isOver("family-1"));
+    assert.equal(table.step(id, taken, { notify: false }), true);
+    isOver.push(table.hasFamilyEnded("family-1"));
   };
   table.add(queued);
   table.add({ ...queued, id: "task-2" });
@@ -154,5 +154,5 @@ test("a family is over once each of its tasks has ended, and no longer when one 
   step("task-2", { type: "woken" });
   step("task-2", ended("reported"));
   assert.deepEqual(isOver, [false, false, false, true, false, true]);
-  assert.equal(table.isOver("nobody's"), true);
+  assert.equal(table.hasFamilyEnded("nobody's"), true);
 });

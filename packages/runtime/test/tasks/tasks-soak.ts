@@ -1,4 +1,4 @@
-/** The long form of the tests of durability: wild sessions that are killed, and a small family cut off at every moment.
+/** The long form of the durability tests: wild sessions that are killed, and a small family killed at every moment.
  *  Elsewhere: wild sessions (wild-lives.ts, wild-laws.ts), the family (crashed.ts, crash-laws.ts). */
 
 import { scratch } from "@prefork/testing/scratch";
@@ -12,7 +12,7 @@ export type SoakResult = {
   readonly sessions: number;
   readonly tasks: number;
   readonly kills: number;
-  /** How often what was put to the test. */
+  /** How often each case was tested. */
   readonly cases: Readonly<Record<string, number>>;
   readonly broken: readonly string[];
 };
@@ -21,7 +21,7 @@ const counted = (into: Record<string, number>, names: readonly string[]): void =
   for (const name of names) into[name] = (into[name] ?? 0) + 1;
 };
 
-/** No session is begun after this time. */
+/** No session is started after this time. */
 const MAX_SOAK_MS = 15 * 60_000;
 
 export const wildSoak = async (runs: readonly WildOptions[]): Promise<SoakResult> => {
@@ -46,7 +46,7 @@ export const wildSoak = async (runs: readonly WildOptions[]): Promise<SoakResult
 
 export type MomentSoak = Pick<SoakResult, "cases" | "broken"> & { readonly cuts: number; readonly warm: number };
 
-/** Cuts a family off at every `stride`-th of its moments, and whenever one of its tasks has just ended. */
+/** Kills a family at every `stride`-th moment, and whenever one of its tasks has just ended. */
 export const momentSoak = async (ways: readonly Way[], stride: number): Promise<MomentSoak> => {
   const cases: Record<string, number> = {};
   const failures: string[] = [];
@@ -88,7 +88,7 @@ export const testRuns: readonly WildOptions[] = [
 export type TasksSoak = {
   readonly wild: SoakResult;
   readonly moments: MomentSoak;
-  /** Throws where a task that is moved does other work than one that is not. */
+  /** Throws if a task that is moved to the background does other work than one that is not. */
   readonly moved: readonly Moved[];
 };
 

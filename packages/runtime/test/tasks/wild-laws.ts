@@ -1,5 +1,5 @@
-/** What must hold for a wild session, however often its process was killed.
- *  Invariant: each law gives what breaks it, in words, and nothing where it holds.
+/** What must hold for a wild session, however often its process was killed?
+ *  Invariant: each law returns its violations in words, and nothing if it holds.
  *  Elsewhere: making such sessions (wild-lives.ts). */
 
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -18,7 +18,7 @@ type Law = (wild: Wild) => readonly string[] | Promise<readonly string[]>;
 
 const tasksOf = ({ lives }: Wild): readonly Task[] => lives.at(-1)?.left ?? [];
 
-/** All that the main agent was ever told stands in its last request: nothing was summed up. */
+/** Everything the main agent was ever told is in its last request, because nothing was compacted. */
 const lastSeen = ({ asked }: Wild): Seen | undefined => asked.findLast(({ seen }) => seen.isMain)?.seen;
 
 const isOwn = ({ label }: Task): boolean => label.includes("-own-");
@@ -42,7 +42,7 @@ const locksAreFree: Law = (wild) =>
     const numbers = readdirSync(folder).flatMap((name) => (name.startsWith("lock-") ? [Number(name.slice(5))] : []));
     if (numbers.length === 0) return []; // killed before it had one
     const last = `lock-${Math.max(...numbers)}`;
-    // Of a fork that was killed before it had a row nobody takes the lock over: the dead hold nothing.
+    // Nobody takes over the lock of a fork that was killed before it had a row: the dead hold nothing.
     const text = readlinkSync(join(folder, last));
     const isHeld = text !== "free" && isAlive(Number.parseInt(text, 10));
     return isHeld ? [`${folder} is locked by ${text}`] : [];
@@ -61,7 +61,7 @@ const statOf = (pid: number): string => {
   return stat.slice(stat.lastIndexOf(")") + 2);
 };
 
-/** Processes that work in the place or were started for it. */
+/** Processes that work in the folder or were started for it. */
 const processesIn = (base: string): readonly string[] =>
   readdirSync("/proc").flatMap((pid) => {
     try {
@@ -69,11 +69,11 @@ const processesIn = (base: string): readonly string[] =>
       const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
       return readlinkSync(`/proc/${pid}/cwd`).startsWith(base) || line.includes(base) ? [`${pid}: ${line}`] : [];
     } catch {
-      return []; // it ended meanwhile, or is none of ours
+      return []; // it ended in the meantime, or is not ours
     }
   });
 
-/** What a killed process had started ends by itself soon. */
+/** What a killed process had started soon ends by itself. */
 const noProcessIsLeft: Law = async ({ base }) => {
   for (let tries = 0; tries < 400 && processesIn(base).length > 0; tries += 1) await delay(30);
   return processesIn(base).map((line) => `a process was left behind: ${line}`);
@@ -88,7 +88,7 @@ const timesGiven = ({ id, label }: Task, { calls }: Seen): number =>
     return at >= 0 && !/^(running|queued|waiting)/.test(result.slice(at + head.length));
   }).length;
 
-/** Of a program's own fork the conversation hears only where the program no longer waited for it. */
+/** The conversation is only told about a program's own fork if the program no longer waited for it. */
 const isHeardOf = (task: Task, { lives }: Wild): boolean | undefined => {
   if (!isOwn(task)) return true;
   const facts = lives.flatMap(({ shown }) => shown.filter(({ taskId }) => taskId === task.id));
@@ -96,7 +96,7 @@ const isHeardOf = (task: Task, { lives }: Wild): boolean | undefined => {
     .slice(0, -1)
     .some(({ left }) => left.some(({ id, state }) => id === task.id && state.kind !== "ended"));
   if (wasCut || facts.some(({ type }) => type === "task_backgrounded")) return true;
-  // Where a kill took the line that says so, both are right.
+  // If a kill took the line that says so, both are right.
   return facts.some(({ type, status }) => type === "own_ended" && status === "ended") ? false : undefined;
 };
 
@@ -148,8 +148,8 @@ const kindOf = (label: string): Kind => {
 /** What a provider may do to one request before its agent gives up. */
 const MAX_FAULTS = 3;
 
-/** As its kind ends, unless a kill cut it off and nobody went on with it, its exchange was interrupted, or its provider
- *  failed it again and again. */
+/** It ends as its kind does, unless it was killed and not resumed, its exchange was interrupted, or its provider
+ *  kept failing. */
 const endsOf = ({ id, label, kind }: Task, { lives, story, interrupted, asked }: Wild): readonly string[] => {
   for (const { left } of lives.slice(0, -1)) {
     const then = left.find((task) => task.id === id);
@@ -163,7 +163,7 @@ const endsOf = ({ id, label, kind }: Task, { lives, story, interrupted, asked }:
   return [
     NATURAL[kindOf(label)],
     ...(mayAbort ? ["aborted"] : []),
-    // An interrupted command is not a report of it.
+    // An interrupted command does not count as its report.
     ...((mayAbort && kind === "call") || faults >= MAX_FAULTS ? ["failed"] : []),
   ];
 };
@@ -202,7 +202,7 @@ const nothingRunsTwice: Law = (wild) => {
   });
 };
 
-/** A journal that no row knows belongs to a fork that was never begun. */
+/** A journal that no row knows belongs to a fork that was never started. */
 const noRunWithoutARow: Law = async (wild) => {
   const known = new Set([wild.id, ...tasksOf(wild).flatMap(({ session }) => session ?? [])]);
   const found: string[] = [];
@@ -225,7 +225,7 @@ const askers = ({ asked }: Wild): ReadonlyMap<string, readonly Asked[]> =>
 
 type Resumption = { readonly who: string; readonly had: number; readonly read: number };
 
-/** The first request of each that goes on in another life, beside what it had in the cache. */
+/** The first request of each agent that resumes in another run, and what it had in the cache. */
 const resumptionsOf = (wild: Wild): readonly Resumption[] =>
   [...askers(wild)].flatMap(([who, asked]) =>
     wild.lives.slice(1).flatMap((_, at): readonly Resumption[] => {
@@ -258,7 +258,7 @@ export const broken = async (wild: Wild): Promise<readonly string[]> => {
   return (await Promise.all(all)).flat();
 };
 
-/** What was put to the test, a name each time. */
+/** What was tested: one name per case. */
 export const casesOf = (wild: Wild): readonly string[] => [
   ...tasksOf(wild).map((task) => `${task.kind} ${endOf(task)}`),
   ...wild.lives

@@ -1,5 +1,5 @@
-/** The lives of a wild session: its process is killed at moments that follow from a seed, until one comes to its end.
- *  Invariant: bounded in count and in time; only processes that were started here are ended, by their number.
+/** How does a wild session live? Its process is killed at moments that follow from a seed, until one run finishes.
+ *  Invariant: bounded in count and in time. Only processes that were started here are ended, by their id.
  *  Elsewhere: the session (wild-session.ts), what must hold (wild-laws.ts). */
 
 import { spawn } from "node:child_process";
@@ -20,7 +20,7 @@ import type { Playing } from "./wild-session-process.ts";
 const PROGRAM = fileURLToPath(new URL("wild-session-process.ts", import.meta.url));
 /** A process that takes longer hangs. */
 const MAX_MS = 60_000;
-/** Longer than events usually are apart, so that a kill can fall anywhere between two of them. */
+/** Longer than the usual time between events, so that a kill can fall anywhere between two of them. */
 const MAX_LATER_MS = 8;
 
 export type Shown = {
@@ -58,7 +58,7 @@ type Ended = Omit<Life, "left" | "requests"> & { readonly id: string };
 const live = async (playing: Playing, killAfter: number | undefined, laterMs: number): Promise<Ended> => {
   const child = spawn(process.execPath, [...process.execArgv, PROGRAM, JSON.stringify(playing)], {
     stdio: ["ignore", "pipe", "inherit"],
-    // If there is none yet, beside the place, so that later processes start faster.
+    // If there is none yet, next to the folder, so that later processes start faster.
     env: { NODE_COMPILE_CACHE: join(dirname(playing.base), "compiled"), ...process.env },
     timeout: MAX_MS,
     killSignal: "SIGKILL",
@@ -80,7 +80,7 @@ const live = async (playing: Playing, killAfter: number | undefined, laterMs: nu
   return { id, shown, ...(await ended) };
 };
 
-/** The last line of a process that was killed may be cut. */
+/** The last line of a killed process may be torn. */
 const factIn = (line: string): (Shown & { readonly id: string }) | undefined => {
   try {
     return JSON.parse(line);
@@ -99,7 +99,7 @@ const FAULTS = [
   { kind: "truncated-json" },
 ] as const;
 
-/** For all lives together, and far enough apart that a request which is sent again is seldom hit again. */
+/** For all runs together, and far enough apart that a retried request is seldom hit again. */
 const addFaults = (simulator: Simulator, chance: Chance): void => {
   let nth = 0;
   for (let count = 0; count < 30; count += 1) {

@@ -1,5 +1,5 @@
-/** A wild session in a process of its own, to be killed: says each event in a line of JSON once it was emitted.
- *  Parameters, as one JSON text: `Playing`. */
+/** A wild session in its own process, to be killed. Prints each event as a line of JSON once it was emitted. Its
+ *  parameters are one JSON text: `Playing`. */
 
 import { writeSync } from "node:fs";
 import { join } from "node:path";
@@ -25,9 +25,9 @@ export type Playing = {
   readonly seed: number;
   readonly rounds: number;
   readonly interrupted: "report" | "resume";
-  /** An earlier life of it, and the round that was under way then. */
+  /** An earlier run of it, and the round that was in progress then. */
   readonly earlier?: { readonly id: string; readonly round: number };
-  /** Differs from life to life. */
+  /** Differs from run to run. */
   readonly life: number;
 };
 
@@ -36,7 +36,7 @@ const { base, url, seed, rounds, interrupted, earlier, life } = playing;
 const story = storyOf(seed, rounds);
 const chance = chanceOf(seed * 1_000 + life);
 
-/** Somebody who takes a moment, and has a rule. */
+/** A person who takes a moment to answer, and has a rule. */
 const ask = async ({ args }: Question): Promise<Answer> => {
   await delay(chance.below(12));
   return String(args.file_path).includes("denied") ? { kind: "deny" } : { kind: "allow" };
@@ -58,7 +58,7 @@ const say = (fact: object): void => {
 
 const session = earlier ? await resumeSession(earlier.id, options) : await createSession(options);
 
-/** Whoever is stuck is stopped after a while. */
+/** A stuck task is stopped after a while. */
 const stopLater = async (id: string): Promise<void> => {
   await delay(10 + chance.below(60));
   await session.stopTask(id);
@@ -107,7 +107,7 @@ say({ type: "opened", id: session.id });
 for (const { id, label, state } of session.tasks)
   if (state.kind !== "ended" && label.endsWith("stuck")) void stopLater(id);
 for (const round of story.rounds) if (round.number >= (earlier?.round ?? 1)) await play(round);
-// All that still runs is waited for, and heard of.
+// Waits for everything that still runs, and for its notifications.
 while (session.tasks.some(({ state }) => state.kind !== "ended")) await delay(5);
 await (await promptWhenFree(LAST_PROMPT, { tasks: "wait" })).result();
 await session.close();

@@ -1,8 +1,8 @@
-/** A session that starts all kinds of tasks, one round after another, and what its model does about them.
- *  Invariant: everything follows from the seed and from what a request says; a round that was begun is not begun again, in
- *  whatever life of the session it is asked for.
- *  Elsewhere: the process that plays it (wild-session-process.ts), killing that (wild-lives.ts), what must hold after
- *  (wild-laws.ts). */
+/** A session that starts all kinds of tasks, one round after another, and its model's reactions.
+ *  Invariant: everything follows from the seed and from the request. A round that began is not started again, in
+ *  whatever run of the session it is requested.
+ *  Elsewhere: the process that plays it (wild-session-process.ts), killing it (wild-lives.ts), what must hold
+ *  afterwards (wild-laws.ts). */
 
 import { join } from "node:path";
 import { callTools, type SimAnswer, type SimScript, say } from "@prefork/simulator";
@@ -11,8 +11,8 @@ import type { JsonObject } from "@prefork/wire";
 import { type Seen, seenIn } from "./seen.ts";
 import { startedIn } from "./stage.ts";
 
-/** works: asks, leaves a trace, looks, reports. denied: is told no until it reports. stuck: until it is stopped. fails: its
- *  provider does. loops: until its turns are used up. */
+/** works: asks, leaves a trace, reads, reports. denied: is denied until it reports. stuck: until it is stopped.
+ *  fails: its provider does. loops: until it is out of turns. */
 export type Kind = "works" | "denied" | "stuck" | "fails" | "loops";
 
 export type Work = { readonly name: string; readonly kind: Kind };
@@ -20,13 +20,13 @@ export type Work = { readonly name: string; readonly kind: Kind };
 export type Round = {
   readonly number: number;
   readonly forks: readonly Work[];
-  /** A command beside the Agent calls that takes too long to wait for. */
+  /** A command next to the Agent calls that takes too long to wait for. */
   readonly isSlow: boolean;
-  /** The main agent waits for its forks by a call. */
+  /** The main agent waits for its forks with a call. */
   readonly joins: boolean;
   /** Whoever prompts does not wait for the tasks. */
   readonly leaves: boolean;
-  /** The exchange is interrupted so long after it has begun. */
+  /** The exchange is interrupted this long after it began. */
   readonly abortAfterMs?: number;
   /** A fork that the program starts and waits for, until it no longer does. */
   readonly own?: { readonly name: string; readonly backgroundAfterMs?: number };
@@ -63,11 +63,11 @@ export const storyOf = (seed: number, rounds: number): Story => {
 export const promptOf = (number: number): string => `Round ${number}.`;
 export const LAST_PROMPT = "That is all.";
 
-/** The round that was asked for last; 0 before the first. */
+/** The round that was requested last; 0 before the first. */
 export const roundIn = (told: readonly string[]): number =>
   Number(told.findLast((text) => /^Round \d+\.$/.test(text))?.slice(6, -1) ?? 0);
 
-/** Where a piece of work leaves its trace, a line each time. */
+/** Where a piece of work leaves its trace, one line each time. */
 export const traceOf = (folder: string, name: string): string => join(folder, `${name}.trace`);
 
 export const SLOW_CALL = /^Bash \(toolu_(r\d+-slow)/;
@@ -121,7 +121,7 @@ const workOn = (name: string, folder: string, { calls }: Seen): SimAnswer => {
     case "loops":
       return callTools([bash("pwd")]);
     default: {
-      // What was interrupted may have happened, and is not done again; what was not begun is.
+      // Interrupted work may have happened, and is not repeated. Work that never began is done.
       const traced = calls.find(
         ({ input, result }) => String(input.command).startsWith("printf") && !result?.startsWith("Not run:"),
       );
