@@ -83,7 +83,7 @@ Input of first requests, in base-input tokens. P 100,000 · S 700 · D 100 · N 
 
 ▸ cheapest now: trim, warm. If children shall see the parent's last turn: warm, leader first.
 Launch: leader first: at once would cost 5.8 % more (43,875 base-input tokens against 41,460, over 3 forks and the parent's next request); the others follow when the leader's entry is readable, or after 10 s.
-Break-even: T* = 8.8 turns, a fork is cheaper than a fresh sub-agent while it has fewer; a fork carries 100,700 tokens, a fresh sub-agent 35,000: the fork spares 57,750 base-input tokens at the start and pays 6,570 more each turn.
+Break-even: T* = 8.8 turns, a fork is cheaper than a fresh sub-agent while it has fewer; a fork carries 100,700 tokens, a fresh sub-agent 35,000: the fork saves 57,750 base-input tokens at the start and pays 6,570 more each turn.
 Keep-alive: 10,000 each, a lost entry 115,000: worth at most 11 in a row.
 Lifetime if the parent pauses once for 5 to 60 minutes: 1h: it outlives 1 pause between 5 minutes and an hour (210,000 base-input tokens with 1h, 250,000 with 5m).
 `;
@@ -136,13 +136,13 @@ test("T* is printed to one decimal for each read price", async () => {
   assert.match((await line("claude-sonnet-5", "--fresh 15k --brief 500")) ?? "", /^Break-even: T\* = 2\.3 turns/);
   assert.match(
     (await line("claude-sonnet-5", "--fresh 110k")) ?? "",
-    /^Break-even: none; .* the fork is never dearer\.$/,
+    /^Break-even: none; .* the fork is never more expensive\.$/,
   );
   assert.equal(await line("claude-sonnet-5", "--tail 700"), undefined);
   assert.deepEqual((await jsonOf(`${THREE} --fresh 110k`)).breakEven, {
     turns: null,
     kind: "always",
-    reason: "a fork carries 100,700 tokens, a fresh sub-agent 110,000: the fork is never dearer",
+    reason: "a fork carries 100,700 tokens, a fresh sub-agent 110,000: the fork is never more expensive",
   });
 });
 
@@ -196,7 +196,7 @@ test("where prompts are kept unasked, no plan needs a marker, and storing by nam
   );
   assert.match(
     await runCost("--prefix 1k --forks 3 --model gemini-3.8-flash"),
-    /\nBy name, .*: not stored: 1,000 tokens are fewer than the 4,096 that can be\.\n/,
+    /\nBy name, .*: not stored: 1,000 tokens are below the minimum of 4,096\.\n/,
   );
 });
 

@@ -1,8 +1,8 @@
-/** Every way a request can fail, in one closed union, and whether sending it again can help.
+/** Every way a request can fail, in one closed union, and whether a retry can help.
  *  Invariant: `retryable` is decided here and nowhere else.
- *  Elsewhere: reading a provider's error (protocols/), waiting and sending again (retry.ts). */
+ *  Elsewhere: reading a provider's error (protocols/), waiting and retrying (send/retry.ts). */
 
-/** Something given to us is wrong: the message says what and where, in one line. */
+/** Invalid input from the caller or the user. The message says what is wrong and where, in one line. */
 export class InputError extends Error {
   override readonly name = "InputError";
 }
@@ -23,9 +23,9 @@ export type ModelErrorReason =
 
 export type ModelErrorContext = {
   readonly requestId?: string;
-  /** Content had already arrived: sending again would repeat what the caller has seen. */
+  /** Content had already arrived: a retry would repeat what the caller has seen. */
   readonly afterContent?: boolean;
-  /** Sending it again is useless: the provider said so, or what arrived shows it. */
+  /** A retry is useless: the provider said so, or the answer shows it. */
   readonly final?: boolean;
   readonly cause?: unknown;
 };
@@ -45,7 +45,7 @@ export class ModelError extends Error {
     this.#final = context.final ?? false;
   }
 
-  /** Sending it again is useless, whatever the reason is. */
+  /** A retry is useless, whatever the reason is. */
   get isFinal(): boolean {
     return this.#final;
   }
@@ -54,7 +54,7 @@ export class ModelError extends Error {
     return !this.afterContent && !this.#final && canHelp(this.reason);
   }
 
-  /** The least time the provider asked us to wait. */
+  /** The shortest wait that the provider asked for. */
   get retryAfterMs(): number | undefined {
     return "retryAfterMs" in this.reason ? this.reason.retryAfterMs : undefined;
   }
@@ -80,7 +80,7 @@ const canHelp = (reason: ModelErrorReason): boolean => {
   }
 };
 
-/** What somebody else wrote, as one line that is safe to print: no control or formatting characters, and not long. */
+/** Somebody else's text as one short line that is safe to print: without control or formatting characters. */
 export const printable = (text: string, most = 200): string => {
   const letters = [
     ...text

@@ -1,7 +1,7 @@
-/** How does a family grow from its parent: what each member adds, where markers stand, what it costs, and in which order
- *  it is sent? Pure, and the only place that answers this: `forkFamily` and the runtime both build families here.
- *  Siblings, and the parent's own next request, differ only in what they add behind the shared tail.
- *  Elsewhere: the shared tail and a fork's words (fork-messages.ts), complete requests for a loop of one's own
+/** How does a family grow from its parent: what does each member add, where do markers go, what does it cost, and in
+ *  which order is it sent? Pure, and the only code that answers this: `forkFamily` and the runtime both build families
+ *  here. Siblings, and the parent's own next request, differ only in what they add after the shared tail.
+ *  Elsewhere: the shared tail and a fork's directive (fork-messages.ts), complete requests for your own loop
  *  (fork-requests.ts), sending them in order (send-family.ts, launch-gate.ts). */
 
 import {
@@ -15,7 +15,7 @@ import type { SharedTail } from "./fork-messages.ts";
 import { type FrozenPrefix, familyMarkers, type Marker, type Segment } from "./prefix/index.ts";
 import type { Block, Message, ToolResultBlock, Ttl } from "./request.ts";
 
-/** What one line adds behind the shared tail: blocks of its own, then whole messages. */
+/** What one member adds after the shared tail: its own blocks, then whole messages. */
 export type MemberContent = {
   readonly blocks: readonly Block[];
   readonly messages?: readonly Message[];
@@ -23,7 +23,7 @@ export type MemberContent = {
   readonly singleTurn?: boolean;
 };
 
-/** One step of a line's growth: more blocks in the user message that is still open, or a message. */
+/** One step of growth: more blocks in the open user message, or a message. */
 export type Addition =
   | { readonly kind: "blocks"; readonly blocks: readonly Block[] }
   | { readonly kind: "message"; readonly message: Message };
@@ -32,22 +32,24 @@ export type FamilyParent = {
   /** The parent's last request as it was sent; before the first one, the conversation so far. */
   readonly sent: FrozenPrefix;
   readonly markers: readonly Marker[];
-  /** What the provider counted for so many bytes. Default: estimated at four bytes a token. */
+  /** How many tokens the provider counted for how many bytes. Default: estimated at four bytes per token. */
   readonly measured?: { readonly bytes: number; readonly tokens: number } | undefined;
 };
 
 export type FamilyStart = {
   readonly parent: FamilyParent;
   readonly tail: SharedTail;
-  /** The parent's own tail, where the members' is not the same: it was trimmed, or has constants in place of results. */
+  /** The parent's own tail, if it differs from the members' tail because that was trimmed or has placeholders instead
+   *  of results. */
   readonly parentTail?: SharedTail;
   readonly members: readonly MemberContent[];
-  /** The parent's own next request: its last blocks, or "unknown" where these are not written yet. Default: none follows. */
+  /** The parent's own next request: its last blocks, or "unknown" if they are not written yet. Default: there is
+   *  none. */
   readonly parentNext?: MemberContent | "unknown";
   readonly inFlight: InFlight;
   /** The parent's entries have expired. */
   readonly cold: boolean;
-  /** What is left of the parent's entries, where known. */
+  /** How long the parent's entries still live, if known. */
   readonly expiresInMs?: number;
   readonly ttl: { readonly members: Ttl; readonly parent: Ttl };
   readonly facts: ModelFacts | undefined;
@@ -70,7 +72,7 @@ export type FamilyPlan = {
   readonly sizes: FamilySizes;
   readonly question: LaunchQuestion;
   readonly decision: LaunchDecision;
-  /** The markers of a line that has grown by its additions: a member by its place, or the parent. */
+  /** The markers of a member, by its index, or of the parent, after it has grown by its additions. */
   readonly markers: (line: number | "parent", grown: FrozenPrefix) => readonly Marker[];
 };
 
@@ -145,12 +147,12 @@ export const growLine = (prefix: FrozenPrefix, additions: readonly Addition[]): 
 /** Where no provider has counted yet: close enough to compare one order with another. */
 const BYTES_PER_TOKEN = 4;
 
-/** The trailing note of a parent whose words are not written yet. */
+/** Size of the parent's note if it is not written yet. */
 const USUAL_TRAILING = 60;
 
 type Lines = Pick<FamilyPlan, "members" | "parentNext">;
 
-/** As the provider counted them where it has, by the parent's bytes a token where it has not. */
+/** Tokens as the provider counted them; otherwise estimated from the parent's bytes per token. */
 const sizesOf = ({ parent, parentTail, tail, ...start }: FamilyStart, { members, parentNext }: Lines): FamilySizes => {
   const { sent, measured } = parent;
   const perToken = measured && measured.tokens > 0 ? measured.bytes / measured.tokens : BYTES_PER_TOKEN;

@@ -1,7 +1,8 @@
 /** The blocks that turn a parent's turn into a child's first turn.
  *  Invariant: siblings, and the parent's own next request, differ only in their last block; every call of the in-flight
- *  turn is answered in the shared tail, once, in the order of the calls.
- *  Elsewhere: who may fork and how many (the runtime), markers (markers.ts), what each member adds (family.ts). */
+ *  turn is answered once in the shared tail, in the order of the calls.
+ *  Elsewhere: who may fork and how many (the runtime), markers (prefix/markers.ts), what each member adds
+ *  (family.ts). */
 
 import { InputError } from "./errors.ts";
 import { FrozenPrefix, placeholderFor, type Segment } from "./prefix/index.ts";
@@ -10,7 +11,7 @@ import type { Message, ProviderBlock, ToolResultBlock } from "./request.ts";
 export const FORK_BOILERPLATE_TAG = "fork-boilerplate";
 export const FORK_DIRECTIVE_PREFIX = "fork-directive:";
 
-/** Fixed for all forks, so that only what follows it varies. */
+/** The same for all forks, so that only what follows it varies. */
 export const CHILD_PROTOCOL = `<${FORK_BOILERPLATE_TAG}>
 You are a fork. The conversation above belongs to the main agent; you share its memory, but you are not the main agent and from here on you work alone on one part of the job.
 - Advice in the system prompt about delegating is meant for the main agent. Do the work yourself: never start, wake or message another agent.
@@ -27,19 +28,20 @@ Issues: what is unsolved or surprising
 
 export type ChildProtocol = "standard" | "none";
 
-/** What a child is told. With protocol "none" the caller's words stand alone. */
+/** The instructions of a child. With protocol "none" it gets the caller's text alone. */
 export const directiveText = (directive: string, protocol: ChildProtocol = "standard"): string =>
   protocol === "none" ? directive : `${CHILD_PROTOCOL}\n\n${FORK_DIRECTIVE_PREFIX} ${directive}`;
 
 export type TailOptions = {
-  /** The parent's turn that is under way, or the parent's prefix with that turn at its end. Absent: it was trimmed, or
-   *  it stands in the prefix already. */
+  /** The parent's turn in flight, or the parent's prefix with that turn at its end. Absent: it was trimmed, or is
+   *  already part of the prefix. */
   readonly inFlight?: Message | FrozenPrefix;
   /** Results of calls that are not forks, as the parent got them. */
   readonly results?: readonly ToolResultBlock[];
-  /** Results in their provider's own spelling, of calls that only it understands. They come first. */
+  /** Results of calls that only their provider understands, in its own JSON. They come first. */
   readonly others?: readonly ProviderBlock[];
-  /** "all": constants even where a result is known, so that a tail never waits for a tool. Default: "forks". */
+  /** "all": placeholders even for calls with a known result, so that a tail never waits for a tool. Default:
+   *  "forks". */
   readonly placeholders?: "forks" | "all";
   /** On models that drop earlier thinking when new user text arrives, the last block goes inside the last result. */
   readonly insideLastResult?: boolean;
@@ -52,7 +54,7 @@ export type SharedTail = {
   readonly sharedEnd?: Segment;
   /** The last result, which each member completes with its own words. */
   readonly held?: ToolResultBlock;
-  /** The results that this tail added behind the calls of the in-flight turn. */
+  /** The results that this tail added after the calls of the in-flight turn. */
   readonly results: readonly (ToolResultBlock | ProviderBlock)[];
   /** The prefix ends in a user message that each member continues; otherwise each begins a message of its own. */
   readonly isOpen: boolean;

@@ -21,16 +21,17 @@ import {
 import { type Ttl, text } from "./request.ts";
 
 export type FamilyOptions = Omit<TailOptions, "insideLastResult"> & {
-  /** Children go on from the parent's last request and do not see its in-flight turn: nothing for siblings to confuse,
-   *  but they miss their parent's last words. The parent's own next request keeps the turn. Default: false. */
+  /** Children continue from the parent's last request and do not see its turn in flight. Siblings cannot confuse it
+   *  with their own work, but they miss the parent's last words. The parent's own next request keeps the turn. Default:
+   *  false. */
   readonly trim?: boolean;
   readonly protocol?: ChildProtocol; // default: standard
-  /** Children will send no second request: their own tails are not worth a marker. Default: false. */
+  /** Children will send no second request, so their own tails need no marker. Default: false. */
   readonly singleTurn?: boolean;
   /** The parent's entries have expired. Default: false. */
   readonly cold?: boolean;
   readonly ttl?: Ttl; // for new markers; default: 5m
-  /** How long the parent's last request was, as its provider counted it: the other lengths are estimated from it. */
+  /** The size of the parent's last request as its provider counted it; the other sizes are estimated from it. */
   readonly parentTokens?: number;
   /** Also prepare the parent's own next request, with this note as its last block. */
   readonly parentNote?: string;
@@ -40,15 +41,15 @@ export type Family = {
   readonly members: readonly Prepared[];
   readonly parentNext?: Prepared;
   readonly sizes: FamilySizes;
-  /** Whether to send all at once or the first one first, by what that costs. */
+  /** Whether to send all at once or the leader first, depending on the cost. */
   readonly launch: LaunchDecision;
 };
 
 /** What a family grows from: the parent's last request, as it was sent. */
 export type ParentRequest = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream"> & {
-  /** The provider also marks the end of each of these requests, by itself. Default: false. */
+  /** The provider also marks the end of each of these requests by itself. Default: false. */
   readonly implicit?: boolean;
-  /** New user text would drop earlier thinking, and the cache with it. Default: what is known of the model. */
+  /** New user text would drop earlier thinking, and the cache with it. Default: what is known about the model. */
   readonly strips?: boolean;
 };
 
@@ -101,19 +102,20 @@ const stripsThinking = ({ model }: FrozenPrefix): boolean => modelFacts(model)?.
 // --- recordings ------------------------------------------------------------------------------------------------------
 
 export type ForkRequestsOptions = Omit<FamilyOptions, "inFlight" | "others" | "trim"> & {
-  /** The answer to the recorded request, a response body or its assistant message; of the Responses format, the response
-   *  with its `output`. Not needed when the recorded list ends with it. */
+  /** The answer to the recorded request: a response body or its assistant message; in the Responses format, the
+   *  response with its `output`. Not needed if the recorded list ends with it. */
   readonly answer?: Recording;
   readonly inFlight?: InFlight; // default: keep
   readonly betas?: readonly string[];
-  /** The wire format of the recording, and who answers. Default: told by the body's shape. Of those who speak Chat
-   *  Completions, OpenAI where the model is its own, or one that takes the recording's kind of markers; else anybody's:
-   *  bare text, and entries that are waited for until an answer is complete. */
+  /** The wire format and the endpoint of the recording. Default: recognised from the body. A Chat Completions body is
+   *  taken to be OpenAI's if the model is OpenAI's, or an endpoint's that accepts the recording's kind of markers;
+   *  otherwise the most careful assumptions apply: plain text, and an entry is readable only after its answer is
+   *  complete. */
   readonly format?: Protocol | undefined;
 };
 
-/** N forks of any recorded request, for people with a loop of their own: Anthropic Messages, OpenAI Responses or Chat
- *  Completions. The notes say where the recording could not be taken letter for letter. */
+/** N forks of any recorded request, for your own agent loop: Anthropic Messages, OpenAI Responses or Chat Completions.
+ *  The notes say where the recording could not be used byte for byte. */
 export const forkRequests = (
   parentRequest: Recording,
   directives: readonly string[],
@@ -135,7 +137,7 @@ export const forkRequests = (
   return { ...family, notes: [...parent.notes, ...(turn?.notes ?? []), ...strippingNote(parent, turn)] };
 };
 
-/** With no call to answer there is no result to put the directive into. */
+/** Without a call to answer there is no result that could hold the directive. */
 const strippingNote = ({ prefix, strips, thinks }: RecordedParent, turn: RecordedAnswer | undefined) => {
   if (!strips || !thinks || prefix.pending.length > 0 || (turn && hasCalls(turn))) return [];
   return [`${prefix.model} drops earlier thinking when the directive arrives, and the cache ends there`];

@@ -1,4 +1,4 @@
-/** @prefork/wire/internal: what our other packages share with this one. No promise is made about these names. */
+/** @prefork/wire/internal: shared with our other packages, without any promise about these names. */
 
 export { withoutNoise } from "./cost/index.ts";
 export { ANTHROPIC_ERRORS, errorNameFor, GOOGLE_ERRORS } from "./errors.ts";

@@ -1,6 +1,7 @@
-/** Where things stand in JSON text, without re-writing any of it.
- *  Invariant: works on bytes that are known to be valid JSON (see `parseJson`); never allocates the values it passes.
- *  Elsewhere: who slices with it (recorded/, protocols/), who names places with it (prefix.ts). */
+/** Finds positions in JSON text without re-writing any of it, and writes our own JSON with a stable key order.
+ *  Invariant: positions are only looked up in bytes that are known to be valid JSON (see `parseJson`), and values that
+ *  are skipped are never allocated.
+ *  Elsewhere: who slices with it (recorded/, protocols/), who names locations with it (prefix/). */
 
 import { InputError } from "./errors.ts";
 import type { Json, JsonObject, RawJson } from "./request.ts";
@@ -17,7 +18,7 @@ const CLOSE_OBJECT = 0x7d;
 const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
 
-/** The text as a value, or an error that names the place. */
+/** The parsed text, or an error that names the source. */
 export const parseJson = (json: string, what: string): Json => {
   try {
     return JSON.parse(json) as Json;
@@ -31,11 +32,12 @@ export const isObject = (value: Json | undefined): value is JsonObject =>
 
 export const isArray = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
 
-/** Lone surrogates cannot be written as UTF-8; they become U+FFFD once, at entry, so that they stay what they became. */
+/** Lone surrogates cannot be written as UTF-8. They become U+FFFD once, at entry, so that every later encoding gives
+ *  the same bytes. */
 export const quote = (value: string): RawJson => JSON.stringify(value.toWellFormed());
 
-/** Our own objects, keys in the order their author gave: the same value gives the same bytes, and a tool's parameters
- *  reach the model in the order they were written. */
+/** JSON of our own objects, with keys in the order their author gave: the same value gives the same bytes, and a tool's
+ *  parameters reach the model in the order they were written. */
 export const authoredJson = (value: Json | undefined, depth = 0): RawJson => {
   if (depth > DEEPEST) throw new InputError(`a value is nested more than ${DEEPEST} levels deep`);
   if (typeof value === "string") return quote(value);
@@ -45,7 +47,7 @@ export const authoredJson = (value: Json | undefined, depth = 0): RawJson => {
   return `{${members.map(([key, member]) => `${quote(key)}:${authoredJson(member, depth + 1)}`).join(",")}}`;
 };
 
-/** Deeper values are no data that anybody authored, and would end the stack. */
+/** Nobody writes values deeper than this, and they would overflow the stack. */
 const DEEPEST = 200;
 
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
@@ -127,19 +129,20 @@ export const isObjectAt = (bytes: Buffer, at: number): boolean => bytes[at] === 
 export const isArrayAt = (bytes: Buffer, at: number): boolean => bytes[at] === OPEN_ARRAY;
 export const isStringAt = (bytes: Buffer, at: number): boolean => bytes[at] === QUOTE;
 
-/** A place below a value: `.input.files[2]`, or "" for the value itself. */
-export type Place = {
+/** A location inside a value: `.input.files[2]`, or "" for the value itself. */
+export type JsonLocation = {
   readonly path: string;
-  /** False when the byte stands between values, and the path is that of the next one. */
+  /** False if the byte is between values; the path is then that of the next value. */
   readonly inside: boolean;
 };
 
-/** Where the byte at `offset` stands below the value at `from`. */
-export const placeOf = (bytes: Buffer, from: number, offset: number): Place => descend({ bytes, offset }, from, 0);
+/** The location of the byte at `offset` inside the value at `from`. */
+export const locateByte = (bytes: Buffer, from: number, offset: number): JsonLocation =>
+  descend({ bytes, offset }, from, 0);
 
-type Sought = { readonly bytes: Buffer; readonly offset: number };
+type SoughtByte = { readonly bytes: Buffer; readonly offset: number };
 
-const descend = ({ bytes, offset }: Sought, from: number, depth: number): Place => {
+const descend = ({ bytes, offset }: SoughtByte, from: number, depth: number): JsonLocation => {
   if (depth > DEEPEST) return { path: "", inside: true };
   const children = isObjectAt(bytes, from)
     ? membersOf(bytes, from).map(({ key, keyStart, start, end }) => ({ name: `.${key}`, first: keyStart, start, end }))
@@ -154,7 +157,7 @@ const descend = ({ bytes, offset }: Sought, from: number, depth: number): Place 
   return { path: child.name + path, inside };
 };
 
-/** The verbatim text of one member of an object given as text. */
+/** The verbatim text of one member of an object. */
 export const sliceMember = (json: RawJson, key: string): RawJson | undefined => {
   const bytes = Buffer.from(json);
   const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
@@ -165,11 +168,11 @@ export const sliceMember = (json: RawJson, key: string): RawJson | undefined => 
 
 export type Field = readonly [string, Json | undefined];
 
-/** Members of an object in the given order; what is undefined is left out. */
+/** Members of an object in the given order; undefined values are skipped. */
 export const fields = (entries: readonly Field[]): string =>
   entries.flatMap(([key, value]) => (value === undefined ? [] : [`"${key}":${authoredJson(value)}`])).join(",");
 
-/** A model can be cut off inside a call: its input is then no object, and must not break the whole conversation. */
+/** A model can be cut off inside a call. Its input is then not an object, and must not break the whole conversation. */
 export const inputJson = (input: RawJson): RawJson => (isInput(input) ? input : "{}");
 
 export const isInput = (input: RawJson): boolean => {

@@ -1,8 +1,9 @@
-/** Who of a family is sent when. The leader goes first and writes what all share; the others follow once that can be
- *  read, and no faster than their provider keeps them together.
- *  Invariant: while an unanswered leader is under way nobody else is sent; a leader that fails hands over to the next;
- *  whoever comes when what they share has expired leads anew; the wait has an end, and no timer outlives those who wait.
- *  Elsewhere: whether waiting pays (economics/), what is sent (family.ts). */
+/** Decides when each member of a family is sent. The leader goes first and writes what all share; the others follow
+ *  when that can be read, and no faster than their provider can keep them on one machine.
+ *  Invariant: while the leader is unanswered nobody else is sent; if a leader fails, the next member leads; a member
+ *  that arrives after the shared entry has expired leads again; every wait ends, and no timer outlives the members that
+ *  wait.
+ *  Elsewhere: whether waiting pays off (cost/), what is sent (family.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LaunchDecision } from "./cost/index.ts";
@@ -10,7 +11,7 @@ import type { Pacing, Protocol } from "./protocols/index.ts";
 
 export type LaunchOrder = Pick<LaunchDecision, "launch" | "waitCapMs"> &
   Pacing & {
-    /** How long what they share can be read after somebody last used it. Default: for as long as anybody comes. */
+    /** How long the shared entry can be read after its last use. Default: forever. */
     readonly lifetimeMs?: number;
   };
 
@@ -22,16 +23,16 @@ export type GateEdge = {
 
 const MINUTE_MS = 60_000;
 
-/** As long as cold followers wait: what the leader has to write again is the whole prefix. */
+/** How long cold followers wait: the leader has to write the whole prefix again. */
 const COLD_WAIT_MS = 60_000;
 
-/** What a request takes to arrive. */
+/** Time for a request to arrive. */
 const ON_THE_WAY_MS = 10_000;
 
-/** An answer is longer than its first event: where only a whole one can be read, it is worth waiting for. */
+/** If only complete answers can be read, waiting for one takes longer than for a first event, and pays off. */
 const WHOLE_ANSWER_MS = 120_000;
 
-/** How a family that is launched so is sent by this format. */
+/** The launch order of a family for this wire format. */
 export const launchOrder = (
   { launch, waitCapMs }: Pick<LaunchDecision, "launch" | "waitCapMs">,
   { readable, pacing }: Pick<Protocol, "readable" | "pacing">,
@@ -45,19 +46,19 @@ export class LaunchGate {
   readonly #order: LaunchOrder;
   readonly #edge: GateEdge;
   readonly #waiting: Waiter[] = [];
-  /** May be sent but for the pace. */
+  /** Members that only wait for the request rate. */
   readonly #paced: Waiter[] = [];
-  /** When the last ones were sent, oldest first. */
+  /** When the latest members were sent, oldest first. */
   readonly #sent: number[] = [];
   #pacing: AbortController | undefined;
-  /** When what the leader wrote is built, once it can be read. */
+  /** When the leader's entry will be readable, once its readable moment has come. */
   #opensAt: number | undefined;
   #settling: AbortController | undefined;
   #leader: Leader | undefined;
   #open: boolean;
-  /** What they share had expired, so all of it is written again. */
+  /** The shared entry had expired, so all of it is written again. */
   #isAnew = false;
-  /** When the last one was let go. */
+  /** When the last member was admitted. */
   #usedAt: number | undefined;
 
   constructor(order: LaunchOrder, edge: GateEdge = realEdge) {
@@ -66,12 +67,12 @@ export class LaunchGate {
     this.#open = order.launch === "at-once";
   }
 
-  /** Nobody waits here any more. */
+  /** No member has to wait here any more. */
   get isOpen(): boolean {
     return this.#open;
   }
 
-  /** Resolves when this member may be sent, with a ticket that says what became of it. Rejects when aborted first. */
+  /** Resolves when this member may be sent, with a ticket to report what became of it. Rejects if aborted first. */
   async admit(signal?: AbortSignal): Promise<Ticket> {
     signal?.throwIfAborted();
     const ticket = Symbol("member");
@@ -86,14 +87,14 @@ export class LaunchGate {
       signal?.throwIfAborted();
       await this.#inPace(ticket, signal);
     } catch (error) {
-      this.#failed(ticket); // it may lead, and is not sent
+      this.#failed(ticket); // it may lead, but is not sent
       throw error;
     }
     this.#usedAt = this.#edge.now();
     return { readable: () => this.#readable(ticket), failed: () => this.#failed(ticket) };
   }
 
-  /** Those who come late, because they waited for a place, would each write what all share. */
+  /** Members that come late, because they waited for a free slot, would each write what all share. */
   #closeIfExpired(): void {
     const { lifetimeMs } = this.#order;
     if (!this.#open || this.#usedAt === undefined || lifetimeMs === undefined) return;
@@ -120,7 +121,7 @@ export class LaunchGate {
     await turn;
   }
 
-  /** True: it counts as sent now. */
+  /** True if it counts as sent now. */
   #isInPace(): boolean {
     const { perMinute } = this.#order;
     if (perMinute === undefined) return true;
@@ -131,7 +132,7 @@ export class LaunchGate {
     return true;
   }
 
-  /** Lets the next one go when the oldest of the last minute is that old. */
+  /** Admits the next member when the oldest of the last minute is a minute old. */
   #keepPace(): void {
     if (this.#pacing || this.#paced.length === 0) return;
     this.#pacing = new AbortController();
@@ -171,7 +172,7 @@ export class LaunchGate {
     this.#openInTime();
   }
 
-  /** Opens when what was written is built; a timer runs only while somebody waits for it. */
+  /** Opens when the entry is readable. A timer runs only while somebody waits for it. */
   #openInTime(): void {
     if (this.#open || this.#opensAt === undefined) return;
     const left = this.#opensAt - this.#edge.now();
@@ -208,12 +209,12 @@ export class LaunchGate {
     if (!this.#resign(ticket)) return;
     const next = this.#waiting.shift();
     if (!next) return;
-    // Before it runs: whoever asks in between must find the lead taken.
+    // Set before `go` runs, so that a member that asks in between finds the lead taken.
     this.#lead(next.ticket);
     next.go();
   }
 
-  /** False when `ticket` does not lead. The cap ends with the lead, so that no timer outlives the family. */
+  /** False if `ticket` does not lead. The cap ends with the lead, so that no timer outlives the family. */
   #resign(ticket: symbol): boolean {
     if (ticket !== this.#leader?.ticket) return false;
     this.#leader.cap.abort();
@@ -226,7 +227,7 @@ type Leader = { readonly ticket: symbol; readonly cap: AbortController };
 type Waiter = { readonly ticket: symbol; readonly go: () => void };
 
 export type Ticket = {
-  /** What this member writes can be read by others now. */
+  /** Others can now read what this member wrote. */
   readonly readable: () => void;
   /** It ended before that. */
   readonly failed: () => void;

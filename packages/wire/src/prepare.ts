@@ -1,7 +1,7 @@
-/** A request as the exact bytes that will be sent, and not sent yet.
- *  Invariant: chunks point into the prefix's shared bytes and are cut only at markers; nothing is copied but the tail,
- *  and the few bytes beside a marker.
- *  Elsewhere: where markers go (markers.ts), who sends (client.ts). */
+/** A request as the exact bytes that will be sent.
+ *  Invariant: chunks point into the prefix's shared bytes and are cut only at markers; only the tail and the few bytes
+ *  next to a marker are copied.
+ *  Elsewhere: where markers go (prefix/markers.ts), sending (send/client.ts). */
 
 import { InputError } from "./errors.ts";
 import type { FrozenPrefix, Insertion, Marker } from "./prefix/index.ts";
@@ -12,10 +12,10 @@ export type Prepared = {
   readonly protocol: Protocol;
   readonly prefix: FrozenPrefix;
   readonly markers: readonly Marker[];
-  /** What follows the last message, as it is sent. */
+  /** Everything after the last message, as it is sent. */
   readonly closing: string;
   readonly stream: boolean;
-  /** The most that the answer may be, where it is known: nobody reads much more than that. */
+  /** The longest answer that was asked for, if known. The client stops reading soon after that. */
   readonly maxTokens?: number | undefined;
   readonly chunks: readonly Buffer[];
   readonly byteLength: number;
@@ -28,7 +28,7 @@ export type RequestParts = {
   readonly closing: Closing;
 };
 
-/** Open calls are answered by the placeholder first, as the provider would refuse them otherwise. */
+/** Open calls are answered by the placeholder first, because the provider would refuse the request otherwise. */
 export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): Prepared => {
   const { maxTokens } = closing;
   if (prefix.messages === 0) throw new InputError("a request needs at least one message");
@@ -47,7 +47,7 @@ export const prepare = ({ protocol, prefix, markers, closing }: RequestParts): P
 export type Assembly = Pick<Prepared, "protocol" | "prefix" | "markers" | "closing" | "stream" | "maxTokens">;
 
 export const assemble = ({ protocol, prefix, markers, closing, stream, maxTokens }: Assembly): Prepared => {
-  // Markers stand in the order of the prompt, which need not be that of the bytes in a recorded request.
+  // Markers are in prompt order, which can differ from the byte order of a recorded request.
   const insertions = markers
     .flatMap((marker) => insertionsOf(protocol, marker, prefix.model))
     .sort((a, b) => a.offset - b.offset);
@@ -56,7 +56,7 @@ export const assemble = ({ protocol, prefix, markers, closing, stream, maxTokens
   return { protocol, prefix, markers, closing, stream, maxTokens, chunks, byteLength };
 };
 
-/** The request in one piece: for tests and for looking at it, never on the way to the wire. */
+/** The whole request as one buffer, for tests and inspection, never for sending. */
 export const bytesOf = ({ chunks }: Prepared): Buffer => Buffer.concat(chunks);
 
 const insertionsOf = (protocol: Protocol, { at, ttl }: Marker, model: string): readonly Insertion[] => {

@@ -1,9 +1,9 @@
-/** What a request says, before any provider's spelling of it.
- *  Invariant: everything here is plain readonly data; text that a provider wrote and may check again
- *  (tool inputs, citations, blocks only it understands) is carried as RawJson and never parsed and re-written.
- *  Elsewhere: how it becomes bytes (protocols/), how bytes are kept (prefix.ts). */
+/** What a request says, independent of any provider's encoding.
+ *  Invariant: everything here is plain readonly data; text that a provider wrote and may check again (tool inputs,
+ *  citations, blocks only it understands) is carried as RawJson and never parsed and re-written.
+ *  Elsewhere: how it becomes bytes (protocols/), how bytes are kept (prefix/). */
 
-/** JSON text, verbatim. Only its bytes count: key order, number forms and white space are kept. */
+/** Verbatim JSON text. Its bytes matter: key order, number forms and white space are kept. */
 export type RawJson = string & { readonly __rawJson?: never };
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
@@ -27,7 +27,7 @@ export type MediaSource =
   | { readonly kind: "file"; readonly fileId: string }
   | { readonly kind: "text"; readonly text: string };
 
-/** The block as its provider spelled it; sent in place of our own spelling where it is known. */
+/** The block as its provider encoded it; sent instead of our own encoding if present. */
 type Verbatim = { readonly raw?: RawJson };
 
 export type TextBlock = Verbatim & {
@@ -48,7 +48,7 @@ export type ToolUseBlock = Verbatim & {
   readonly id: string;
   readonly name: string;
   readonly input: RawJson;
-  /** Members the provider added to its call (who made it, for instance), verbatim: `"caller":{…}`. */
+  /** Members that the provider added to its call (for instance who made it), verbatim: `"caller":{…}`. */
   readonly extras?: RawJson;
 };
 export type ToolResultBlock = {
@@ -57,7 +57,7 @@ export type ToolResultBlock = {
   readonly content: readonly (TextBlock | ImageBlock | DocumentBlock)[];
   readonly isError?: boolean;
 };
-/** A block only its provider understands (server tools, container files): passed through as it came. */
+/** A block that only its provider understands (server tools, container files), passed through unchanged. */
 export type ProviderBlock = { readonly type: "provider"; readonly kind: string; readonly json: RawJson };
 
 export type Block =
@@ -80,7 +80,7 @@ export type ToolSpec =
       readonly description: string;
       readonly inputSchema: JsonObject;
     }
-  /** A tool only its provider understands (web search, code execution), in its own spelling. */
+  /** A tool that only its provider understands (web search, code execution), in the provider's own JSON. */
   | { readonly type: "provider"; readonly name: string; readonly json: RawJson };
 
 export type Thinking =
@@ -91,11 +91,11 @@ export type Thinking =
 
 export type ToolChoice = { readonly type: "auto" | "any" | "none" } | { readonly type: "tool"; readonly name: string };
 
-/** Everything that can change how the provider renders the prompt, and so must be the same in parent and fork. */
+/** Everything that can change how the provider renders the prompt, and so must be equal in parent and fork. */
 export type KeySettings = {
   readonly thinking?: Thinking;
   readonly effort?: string;
-  readonly verbosity?: string; // how much is said; only some providers have it
+  readonly verbosity?: string; // how verbose answers are; only some providers have it
   readonly toolChoice?: ToolChoice;
   readonly parallelTools?: boolean; // default: the provider's (true)
   readonly temperature?: number;
@@ -110,7 +110,7 @@ export type KeySettings = {
   readonly cacheKey?: string;
 };
 
-/** What stands before the first message. */
+/** Everything before the first message. */
 export type Head = {
   readonly model: string;
   readonly tools: readonly ToolSpec[];
@@ -120,10 +120,11 @@ export type Head = {
 
 /** What is sent after the messages because it is in no cache key. */
 export type Closing = {
-  readonly maxTokens: number; // 0 asks the provider to fill its cache and answer nothing
+  readonly maxTokens: number; // 0 asks the provider to fill its cache without an answer
   readonly stream: boolean;
   readonly userId?: string;
-  /** Ask for the provider's own account of a cache miss, against an earlier response (null: opt in, no baseline). */
+  /** Asks for the provider's own explanation of a cache miss, compared with an earlier response (null: opt in, no
+   *  baseline). */
   readonly diagnoseAgainst?: string | null;
 };
 

@@ -15,9 +15,9 @@ export type Usage = {
   readonly written: Readonly<Partial<Record<Ttl, number>>>;
   /** Everything the model produced, thinking included. */
   readonly output: number;
-  /** The share of `output` that was thinking, where the provider tells. */
+  /** The part of `output` that was thinking, if the provider reports it. */
   readonly thinking?: number;
-  /** How many of these tokens the provider did not report, or not as numbers: counted from what was sent and received. */
+  /** How many of these tokens were not reported as numbers, and are estimated from what was sent and received. */
   readonly estimated?: number;
 };
 
@@ -28,8 +28,8 @@ export const writtenTokens = (usage: Usage): number =>
 
 export const promptTokens = (usage: Usage): number => usage.plain + usage.read + writtenTokens(usage);
 
-/** What `a` has beyond `b`, a part of it. */
-export const lessUsage = (a: Usage, b: Usage): Usage => {
+/** What remains of `a` without `b`, which is part of it. */
+export const subtractUsage = (a: Usage, b: Usage): Usage => {
   const less = (had: number, taken: number): number => Math.max(0, had - taken);
   const ttls = Object.entries(a.written) as [Ttl, number][];
   return {
@@ -56,14 +56,14 @@ export const addUsage = (a: Usage, b: Usage): Usage => {
   };
 };
 
-/** Absent where everything was reported. */
+/** Absent if everything was reported. */
 export const estimatedPart = (tokens: number): Pick<Usage, "estimated"> => (tokens > 0 ? { estimated: tokens } : {});
 
-/** On the high side: JSON takes about three and a half bytes a token, prose more. */
+/** Rounded up: JSON has about 3.5 bytes per token, prose more. */
 export const BYTES_PER_TOKEN = 3;
 
-/** `usage` with estimates in place of what no answer can lack: a prompt has tokens, and so has content.
- *  `content`: bytes of it that arrived. */
+/** `usage` with estimates for figures that cannot be zero: every prompt has tokens, and so has content. `content`: how
+ *  many bytes of it arrived. */
 export const completeUsage = (
   usage: Usage,
   { prompt, content }: { readonly prompt: number; readonly content: number },
@@ -87,7 +87,7 @@ export type StopReason =
   | "context-full"
   | "other";
 
-/** The provider's own account of what the cache could not reuse. */
+/** The provider's own explanation of what the cache could not reuse. */
 export type CacheDiagnosis =
   | { readonly status: "pending" }
   | { readonly status: "missed"; readonly cause: string; readonly missedTokens?: number };
@@ -108,10 +108,10 @@ export type ModelEvent =
   | {
       readonly type: "response_stopped";
       readonly stop: StopReason;
-      /** The provider's word for it, and the stop sequence or refusal text where it gave one. */
+      /** The provider's own word for it, and the stop sequence or refusal text if there is one. */
       readonly stopDetail?: string;
       readonly usage: Usage;
-      /** Where the provider tells it only at the end. */
+      /** Only if the provider reports it at the end. */
       readonly diagnosis?: CacheDiagnosis;
     };
 
@@ -128,22 +128,22 @@ export type ModelResponse = {
 /** One server-sent event. */
 export type Frame = { readonly event: string; readonly data: string };
 
-/** The response so far. `complete` is false until the provider has said that it is: no tool may run before. */
-export type Folded = {
+/** The response so far. `complete` is false until the provider has said so; no tool may run before. */
+export type FoldedResponse = {
   readonly response: ModelResponse;
   readonly complete: boolean;
-  /** The provider's number of each block in `message.content`: blocks may stop in another order than they stand in. */
-  readonly places: readonly number[];
+  /** The provider's index of each block in `message.content`, because blocks may stop in a different order. */
+  readonly indexes: readonly number[];
 };
 
-export const nothingFolded: Folded = {
+export const emptyFold: FoldedResponse = {
   response: { id: "", model: "", message: { role: "assistant", content: [] }, stop: "other", usage: noUsage },
   complete: false,
-  places: [],
+  indexes: [],
 };
 
-export const foldEvent = (folded: Folded, event: ModelEvent): Folded => {
-  const { response, places } = folded;
+export const foldEvent = (folded: FoldedResponse, event: ModelEvent): FoldedResponse => {
+  const { response, indexes: places } = folded;
   switch (event.type) {
     case "response_started": {
       const { id, model, usage, diagnosis } = event;
@@ -153,12 +153,12 @@ export const foldEvent = (folded: Folded, event: ModelEvent): Folded => {
       const at = places.filter((place) => place < event.index).length;
       const content = response.message.content.toSpliced(at, 0, event.block);
       const message = { role: "assistant" as const, content };
-      return { ...folded, response: { ...response, message }, places: places.toSpliced(at, 0, event.index) };
+      return { ...folded, response: { ...response, message }, indexes: places.toSpliced(at, 0, event.index) };
     }
     case "response_stopped": {
       const { stop, stopDetail, usage, diagnosis } = event;
-      const told = { ...(stopDetail ? { stopDetail } : {}), ...(diagnosis ? { diagnosis } : {}) };
-      const stopped = { ...response, stop, usage, ...told };
+      const details = { ...(stopDetail ? { stopDetail } : {}), ...(diagnosis ? { diagnosis } : {}) };
+      const stopped = { ...response, stop, usage, ...details };
       return { ...folded, response: stopped, complete: true };
     }
     case "block_started":
@@ -169,8 +169,8 @@ export const foldEvent = (folded: Folded, event: ModelEvent): Folded => {
   }
 };
 
-export const fold = (events: Iterable<ModelEvent>): Folded => {
-  let folded = nothingFolded;
+export const fold = (events: Iterable<ModelEvent>): FoldedResponse => {
+  let folded = emptyFold;
   for (const event of events) folded = foldEvent(folded, event);
   return folded;
 };

@@ -1,6 +1,6 @@
 /** Sends a family: the leader, then all others, and the parent's next request with them.
- *  Invariant: one member's failure is its own outcome and never another's; every member is answered for.
- *  Elsewhere: making the requests (fork-requests.ts), the order (launch-gate.ts), whether to wait (economics/). */
+ *  Invariant: one member's failure is its own outcome and never another's; every member has an outcome.
+ *  Elsewhere: making the requests (fork-requests.ts), the order (launch-gate.ts), whether to wait (cost/). */
 
 import type { LaunchDecision } from "./cost/index.ts";
 import { ModelError } from "./errors.ts";
@@ -21,10 +21,10 @@ export type FamilyOutcome = {
 };
 
 export type SendFamilyOptions = {
-  /** Default: decided by what it costs. */
+  /** Default: the cheaper one. */
   readonly launch?: LaunchOrder["launch"];
   readonly signal?: AbortSignal; // ends the whole family
-  /** Told of every event of every member; "parent" is the parent's next request. */
+  /** Called for every event of every member; "parent" is the parent's next request. */
   readonly onEvent?: (member: number | "parent", event: ModelEvent) => void;
 };
 
@@ -46,12 +46,12 @@ export const sendFamily = async (
         onEvent: (event) => options.onEvent?.(member, event),
       });
     } catch (caught) {
-      // No failure of a request but a bug, here or in `onEvent`: nothing may go on unattended behind the caller's back.
+      // Not a failed request but a bug, here or in `onEvent`: nothing may continue in the background unnoticed.
       defect.abort(caught);
       throw caught;
     }
   };
-  // Asked for in this order, so the first child leads and the parent is released with the followers.
+  // Admitted in this order, so the first child leads and the parent is released with the followers.
   const { parentNext: next } = family;
   const sent = [...family.members.map(send), ...(next ? [send(next, "parent")] : [])];
   await Promise.allSettled(sent);
@@ -84,7 +84,7 @@ const sendMember = async (client: Client, prepared: Prepared, sending: Sending):
     const { readable } = prepared.protocol;
     if (readable === "at-once") ticket.readable();
     const response = await client.send(prepared, signal, {
-      told: (event) => {
+      onEvent: (event) => {
         if (readable === "first-event") ticket?.readable();
         onEvent(event);
       },
@@ -94,7 +94,7 @@ const sendMember = async (client: Client, prepared: Prepared, sending: Sending):
   } catch (caught) {
     return { status: "failed", error: asModelError(caught, signal) };
   } finally {
-    // After `readable` this says nothing; before it, the next in line takes the lead.
+    // After `readable` this has no effect; before it, the next member takes the lead.
     ticket?.failed();
   }
 };

@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   createClient,
-  type Hearing,
   type ModelError,
   type ModelErrorReason,
   type ModelResponse,
+  type SendOptions,
 } from "../src/index.ts";
 import {
   begin,
@@ -22,7 +22,7 @@ import {
   streams,
 } from "./local-server.ts";
 
-const send = ({ url }: LocalServer, hearing: Hearing): Promise<ModelResponse> =>
+const send = ({ url }: LocalServer, hearing: SendOptions): Promise<ModelResponse> =>
   createClient({ baseUrl: url, edge: steppingEdge() }).send(request(), undefined, hearing);
 
 test("where an answer had begun, whoever hears it is asked before it is asked for again; where none had, nobody is", async () => {
@@ -45,7 +45,7 @@ test("where an answer had begun, whoever hears it is asked before it is asked fo
       asked.push(reason);
       return mays[asked.length - 1] ?? false;
     };
-    const sent = send(server, { again });
+    const sent = send(server, { mayRetry: again });
     if (mays.includes(false)) await assert.rejects(sent, { name: "ModelError", reason: overloaded });
     else assert.deepEqual(await sent, done);
     assert.deepEqual([asked, server.calls.length], [mays.map((): ModelErrorReason => overloaded), calls]);
@@ -59,6 +59,6 @@ test("a request that cannot be sent again is not asked about", async () => {
     asked += 1;
     return true;
   };
-  await assert.rejects(send(server, { again }), { reason: { kind: "invalid-request", status: 400 } });
+  await assert.rejects(send(server, { mayRetry: again }), { reason: { kind: "invalid-request", status: 400 } });
   assert.deepEqual([asked, server.calls.length], [0, 1]);
 });

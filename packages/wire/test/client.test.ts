@@ -103,7 +103,7 @@ test("an answer gives the same events however the network cuts it", async () => 
   const { stream: open, send } = client(server.url);
   const hear = async (): Promise<readonly ModelEvent[]> => {
     const events: ModelEvent[] = [];
-    assert.deepEqual(await send(request(), undefined, { told: (event) => void events.push(event) }), done);
+    assert.deepEqual(await send(request(), undefined, { onEvent: (event) => void events.push(event) }), done);
     return events;
   };
   const read = async (): Promise<readonly ModelEvent[]> => {
@@ -247,7 +247,7 @@ test("an error after the first content is not retried and says so", async () => 
   for (const [handler, reason] of cases) {
     await using server = await startServer(handler);
     const told: string[] = [];
-    const sent = client(server.url).send(request(), undefined, { told: ({ type }) => void told.push(type) });
+    const sent = client(server.url).send(request(), undefined, { onEvent: ({ type }) => void told.push(type) });
     const error = await failing(sent, reason);
     assert.deepEqual([error.afterContent, error.retryable], [true, false]);
     assert.deepEqual(told, ["response_started", "block_started", "text_grew"]);
@@ -298,7 +298,7 @@ test("whoever is told the events and aborts at the first is told no more", async
     told.push(type);
     abort.abort();
   };
-  await failing(client(server.url).send(request(), abort.signal, { told: hear }), aborted);
+  await failing(client(server.url).send(request(), abort.signal, { onEvent: hear }), aborted);
   assert.deepEqual(told, ["response_started"]);
 });
 

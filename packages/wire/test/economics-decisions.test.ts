@@ -141,7 +141,7 @@ test("a fork that carries no more than a fresh sub-agent is never dearer", () =>
   const answer = breakEven({ ...known, prefix: 34_000, tail: 1_000, read: 0.1, write: 1.25 });
   assert.deepEqual(answer, {
     kind: "always",
-    reason: "a fork carries 35,000 tokens, a fresh sub-agent 35,000: the fork is never dearer",
+    reason: "a fork carries 35,000 tokens, a fresh sub-agent 35,000: the fork is never more expensive",
   });
   const free = breakEven({ ...known, prefix: 900_000, tail: 0, read: 0, write: 1 });
   assert.equal(free.kind, "always");
@@ -149,7 +149,7 @@ test("a fork that carries no more than a fresh sub-agent is never dearer", () =>
   assert.deepEqual(firstWritten, {
     kind: "until",
     turns: 0,
-    reason: "a fork carries 900,000 tokens, a fresh sub-agent 35,000: the fork is dearer from its first turn",
+    reason: "a fork carries 900,000 tokens, a fresh sub-agent 35,000: the fork is more expensive from its first turn",
   });
 });
 
@@ -157,7 +157,7 @@ test("a cold fork is charged its share of the write", () => {
   const cold = { ...known, prefix: 100_000, tail: 700, read: 0.1, write: 1.25, warm: false };
   const alone = breakEven(cold);
   assert.deepEqual([alone.kind, alone.kind === "until" && alone.turns], ["until", 0]);
-  assert.match(alone.reason, /dearer from its first turn/);
+  assert.match(alone.reason, /more expensive from its first turn/);
   // [57,750 − 1.15 × 100,700 / 10] / 6,570
   const shared = breakEven({ ...cold, forks: 10 });
   assert.equal(shared.kind === "until" && shared.turns.toFixed(4), "7.0273");

@@ -70,10 +70,10 @@ test("the decision says what it costs and how many reads it takes", () => {
   );
   const reason = (question: Partial<Parameters<typeof decideStored>[0]>) =>
     decideStored({ tokens: 46_000, heldMs: QUARTER, reads: 6, facts: flash, ...question }).reason;
-  assert.equal(reason({ tokens: 4_095 }), "not stored: 4,095 tokens are fewer than the 4,096 that can be");
+  assert.equal(reason({ tokens: 4_095 }), "not stored: 4,095 tokens are below the minimum of 4,096");
   assert.equal(reason({ hitRate: 1 }), "not stored: all of it would be read without an entry too");
-  assert.equal(reason({ facts: factsOf("gpt-6-sol") }), "not stored: no price for storing is known of gpt-6-sol");
-  assert.equal(reason({ facts: undefined }), "not stored: no price for storing is known");
+  assert.equal(reason({ facts: factsOf("gpt-6-sol") }), "not stored: no storage price is known for gpt-6-sol");
+  assert.equal(reason({ facts: undefined }), "not stored: no storage price is known");
 });
 
 test("it is advised exactly where it is cheaper, and one read fewer would not be", () => {

@@ -137,8 +137,8 @@ for (const subject of subjects) {
     await using at = await ground(subject);
     const shown = {
       html: /web page \(text\/html.*check the base URL; it begins with "<!DOCTYPE html> <html><head><title>Sign in \[31m/,
-      json: /something else than a model's answer \(application\/json\); it begins with "\{\\"code\\":0/,
-      text: /something else than a model's answer \(text\/plain\); it begins with "upstream is being updated"/,
+      json: /something other than a model's answer \(application\/json\); it begins with "\{\\"code\\":0/,
+      text: /something other than a model's answer \(text\/plain\); it begins with "upstream is being updated"/,
     } as const;
     for (const form of ["html", "json", "text"] as const) {
       at.sim.fault({ kind: "not-an-answer", form, times: 6 });

@@ -272,7 +272,7 @@ test("a body is known by its shape; one that could be two, or none, is refused i
     [`{"contents":[]}`, /^the recorded request looks like a Gemini request, which cannot be forked$/],
     [
       `{"prompt":"x"}`,
-      /^the recorded request is none that can be forked: expected `messages` \(Anthropic Messages, OpenAI Chat\) or `input` \(OpenAI Responses\)$/,
+      /^the recorded request cannot be forked: expected `messages` \(Anthropic Messages, OpenAI Chat\) or `input` \(OpenAI Responses\)$/,
     ],
     ["[]", /^the recorded request must be a JSON object$/],
   ];

@@ -240,12 +240,12 @@ test("waits grow up to the cap while failures follow each other, and start anew 
   const door = new Backoff({ ...defaultRetry, attempts: 9, capMs: 3_000 }, edge);
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     assert.equal(door.failed(limited(), attempt), true);
-    await door.pass(undefined);
+    await door.waitUntilOpen(undefined);
   }
   assert.deepEqual(edge.waits, [375, 750, 1_500, 2_250, 2_250]);
   door.succeeded();
   assert.equal(door.failed(limited(), 6), true);
-  await door.pass(undefined);
+  await door.waitUntilOpen(undefined);
   assert.equal(edge.waits.at(-1), 375);
 });
 
@@ -253,9 +253,9 @@ test("failures of requests that were already under way do not lengthen the next 
   const edge = steppingEdge();
   const door = new Backoff(defaultRetry, edge);
   for (let request = 0; request < 50; request += 1) door.failed(limited(), 1);
-  await door.pass(undefined);
+  await door.waitUntilOpen(undefined);
   door.failed(limited(), 2);
-  await door.pass(undefined);
+  await door.waitUntilOpen(undefined);
   assert.deepEqual(edge.waits, [375, 750]);
 });
 
@@ -264,7 +264,7 @@ test("a longer wait asked for while the door is shut is kept by those who wait a
   const door = new Backoff(defaultRetry, edge);
   const passed: string[] = [];
   door.failed(limited(1_000), 1);
-  const first = door.pass(undefined).then(() => passed.push("first"));
+  const first = door.waitUntilOpen(undefined).then(() => passed.push("first"));
   door.failed(limited(5_000), 1);
   edge.advance(1_000);
   await turns(2);
@@ -278,11 +278,11 @@ test("a wait that the provider asked for holds for the others when the request i
   const edge = steppingEdge();
   const door = new Backoff({ ...defaultRetry, attempts: 1 }, edge);
   assert.equal(door.failed(limited(2_000), 1), false);
-  await door.pass(undefined);
+  await door.waitUntilOpen(undefined);
   assert.deepEqual(edge.waits, [2_000]);
   assert.equal(door.failed(limited(), 1), false);
   assert.equal(door.failed(new ModelError("bad", { kind: "invalid-request", status: 400 }), 1), false);
-  await door.pass(undefined);
+  await door.waitUntilOpen(undefined);
   assert.deepEqual(edge.waits, [2_000]);
 });
 

@@ -7,7 +7,7 @@
 import {
   addUsage,
   BYTES_PER_TOKEN,
-  dearestPrices,
+  highestPrices,
   type ModelFacts,
   multipliersOf,
   noUsage,
@@ -133,7 +133,7 @@ export type Asked = {
 /** All of the prompt at the price of writing it, and an answer as long as it may be, at the dearest hour. */
 export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"], speed }: Asked): Hold => {
   const tokens = prompt + maxTokens;
-  const prices = facts && dearestPrices(facts, prompt, { speed });
+  const prices = facts && highestPrices(facts, prompt, { speed });
   if (!prices) return { usd: 0, tokens };
   const { input, output } = prices;
   const multipliers = multipliersOf(facts, prompt);
@@ -191,7 +191,7 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
 
 /** Nobody can keep a budget in dollars where no price is known. */
 const unpricedIn = (account: Account, { facts, speed }: Asked): Fitted | undefined =>
-  (facts && dearestPrices(facts, 0, { speed })) || !account.countsMoney
+  (facts && highestPrices(facts, 0, { speed })) || !account.countsMoney
     ? undefined
     : { ok: false, shortage: { limit: "usd", needed: Number.POSITIVE_INFINITY, left: account.left.usd } };
 

@@ -10,7 +10,7 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
   text,
-  withOwnIds,
+  withUniqueIds,
 } from "@prefork/wire";
 
 export type Answered = {
@@ -36,7 +36,7 @@ export const readAnswer = (
   const isComplete = stop === "tool-use" || stop === "end" || stop === "stop-sequence";
   const refusals = new Map<string, string>();
   const seen = new Set<string>();
-  const content = withOwnIds(message.content, isTaken).flatMap((block): readonly Block[] => {
+  const content = withUniqueIds(message.content, isTaken).flatMap((block): readonly Block[] => {
     if (!isTakenBack(block, isComplete)) return [];
     if (block.type !== "tool_use") return [block];
     // In a signed turn, where ids stay as they are: two calls with one id cannot both be answered.

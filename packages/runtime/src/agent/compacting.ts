@@ -136,7 +136,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   try {
     // Only one attempt is held back for.
     const { id, model, stop, usage, message } = await client.send(prepared, signal, {
-      ...{ told: (event) => heard.hear(event), again: () => false, promptTokens: promptLength },
+      ...{ onEvent: (event) => heard.hear(event), mayRetry: () => false, promptTokens: promptLength },
       onRetry: reportRetry(compacting.emit),
     });
     const usd = costOf(usage, facts, service)?.total;

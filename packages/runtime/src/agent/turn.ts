@@ -6,7 +6,6 @@
 import {
   addUsage,
   costOf,
-  type Hearing,
   InputError,
   type Marker,
   ModelError,
@@ -18,6 +17,7 @@ import {
   noUsage,
   type Prepared,
   prepare,
+  type SendOptions,
   type Service,
   serviceOf,
   type Ticket,
@@ -170,7 +170,7 @@ type Receiving = TurnParts & {
 
 /** Reports attempts of one request that failed and are repeated, as events of the agent that sent it. */
 export const reportRetry =
-  (emit: TurnParts["emit"]): NonNullable<Hearing["onRetry"]> =>
+  (emit: TurnParts["emit"]): NonNullable<SendOptions["onRetry"]> =>
   ({ reason, message }, attempt, waitMs) =>
     emit({ type: "request_retried", attempt, reason, message, ...(waitMs > 0 ? { waitMs } : {}) });
 
@@ -199,11 +199,11 @@ const receiveOnce = async (
   return engine.client.send(prepared, signal, {
     onRetry: reportRetry(emit),
     promptTokens,
-    told: (event) => {
+    onEvent: (event) => {
       if (readable === "first-event") ticket?.readable();
       show(event, { turn, shown, emit });
     },
-    again: () => {
+    mayRetry: () => {
       if (account.hold(held)) return false;
       shown.holds += 1;
       return true;

@@ -4,7 +4,14 @@
  *  Elsewhere: who asks for them (host.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
 
 import { addAbortListener } from "node:events";
-import { type Addition, growLine, livesMs, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
+import {
+  type Addition,
+  entryLifetimeMs,
+  growLine,
+  type Ticket,
+  type ToolResultBlock,
+  USUAL_HIT_RATE,
+} from "@prefork/wire";
 import { Account, type Lineage, type LineageState, type NextRequest } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import {
@@ -87,7 +94,7 @@ export class FamilyStarts {
     const now = clock.now();
     const gates = isPrograms ? this.#gates : undefined;
     const known = around(parent.head.model);
-    const gate = gates?.of(parent, tail, { now, lifetimeMs: livesMs(known.ttl, known.facts) });
+    const gate = gates?.of(parent, tail, { now, lifetimeMs: entryLifetimeMs(known.ttl, known.facts) });
     const family = growFamily({
       ...{ parent, held, plans, tail, parentFollows, now, ...known, mayGrow: gates !== undefined },
       places: this.#options.runs.places,

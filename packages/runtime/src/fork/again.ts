@@ -5,11 +5,11 @@
 
 import {
   childTtl,
+  entryLifetimeMs,
   type FrozenPrefix,
   familyMarkers,
   LaunchGate,
   type LaunchOrder,
-  livesMs,
   type Marker,
   type ModelFacts,
   nextMarkers,
@@ -83,4 +83,4 @@ type Joining = { readonly shared: FrozenPrefix; readonly around: Around };
 type Marking = { readonly line: "fork" | "parent"; readonly tail?: boolean; readonly ttl: Ttl; readonly cold: boolean };
 
 const isCold = ({ askedAt }: LeftFamily, { ttl, now, facts }: Around): boolean =>
-  askedAt === undefined || livesMs(ttl, facts) - (now - askedAt) < ON_THE_WAY_MS;
+  askedAt === undefined || entryLifetimeMs(ttl, facts) - (now - askedAt) < ON_THE_WAY_MS;

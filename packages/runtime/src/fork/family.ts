@@ -8,13 +8,13 @@ import {
   childTtl,
   decideLaunch,
   directiveText,
+  entryLifetimeMs,
   type FamilyPlan,
   type FrozenPrefix,
   type GateEdge,
   InputError,
   LaunchGate,
   launchOrder,
-  livesMs,
   type MemberContent,
   type ModelFacts,
   planFamily,
@@ -81,7 +81,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   const { markers, responseId, measured } = parent;
   const inherited = inherit(start);
   const { base, shared } = inherited;
-  const left = parent.askedAt === undefined ? 0 : livesMs(ttl, facts) - Math.max(0, now - parent.askedAt);
+  const left = parent.askedAt === undefined ? 0 : entryLifetimeMs(ttl, facts) - Math.max(0, now - parent.askedAt);
   const cold = left < ON_THE_WAY_MS;
   // Children live for minutes, whatever their parent pays for.
   const lives = childTtl(facts);
@@ -97,7 +97,7 @@ export const growFamily = (start: FamilyStart): GrownFamily => {
   });
   const { question, decision, sizes } = plan;
   const { launch, waitCapMs } = start.mayGrow ? decideLaunch({ ...question, forks: plans.length + 1 }) : decision;
-  const lifetimeMs = livesMs(lives, facts);
+  const lifetimeMs = entryLifetimeMs(lives, facts);
   const order = { ...launchOrder({ launch, waitCapMs }, parent.protocol), lifetimeMs };
   const gate = start.gate ?? new LaunchGate(order, start.edge);
   const request = (line: number | "parent"): NextRequest => ({
@@ -260,7 +260,7 @@ const expectationFor = (expecting: Expecting): Expectation => {
   const sent = parent.asked ?? base;
   const nothing = (why: string): Expectation => ({ tokens: 0, estimated: 0, foreseen: why, parent: sent });
   if (leads && foreseen !== undefined) return nothing(foreseen);
-  const { untoldReads: untold, sharesTails = true, pacing } = parent.protocol;
+  const { unreportedReads: untold, sharesTails = true, pacing } = parent.protocol;
   const most = prefix + (leads || !sharesTails ? 0 : tail);
   if (most < least) return nothing(`the prefix is shorter than ${least} tokens, the least that is cached`);
   const step = facts?.readStep ?? 1;

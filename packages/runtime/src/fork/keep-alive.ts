@@ -91,7 +91,7 @@ export class KeepAlive {
       });
       const { id, model, stop, usage } = await client().send(prepared, signal, {
         onRetry: reportRetry(emit),
-        again: () => false,
+        mayRetry: () => false,
         ...(measured ? { promptTokens: measured.tokens } : {}),
       });
       const cost = costOf(usage, facts, serviceOf(head.settings, begun))?.total;

@@ -2,7 +2,7 @@
  *  Invariant: a closed union; each reason that can be avoided says how.
  *  Elsewhere: finding it (ledger.ts), laying it out (the command line). */
 
-import { LOOK_BACK, livesMs, promptTokens, type Ttl } from "@prefork/wire";
+import { entryLifetimeMs, LOOK_BACK, promptTokens, type Ttl } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
 import { ADDRESS_SLOT, REHEARSAL_SCHEME } from "../journal/index.ts";
 import { type Entry, factsOf, keptTokens, type NamedEntry } from "./entries.ts";
@@ -212,7 +212,7 @@ const notWritten = ({ unwritten }: Answered): ShortfallCause | undefined =>
 
 /** It was asked while the entry lived, and may have reached the provider after that. */
 const expiredOnTheWay = ({ live, answer, request }: Answered): ShortfallCause | undefined =>
-  live && answer.at - live.usedAt >= livesMs(live.ttl, factsOf(request))
+  live && answer.at - live.usedAt >= entryLifetimeMs(live.ttl, factsOf(request))
     ? { kind: "expired", ttl: live.ttl, unusedMs: answer.at - live.usedAt }
     : undefined;
 

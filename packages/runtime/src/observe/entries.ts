@@ -5,10 +5,10 @@
  *  Elsewhere: who can have read whose entry (families.ts), why less was read (cause.ts). */
 
 import {
+  entryLifetimeMs,
   type FrozenPrefix,
   type Json,
   LIFETIME_MS,
-  livesMs,
   type ModelFacts,
   modelFacts,
   noUsage,
@@ -186,7 +186,7 @@ const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry |
   if (!first || !prefix || !writer) return undefined;
   const ttl = writes.reduce<Ttl>((longest, use) => longer(longest, use.ttl ?? longest), first.ttl ?? "5m");
   const facts = factsOf(request);
-  const lives = (use: Use): number => Math.min(livesMs(ttl, facts), livesMs(use.ttl ?? ttl, facts));
+  const lives = (use: Use): number => Math.min(entryLifetimeMs(ttl, facts), entryLifetimeMs(use.ttl ?? ttl, facts));
   return {
     ...lengths.at(writer, segment),
     segment,

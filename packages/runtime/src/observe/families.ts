@@ -4,7 +4,7 @@
  *  made the others wait for it.
  *  Elsewhere: that decision (economics of @prefork/wire), the entries (entries.ts). */
 
-import { decideLaunch, livesMs } from "@prefork/wire";
+import { decideLaunch, entryLifetimeMs } from "@prefork/wire";
 import { type Entries, factsOf, keptTokens } from "./entries.ts";
 import { isParentsNext, type SentRequest } from "./requests.ts";
 
@@ -78,7 +78,7 @@ const isLeaderFirst = (all: readonly SentRequest[], { leader, entries }: Led): b
     tail: Math.max(0, shared - written),
     directive: own / Math.max(1, forks.length),
     forks: Math.max(1, forks.length),
-    warm: leader.askedAt - usedAt < livesMs(parentTtl, factsOf(leader)),
+    warm: leader.askedAt - usedAt < entryLifetimeMs(parentTtl, factsOf(leader)),
     parentNext: parent ? { trailing: Math.max(0, promptOf(parent) - shared) } : "none",
     parentTtl,
     facts: factsOf(leader),

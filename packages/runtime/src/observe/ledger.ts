@@ -5,8 +5,8 @@
 
 import {
   anthropic,
+  entryLifetimeMs,
   protocols as knownProtocols,
-  livesMs,
   modelFacts,
   noUsage,
   type Protocol,
@@ -174,7 +174,7 @@ const lostBy = ({ goesOnFrom, askedAt, model }: SentRequest): Pick<Found, "writt
   if (!goesOnFrom?.answer) return { written: 0, expected: 0 };
   const written = keptTokens(goesOnFrom.answer.usage);
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  return { written, expected: askedAt - goesOnFrom.askedAt < livesMs(ttl, modelFacts(model)) ? written : 0 };
+  return { written, expected: askedAt - goesOnFrom.askedAt < entryLifetimeMs(ttl, modelFacts(model)) ? written : 0 };
 };
 
 /** The request before it was long enough to be kept, and no report says that it was: one that has a price for writing
@@ -186,13 +186,17 @@ const unwrittenBefore = (
   const facts = modelFacts(model);
   if (!goesOnFrom?.answer || keptTokens(goesOnFrom.answer.usage) > 0) return undefined;
   const tokens = promptTokens(goesOnFrom.answer.usage);
-  const { name, pacing, untoldReads } = protocols.find((one) => one.name === goesOnFrom.point.epoch?.protocol) ?? {};
+  const {
+    name,
+    pacing,
+    unreportedReads: untoldReads,
+  } = protocols.find((one) => one.name === goesOnFrom.point.epoch?.protocol) ?? {};
   const isTold = facts ? Object.keys(facts.prices.write).length > 0 : name === anthropic.name;
   // What is kept without being asked for is promised by nobody where keeping it for certain is sold.
   const isPromised = isTold || (facts !== undefined && facts.storage === undefined);
   if (tokens < (facts?.minimumPrefix ?? 1) || !isPromised || untoldReads !== undefined) return undefined;
   const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  const isKept = askedAt - goesOnFrom.askedAt < livesMs(ttl, facts);
+  const isKept = askedAt - goesOnFrom.askedAt < entryLifetimeMs(ttl, facts);
   const isBuilt = askedAt - goesOnFrom.answer.at >= (pacing?.settleMs ?? 0);
   return { tokens, isTold, found: isKept && isBuilt ? { tokens, estimated: tokens } : undefined };
 };

@@ -4,7 +4,7 @@
  *  Elsewhere: the main line (open.ts), what is composed (../tasks, ../fork). */
 
 import { dirname } from "node:path";
-import { lessUsage, modelFacts, noUsage } from "@prefork/wire";
+import { modelFacts, noUsage, subtractUsage } from "@prefork/wire";
 import {
   type Account,
   type Agent,
@@ -212,7 +212,7 @@ const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> 
           .catch(() => ({ ...nothing, text: `Its session ${task.session} cannot be read.` }));
   const { turns } = left;
   // Of a task that was woken, what its earlier runs took is counted already.
-  const usage = task.spent ? lessUsage(left.usage, task.spent.usage) : left.usage;
+  const usage = task.spent ? subtractUsage(left.usage, task.spent.usage) : left.usage;
   const usd = Math.max(0, left.usd - (task.spent?.usd ?? 0));
   const copy = planOf(task.plan)?.isolation ? ` What it changed is on branch prefork/${task.id}.` : "";
   const heard = { summary: told?.summary ?? "interrupted", end: told?.status ?? "interrupted" } as const;

@@ -9,8 +9,8 @@ import { eraseKeysFromBlock, removeAbandonedDrafts } from "@prefork/guard/intern
 import {
   addUsage,
   type Block,
-  dearestPrices,
   type Head,
+  highestPrices,
   InputError,
   type Json,
   type Message,
@@ -158,7 +158,7 @@ const switchModel = (line: Lineage, { model, protocol, cacheKey }: Switch, messa
 const mustBePriced = (model: string, { limits, settings }: Pick<FilledOptions, "limits" | "settings">): void => {
   const { speed } = settings;
   const facts = modelFacts(model);
-  if (limits.usd === undefined || (facts && dearestPrices(facts, 0, { speed }))) return;
+  if (limits.usd === undefined || (facts && highestPrices(facts, 0, { speed }))) return;
   const what = facts ? `${model} at the speed ${speed}` : model;
   throw new InputError(`the price of ${what} is not known, so a budget in dollars cannot be kept; leave it out`);
 };

@@ -1,7 +1,10 @@
-/** What each request of a family is billed for, given who is sent when.
- *  Invariant: a request's read, written and plain tokens sum to its prompt; nothing below the model's minimum is
- *  read or written. These are the provider's documented rules as arithmetic; no entry is looked up here.
- *  Elsewhere: the named plans (plans.ts), choosing between them (launch.ts), the rules in full (simulator/). */
+/** What each request of a family is billed for, depending on the order of sending, and which order is cheaper.
+ *  Invariant: a request's cache reads, cache writes and uncached tokens sum to its prompt; nothing below the model's
+ *  minimum is read or written. These are the provider's documented rules as arithmetic; no entry is looked up here. A
+ *  family is sent at once only if that costs at most 1 % more over every reader of S, the parent's next request
+ *  included. A cold family is never sent at once while a second reader would pay for the same write.
+ *  Elsewhere: the named plans (plans.ts), the rules in full (the simulator), releasing followers when an entry is
+ *  readable (../launch-gate.ts). */
 
 import { SHORTEST_FIRST, type Ttl } from "../request.ts";
 import type { Usage } from "../response.ts";
@@ -12,15 +15,15 @@ export type InFlight = "keep" | "trim";
 
 /** A parent about to start forks. All sizes are tokens. */
 export type FanOut = {
-  /** P: what the parent has already written, its last request up to its last marker. */
+  /** P: what the parent has already written: its last request up to its last marker. */
   readonly prefix: number;
   /** S: the in-flight assistant turn and its results, the same for every child and for the parent. */
   readonly tail: number;
-  /** D: what one child alone is told. */
+  /** D: the directive of one child. */
   readonly directive: number;
-  /** D′: the directive where the in-flight turn is trimmed. Default: the same as `directive`. */
+  /** D′: the directive if the in-flight turn is trimmed. Default: the same as `directive`. */
   readonly trimmedDirective?: number;
-  /** N: how many children, at least one. */
+  /** N: the number of children, at least one. */
   readonly forks: number;
   /** The entry at P can still be read. */
   readonly warm: boolean;
@@ -30,12 +33,12 @@ export type FanOut = {
   readonly parentNext?: { readonly trailing: number } | "none";
   /** Lifetime of the parent's own markers. Children write "5m" whatever the parent does. Default: "5m". */
   readonly parentTtl?: Ttl;
-  /** Absent for an unknown model: usual multipliers, no money, no minimum. */
+  /** Absent for an unknown model: the usual multipliers apply, without money and without a minimum. */
   readonly facts?: ModelFacts | undefined;
   readonly service?: Service | undefined;
 };
 
-/** Input in base-input tokens, and in dollars where the model has prices. */
+/** Input cost in base-input tokens, and in dollars if the model has prices. */
 export type Bill = { readonly units: number; readonly money?: number };
 
 export type Sender = "leader" | "follower" | "child" | "prime" | "parent";
@@ -49,7 +52,7 @@ export type FamilyRequests = { readonly children: readonly Sent[]; readonly pare
 export const childTtl = (facts: ModelFacts | undefined): Ttl =>
   SHORTEST_FIRST.find((ttl) => facts?.prices.write[ttl] !== undefined) ?? "5m";
 
-/** One request: it may read up to `readable`, and its last marker stands at `marked`. */
+/** One request: it can read up to `readable`, and its last marker is at `marked`. */
 type RequestShape = {
   readonly prompt: number;
   readonly readable: number;
@@ -75,7 +78,7 @@ export const usageOf = (shape: RequestShape, facts: ModelFacts | undefined): Usa
 export const trailingOf = (fanOut: FanOut): number =>
   fanOut.parentNext === undefined || fanOut.parentNext === "none" ? 0 : fanOut.parentNext.trailing;
 
-/** The parent's conversation goes on, so its last block is always marked, with the parent's own lifetime. */
+/** The parent's conversation continues, so its last block is always marked, with the parent's own lifetime. */
 export const parentRequest = (fanOut: FanOut, readable: number): readonly Sent[] => {
   if (fanOut.parentNext === "none") return [];
   const prompt = fanOut.prefix + fanOut.tail + trailingOf(fanOut);
@@ -134,10 +137,10 @@ export const addBills = (a: Bill, b: Bill): Bill => ({
   ...(a.money === undefined || b.money === undefined ? {} : { money: a.money + b.money }),
 });
 
-/** What plans are compared by: money knows price tiers, tokens do not. */
-export const weightOf = (bill: Bill): number => bill.money ?? bill.units;
+/** The value that plans are compared by. Money includes price tiers, tokens do not. */
+export const comparableCost = (bill: Bill): number => bill.money ?? bill.units;
 
-/** Nonsense here is a caller's bug; the edges check what people type. */
+/** Invalid sizes are a bug of the caller; user input is checked at the edges. */
 export const checkFanOut = (fanOut: FanOut): void => {
   const { prefix, tail, directive, forks, trimmedDirective = 0 } = fanOut;
   const sizes = { prefix, tail, directive, trimmedDirective, trailing: trailingOf(fanOut) };
@@ -148,7 +151,7 @@ export const checkFanOut = (fanOut: FanOut): void => {
 };
 
 /** 31390 → "31,390". */
-export const figure = (value: number): string => {
+export const formatFigure = (value: number): string => {
   const decimals = Math.abs(value) < 1_000 ? 2 : 0;
   const [whole = "", fraction = ""] = value.toFixed(decimals).split(".");
   const kept = fraction.replace(/0+$/, "");
@@ -159,9 +162,9 @@ export const figure = (value: number): string => {
 
 export type LaunchQuestion = FanOut & {
   readonly inFlight?: InFlight; // default: keep
-  /** Recent time from sending a request to its first response event. Default: 5 s. */
+  /** Recent time between sending a request and its first response event. Default: 5 s. */
   readonly firstEventMs?: number;
-  /** What is left of the parent's entry, where known. */
+  /** How long the parent's entry still lives, if known. */
   readonly expiresInMs?: number;
 };
 
@@ -170,29 +173,30 @@ export type LaunchDecision = {
   readonly reason: string;
   readonly atOnce: Bill;
   readonly leaderFirst: Bill;
-  /** How much more at once costs, as a share of leader first: 0.058 is 5.8 %. */
+  /** How much more it costs to send all at once, as a share of leader first: 0.058 is 5.8 %. */
   readonly extra: number;
-  /** Followers are released after this even if the leader has not answered; 0 where nobody waits. */
+  /** Followers are released after this time even if the leader has not answered; 0 if nobody waits. */
   readonly waitCapMs: number;
 };
 
 const ACCEPTED_EXTRA = 0.01;
 const USUAL_FIRST_EVENT_MS = 5_000;
-/** An entry this near its end may be gone when the requests arrive. */
+/** An entry this close to its end may be gone when the requests arrive. */
 const NEAR_EXPIRY_MS = 15_000;
-/** Cold, each reader let go early pays the whole prefix again: a minute of waiting is the cheaper mistake. */
+/** In a cold family each reader that is released early pays for the whole prefix again, so waiting a minute is the
+ *  cheaper mistake. */
 const COLD_WAIT_FLOOR_MS = 60_000;
-/** The leader's entry lives five minutes from its start; past this, waiting would lose what it waits for. */
+/** The leader's entry lives five minutes from its start. Waiting longer would lose what the wait is for. */
 const WAIT_CEILING_MS = 270_000;
 
 const waitCap = (warm: boolean, firstEventMs: number): number =>
   Math.min(WAIT_CEILING_MS, warm ? 2 * firstEventMs : Math.max(COLD_WAIT_FLOOR_MS, 4 * firstEventMs));
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-const seconds = (ms: number): string => `${figure(ms / 1_000)} s`;
+const seconds = (ms: number): string => `${formatFigure(ms / 1_000)} s`;
 
-const readersInWords = ({ forks, parentNext }: FanOut): string => {
-  const children = forks === 1 ? "1 fork" : `${figure(forks)} forks`;
+const describeReaders = ({ forks, parentNext }: FanOut): string => {
+  const children = forks === 1 ? "1 fork" : `${formatFigure(forks)} forks`;
   return parentNext === "none" ? children : `${children} and the parent's next request`;
 };
 
@@ -209,10 +213,10 @@ export const decideLaunch = (question: LaunchQuestion): LaunchDecision => {
   };
   const atOnce = bill("at-once");
   const leaderFirst = bill("leader-first");
-  const least = weightOf(leaderFirst);
-  // The last decimals are binary noise; without this, "exactly 1 %" would fall on either side.
-  const extra = least === 0 ? 0 : Math.round((weightOf(atOnce) / least - 1) * 1e9) / 1e9;
-  const figures = `${figure(atOnce.units)} base-input tokens against ${figure(leaderFirst.units)}`;
+  const least = comparableCost(leaderFirst);
+  // The last decimals are binary noise; without rounding, "exactly 1 %" could fall on either side.
+  const extra = least === 0 ? 0 : Math.round((comparableCost(atOnce) / least - 1) * 1e9) / 1e9;
+  const figures = `${formatFigure(atOnce.units)} base-input tokens against ${formatFigure(leaderFirst.units)}`;
 
   const decided = (launch: Launch, reason: string): LaunchDecision => ({
     launch,
@@ -235,7 +239,7 @@ export const decideLaunch = (question: LaunchQuestion): LaunchDecision => {
   if (warm && extra <= ACCEPTED_EXTRA) {
     return decided(
       "at-once",
-      `at once: it costs ${percent(extra)} more than leader first (${figures}, over ${readersInWords(question)}), ` +
+      `at once: it costs ${percent(extra)} more than leader first (${figures}, over ${describeReaders(question)}), ` +
         `within the ${percent(ACCEPTED_EXTRA)} accepted for not waiting`,
     );
   }
@@ -246,7 +250,7 @@ export const decideLaunch = (question: LaunchQuestion): LaunchDecision => {
       : "the prefix is cold, and ";
   return decided(
     "leader-first",
-    `leader first: ${cause}at once would cost ${percent(extra)} more (${figures}, over ${readersInWords(question)}); ` +
+    `leader first: ${cause}at once would cost ${percent(extra)} more (${figures}, over ${describeReaders(question)}); ` +
       `the others follow when the leader's entry is readable, or after ${seconds(waitCap(warm, firstEventMs))}`,
   );
 };

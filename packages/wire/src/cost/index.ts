@@ -15,12 +15,12 @@ export {
 export {
   decideKeepAlive,
   decideTtl,
+  entryLifetimeMs,
   type HeldEntry,
   type KeepAliveBudget,
   type KeepAliveDecision,
   type KeepAliveQuestion,
   keepAliveBudget,
-  livesMs,
   type TtlDecision,
   type TtlQuestion,
 } from "./lifetime.ts";
@@ -46,7 +46,7 @@ export {
 export {
   type Cost,
   costOf,
-  dearestPrices,
+  highestPrices,
   inputUnits,
   type Multipliers,
   multipliersOf,

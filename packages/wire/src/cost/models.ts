@@ -1,19 +1,20 @@
-/** What we know of each model, as data: prices, cache minimum, what it does with earlier thinking.
- *  Invariant: a figure stands here only if a vendor or a published list states it; unknown stays absent.
- *  Elsewhere: arithmetic on it (prices.ts, economics/), user overrides (the price file of the command line). */
+/** What we know about each model, as data: prices, cache minimum, what it does with earlier thinking.
+ *  Invariant: a figure is listed only if a vendor or a published list states it; what is unknown stays absent.
+ *  Elsewhere: arithmetic with these figures (the other files of this folder), user overrides (the price file of the
+ *  command line). */
 
 import type { Ttl } from "../request.ts";
 
 /** US dollars per million tokens. */
 export type Prices = {
   readonly input: number;
-  /** By the lifetime that is paid for. Empty: writing has no fee, and what is not read is billed as input. */
+  /** By lifetime. Empty: writing has no fee, and whatever is not read is billed as input. */
   readonly write: Readonly<Partial<Record<Ttl, number>>>;
   readonly read: number;
   readonly output: number;
 };
 
-/** Prices that hold at some hours, for whole requests that begin then. */
+/** Prices that apply during some hours, to whole requests that begin then. */
 export type PeakPrices = {
   readonly prices: Prices;
   /** From and to, in hours of UTC. */
@@ -32,18 +33,20 @@ export type ModelFacts = {
   /** Price of the faster service class, input and output; cache multipliers stay those of the model. */
   readonly fast?: { readonly input: number; readonly output: number };
   readonly peak?: PeakPrices;
-  /** Price of a read where the request carries no marker, if that is another one. */
+  /** Price of a cache read without a marker in the request, if it differs. */
   readonly unmarkedRead?: number;
   /** Tokens that a request and its answer may have together. Absent: not published. */
   readonly window?: number;
   /** Prompts shorter than this are not cached at all. */
   readonly minimumPrefix: number;
-  /** Reads are counted in whole steps of so many tokens; the rest of a prefix is never one. Absent: to the token. */
+  /** Cache reads are counted in whole steps of this many tokens, and the rest of a prefix is never read. Absent: to the
+   *  token. */
   readonly readStep?: number;
-  /** US dollars for a million tokens held for an hour, where entries can be stored by name. Creating one is input. */
+  /** US dollars for storing a million tokens for an hour, if entries can be stored by name. Creating an entry is billed
+   *  as input. */
   readonly storage?: number;
-  /** How long a prompt lives after its last use where it is kept without being asked for and the vendor says so. Absent:
-   *  as long as what is asked for, or not known. */
+  /** How long a prompt lives after its last use if the vendor keeps it unasked and states a time. Absent: as long as
+   *  was asked for, or unknown. */
   readonly keptMs?: number;
   /** "keep-all": earlier thinking stays in the prompt. "last-turn": new user text strips it, and the cache with it. */
   readonly earlierThinking: "keep-all" | "last-turn";
@@ -59,7 +62,7 @@ const perMillion = (input: number, readMultiplier: number, output: number): Pric
 /** Prices are printed with at most five decimals; binary rounding below that is noise. */
 const exact = (price: number): number => Math.round(price * 1e5) / 1e5;
 
-/** Models that share every figure; thinking is kept unless said otherwise. */
+/** Models that share every figure. Thinking is kept unless stated otherwise. */
 type Family = Omit<ModelFacts, "id" | "earlierThinking"> &
   Partial<Pick<ModelFacts, "earlierThinking">> & { readonly ids: readonly string[] };
 
@@ -142,20 +145,20 @@ const anthropic: readonly Family[] = [
 
 // --- OpenAI ----------------------------------------------------------------------------------------------------------
 
-/** Nothing is paid for an entry but its tokens, once, as input. */
+/** An entry costs nothing beyond its tokens, once, as input. */
 const NO_WRITE_FEE: Prices["write"] = {};
 
-/** The figures of published lists, input, read and output; entries of 30 minutes cost 1.25 × input to write, and what
- *  those of 12 hours cost nobody has said. */
-const atBreakpoints = (input: number, read: number, output: number): Prices => ({
+/** Input, cache read and output as published. Entries of 30 minutes cost 1.25 × input to write; the price of a 12-hour
+ *  entry is not published. */
+const breakpointPrices = (input: number, read: number, output: number): Prices => ({
   input,
   write: { "30m": exact(input * 1.25) },
   read,
   output,
 });
 
-/** Cached where the provider likes, without a fee. */
-const byItself = (input: number, read: number, output: number): Prices => ({
+/** The provider caches by itself, without a fee. */
+const automaticPrices = (input: number, read: number, output: number): Prices => ({
   input,
   write: NO_WRITE_FEE,
   read,
@@ -165,8 +168,8 @@ const byItself = (input: number, read: number, output: number): Prices => ({
 const doubled = (write: Prices["write"]): Prices["write"] =>
   Object.fromEntries(Object.entries(write).map(([ttl, price]) => [ttl, exact(price * 2)]));
 
-/** Above 272K tokens the whole request costs twice as much, its output half as much again. */
-const dearerWhenLong = (prices: Prices): Pick<ModelFacts, "prices" | "tiers"> => ({
+/** Above 272K tokens the whole request costs twice as much, and its output 1.5 times as much. */
+const higherWhenLong = (prices: Prices): Pick<ModelFacts, "prices" | "tiers"> => ({
   prices,
   tiers: [
     {
@@ -181,82 +184,93 @@ const dearerWhenLong = (prices: Prices): Pick<ModelFacts, "prices" | "tiers"> =>
   ],
 });
 
-/** Kept for a day unless its user has asked OpenAI for less, and read in steps of 128 tokens. */
-const A_DAY = { keptMs: 24 * HOUR_MS, readStep: 128 } as const;
+/** Kept for a day unless the user has asked OpenAI for less, and read in steps of 128 tokens. */
+const KEPT_A_DAY = { keptMs: 24 * HOUR_MS, readStep: 128 } as const;
 
-/** Before GPT-5.6 only the reasoning of the turn under way stays in the prompt; models before GPT-5 have none. */
+/** Before GPT-5.6 only the reasoning of the current turn stays in the prompt; models before GPT-5 have none. */
 const openai: readonly Family[] = [
-  { ids: ["gpt-6-astra"], ...dearerWhenLong(atBreakpoints(10, 1, 50)), minimumPrefix: 1_024 },
-  { ids: ["gpt-6-sol"], ...dearerWhenLong(atBreakpoints(2, 0.2, 10)), minimumPrefix: 1_024 },
-  { ids: ["gpt-6-luna"], ...dearerWhenLong(atBreakpoints(0.1, 0.01, 0.5)), minimumPrefix: 1_024 },
-  { ids: ["gpt-6.1-sol"], ...dearerWhenLong(atBreakpoints(2, 0.1, 10)), minimumPrefix: 1_024 },
-  { ids: ["gpt-6.1-terra"], ...dearerWhenLong(atBreakpoints(1, 0.05, 5)), minimumPrefix: 1_024 },
-  { ids: ["gpt-5.6-sol"], window: 1_050_000, ...dearerWhenLong(atBreakpoints(4, 0.4, 20)), minimumPrefix: 1_024 },
-  { ids: ["gpt-5.6-terra"], window: 1_050_000, ...dearerWhenLong(atBreakpoints(2, 0.2, 12)), minimumPrefix: 1_024 },
-  { ids: ["gpt-5.6-luna"], window: 1_050_000, ...dearerWhenLong(atBreakpoints(0.2, 0.02, 1.2)), minimumPrefix: 1_024 },
+  { ids: ["gpt-6-astra"], ...higherWhenLong(breakpointPrices(10, 1, 50)), minimumPrefix: 1_024 },
+  { ids: ["gpt-6-sol"], ...higherWhenLong(breakpointPrices(2, 0.2, 10)), minimumPrefix: 1_024 },
+  { ids: ["gpt-6-luna"], ...higherWhenLong(breakpointPrices(0.1, 0.01, 0.5)), minimumPrefix: 1_024 },
+  { ids: ["gpt-6.1-sol"], ...higherWhenLong(breakpointPrices(2, 0.1, 10)), minimumPrefix: 1_024 },
+  { ids: ["gpt-6.1-terra"], ...higherWhenLong(breakpointPrices(1, 0.05, 5)), minimumPrefix: 1_024 },
+  { ids: ["gpt-5.6-sol"], window: 1_050_000, ...higherWhenLong(breakpointPrices(4, 0.4, 20)), minimumPrefix: 1_024 },
+  { ids: ["gpt-5.6-terra"], window: 1_050_000, ...higherWhenLong(breakpointPrices(2, 0.2, 12)), minimumPrefix: 1_024 },
   {
-    // Hits are counted in steps of 2,048, so nothing shorter is ever one.
+    ids: ["gpt-5.6-luna"],
+    window: 1_050_000,
+    ...higherWhenLong(breakpointPrices(0.2, 0.02, 1.2)),
+    minimumPrefix: 1_024,
+  },
+  {
+    // Cache hits are counted in steps of 2,048 tokens, so nothing shorter is a hit.
     ids: ["gpt-5.5"],
-    ...dearerWhenLong(byItself(5, 0.5, 30)),
-    ...A_DAY,
+    ...higherWhenLong(automaticPrices(5, 0.5, 30)),
+    ...KEPT_A_DAY,
     readStep: 2_048,
     minimumPrefix: 2_048,
     earlierThinking: "last-turn",
   },
   {
     ids: ["gpt-5.4"],
-    ...dearerWhenLong(byItself(2.5, 0.25, 15)),
-    ...A_DAY,
+    ...higherWhenLong(automaticPrices(2.5, 0.25, 15)),
+    ...KEPT_A_DAY,
     minimumPrefix: 1_024,
     earlierThinking: "last-turn",
   },
-  { ids: ["gpt-5.2"], prices: byItself(1.75, 0.175, 14), ...A_DAY, minimumPrefix: 1_024, earlierThinking: "last-turn" },
+  {
+    ids: ["gpt-5.2"],
+    prices: automaticPrices(1.75, 0.175, 14),
+    ...KEPT_A_DAY,
+    minimumPrefix: 1_024,
+    earlierThinking: "last-turn",
+  },
   {
     ids: ["gpt-5.1", "gpt-5"],
-    prices: byItself(1.25, 0.125, 10),
-    ...A_DAY,
+    prices: automaticPrices(1.25, 0.125, 10),
+    ...KEPT_A_DAY,
     minimumPrefix: 1_024,
     earlierThinking: "last-turn",
   },
-  { ids: ["gpt-4.1"], prices: byItself(2, 0.5, 8), ...A_DAY, minimumPrefix: 1_024 },
-  { ids: ["gpt-4o"], prices: byItself(2.5, 1.25, 10), ...A_DAY, minimumPrefix: 1_024 },
-  // The first of them caches nothing, and its date must not lend it the prices of the later ones.
-  { ids: ["gpt-4o-2024-05-13"], prices: byItself(5, 5, 15), minimumPrefix: 1_024 },
+  { ids: ["gpt-4.1"], prices: automaticPrices(2, 0.5, 8), ...KEPT_A_DAY, minimumPrefix: 1_024 },
+  { ids: ["gpt-4o"], prices: automaticPrices(2.5, 1.25, 10), ...KEPT_A_DAY, minimumPrefix: 1_024 },
+  // The first GPT-4o caches nothing, and its date must not give it the prices of the later ones.
+  { ids: ["gpt-4o-2024-05-13"], prices: automaticPrices(5, 5, 15), minimumPrefix: 1_024 },
 ];
 
 // --- Google ----------------------------------------------------------------------------------------------------------
 
-/** Storage is stated for two of them. From 2027-01-01 gemini-3.8-flash costs 1.50 and 7.50; what a read will cost then
- *  is not stated. */
+/** Storage prices are published for two of them. From 2027-01-01 gemini-3.8-flash costs 1.50 and 7.50; the price of a
+ *  cache read from then on is not published. */
 const google: readonly Family[] = [
-  { ids: ["gemini-4-argon"], ...MEBI, prices: byItself(2, 0.1, 10), minimumPrefix: 4_096 },
-  { ids: ["gemini-3.8-flash"], prices: byItself(0.75, 0.075, 3.75), minimumPrefix: 4_096, storage: 0.5 },
-  { ids: ["gemini-3.7-flash", "gemini-3.6-flash"], prices: byItself(0.75, 0.075, 3.75), minimumPrefix: 4_096 },
-  { ids: ["gemini-3.5-flash"], prices: byItself(1.5, 0.15, 9), minimumPrefix: 4_096 },
+  { ids: ["gemini-4-argon"], ...MEBI, prices: automaticPrices(2, 0.1, 10), minimumPrefix: 4_096 },
+  { ids: ["gemini-3.8-flash"], prices: automaticPrices(0.75, 0.075, 3.75), minimumPrefix: 4_096, storage: 0.5 },
+  { ids: ["gemini-3.7-flash", "gemini-3.6-flash"], prices: automaticPrices(0.75, 0.075, 3.75), minimumPrefix: 4_096 },
+  { ids: ["gemini-3.5-flash"], prices: automaticPrices(1.5, 0.15, 9), minimumPrefix: 4_096 },
   {
     ids: ["gemini-3.1-pro"],
-    prices: byItself(2, 0.2, 12),
-    tiers: [{ above: 200_000, prices: byItself(4, 0.4, 18) }],
+    prices: automaticPrices(2, 0.2, 12),
+    tiers: [{ above: 200_000, prices: automaticPrices(4, 0.4, 18) }],
     minimumPrefix: 4_096,
     storage: 4.5,
   },
   {
     ids: ["gemini-2.5-pro"],
     ...MEBI,
-    prices: byItself(1.25, 0.125, 10),
-    tiers: [{ above: 200_000, prices: byItself(2.5, 0.25, 15) }],
+    prices: automaticPrices(1.25, 0.125, 10),
+    tiers: [{ above: 200_000, prices: automaticPrices(2.5, 0.25, 15) }],
     minimumPrefix: 2_048,
   },
-  { ids: ["gemini-2.5-flash"], ...MEBI, prices: byItself(0.3, 0.03, 2.5), minimumPrefix: 2_048 },
+  { ids: ["gemini-2.5-flash"], ...MEBI, prices: automaticPrices(0.3, 0.03, 2.5), minimumPrefix: 2_048 },
 ];
 
 // --- DeepSeek --------------------------------------------------------------------------------------------------------
 
-/** Twice as dear from 01 to 04 and from 06 to 10 UTC, Monday to Friday. */
-const dearerAtPeak = (input: number, read: number, output: number): Pick<ModelFacts, "prices" | "peak"> => ({
-  prices: byItself(input, read, output),
+/** Twice the price from 01 to 04 and from 06 to 10 UTC, Monday to Friday. */
+const higherAtPeak = (input: number, read: number, output: number): Pick<ModelFacts, "prices" | "peak"> => ({
+  prices: automaticPrices(input, read, output),
   peak: {
-    prices: byItself(exact(input * 2), exact(read * 2), exact(output * 2)),
+    prices: automaticPrices(exact(input * 2), exact(read * 2), exact(output * 2)),
     hours: [
       [1, 4],
       [6, 10],
@@ -267,23 +281,24 @@ const dearerAtPeak = (input: number, read: number, output: number): Pick<ModelFa
 
 const UNITS = { minimumPrefix: 64, readStep: 64 } as const;
 
-/** Kept on disk in units of 64 tokens, for "hours to days": two hours is what is counted on. */
+/** Kept on disk in units of 64 tokens, for "hours to days"; we count on two hours. */
 const deepseek: readonly Family[] = [
-  { ids: ["deepseek-flash"], ...dearerAtPeak(0.15, 0.003, 0.6), keptMs: 2 * HOUR_MS, ...UNITS },
-  { ids: ["deepseek-v4-pro"], ...MEBI, ...dearerAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, ...UNITS },
+  { ids: ["deepseek-flash"], ...higherAtPeak(0.15, 0.003, 0.6), keptMs: 2 * HOUR_MS, ...UNITS },
+  { ids: ["deepseek-v4-pro"], ...MEBI, ...higherAtPeak(0.66, 0.022, 1.98), keptMs: 2 * HOUR_MS, ...UNITS },
 ];
 
 // --- MiniMax ---------------------------------------------------------------------------------------------------------
 
-/** The documented read price of a marked prefix is a tenth, the listed one a fifth: the listed one holds. */
+/** The documentation says a marked prefix is read for a tenth of the input price, the price list says a fifth. We use
+ *  the list. */
 const minimax: readonly Family[] = [
   {
     ids: ["MiniMax-M3"],
-    prices: byItself(0.3, 0.06, 1.2),
-    tiers: [{ above: 512_000, prices: byItself(0.6, 0.12, 2.4) }],
+    prices: automaticPrices(0.3, 0.06, 1.2),
+    tiers: [{ above: 512_000, prices: automaticPrices(0.6, 0.12, 2.4) }],
     minimumPrefix: 512,
   },
-  { ids: ["MiniMax-M3.1-Flash"], prices: byItself(0.15, 0.015, 0.6), minimumPrefix: 512 },
+  { ids: ["MiniMax-M3.1-Flash"], prices: automaticPrices(0.15, 0.015, 0.6), minimumPrefix: 512 },
   {
     ids: ["MiniMax-M2.7"],
     prices: { input: 0.3, write: { "5m": 0.375 }, read: 0.06, output: 1.2 },
@@ -295,23 +310,31 @@ const minimax: readonly Family[] = [
 
 type Listed = { readonly input: number; readonly write: number; readonly read: number; readonly output: number };
 
-/** A marked prefix is read for a tenth of its input; the list has what is read without a marker. The second prices above
- *  256K tokens are in no list that we have. */
-const marked = ({ input, write, read, output }: Listed): Pick<ModelFacts, "prices" | "unmarkedRead"> => ({
+/** A marked prefix is read for a tenth of the input price; the list has the price of a read without a marker. We have
+ *  no published price above 256K tokens. */
+const markerPrices = ({ input, write, read, output }: Listed): Pick<ModelFacts, "prices" | "unmarkedRead"> => ({
   prices: { input, write: { "5m": write }, read: exact(input * 0.1), output },
   unmarkedRead: read,
 });
 
 const alibaba: readonly Family[] = [
-  { ids: ["qwen3.7-max"], ...marked({ input: 1.475, write: 1.844, read: 0.295, output: 4.425 }), minimumPrefix: 1_024 },
-  { ids: ["qwen3.7-plus"], ...marked({ input: 0.32, write: 0.4, read: 0.064, output: 1.28 }), minimumPrefix: 1_024 },
-  // Its list has no price of a write; the documented one is a quarter above the input's.
-  { ids: ["qwen3.8-max"], ...marked({ input: 2, write: 2.5, read: 0.25, output: 6 }), minimumPrefix: 1_024 },
+  {
+    ids: ["qwen3.7-max"],
+    ...markerPrices({ input: 1.475, write: 1.844, read: 0.295, output: 4.425 }),
+    minimumPrefix: 1_024,
+  },
+  {
+    ids: ["qwen3.7-plus"],
+    ...markerPrices({ input: 0.32, write: 0.4, read: 0.064, output: 1.28 }),
+    minimumPrefix: 1_024,
+  },
+  // The list has no price for a write; the documented one is 1.25 × input.
+  { ids: ["qwen3.8-max"], ...markerPrices({ input: 2, write: 2.5, read: 0.25, output: 6 }), minimumPrefix: 1_024 },
 ];
 
 // --- all of them -----------------------------------------------------------------------------------------------------
 
-/** The model the demo, the simulator and the planner use when none is named. */
+/** The model that the demo, the simulator and the planner use when none is named. */
 export const DEFAULT_MODEL = "claude-sonnet-5";
 
 export const knownModels: ReadonlyMap<string, ModelFacts> = new Map(
@@ -320,16 +343,16 @@ export const knownModels: ReadonlyMap<string, ModelFacts> = new Map(
   ),
 );
 
-/** Whose a model is and who serves it, where a gateway says so before its name. */
+/** The maker and the host of a model, which gateways put before its name. */
 const MAKERS =
   /^(?:(?:anthropic|openai|google|gemini|models|publishers|deepseek|minimax|qwen|alibaba|dashscope|openrouter|vertex_ai|vertex|bedrock(?:\/(?:converse|invoke))?(?:\/[a-z]{2}(?:-[a-z]+)+-\d)?|azure(?:_ai)?|litellm)\/)+/;
 
-/** What a gateway or a client adds behind a name: how it is to be routed, how long its window is. */
+/** What gateways and clients add after a name: how to route it, how long its window is. */
 const VARIANT = /:(?:nitro|floor|beta|online|exacto|extended|thinking)$|\[\d+[km]\]$/i;
 
-/** Providers and gateways add dates, stages, and whose it is (`claude-opus-4-8-20260301`, `anthropic.claude-…-v1:0`,
- *  `openai/gpt-6-sol`, `models/gemini-3.1-pro-preview`), and how it is served (`vertex_ai/…`, `…:nitro`, `…[1m]`); some
- *  write a dot where others write a dash, and some write everything small. */
+/** Providers and gateways add dates, stages and makers (`claude-opus-4-8-20260301`, `anthropic.claude-…-v1:0`,
+ *  `openai/gpt-6-sol`, `models/gemini-3.1-pro-preview`) and how a model is served (`vertex_ai/…`, `…:nitro`, `…[1m]`).
+ *  Some write a dot where others write a dash, and some write everything in lower case. */
 export const modelFacts = (
   model: string,
   table: ReadonlyMap<string, ModelFacts> = knownModels,
@@ -345,18 +368,18 @@ export const modelFacts = (
     .replace(/-\d{4}-\d{2}-\d{2}$/, "")
     .replace(/-preview(?:-[\w-]+)?$|-0\d\d$/, "");
   const names = [model, bare, undated, undated.replaceAll(".", "-")];
-  return names.map((name) => table.get(name)).find((facts) => facts !== undefined) ?? writtenSmall(bare, table);
+  return names.map((name) => table.get(name)).find((facts) => facts !== undefined) ?? findLowercase(bare, table);
 };
 
-/** Tokens that fit into a model's window, where that is known: as its name says it (`…[1m]`), or as its vendor does. */
+/** Tokens that fit into a model's window, if known: from its name (`…[1m]`), or from its vendor. */
 export const windowOf = (model: string): number | undefined => {
   const [, size, unit] = /\[(\d+)([km])\]$/i.exec(model) ?? [];
   if (size === undefined) return modelFacts(model)?.window;
   return Number(size) * (unit?.toLowerCase() === "m" ? 1_000_000 : 1_000);
 };
 
-/** Of the few whose own names have capitals. */
-const writtenSmall = (name: string, table: ReadonlyMap<string, ModelFacts>): ModelFacts | undefined => {
+/** For the few models whose own names have capitals. */
+const findLowercase = (name: string, table: ReadonlyMap<string, ModelFacts>): ModelFacts | undefined => {
   if (!/^minimax-/.test(name)) return undefined;
   for (const [id, facts] of table) if (id.toLowerCase() === name) return facts;
   return undefined;

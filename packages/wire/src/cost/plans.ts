@@ -1,7 +1,10 @@
-/** What N forks cost under every way to launch and mark them.
- *  Invariant: the children's bill is the published arithmetic to the token; the parent's next request stands beside
- *  it, never inside it; the cheapest plan is the least total among those that can be chosen now.
- *  Elsewhere: whom to send first and how long to wait (launch.ts), what one request is billed for (fan-out.ts). */
+/** What N forks cost under every way to launch and mark them, and for how many turns a fork stays cheaper than a fresh
+ *  sub-agent.
+ *  Invariant: the children's bill is the published arithmetic to the token; the parent's next request is listed next to
+ *  it, never inside it; the cheapest plan has the lowest total among the plans that can be chosen now. Break-even for a
+ *  warm prefix: T* = [(w−r)(F+X) + q(O+B)] / [r(P+S−F−X)]; a cold prefix is charged its share of the single write that
+ *  its siblings read.
+ *  Elsewhere: which member to send first and how long to wait, and what one request is billed for (fan-out.ts). */
 
 import {
   addBills,
@@ -10,16 +13,16 @@ import {
   checkFanOut,
   childTtl,
   childUsage,
+  comparableCost,
   type FamilyRequests,
   type FanOut,
   familyRequests,
-  figure,
+  formatFigure,
   type InFlight,
   parentRequest,
   type Sent,
   trailingOf,
   usageOf,
-  weightOf,
 } from "./fan-out.ts";
 
 export type PlanId =
@@ -33,7 +36,7 @@ export type PlanId =
   | "trim"
   | "trim-cold-leader-first";
 
-/** A plan with its bill. `requires` is the state of the parent's entry that it counts on. */
+/** A plan with its bill. `requires` is the state of the parent's entry that the plan relies on. */
 export type LaunchPlan = {
   readonly id: PlanId;
   readonly title: string;
@@ -50,7 +53,7 @@ export type LaunchPlan = {
 export type ForkPlans = {
   readonly plans: readonly LaunchPlan[];
   readonly cheapest: LaunchPlan;
-  /** The cheapest of the plans in which children see the parent's last turn: the same blocks for all. */
+  /** The cheapest plan in which children see the parent's last turn, so that all have the same blocks. */
   readonly cheapestKept: LaunchPlan;
 };
 
@@ -63,7 +66,8 @@ type PlanRule = {
   readonly requests: (fanOut: FanOut) => FamilyRequests;
 };
 
-/** Nothing is marked, by the parent neither: its next request pays P, S and what follows as plain input. */
+/** Nothing is marked, not even by the parent: its next request pays for P, S and everything after them as uncached
+ *  input. */
 const withoutCache = (fanOut: FanOut): FamilyRequests => {
   const { prefix, tail, directive, forks, parentNext } = fanOut;
   const plain = (tokens: number) => ({ plain: tokens, read: 0, written: {}, output: 0 });
@@ -74,8 +78,8 @@ const withoutCache = (fanOut: FanOut): FamilyRequests => {
   };
 };
 
-/** Every entry ends in its owner's own block, so none at the end of S exists for anyone: each child writes S again,
- *  whatever the timing, and the parent reads P and writes S as part of its own tail. */
+/** Every entry ends in its owner's own block, so no entry ends at S: each child writes S again, whatever the timing,
+ *  and the parent reads P and writes S as part of its own tail. */
 const lastBlockOnly = (fanOut: FanOut): FamilyRequests => {
   const { prefix, tail, directive, forks, facts } = fanOut;
   const prompt = prefix + tail + directive;
@@ -86,7 +90,7 @@ const lastBlockOnly = (fanOut: FanOut): FamilyRequests => {
   };
 };
 
-/** The prime reads P and writes S; children and parent wait for it, so all of them read P + S. */
+/** The prime reads P and writes S. Children and parent wait for it, so all of them read P + S. */
 const primed = (fanOut: FanOut): FamilyRequests => {
   const { prefix, tail, forks, facts } = fanOut;
   const shared = prefix + tail;
@@ -100,13 +104,13 @@ const primed = (fanOut: FanOut): FamilyRequests => {
   };
 };
 
-/** The parent's next request is reader N + 1 of S. What it pays beyond what it alone adds:
- *  - at once: it goes out beside the children, before any entry at S can be read. Warm it reads P and writes S;
- *    cold it writes P and S, like each of them.
- *  - leader first: it is released with the followers and reads P + S. Even where the parent uses 1h markers it only
- *    reads, because a lifetime is not part of the key; what it adds it writes at its own lifetime.
+/** The parent's next request is reader N + 1 of S. Beyond its own additions it pays:
+ *  - at once: it is sent with the children, before any entry at S can be read. If the prefix is warm it reads P and
+ *  writes S; if cold it writes P and S, like each child.
+ *  - leader first: it is released with the followers and reads P + S. This is only a read even if the parent uses 1h
+ *  markers, because a lifetime is not part of the key; its own additions are written with its own lifetime.
  *  - trim: no child sends S, so nobody writes it for the parent: it reads P (warm, or written by the cold leader it
- *    waited for) and writes S itself. That is why trimming saves the children N·r·S and the parent nothing. */
+ *  waited for) and writes S itself. That is why trimming saves the children N·r·S and the parent nothing. */
 const rules: readonly PlanRule[] = [
   {
     id: "no-cache",
@@ -182,7 +186,7 @@ const rules: readonly PlanRule[] = [
   },
 ];
 
-/** Where plans cost the same, the one that waits least and keeps most is named. */
+/** If plans cost the same, prefer the one that waits least and keeps most. */
 const preferred: readonly PlanId[] = [
   "at-once",
   "cold-at-once",
@@ -197,7 +201,7 @@ const preferred: readonly PlanId[] = [
 
 const planOf = (rule: PlanRule, fanOut: FanOut): LaunchPlan => {
   const { requests, ...named } = rule;
-  // A plan is billed in the state it counts on, so that warm and cold stand side by side whatever holds now.
+  // A plan is billed in the state it relies on, so that warm and cold plans can be compared whatever the current state.
   const state = rule.requires === "any" ? fanOut : { ...fanOut, warm: rule.requires === "warm" };
   const sent = requests(state);
   const children = billOf(sent.children, fanOut);
@@ -214,8 +218,8 @@ const planOf = (rule: PlanRule, fanOut: FanOut): LaunchPlan => {
 
 const least = (plans: readonly LaunchPlan[]): LaunchPlan =>
   plans.reduce((best, plan) => {
-    const difference = weightOf(plan.total) - weightOf(best.total);
-    const noise = 1e-9 * weightOf(best.total);
+    const difference = comparableCost(plan.total) - comparableCost(best.total);
+    const noise = 1e-9 * comparableCost(best.total);
     if (Math.abs(difference) > noise) return difference < 0 ? plan : best;
     return preferred.indexOf(plan.id) < preferred.indexOf(best.id) ? plan : best;
   });
@@ -232,13 +236,13 @@ export const forkPlans = (fanOut: FanOut): ForkPlans => {
 export type BreakEvenQuestion = {
   /** F: system prompt and tools of a fresh sub-agent, tokens. */
   readonly fresh: number;
-  /** X: context it has to find again. */
+  /** X: context that it has to rediscover. */
   readonly rediscover: number;
-  /** O: what it must write to find it. */
+  /** O: output tokens that it needs to rediscover it. */
   readonly rediscoverOutput: number;
-  /** B: how much longer the parent's brief to it is than a directive. */
+  /** B: how much longer the parent's brief is than a directive. */
   readonly brief: number;
-  /** q: price of output against input. */
+  /** q: price of output relative to input. */
   readonly outputRatio: number;
   readonly prefix: number;
   readonly tail: number;
@@ -249,7 +253,7 @@ export type BreakEvenQuestion = {
   readonly forks?: number;
 };
 
-/** "always": no number of turns makes the fork dearer. "until": cheaper while it has fewer turns than this. */
+/** "always": no number of turns makes the fork more expensive. "until": cheaper while it has fewer turns than this. */
 export type BreakEven =
   | { readonly kind: "always"; readonly reason: string }
   | { readonly kind: "until"; readonly turns: number; readonly reason: string };
@@ -258,21 +262,21 @@ export const breakEven = (question: BreakEvenQuestion): BreakEven => {
   const { fresh, rediscover, rediscoverOutput, brief, outputRatio, prefix, tail, read, write } = question;
   const carriedByFork = prefix + tail;
   const carriedByFresh = fresh + rediscover;
-  const carried = `a fork carries ${figure(carriedByFork)} tokens, a fresh sub-agent ${figure(carriedByFresh)}`;
+  const carried = `a fork carries ${formatFigure(carriedByFork)} tokens, a fresh sub-agent ${formatFigure(carriedByFresh)}`;
 
   const coldShare = question.warm === false ? ((write - read) * carriedByFork) / (question.forks ?? 1) : 0;
   const spared = (write - read) * carriedByFresh + outputRatio * (rediscoverOutput + brief) - coldShare;
   const perTurn = read * (carriedByFork - carriedByFresh);
 
-  if (perTurn <= 0 && spared >= 0) return { kind: "always", reason: `${carried}: the fork is never dearer` };
+  if (perTurn <= 0 && spared >= 0) return { kind: "always", reason: `${carried}: the fork is never more expensive` };
   const turns = perTurn <= 0 ? 0 : Math.max(0, spared / perTurn);
-  if (turns <= 1) return { kind: "until", turns, reason: `${carried}: the fork is dearer from its first turn` };
-  const start = question.warm === false ? "at the start, its share of the cold write taken off," : "at the start";
+  if (turns <= 1) return { kind: "until", turns, reason: `${carried}: the fork is more expensive from its first turn` };
+  const start = question.warm === false ? "at the start, after its share of the cold write," : "at the start";
   return {
     kind: "until",
     turns,
     reason:
-      `${carried}: the fork spares ${figure(Math.round(spared))} base-input tokens ${start} ` +
-      `and pays ${figure(Math.round(perTurn))} more each turn`,
+      `${carried}: the fork saves ${formatFigure(Math.round(spared))} base-input tokens ${start} ` +
+      `and pays ${formatFigure(Math.round(perTurn))} more each turn`,
   };
 };

@@ -1,28 +1,28 @@
-/** What a request's usage costs, in dollars and in tokens of plain input.
+/** What a request's usage costs, in dollars and in base-input tokens.
  *  Invariant: the parts of a cost sum to its total, and a price tier is chosen by the whole prompt, for the whole
- *  request. Where a price is unknown the answer is `undefined`, never a guess: callers then show tokens alone.
- *  Elsewhere: the figures (models.ts), what a family of forks costs (economics/). */
+ *  request. If a price is unknown the answer is `undefined`, never a guess; callers then show tokens only.
+ *  Elsewhere: the figures (models.ts), what a family of forks costs (fan-out.ts, plans.ts). */
 
 import { type KeySettings, SHORTEST_FIRST, type Ttl } from "../request.ts";
 import { promptTokens, type Usage } from "../response.ts";
 import { type ModelFacts, modelFacts, type Prices, type PriceTier } from "./models.ts";
 
-/** How the request is served, where that changes its price. The factors stack. */
+/** How the request is served, if that changes its price. The factors multiply. */
 export type Service = {
-  readonly speed?: string | undefined; // "fast" is priced apart; anything else is the standard class
+  readonly speed?: string | undefined; // "fast" has its own prices; anything else is the standard class
   readonly batch?: boolean;
   readonly geoUs?: boolean; // inference_geo "us"
   readonly regional?: boolean; // a regional endpoint of a cloud platform
-  /** It carries no marker, where what is read without one has a price of its own. */
+  /** The request has no marker, and reads without a marker have their own price. */
   readonly unmarked?: boolean;
-  /** When it began, where prices change with the hour. Default: at an hour with the usual price. */
+  /** When it began, if prices change with the hour. Default: an hour with the usual price. */
   readonly at?: number | undefined;
 };
 
-/** Of a request of ours. */
+/** The service class of one of our own requests. */
 export const serviceOf = ({ speed }: Pick<KeySettings, "speed">, at?: number): Service => ({ speed, at });
 
-/** US dollars, part by part as in Usage. */
+/** US dollars, with the same parts as Usage. */
 export type Cost = {
   readonly plain: number;
   readonly read: number;
@@ -31,14 +31,14 @@ export type Cost = {
   readonly total: number;
 };
 
-/** Prices against plain input: w by lifetime, r, and q for output. */
+/** Prices relative to uncached input: w by lifetime, r for a cache read, q for output. */
 export type Multipliers = {
   readonly write: Readonly<Partial<Record<Ttl, number>>>;
   readonly read: number;
   readonly output: number;
 };
 
-/** What most models charge; stands in where a model's own prices are unknown. */
+/** What most models charge; used if a model's own prices are unknown. */
 export const USUAL_MULTIPLIERS: Multipliers = { write: { "5m": 1.25, "1h": 2 }, read: 0.1, output: 5 };
 
 const BATCH_FACTOR = 0.5;
@@ -46,16 +46,16 @@ const GEO_FACTOR = 1.1;
 
 const perToken = (dollarsPerMillion: number): number => dollarsPerMillion / 1e6;
 
-/** The prices that hold for a prompt of this length. */
+/** The prices for a prompt of this length. */
 export const pricesFor = (facts: ModelFacts, prompt: number): Prices => {
-  let found: PriceTier | undefined;
+  let highest: PriceTier | undefined;
   for (const tier of facts.tiers ?? []) {
-    if (prompt > tier.above && (found === undefined || tier.above > found.above)) found = tier;
+    if (prompt > tier.above && (highest === undefined || tier.above > highest.above)) highest = tier;
   }
-  return found?.prices ?? facts.prices;
+  return highest?.prices ?? facts.prices;
 };
 
-/** Fast prices are published for input and output only and not by tier; the cache keeps its ratio to input. */
+/** Fast prices are published only for input and output and not by tier; the cache keeps its ratio to input. */
 const fastPrices = (facts: ModelFacts): Prices | undefined => {
   if (facts.fast === undefined) return undefined;
   const { write, read } = ratios(facts.prices);
@@ -71,15 +71,15 @@ const isPeak = ({ peak }: ModelFacts, at: number | undefined): boolean => {
   return peak.days.includes(new Date(at).getUTCDay()) && peak.hours.some(([from, to]) => hour >= from && hour < to);
 };
 
-/** What a request pays that is served so; undefined where that has no published price. */
-const pricesServed = (facts: ModelFacts, prompt: number, { speed, at, unmarked }: Service): Prices | undefined => {
+/** What a request pays with this service class; undefined if no price is published for it. */
+const pricesForService = (facts: ModelFacts, prompt: number, { speed, at, unmarked }: Service): Prices | undefined => {
   if (speed === "fast") return fastPrices(facts);
   const prices = facts.peak && isPeak(facts, at) ? facts.peak.prices : pricesFor(facts, prompt);
   return unmarked && facts.unmarkedRead !== undefined ? { ...prices, read: facts.unmarkedRead } : prices;
 };
 
-/** The most that a request of this prompt can pay, at whatever hour it is sent; undefined where no price is known. */
-export const dearestPrices = (facts: ModelFacts, prompt: number, service: Service = {}): Prices | undefined =>
+/** The most that a request with this prompt can cost, at whatever hour it is sent; undefined if no price is known. */
+export const highestPrices = (facts: ModelFacts, prompt: number, service: Service = {}): Prices | undefined =>
   service.speed === "fast" ? fastPrices(facts) : (facts.peak?.prices ?? pricesFor(facts, prompt));
 
 const entriesByTtl = (parts: Readonly<Partial<Record<Ttl, number>>>): readonly (readonly [Ttl, number])[] =>
@@ -88,8 +88,8 @@ const entriesByTtl = (parts: Readonly<Partial<Record<Ttl, number>>>): readonly (
 const scaled = (parts: Readonly<Partial<Record<Ttl, number>>>, factor: number): Partial<Record<Ttl, number>> =>
   Object.fromEntries(entriesByTtl(parts).map(([ttl, value]) => [ttl, value * factor]));
 
-/** A table without any write price means a provider without a write fee: what is written is billed as input. A lifetime
- *  that is not sold is the next longer one that is: that one is written when the other is asked for. */
+/** A table without any write price means that the provider has no write fee: writes are billed as input. If a lifetime
+ *  is not sold, the provider writes the next longer one, and that price applies. */
 const writePrice = (prices: Prices, ttl: Ttl): number | undefined => {
   if (Object.keys(prices.write).length === 0) return prices.input;
   const sold = SHORTEST_FIRST.slice(SHORTEST_FIRST.indexOf(ttl)).find((longer) => prices.write[longer] !== undefined);
@@ -98,7 +98,7 @@ const writePrice = (prices: Prices, ttl: Ttl): number | undefined => {
 
 export const costOf = (usage: Usage, facts: ModelFacts | undefined, service: Service = {}): Cost | undefined => {
   if (facts === undefined) return undefined;
-  const prices = pricesServed(facts, promptTokens(usage), service);
+  const prices = pricesForService(facts, promptTokens(usage), service);
   if (prices === undefined) return undefined;
   const factor =
     (service.batch ? BATCH_FACTOR : 1) * (service.geoUs ? GEO_FACTOR : 1) * (service.regional ? GEO_FACTOR : 1);
@@ -119,7 +119,7 @@ export const costOf = (usage: Usage, facts: ModelFacts | undefined, service: Ser
   return { plain, read, written, output, total: plain + read + writtenTotal + output };
 };
 
-/** 0.3 / 3 is not 0.1 in binary: what comes after so many decimals is noise. */
+/** 0.3 / 3 is not 0.1 in binary; everything beyond this many decimals is noise. */
 const ratio = (price: number, input: number): number => Math.round((price / input) * 1e12) / 1e12;
 
 const ratios = (prices: Prices): Multipliers => {
@@ -135,11 +135,12 @@ const ratios = (prices: Prices): Multipliers => {
 export const multipliersOf = (facts: ModelFacts | undefined, prompt = 0): Multipliers =>
   facts === undefined ? USUAL_MULTIPLIERS : ratios(pricesFor(facts, prompt));
 
-/** A lifetime the provider does not price is counted at its dearest one: too high is the safe side of a plan. */
+/** A lifetime without a price is counted at the highest one: too high is the safe side for a plan. */
 export const writeMultiplier = (multipliers: Multipliers, ttl: Ttl): number =>
   multipliers.write[ttl] ?? Math.max(1, ...Object.values(multipliers.write));
 
-/** A request's prompt in tokens of plain input, cache reads and writes weighed; output is not in it. */
+/** The cost of a request's prompt in base-input tokens, with cache reads and writes at their multipliers. Output is not
+ *  included. */
 export const inputUnits = (usage: Usage, facts: ModelFacts | undefined): number => {
   const multipliers = multipliersOf(facts, promptTokens(usage));
   const written = entriesByTtl(usage.written).reduce(
@@ -149,10 +150,10 @@ export const inputUnits = (usage: Usage, facts: ModelFacts | undefined): number 
   return withoutNoise(usage.plain + usage.read * multipliers.read + written);
 };
 
-/** Multipliers have a few decimals, tokens none: anything past the sixth decimal is binary noise. */
+/** Multipliers have a few decimals and tokens have none, so anything past the sixth decimal is binary noise. */
 export const withoutNoise = (units: number): number => Math.round(units * 1e6) / 1e6;
 
-/** What a user says about a model's prices. For a model already in the table, what is absent stays as it was. */
+/** A user's own prices for a model. For a model in the table, fields that are absent keep their value. */
 export type PriceOverride = {
   readonly prices?: Partial<Prices>;
   readonly tiers?: readonly PriceTier[];
@@ -162,7 +163,7 @@ export type PriceOverride = {
   readonly earlierThinking?: ModelFacts["earlierThinking"];
 };
 
-/** The longest minimum any known model has: a model we know nothing of is not promised a cache below it. */
+/** The highest minimum of all known models: an unknown model is not promised a cache below it. */
 const CAUTIOUS_MINIMUM = 4_096;
 
 const completePrices = (id: string, prices: Partial<Prices>): Prices => {
@@ -177,7 +178,7 @@ const overridden = (id: string, base: ModelFacts | undefined, override: PriceOve
   const { prices: changed = {}, ...rest } = override;
   const write = { ...base?.prices.write, ...changed.write };
   const merged = { ...base?.prices, ...changed, ...(base || changed.write ? { write } : {}) };
-  // Whoever states a price means it at every hour, and for every read.
+  // A user who states a price means it for every hour and every read.
   const { peak, unmarkedRead, ...others } = base ?? {};
   const isStated = Object.keys(changed).length > 0;
   return {
@@ -192,7 +193,7 @@ const overridden = (id: string, base: ModelFacts | undefined, override: PriceOve
   };
 };
 
-/** The table with a user's figures over it; the given table is left as it is. */
+/** The table with a user's figures applied; the given table is not changed. */
 export const withPrices = (
   table: ReadonlyMap<string, ModelFacts>,
   overrides: ReadonlyMap<string, PriceOverride>,

@@ -1,21 +1,22 @@
-/** Whether what many requests share is worth storing by name, where a provider sells that: an entry is paid for as input
- *  when it is created, by the hour while it is held, and at the price of a read by every request that names it.
- *  Invariant: storing is advised only where it is cheaper than what it replaces; where a price is unknown nothing is
- *  advised. Requests' own tokens are the same either way and in no figure here.
- *  Elsewhere: what stands in an entry (../protocols), keeping entries that need no storage (lifetime.ts). */
+/** Is it worth storing what many requests share by name, where a provider sells that? An entry costs input when it is
+ *  created, storage by the hour, and a cache read for every request that names it.
+ *  Invariant: storing is advised only if it is cheaper than what it replaces; if a price is unknown nothing is advised.
+ *  The requests' own tokens are the same either way and not included in any figure here.
+ *  Elsewhere: what an entry contains (../protocols), keep-alives for entries that need no storage (lifetime.ts). */
 
-import { type Bill, figure } from "./fan-out.ts";
+import { type Bill, formatFigure } from "./fan-out.ts";
 import type { ModelFacts } from "./models.ts";
 import { pricesFor, withoutNoise } from "./prices.ts";
 
 export type StoredQuestion = {
   readonly tokens: number;
-  /** From its creation to its end, asked for or not. */
+  /** From its creation until it is deleted or expires. */
   readonly heldMs: number;
   /** Requests that will name it: every turn of every fork. */
   readonly reads: number;
   readonly facts: ModelFacts | undefined;
-  /** The share of what is asked that the provider would have read without any entry. Default: 0, as none is promised. */
+  /** The share of the prompt that the provider would have read without any entry. Default: 0, because no hit is
+   *  promised. */
   readonly hitRate?: number;
 };
 
@@ -32,31 +33,31 @@ export type StoredDecision =
   | { readonly store: true; readonly reason: string; readonly bills: StoredBills; readonly breakEven: number }
   | { readonly store: false; readonly reason: string; readonly bills?: StoredBills; readonly breakEven?: number };
 
-/** What is read of a long prompt that is kept without a promise, by what users of Gemini have measured. */
+/** How much of a long prompt is read that Gemini keeps without a promise, as users have measured. */
 export const USUAL_HIT_RATE = 0.8;
 
 const HOUR_MS = 3_600_000;
 
-/** Against one token of plain input: r, and what an hour of storage costs. */
-const rates = ({ tokens, facts }: Pick<StoredQuestion, "tokens" | "facts">) => {
+/** Relative to one token of uncached input: r, and the price of an hour of storage. */
+const relativePrices = ({ tokens, facts }: Pick<StoredQuestion, "tokens" | "facts">) => {
   if (facts?.storage === undefined) return undefined;
   const { input, read } = pricesFor(facts, tokens);
   return { read: read / input, anHour: facts.storage / input, perToken: input / 1e6 };
 };
 
-/** From how many reads on an entry is cheaper than none; undefined where it never is, or its price is unknown. */
+/** From how many reads on an entry is cheaper than none; undefined if never, or if its price is unknown. */
 export const storedBreakEven = (question: Omit<StoredQuestion, "reads">): number | undefined => {
-  const rate = rates(question);
+  const rate = relativePrices(question);
   const spared = rate && (1 - (question.hitRate ?? 0)) * (1 - rate.read);
   if (rate === undefined || spared === undefined || spared <= 0) return undefined;
   const fixed = 1 + rate.anHour * (question.heldMs / HOUR_MS);
-  // At exactly as many reads as it takes to be even, nothing is gained yet.
+  // At exactly the break-even number of reads nothing is gained yet.
   return Math.floor(withoutNoise(fixed / spared)) + 1;
 };
 
 export const storedBills = (question: StoredQuestion): StoredBills | undefined => {
   const { tokens, heldMs, reads, hitRate = 0 } = question;
-  const rate = rates(question);
+  const rate = relativePrices(question);
   if (rate === undefined) return undefined;
   const bill = (units: number): Bill => ({ units: withoutNoise(units), money: units * rate.perToken });
   const storage = tokens * rate.anHour * (heldMs / HOUR_MS);
@@ -76,14 +77,14 @@ export const decideStored = (question: StoredQuestion): StoredDecision => {
   const breakEven = storedBreakEven(question);
   const known = { ...(bills ? { bills } : {}), ...(breakEven === undefined ? {} : { breakEven }) };
   const no = (reason: string): StoredDecision => ({ store: false, reason: `not stored: ${reason}`, ...known });
-  if (!bills) return no(`no price for storing is known${facts ? ` of ${facts.id}` : ""}`);
+  if (!bills) return no(`no storage price is known${facts ? ` for ${facts.id}` : ""}`);
   if (facts && tokens < facts.minimumPrefix)
-    return no(`${figure(tokens)} tokens are fewer than the ${figure(facts.minimumPrefix)} that can be`);
+    return no(`${formatFigure(tokens)} tokens are below the minimum of ${formatFigure(facts.minimumPrefix)}`);
   if (breakEven === undefined) return no("all of it would be read without an entry too");
-  const figures = `${figure(bills.total.units)} base-input tokens against ${figure(bills.unstored.units)}`;
-  const needed = `it takes ${inWords(breakEven)} to be worth it`;
-  if (reads < breakEven) return no(`with ${inWords(reads)} ${figures}, and ${needed}`);
-  return { store: true, reason: `stored: with ${inWords(reads)} ${figures}; ${needed}`, bills, breakEven };
+  const figures = `${formatFigure(bills.total.units)} base-input tokens against ${formatFigure(bills.unstored.units)}`;
+  const needed = `it takes ${describeReads(breakEven)} to be worth it`;
+  if (reads < breakEven) return no(`with ${describeReads(reads)} ${figures}, and ${needed}`);
+  return { store: true, reason: `stored: with ${describeReads(reads)} ${figures}; ${needed}`, bills, breakEven };
 };
 
-const inWords = (reads: number): string => (reads === 1 ? "1 read" : `${figure(reads)} reads`);
+const describeReads = (reads: number): string => (reads === 1 ? "1 read" : `${formatFigure(reads)} reads`);

@@ -14,13 +14,13 @@ export {
   type NextMarkerOptions,
   nextMarkers,
 } from "./markers.ts";
-export { FORK_PLACEHOLDER_RESULT, placeholderFor, withOwnIds } from "./pairing.ts";
+export { FORK_PLACEHOLDER_RESULT, placeholderFor, withUniqueIds } from "./pairing.ts";
 export {
   type Divergence,
   type EncodedSegment,
   FrozenPrefix,
   type MarkerSite,
-  type Place,
+  type PrefixEnd,
   type PrefixOrigin,
   type Segment,
   type SegmentEncoder,

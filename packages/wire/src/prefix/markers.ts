@@ -1,14 +1,14 @@
 /** Where cache markers go in the next request of a lineage. Pure.
- *  Invariant: at most four; lifetimes never grow along the prompt; the entry that the last request wrote is always
- *  reached, even where the provider counts every block of a tool run as a position of its own.
- *  Elsewhere: which bytes a marker is (protocols/), splicing them in (prepare.ts), what they cost (economics/). */
+ *  Invariant: there are at most four markers; lifetimes never grow along the prompt; the entry that the last request
+ *  wrote can always be reached, even if the provider counts every block of a tool run as its own position.
+ *  Elsewhere: the bytes of a marker (../protocols), inserting them (../prepare.ts), what they cost (../cost). */
 
 import { SHORTEST_FIRST, type Ttl } from "../request.ts";
 import type { FrozenPrefix, Segment } from "./prefix.ts";
 
-/** `system`: end of system, or of tools without one. `inherited`: a parent's last marker, kept where it was (end of P).
- *  `shared`: the last block all siblings share (end of S). `previous`: the tail of the line's last request, out of
- *  look-back reach of the new one. `tail`: the last block. */
+/** `system`: the end of system, or of tools if there is no system. `inherited`: the parent's last marker, kept where it
+ *  was (end of P). `shared`: the last block that all siblings share (end of S). `previous`: the tail of the last
+ *  request, if it is out of look-back range of the new tail. `tail`: the last block. */
 export type MarkerRole = "system" | "inherited" | "shared" | "previous" | "tail";
 
 export type Marker = { readonly at: Segment; readonly role: MarkerRole; readonly ttl: Ttl };
@@ -16,7 +16,7 @@ export type Marker = { readonly at: Segment; readonly role: MarkerRole; readonly
 /** A marker as data, for the journal. */
 export type MarkerPlace = { readonly segment: number; readonly role: MarkerRole; readonly ttl: Ttl };
 
-/** A provider looks for earlier entries this many positions back, the marker's own position counted as the first. */
+/** A provider looks this many positions back for earlier entries, counting the marker's own position as the first. */
 export const LOOK_BACK = 20;
 
 export type MarkerOptions = {
@@ -26,16 +26,16 @@ export type MarkerOptions = {
 };
 
 export type NextMarkerOptions = MarkerOptions & {
-  /** Nobody answered the last request: what it marked may not be written. Default: false. */
+  /** The last request got no answer, so what it marked may not have been written. Default: false. */
   readonly unanswered?: boolean;
-  /** The end of the last request that was answered, in a line that inherits nothing: kept where nobody answered those
-   *  after it and the new tail does not reach it. */
+  /** The end of the last answered request, in a lineage that inherits nothing. It is kept if later requests got no
+   *  answer and the new tail cannot reach it. */
   readonly answered?: Segment;
 };
 
-/** Markers of the next request of a line, after those of its `last` one: end of system and its last block. A fork also
- *  keeps the two it shares with its family. Where one turn is out of reach of the last tail, that one is kept too; where
- *  nobody answered the last request, so is what the one before it had written. */
+/** Markers of the next request, after those of the `last` one: the end of system and the last block. A fork also keeps
+ *  the two that it shares with its family. If the last tail is out of range it is kept too, and if the last request got
+ *  no answer, so is what the request before it wrote. */
 export const nextMarkers = (
   prefix: FrozenPrefix,
   last: readonly Marker[] = [],
@@ -52,7 +52,7 @@ export const nextMarkers = (
   const written = unanswered ? kept : undefined;
   const shared = (inherited ?? written) && roleOf(last, "shared");
   const reached = !lastTail || (end && distance(lastTail.at, end) < lookBack);
-  // The entry at S contains P: when a fork is short of markers, the one at P is the one to give up.
+  // The entry at S contains P, so a fork that is short of markers gives up the one at P.
   const family = inherited && (shared ?? inherited);
   const near = written ? [family ?? shared, written] : [inherited, shared];
   const between = reached ? near : [family ?? written, { ...lastTail, role: "previous" as const }];
@@ -60,14 +60,14 @@ export const nextMarkers = (
 };
 
 export type FamilyMarkerOptions = MarkerOptions & {
-  /** The end of the tail that all siblings share; absent when the in-flight turn was trimmed. */
+  /** The end of the tail that all siblings share; absent if the in-flight turn was trimmed. */
   readonly sharedEnd?: Segment;
-  /** The parent's entries have expired: kept markers get the new lifetime, as nobody reads the longer one. */
+  /** The parent's entries have expired: kept markers get the new lifetime, because nobody reads the longer one. */
   readonly cold?: boolean;
-  /** The parent goes on after a fan-out with the same layout, but inherits nothing. Default: fork. */
+  /** After a fan-out the parent continues with the same layout, but inherits nothing. Default: fork. */
   readonly line?: "fork" | "parent";
-  /** The end of the parent's request, where the provider marks the end of each request by itself: then nothing up to
-   *  there needs a new marker, nor does the own tail. */
+  /** The end of the parent's request, if the provider marks the end of each request by itself. Then nothing up to there
+   *  needs a new marker, and neither does the new tail. */
   readonly implicitEnd?: Segment | undefined;
 };
 
@@ -82,8 +82,8 @@ export const familyMarkers = (
     kept && { at: kept.at, role, ttl: cold ? ttl : kept.ttl };
   const last = (kind: Segment["kind"]): Marker | undefined => parent.findLast(({ at }) => at.kind === kind);
   const inherited = last("block");
-  // A parent without any marker has cached nothing: then its head is as good a place as the end of S. Where it has one,
-  // a new marker in its bytes would gain nothing.
+  // A parent without any marker has cached nothing, so its head is as good a position as the end of S. If it has one, a
+  // new marker inside its bytes would gain nothing.
   const fresh = parent.length === 0 && !implicitEnd ? marker(prefix.tip?.headEnd, "system", ttl) : undefined;
   const shared = lastMarkable(sharedEnd);
   const isWritten = shared && implicitEnd && shared.index <= implicitEnd.index;
@@ -98,7 +98,7 @@ export const familyMarkers = (
 export const markerPlaces = (markers: readonly Marker[]): readonly MarkerPlace[] =>
   markers.map(({ at, role, ttl }) => ({ segment: at.index, role, ttl }));
 
-/** Markers from their journalled places; a place that is not in the prefix is left out. */
+/** Markers from their journalled positions; a position that is not in the prefix is skipped. */
 export const markersAt = (prefix: FrozenPrefix, places: readonly MarkerPlace[]): readonly Marker[] =>
   places.flatMap(({ segment, role, ttl }) => {
     const at = prefix.segmentAt(segment);
@@ -110,7 +110,7 @@ const roleOf = (markers: readonly Marker[], role: MarkerRole): Marker | undefine
 
 const marker = (at: Segment | undefined, role: MarkerRole, ttl: Ttl): Marker | undefined => at && { at, role, ttl };
 
-/** Blocks counted one by one: the dearer reading, so that no provider's way of counting loses the entry. */
+/** Counts every block: the more expensive reading, so that no provider's way of counting loses the entry. */
 const distance = (from: Segment, to: Segment): number => to.index - from.index;
 
 /** The last block at or before `from` that can carry a marker. */
@@ -120,7 +120,7 @@ export const lastMarkable = (from: Segment | undefined): Segment | undefined => 
   return at?.kind === "block" ? at : undefined;
 };
 
-/** In the order of the prompt, one a place (the earlier role wins), and no lifetime longer than one before it. */
+/** In prompt order, at most one per position (the earlier role wins), and no lifetime longer than the one before it. */
 const ordered = (candidates: readonly (Marker | undefined)[]): readonly Marker[] => {
   const places = new Map<number, Marker>();
   for (const candidate of candidates) {

@@ -1,23 +1,23 @@
-/** The frozen bytes of everything sent so far, and the one place that lets them grow.
- *  Invariant: a segment (a tool, a system block, a block of a message) is encoded when it enters and never again;
- *  equal content gives equal chain hashes, however it was appended; a fork shares all bytes before it.
- *  Elsewhere: a provider's spelling (protocols/), cache markers (markers.ts), storage of bytes (rope.ts). */
+/** The frozen bytes of everything sent so far, and the only code that can make them grow.
+ *  Invariant: a segment (a tool, a system block, a block of a message) is encoded when it enters and never again; equal
+ *  content gives equal chain hashes, however it was appended; a fork shares all bytes before it.
+ *  Elsewhere: a provider's encoding (../protocols), cache markers (markers.ts), storage of bytes (rope.ts). */
 
 import { hash } from "node:crypto";
 import { InputError } from "../errors.ts";
-import { placeOf } from "../json.ts";
+import { locateByte } from "../json.ts";
 import type { Block, Head, KeySettings, Message, Role, ToolUseBlock, Ttl } from "../request.ts";
 import { answerPending, callsIn, placeholderFor, stillPending } from "./pairing.ts";
 import { type Insertion, Rope } from "./rope.ts";
 
 export type SegmentKind = "head" | "tool" | "system" | "block";
 
-/** Where a marker can be spliced into a segment, in bytes before the segment's end. */
+/** Where a marker can be inserted into a segment, in bytes before the segment's end. */
 export type MarkerSite = {
   readonly fromEnd: number;
   /** A bare string must become a block before it can carry a marker. */
   readonly wrap?: { readonly fromEnd: number; readonly open: string; readonly close: string };
-  /** The marker that a recorded request had here, put back letter for letter when it is kept. */
+  /** The marker that a recorded request had here. If it is kept, it is put back byte for byte. */
   readonly recorded?: { readonly ttl: Ttl; readonly fromEnd: number; readonly text: string };
 };
 
@@ -30,51 +30,51 @@ export type EncodedSegment = {
   readonly site?: MarkerSite;
   /** Set on the first block of a message. */
   readonly opens?: Role;
-  /** What closes what this segment leaves open. Default: the encoder's `close`. */
+  /** What closes everything that this segment leaves open. Default: the encoder's `close`. */
   readonly close?: string;
-  /** Begins an item of the provider's list; said by encoders whose items are not our messages. */
+  /** Begins an item of the provider's list. Only for encoders whose items are not our messages. */
   readonly beginsItem?: boolean;
-  /** Where it stands below its item. Default: `.content[n]`, counted from the item's beginning. */
+  /** Its path inside its item. Default: `.content[n]`, counted from the item's beginning. */
   readonly within?: string;
 };
 
-/** What stands at the end of a prefix: all that an encoder needs to know to go on. */
-export type Place = {
+/** The end of a prefix: everything that an encoder needs to know in order to continue. */
+export type PrefixEnd = {
   readonly after: SegmentKind;
   readonly role: Role | undefined;
   readonly messages: number;
   /** What closes the open message. */
   readonly close: string;
   readonly model: string;
-  /** Calls of the last answer: where a result must say which tool it is of, it is found here. */
+  /** The calls of the last answer, for results that must name their tool. */
   readonly calls: readonly ToolUseBlock[];
 };
 
-/** The blocks of a message as they were encoded once before: the JSON of each that was not empty, in their order. */
+/** The blocks of a message as they were encoded before: the JSON of each non-empty block, in order. */
 export type SentBlocks = readonly Buffer[];
 
-/** The part of a protocol that makes segments. Where `sent` is given its bytes are taken, and nothing is spelled anew. */
+/** The part of a protocol that makes segments. If `sent` is given, its bytes are used and nothing is encoded again. */
 export type SegmentEncoder = {
   readonly head: (head: Head) => readonly EncodedSegment[];
-  /** The segments of a head that was encoded before, from the one JSON object that `closeHead` made of it. */
+  /** The segments of a head that was encoded before, from the JSON object that `closeHead` completed. */
   readonly sentHead: (json: Buffer) => readonly EncodedSegment[];
-  /** What makes a JSON object of a head whose last segment is of this kind. */
+  /** Completes a head to a JSON object, if its last segment is of this kind. */
   readonly closeHead: (last: SegmentKind) => string;
-  readonly message: (message: Message, place: Place, sent?: SentBlocks) => readonly EncodedSegment[];
+  readonly message: (message: Message, place: PrefixEnd, sent?: SentBlocks) => readonly EncodedSegment[];
   /** More blocks for the message that is still open. */
-  readonly blocks: (blocks: readonly Block[], place: Place, sent?: SentBlocks) => readonly EncodedSegment[];
+  readonly blocks: (blocks: readonly Block[], place: PrefixEnd, sent?: SentBlocks) => readonly EncodedSegment[];
   /** What closes a message that this encoder opened. */
   readonly close: string;
-  /** How far before a marker the provider looks for entries of earlier requests, by the model; 1: only at markers.
-   *  Default: LOOK_BACK. */
+  /** How far before a marker the provider looks for entries of earlier requests, by model; 1: only at markers. Default:
+   *  LOOK_BACK. */
   readonly lookBack?: (model: string) => number | undefined;
-  /** Where a segment stands in the request's JSON. */
+  /** The path of a segment in the request's JSON. */
   readonly pathOf: (segment: Segment) => string;
-  /** What is in the provider's key and in no segment, by name. Default: the betas. */
-  readonly unwritten?: (origin: PrefixOrigin) => readonly Unwritten[];
+  /** Parts of the provider's cache key that are in no segment, by name. Default: the betas. */
+  readonly unsentKeyParts?: (origin: PrefixOrigin) => readonly UnsentKeyPart[];
 };
 
-export type Unwritten = { readonly name: string; readonly value: string };
+export type UnsentKeyPart = { readonly name: string; readonly value: string };
 
 export type Segment = {
   readonly before: Segment | undefined;
@@ -89,13 +89,13 @@ export type Segment = {
   readonly end: number;
   readonly hash: string;
   readonly site: MarkerSite | undefined;
-  /** Number of the provider's item it stands in (-1: its items are our messages), of the segment in it, and the path
-   *  below it where that is no number. */
+  /** Number of the provider's item (-1: its items are our messages), of the segment in that item, and the path inside
+   *  the item where a number is not enough. */
   readonly item: number;
   readonly part: number;
   readonly within: string | undefined;
-  /** The last segment before this one that stands ahead of the messages and can carry a marker: the end of system,
-   *  or of tools without one. Kept here so that a marker there is found without walking back through the messages. */
+  /** The last segment before this one that precedes the messages and can carry a marker: the end of system, or of tools
+   *  if there is no system. It is stored here so that a marker is found without walking back through the messages. */
   readonly headEnd: Segment | undefined;
 };
 
@@ -107,12 +107,12 @@ export type Divergence = {
   readonly offset: number;
 };
 
-/** What a prefix is made from when it was not encoded here (recorded/). */
+/** What a prefix is made from if it was not encoded here (see ../recorded). */
 export type PrefixOrigin = {
   readonly model: string;
   readonly betas: readonly string[];
   readonly encoder: SegmentEncoder;
-  /** Where the format spells them after the messages. Default: none. */
+  /** Only if the format encodes them after the messages. Default: none. */
   readonly settings?: KeySettings;
 };
 
@@ -122,14 +122,15 @@ type PrefixState = {
   readonly tip: Segment | undefined;
   readonly pending: readonly string[];
   readonly calls: readonly ToolUseBlock[];
-  /** Ids of the calls in all answers, the last answer first: shared with whatever grew from the same prefix. */
+  /** The ids of the calls in all answers, the last answer first; shared with everything that grew from the same
+   *  prefix. */
   readonly callIds: CallIds | undefined;
   readonly close: string;
 };
 
 type CallIds = { readonly ids: readonly string[]; readonly before: CallIds | undefined };
 
-/** What an open last message still waits for. */
+/** What an open last message still needs. */
 type OpenTail = Pick<PrefixState, "pending" | "close">;
 
 export class FrozenPrefix {
@@ -143,13 +144,13 @@ export class FrozenPrefix {
     return FrozenPrefix.of(originOf(encoder, head), encoder.head(head));
   }
 
-  /** The prefix of a head that was encoded before, from what `sentHead` gave: the same bytes, however `head` would be
-   *  spelled today. */
+  /** The prefix of a head that was encoded before, from the result of `sentHead`: the same bytes, however `head` would
+   *  be encoded today. */
   static reopen(encoder: SegmentEncoder, head: Head, sent: Buffer): FrozenPrefix {
     return FrozenPrefix.of(originOf(encoder, head), encoder.sentHead(sent));
   }
 
-  /** A prefix of segments that were encoded before. `tail` says what an open last message still waits for. */
+  /** A prefix made of segments that were encoded before. `tail` says what an open last message still needs. */
   static of(
     origin: PrefixOrigin,
     segments: readonly EncodedSegment[],
@@ -168,7 +169,7 @@ export class FrozenPrefix {
   get settings(): KeySettings {
     return this.#state.origin.settings ?? {};
   }
-  /** How far before a marker its provider looks for earlier entries; undefined: as far as most do. */
+  /** How far before a marker its provider looks for earlier entries; undefined: the usual distance. */
   get lookBack(): number | undefined {
     return this.#state.origin.encoder.lookBack?.(this.model);
   }
@@ -184,36 +185,36 @@ export class FrozenPrefix {
   get messages(): number {
     return this.#place.messages;
   }
-  /** Calls of the last message that no result has answered yet. */
+  /** Calls of the last message that have no result yet. */
   get pending(): readonly string[] {
     return this.#state.pending;
   }
-  /** Does one of its answers have a call with this id? What was cut from somebody else's bytes is not looked into. */
+  /** Does one of its answers contain a call with this id? Bytes that somebody else encoded are not searched. */
   hasCall(id: string): boolean {
     for (let at = this.#state.callIds; at; at = at.before) if (at.ids.includes(id)) return true;
     return false;
   }
-  /** What closes the open message; the body's own closing comes after it. */
+  /** Closes the open message. The body's own closing comes after it. */
   get close(): string {
     return this.#state.close;
   }
 
-  /** With `message` at the end. Calls it would leave unanswered are answered by the placeholder. */
+  /** The prefix with `message` at the end. Calls that it would leave unanswered get the placeholder. */
   append(message: Message): FrozenPrefix {
     return this.entering(message).reduce<FrozenPrefix>((prefix, next) => prefix.#add(next), this);
   }
 
-  /** What `append` would put at the end: `message` with what answers the open calls. */
+  /** What `append` would add: `message`, with answers to the open calls. */
   entering(message: Message): readonly Message[] {
     return answerPending(this.pending, message);
   }
 
-  /** With `message` at the end as it is: calls it leaves unanswered are for `extend` to answer. */
+  /** The prefix with `message` at the end, unchanged: `extend` can answer the calls that it leaves open. */
   appendOpen(message: Message, sent?: SentBlocks): FrozenPrefix {
     return this.#add(message, stillPending(this.pending, message.content), sent);
   }
 
-  /** With segments at the end that were cut from what somebody else wrote; `tail` says what they leave open. */
+  /** The prefix with segments at the end that were cut from somebody else's bytes; `tail` says what they leave open. */
   appendCut(
     segments: readonly EncodedSegment[],
     tail: { readonly pending: readonly string[]; readonly close: string },
@@ -221,7 +222,8 @@ export class FrozenPrefix {
     return this.#grow(segments, tail);
   }
 
-  /** With more blocks in the last message: the shared tail of a family is a message that each fork goes on with. */
+  /** The prefix with more blocks in the last message. The shared tail of a family is a message that each fork
+   *  continues. */
   extend(blocks: readonly Block[], sent?: SentBlocks): FrozenPrefix {
     if (blocks.length === 0) return this;
     if (this.#place.role !== "user") throw new InputError("only an open user message can be extended");
@@ -230,15 +232,15 @@ export class FrozenPrefix {
     return this.#grow(segments, { pending: stillPending(this.pending, blocks), close });
   }
 
-  /** With every open call answered, so that it can be sent. */
+  /** The prefix with every open call answered, so that it can be sent. */
   settled(): FrozenPrefix {
     if (this.pending.length === 0) return this;
     const content = this.pending.map(placeholderFor);
     return this.#place.role === "user" ? this.extend(content) : this.#add({ role: "user", content });
   }
 
-  /** The bytes in order with texts put in at ascending offsets, and `ending` after them; the prefix's own bytes are not
-   *  copied, but for a few beside a text. */
+  /** The bytes in order with texts inserted at ascending offsets, and `ending` after them. The prefix's own bytes are
+   *  not copied, except for a few next to an inserted text. */
   chunks(insertions: readonly Insertion[] = [], ending = ""): readonly Buffer[] {
     return this.#state.rope.spliced(insertions, ending);
   }
@@ -251,7 +253,7 @@ export class FrozenPrefix {
     return Buffer.concat([this.#state.rope.slice(0, last?.end ?? 0), Buffer.from(close)]);
   }
 
-  /** The JSON of each block that this has beyond `before`, which it grew from. Views, not copies. */
+  /** The JSON of each block that was added since `before`. Views, not copies. */
   sentSince(before: FrozenPrefix): SentBlocks {
     const sent: Buffer[] = [];
     const from = before.tip?.index ?? -1;
@@ -265,9 +267,9 @@ export class FrozenPrefix {
     return tip === undefined || this.segmentAt(tip.index)?.hash === tip.hash;
   }
 
-  /** How many segments both begin with. */
+  /** The number of segments that both begin with. */
   agreement(other: FrozenPrefix): number {
-    let [ours, theirs] = level(this.tip, other.tip);
+    let [ours, theirs] = toSameIndex(this.tip, other.tip);
     while (ours && theirs && ours.hash !== theirs.hash) [ours, theirs] = [ours.before, theirs.before];
     return ours ? ours.index + 1 : 0;
   }
@@ -297,13 +299,13 @@ export class FrozenPrefix {
     return this.#state.rope.slice(start, end);
   }
 
-  /** The name of what differs although every byte is the same. */
+  /** The name of the key part that differs although every byte is the same. */
   #firstUnwritten(other: FrozenPrefix): string {
-    const theirs = unwrittenIn(other.#state.origin);
-    return unwrittenIn(this.#state.origin).find(({ value }, at) => value !== theirs[at]?.value)?.name ?? "betas";
+    const theirs = unsentKeyPartsOf(other.#state.origin);
+    return unsentKeyPartsOf(this.#state.origin).find(({ value }, at) => value !== theirs[at]?.value)?.name ?? "betas";
   }
 
-  get #place(): Place {
+  get #place(): PrefixEnd {
     const { tip, close, calls } = this.#state;
     const inMessages = tip?.kind === "block";
     return {
@@ -321,9 +323,9 @@ export class FrozenPrefix {
     const segments = encoder.message(message, this.#place, sent);
     if (segments.length === 0) throw new InputError(`a ${message.role} message needs a block that is not empty`);
     const close = segments.at(-1)?.close ?? encoder.close;
-    const asked = callsIn(message);
-    const calls = message.role === "assistant" ? asked : this.#state.calls;
-    const ids = asked.map(({ id }) => id);
+    const newCalls = callsIn(message);
+    const calls = message.role === "assistant" ? newCalls : this.#state.calls;
+    const ids = newCalls.map(({ id }) => id);
     const grown = this.#grow(segments, { pending: [...left, ...ids], close }, calls);
     return ids.length === 0
       ? grown
@@ -335,12 +337,12 @@ export class FrozenPrefix {
     const { origin, callIds } = this.#state;
     const seed = tip
       ? ""
-      : unwrittenIn(origin)
+      : unsentKeyPartsOf(origin)
           .map(({ value }) => value)
           .join("\n");
     for (const encoded of segments) {
       const [grown, written] = rope.append(encoded.bytes);
-      tip = link(tip, encoded, { start: rope.length, length: written.length, seed });
+      tip = toSegment(tip, encoded, { start: rope.length, length: written.length, seed });
       rope = grown;
     }
     return new FrozenPrefix({ origin, rope, tip, calls, callIds, ...tail });
@@ -354,12 +356,16 @@ const originOf = (encoder: SegmentEncoder, { model, settings }: Head): PrefixOri
   settings,
 });
 
-const unwrittenIn = (origin: PrefixOrigin): readonly Unwritten[] =>
-  origin.encoder.unwritten?.(origin) ?? [{ name: "betas", value: origin.betas.join(",") }];
+const unsentKeyPartsOf = (origin: PrefixOrigin): readonly UnsentKeyPart[] =>
+  origin.encoder.unsentKeyParts?.(origin) ?? [{ name: "betas", value: origin.betas.join(",") }];
 
-type Written = { readonly start: number; readonly length: number; readonly seed: string };
+type WrittenRange = { readonly start: number; readonly length: number; readonly seed: string };
 
-const link = (before: Segment | undefined, encoded: EncodedSegment, { start, length, seed }: Written): Segment => {
+const toSegment = (
+  before: Segment | undefined,
+  encoded: EncodedSegment,
+  { start, length, seed }: WrittenRange,
+): Segment => {
   const { kind, bytes, lead, site, opens, beginsItem = false, within } = encoded;
   const continues = before?.kind === kind && opens === undefined;
   return {
@@ -381,17 +387,17 @@ const link = (before: Segment | undefined, encoded: EncodedSegment, { start, len
   };
 };
 
-/** Providers render tools before system, in whatever order a recorded request wrote them. */
+/** Providers render tools before system, whatever order a recorded request has. */
 const headEndAfter = (before: Segment | undefined): Segment | undefined => {
   if (!before || before.kind === "block" || !before.site) return before?.headEnd;
   return before.kind === "tool" && before.headEnd?.kind === "system" ? before.headEnd : before;
 };
 
 const chainHash = (before: string, bytes: string | Buffer): string =>
-  // In one call: the object for many costs more than the hash of a block, and more than copying one.
+  // A one-shot hash: a hash object costs more than hashing a block, and more than copying one.
   hash("sha256", typeof bytes === "string" ? before + bytes : Buffer.concat([Buffer.from(before), bytes]), "base64url");
 
-const level = (a: Segment | undefined, b: Segment | undefined): [Segment | undefined, Segment | undefined] => {
+const toSameIndex = (a: Segment | undefined, b: Segment | undefined): [Segment | undefined, Segment | undefined] => {
   let [ours, theirs] = [a, b];
   while (ours && (!theirs || ours.index > theirs.index)) ours = ours.before;
   while (theirs && (!ours || theirs.index > ours.index)) theirs = theirs.before;
@@ -404,9 +410,9 @@ const firstDifference = (a: Buffer, b: Buffer): number => {
   return shorter;
 };
 
-/** A value that only one side has is named by the side that has it. */
+/** A value that only one side has is named by that side. */
 const innerPath = (sides: readonly Buffer[], lead: number, offset: number): string => {
   if (offset < lead) return "";
-  const places = sides.map((bytes) => placeOf(bytes, lead, offset));
+  const places = sides.map((bytes) => locateByte(bytes, lead, offset));
   return (places.find(({ inside }) => inside) ?? places.find(({ path }) => path !== ""))?.path ?? "";
 };

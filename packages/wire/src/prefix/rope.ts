@@ -1,21 +1,23 @@
-/** Bytes that only grow and are shared by all who have seen them.
- *  Invariant: a rope never changes. The newest rope of a tape appends in place; appending to an older one branches,
- *  and the branch points at the bytes before it instead of copying them.
+/** Append-only bytes, shared by everyone who has seen them.
+ *  Invariant: a rope never changes. The newest rope of a tape appends in place; appending to an older one branches, and
+ *  the branch points to the bytes before it instead of copying them.
  *  Elsewhere: what the bytes mean (prefix.ts). */
 
 type Room = { readonly start: number; readonly buffer: Buffer; used: number; view: Buffer | undefined };
 
-/** Of a branch: most forks say little. */
+/** For a branch: most forks add little. */
 const FIRST_ROOM = 1024;
-/** Of a conversation, which begins with tools and a system prompt and grows for long: each room is a piece of every later
- *  request, and one that is not written to yet takes no memory. */
+/** For a conversation, which begins with tools and a system prompt and keeps growing: each room is a piece of every
+ *  later request, and a room that is not written to yet takes no memory. */
 const FIRST_ROOM_OF_ALL = 256 * 1024;
-/** Shorter pieces are copied: each that is sent by itself costs more than its bytes. */
-const SHORT = 128;
-/** Each abandoned branch leaves one more piece; past this many they are copied into one, so a request stays short. */
+/** Shorter pieces are copied together, because sending a piece by itself costs more than copying it. */
+const COPIED_BYTES = 128;
+/** Each abandoned branch leaves one more piece. Past this many they are copied into one, so that a request stays
+ *  short. */
 const MOST_PIECES = 64;
 
-/** Append-only storage: rooms double, so n bytes lie in O(log n) of them, and one append never straddles two. */
+/** Append-only storage. Rooms double in size, so n bytes are in O(log n) rooms, and one append never straddles two of
+ *  them. */
 class Tape {
   readonly rooms: Room[] = [];
   readonly #firstRoom: number;
@@ -39,7 +41,7 @@ class Tape {
     return this.#take(room, bytes.length);
   }
 
-  /** Looked for from the end: what is asked for has mostly just been written. */
+  /** Searches from the end, because most lookups are for what has just been written. */
   roomAt(offset: number): Room | undefined {
     return this.rooms.findLast(({ start }) => start <= offset);
   }
@@ -109,12 +111,13 @@ export class Rope {
     return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
   }
 
-  /** The pieces with texts inserted at offsets (ascending), cut only there, and `ending` after them. */
+  /** The pieces with texts inserted at ascending offsets, cut only there, and `ending` after them. */
   spliced(insertions: readonly Insertion[], ending = ""): readonly Buffer[] {
     const out: Buffer[] = [];
     for (const cut of this.#cut(insertions, ending)) {
       const last = out.at(-1);
-      if (last && cut.length <= SHORT && last.length <= SHORT) out[out.length - 1] = Buffer.concat([last, cut]);
+      if (last && cut.length <= COPIED_BYTES && last.length <= COPIED_BYTES)
+        out[out.length - 1] = Buffer.concat([last, cut]);
       else out.push(cut);
     }
     return out;

@@ -1,7 +1,7 @@
-/** Anthropic Messages: how a head, a message and a closing are spelled.
- *  Invariant: separators stand before a value, never after it, so a body is always a beginning of the next one;
- *  fields outside the cache key come after the messages.
- *  Elsewhere: reading answers (anthropic-step.ts), where markers go (../markers.ts). */
+/** Anthropic Messages: how a head, a message and a closing are encoded.
+ *  Invariant: separators come before a value, never after it, so each body is a prefix of the next one; fields outside
+ *  the cache key come after the messages.
+ *  Elsewhere: reading answers (anthropic.ts), where markers go (../prefix/markers.ts). */
 
 import { InputError } from "../errors.ts";
 import {
@@ -16,7 +16,7 @@ import {
   quote,
   type Span,
 } from "../json.ts";
-import type { EncodedSegment, Place, Segment, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
+import type { EncodedSegment, PrefixEnd, Segment, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
 import type {
   Block,
   Closing,
@@ -70,17 +70,17 @@ const toolJson = (tool: ToolSpec): RawJson =>
     ? tool.json.trim()
     : `{"name":${quote(tool.name)},"description":${quote(tool.description)},"input_schema":${authoredJson(tool.inputSchema)}}`;
 
-/** A list of objects before the messages; the separator of the first one closes what stood before it. */
-const listed = (kind: SegmentKind, opening: string, values: readonly RawJson[]): readonly EncodedSegment[] =>
+/** A list of objects before the messages; the separator of the first object closes what came before it. */
+const listSegments = (kind: SegmentKind, opening: string, values: readonly RawJson[]): readonly EncodedSegment[] =>
   values.map((json, index) => segment({ kind, separator: index === 0 ? opening : ",", json, markable: true }));
 
 const encodeHead = ({ model, tools, system, settings }: Head): readonly EncodedSegment[] => [
   segment({ kind: "head", separator: "", json: `{${fields(keyFields(model, settings))}`, markable: false }),
-  ...listed("tool", `,"tools":[`, tools.map(toolJson)),
-  ...listed("system", `${tools.length > 0 ? "]" : ""},"system":[`, system.flatMap(blockJson)),
+  ...listSegments("tool", `,"tools":[`, tools.map(toolJson)),
+  ...listSegments("system", `${tools.length > 0 ? "]" : ""},"system":[`, system.flatMap(blockJson)),
 ];
 
-/** The lists are the last members, as `encodeHead` put them; what stands between two values belongs to the later one. */
+/** The lists are the last members, as `encodeHead` writes them. Bytes between two values belong to the later one. */
 const cutSentHead = (json: Buffer): readonly EncodedSegment[] => {
   if (!isObject(parseJson(json.toString("utf8"), "the head"))) throw new InputError("the head is not an object");
   const members = membersOf(json, 0);
@@ -156,33 +156,33 @@ const blockJson = (block: Block): readonly RawJson[] => {
 
 const markable = ({ type }: Block): boolean => type !== "thinking" && type !== "redacted_thinking";
 
-type Spelled = { readonly json: RawJson | Buffer; readonly markable: boolean };
+type EncodedBlock = { readonly json: RawJson | Buffer; readonly markable: boolean };
 
-const spelled = (blocks: readonly Block[]): readonly Spelled[] =>
+const encodeAll = (blocks: readonly Block[]): readonly EncodedBlock[] =>
   blocks.flatMap((block) => blockJson(block).map((json) => ({ json, markable: markable(block) })));
 
-/** Which blocks are in the request at all. */
-const isSpelled = (block: Block): boolean => block.type !== "text" || block.text !== "" || block.raw !== undefined;
+/** Is this block part of the request at all? */
+const isSent = (block: Block): boolean => block.type !== "text" || block.text !== "" || block.raw !== undefined;
 
-const spelledBefore = (blocks: readonly Block[], sent: SentBlocks): readonly Spelled[] => {
-  const inRequest = blocks.filter(isSpelled);
+const reuseSent = (blocks: readonly Block[], sent: SentBlocks): readonly EncodedBlock[] => {
+  const inRequest = blocks.filter(isSent);
   if (inRequest.length !== sent.length)
     throw new InputError(`${inRequest.length} blocks cannot have been sent as ${sent.length}`);
   return inRequest.map((block, index) => ({ json: sent[index] ?? "", markable: markable(block) }));
 };
 
 const encodeBlocks = (blocks: readonly Block[], firstSeparator: string, sent?: SentBlocks): readonly EncodedSegment[] =>
-  (sent ? spelledBefore(blocks, sent) : spelled(blocks)).map(({ json, markable }, index) =>
+  (sent ? reuseSent(blocks, sent) : encodeAll(blocks)).map(({ json, markable }, index) =>
     segment({ kind: "block", separator: index === 0 ? firstSeparator : ",", json, markable }),
   );
 
-const opening = ({ after, close }: Place, role: Message["role"]): string => {
+const opening = ({ after, close }: PrefixEnd, role: Message["role"]): string => {
   const start = `{"role":"${role}","content":[`;
   if (after === "block") return `${close},${start}`;
   return `${after === "head" ? "" : "]"},"messages":[${start}`;
 };
 
-const encodeMessage = (message: Message, place: Place, sent?: SentBlocks): readonly EncodedSegment[] =>
+const encodeMessage = (message: Message, place: PrefixEnd, sent?: SentBlocks): readonly EncodedSegment[] =>
   encodeBlocks(message.content, opening(place, message.role), sent).map((encoded, index) =>
     index === 0 ? { ...encoded, opens: message.role } : encoded,
   );

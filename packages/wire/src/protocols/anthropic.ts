@@ -14,29 +14,30 @@ import {
   asObject,
   asString,
   asTokens,
-  cutBlock,
+  blockStarted,
+  closeOpenBlock,
+  flagOddFigures,
   initial,
   malformed,
   parse,
   rawMembers,
   sliceItems,
-  started,
-  trusted,
   wholeBlock,
 } from "./reading.ts";
 
 // --- usage -----------------------------------------------------------------------------------------------------------
 
-/** Usage as reported in one place. What it leaves out stays as it was, since the closing report is cumulative but has
- *  no split by lifetime: the split of the opening report is kept, and what was added since is 5m (automatic markers). */
+/** Reads one usage report. Figures that it leaves out keep their value, because the closing report is cumulative but
+ *  has no split by lifetime: the split of the opening report is kept, and what was added since is 5m (automatic
+ *  markers). */
 export const readUsage = (reported: JsonObject, before: Usage = noUsage): Usage =>
-  trusted(readFigures(reported, before), reported);
+  flagOddFigures(readFigures(reported, before), reported);
 
 const readFigures = (reported: JsonObject, before: Usage): Usage => {
   const { iterations } = reported;
   const thinking = asTokens(asObject(reported.output_tokens_details).thinking_tokens) ?? before.thinking;
-  const told = thinking === undefined ? {} : { thinking };
-  if (isArray(iterations) && iterations.length > 0) return { ...sumIterations(iterations), ...told };
+  const detail = thinking === undefined ? {} : { thinking };
+  if (isArray(iterations) && iterations.length > 0) return { ...sumIterations(iterations), ...detail };
   const split = asObject(reported.cache_creation);
   const oneHour = asTokens(split.ephemeral_1h_input_tokens) ?? before.written["1h"] ?? 0;
   const total = asTokens(reported.cache_creation_input_tokens);
@@ -48,7 +49,7 @@ const readFigures = (reported: JsonObject, before: Usage): Usage => {
     read: asTokens(reported.cache_read_input_tokens) ?? before.read,
     written: { ...(fiveMinutes ? { "5m": fiveMinutes } : {}), ...(oneHour ? { "1h": oneHour } : {}) },
     output: asTokens(reported.output_tokens) ?? before.output,
-    ...told,
+    ...detail,
   };
 };
 
@@ -80,7 +81,7 @@ const STOPS: ReadonlyMap<string, StopReason> = new Map(
   }),
 );
 
-/** Nothing where no reason is given: one report may tell the reason and another only the usage. */
+/** Empty if there is no reason: one report may have the reason and another only the usage. */
 const readStop = (delta: JsonObject): Partial<Pick<ParserState, "stop" | "stopDetail" | "hasReason">> => {
   const reason = asString(delta.stop_reason);
   if (reason === "") return {};
@@ -111,7 +112,7 @@ const extrasOf = (json: RawJson, value: JsonObject, known: readonly string[]): {
   return { extras: others.map(({ keyStart, end }) => bytes.toString("utf8", keyStart, end)).join(",") };
 };
 
-/** What an assistant's block can be. */
+/** The kinds of blocks in an answer. */
 export type AnswerBlock = Exclude<Block, { readonly type: "image" | "document" | "tool_result" }>;
 
 export const readBlock = (json: RawJson): AnswerBlock => {
@@ -139,7 +140,7 @@ export const readBlock = (json: RawJson): AnswerBlock => {
   }
 };
 
-/** A provider's own block of which one member was streamed: the value takes the place of the one it began with. */
+/** Replaces one member of a provider's own block with the value that was streamed for it. */
 const withMember = (json: RawJson, key: string, value: RawJson | undefined): RawJson => {
   const bytes = Buffer.from(json);
   const member = membersOf(bytes, skipSpace(bytes, 0)).find((candidate) => candidate.key === key);
@@ -147,7 +148,7 @@ const withMember = (json: RawJson, key: string, value: RawJson | undefined): Raw
   return bytes.toString("utf8", 0, member.start) + value + bytes.toString("utf8", member.end);
 };
 
-/** Only the last report counts: a compaction's summary arrives in one piece, after a block that began empty. */
+/** Only the last report counts: a compaction's summary arrives in one piece, for a block that started empty. */
 const withSummary = (start: Block, delta: RawJson): Block => {
   if (start.type !== "provider") return start;
   const json = ["content", "encrypted_content"].reduce(
@@ -185,7 +186,7 @@ const startBlock = (state: ParserState, frame: JsonObject, data: string): Step =
   if (json === undefined) throw malformed(`block ${at} started without a block`);
   const start = readBlock(json);
   const draft: BlockDraft = { start, text: "", json: "", signature: "", citations: [] };
-  return [{ ...state, drafts: new Map(state.drafts).set(at, draft) }, [started(start, at)]];
+  return [{ ...state, drafts: new Map(state.drafts).set(at, draft) }, [blockStarted(start, at)]];
 };
 
 const growBlock = (state: ParserState, frame: JsonObject, data: string): Step => {
@@ -251,27 +252,27 @@ const stopMessage = (state: ParserState): Step => {
   return ended;
 };
 
-/** The opening report counts the first tokens alone; without a closing one nothing is known of the rest. */
+/** The opening report counts only the first tokens; without a closing report the rest is unknown. */
 const hasOutput = ({ output_tokens, iterations }: JsonObject = {}): boolean =>
   asTokens(output_tokens) !== undefined || (isArray(iterations) && iterations.length > 0);
 
-/** An answer that gave its reason to stop is complete, whether or not its last event came. */
+/** An answer with a stop reason is complete, even if its last event is missing. */
 export const end = (state: ParserState): Step | undefined => {
   const { stop, stopDetail, drafts } = state;
   if (stop === undefined) return undefined;
   const open = [...drafts].flatMap(([at, draft]): readonly ModelEvent[] => {
-    const block = cutBlock(finish(draft));
+    const block = closeOpenBlock(finish(draft));
     return block ? [{ type: "block_stopped", index: at, block }] : [];
   });
   const usage = hasOutput(state.reported) ? state.usage : { ...state.usage, output: 0 };
-  const told = stopDetail === undefined ? {} : { stopDetail };
+  const detail = stopDetail === undefined ? {} : { stopDetail };
   return [
     { ...state, drafts: new Map(), stopped: true },
-    [...open, { type: "response_stopped", stop, usage, ...told }],
+    [...open, { type: "response_stopped", stop, usage, ...detail }],
   ];
 };
 
-/** One frame. An error inside a stream is thrown, whether or not the frame is labelled as one. */
+/** Reads one frame. An error inside a stream is thrown, whether or not the frame is labelled as one. */
 export const step = (state: ParserState, { data }: Frame): Step => {
   const frame = parse(data);
   switch (frame.type) {
@@ -298,7 +299,7 @@ export const step = (state: ParserState, { data }: Frame): Step => {
   }
 };
 
-/** An answer in one piece, as the events a stream would have given. */
+/** An answer that is not streamed, as the events a stream would have given. */
 export const whole = (body: string): readonly ModelEvent[] => {
   const message = parse(body);
   if (message.type === "error" || isObject(message.error)) throw failure({ status: 200, headers: {}, body });

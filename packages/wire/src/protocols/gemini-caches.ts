@@ -1,9 +1,10 @@
-/** Entries that Gemini stores by name, for requests that begin alike: what stands in one, and what is left for each
- *  request to say.
- *  Invariant: an entry ends with a whole content, and takes the tools, their choice and the system prompt with it, which a
- *  request that names it must not send; both are slices of the same bytes, so that together they say what the request
- *  would have said alone.
- *  Elsewhere: the calls (../cached-contents.ts), whether it pays (../economics), bytes (gemini-encode.ts). */
+/** Cache entries that Gemini stores by name, for requests with the same beginning: what an entry contains, and what
+ *  each request still sends.
+ *  Invariant: an entry ends with a whole content, and includes the tools, their choice and the system prompt, which a
+ *  request that names the entry must not send; both are slices of the same bytes, so together they say what the request
+ *  would say alone.
+ *  Elsewhere: the API calls (../send/cached-contents.ts), whether it pays off (../cost/stored.ts), bytes
+ *  (gemini-encode.ts). */
 
 import { InputError } from "../errors.ts";
 import { quote } from "../json.ts";
@@ -12,10 +13,10 @@ import { HEAD_START } from "./gemini-encode.ts";
 import { resourceOf } from "./gemini-settings.ts";
 import { asCount, asObject, asString, malformed, parse } from "./reading.ts";
 
-/** Data, as everything that is planned: the prefix is known again by the hash of its last segment inside. */
+/** Plain data. A prefix is recognised by the hash of its last segment inside the entry. */
 export type CachedContentPlan = {
   readonly model: string;
-  /** How many segments stand in the entry, and the chain hash of the last: the end of S. */
+  /** How many segments the entry contains, and the chain hash of the last one: the end of S. */
   readonly segments: number;
   readonly hash: string;
   readonly contents: number;
@@ -24,14 +25,15 @@ export type CachedContentPlan = {
 };
 
 export type CachedContentOptions = {
-  /** From its creation, or its last extension. Default: ten minutes, which most fan-outs need less than. */
+  /** From its creation or its last extension. Default: ten minutes, which is enough for most fan-outs. */
   readonly ttlSeconds?: number;
   readonly displayName?: string;
 };
 
 const USUAL_TTL_SECONDS = 600;
 
-/** The longest entry that all of these can name: every content that they share, and that leaves each one to say. */
+/** The longest entry that all of these can name: every content that they share, as long as each still has something
+ *  left to send. */
 export const planCachedContent = (
   lines: readonly FrozenPrefix[],
   options: CachedContentOptions = {},
@@ -79,7 +81,7 @@ const boundaryIn = (line: FrozenPrefix, { segments, hash, model }: CachedContent
   return { start: next.start, offset: next.start + at, close };
 };
 
-/** What creates the entry. */
+/** The request body that creates the entry. */
 export const creationBody = (plan: CachedContentPlan, line: FrozenPrefix): readonly Buffer[] => {
   const { start, close } = boundaryIn(line, plan);
   const { model, ttlSeconds, displayName } = plan;
@@ -89,7 +91,7 @@ export const creationBody = (plan: CachedContentPlan, line: FrozenPrefix): reado
   return [Buffer.from(opening), held, Buffer.from(close)];
 };
 
-/** The request with the entry's name in place of what stands in it. */
+/** The request with the entry's name instead of its content. */
 export const namingBody = (
   { plan, name }: { readonly plan: CachedContentPlan; readonly name: string },
   line: FrozenPrefix,
@@ -101,7 +103,7 @@ export const namingBody = (
   return [Buffer.concat([Buffer.from(opening), own, Buffer.from(line.close + closing)])];
 };
 
-/** As the provider gives them: nothing in one may lead to another address. */
+/** The provider's own form: nothing in a name may lead to another address. */
 const isName = (name: string): boolean => /^cachedContents\/[\w-]+$/.test(name);
 
 export const checkedName = (name: string): string => {
@@ -109,7 +111,7 @@ export const checkedName = (name: string): string => {
   return name;
 };
 
-/** What the provider says of an entry that it holds. */
+/** What the provider reports about an entry that it stores. */
 export const readStored = (body: string): { name: string; expireTime: string; tokens: number } => {
   const { name, expireTime, usageMetadata } = parse(body);
   const tokens = asCount(asObject(usageMetadata).totalTokenCount) ?? 0;

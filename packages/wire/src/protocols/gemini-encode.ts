@@ -1,8 +1,9 @@
-/** Gemini generateContent: how a head, a message and a closing are spelled.
- *  Invariant: the parts of an answer go back letter for letter, signatures with them; results stand in a content of their
- *  own, as many as there were calls, and what is said beside them in the next; what is in no cache key comes last.
- *  Left out, for want of a field: markers, cache keys, verbosity, speed, parallel calls, context management, betas, users.
- *  Elsewhere: reading answers (gemini-step.ts), settings (gemini-settings.ts), entries by name (gemini-caches.ts). */
+/** Gemini generateContent: how a head, a message and a closing are encoded.
+ *  Invariant: the parts of an answer are sent back byte for byte, including signatures; results have their own content,
+ *  as many as there were calls, and other user text goes into the next content; fields outside the cache key come last.
+ *  Not sent, because there is no field for it: markers, cache keys, verbosity, speed, parallel calls, context
+ *  management, betas, users.
+ *  Elsewhere: reading answers (gemini.ts), settings (gemini-settings.ts), stored entries (gemini-caches.ts). */
 
 import { InputError } from "../errors.ts";
 import {
@@ -17,7 +18,7 @@ import {
   quote,
   type Span,
 } from "../json.ts";
-import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
+import type { EncodedSegment, PrefixEnd, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
 import type {
   Block,
   Closing,
@@ -46,7 +47,8 @@ import {
 
 // --- head ------------------------------------------------------------------------------------------------------------
 
-/** An empty list says nothing here; it gives every head a first member, so that all that follows begins alike. */
+/** An empty list has no effect here. It gives every head a first member, so that everything after it starts the same
+ *  way. */
 export const HEAD_START = `{"safetySettings":[]`;
 
 const declarationJson = ({ name, description, inputSchema }: Extract<ToolSpec, { type: "function" }>): RawJson => {
@@ -55,7 +57,7 @@ const declarationJson = ({ name, description, inputSchema }: Extract<ToolSpec, {
 };
 
 const DECLARATIONS = `{"functionDeclarations":[`;
-/** What closes the list of tools, of which the declarations are the last. */
+/** Closes the list of tools; the declarations are its last item. */
 const TOOLS_END = "]}]";
 
 const headSegments = ({ tools, system, settings }: Head): readonly EncodedSegment[] => {
@@ -67,12 +69,12 @@ const headSegments = ({ tools, system, settings }: Head): readonly EncodedSegmen
     ...(declared.length === 0 && own.length > 0 ? [`,"tools":[${own.join(",")}]`] : []),
   ];
   const before = `,"tools":[${own.map((json) => `${json},`).join("")}${DECLARATIONS}`;
-  const said = system.filter(({ text }) => text !== "").map(({ text }) => `{"text":${quote(text)}}`);
+  const shown = system.filter(({ text }) => text !== "").map(({ text }) => `{"text":${quote(text)}}`);
   const opening = `${declared.length > 0 ? TOOLS_END : ""},"systemInstruction":{"parts":[`;
   return [
     { kind: "head", bytes: HEAD_START + members.join(""), lead: 0 },
     ...listSegments({ kind: "tool", within: `tools[${own.length}]` }, declared, before),
-    ...listSegments({ kind: "system" }, said, opening),
+    ...listSegments({ kind: "system" }, shown, opening),
   ];
 };
 
@@ -86,12 +88,12 @@ const listSegments = (
     return { ...place, bytes: separator + json, lead: Buffer.byteLength(separator) };
   });
 
-/** What ends the head before its next member, or its end. */
+/** Closes the head before its next member, or its end. */
 const headEnd = (last: SegmentKind): string => (last === "tool" ? TOOLS_END : last === "system" ? "]}" : "");
 
 type Cut = Span & Pick<EncodedSegment, "kind" | "within">;
 
-/** What stands between two values belongs to the later one. */
+/** Bytes between two values belong to the later one. */
 const cutSentHead = (json: Buffer): readonly EncodedSegment[] => {
   const value = parseJson(json.toString("utf8"), "the head");
   if (!isObject(value)) throw new InputError("the head is not an object");
@@ -146,49 +148,50 @@ const partJson = (block: Content): RawJson => {
 const picturesIn = ({ content }: ToolResultBlock): readonly Content[] =>
   content.filter((block) => mediaIn(block) !== undefined);
 
-/** The call as it goes back; its id is named by its result only where it has one there itself. */
+/** The id of a call as it is sent back. A result names it only if the call itself has one there. */
 const wireId = (call: ToolUseBlock, model: string): string | undefined => {
   const own = ownPart(call.raw)?.functionCall;
   if (isObject(own)) return typeof own.id === "string" && own.id !== "" ? own.id : undefined;
   return isSigned(model) ? call.id : undefined;
 };
 
-const resultJson = (result: ToolResultBlock, { model, calls }: Hearing): RawJson => {
+const resultJson = (result: ToolResultBlock, { model, calls }: UserTurn): RawJson => {
   const call = calls.find(({ id }) => id === result.toolUseId);
   const id = call && wireId(call, model);
   const pictures = picturesIn(result);
   const texts = result.content.flatMap((block) => (mediaIn(block) ? [] : textOf(block))).filter((text) => text !== "");
   const inside = isSigned(model) ? pictures : [];
-  const said = texts.length === 0 && pictures.length > inside.length ? SHOWN_BELOW : texts.join("\n\n");
+  const shown = texts.length === 0 && pictures.length > inside.length ? SHOWN_BELOW : texts.join("\n\n");
   const members = [
     ...(id === undefined ? [] : [`"id":${quote(id)}`]),
     `"name":${quote(call?.name ?? result.toolUseId)}`,
-    `"response":{"${result.isError ? "error" : "output"}":${quote(said)}}`,
+    `"response":{"${result.isError ? "error" : "output"}":${quote(shown)}}`,
     ...(inside.length > 0 ? [`"parts":[${inside.map(partJson).join(",")}]`] : []),
   ];
   return `{"functionResponse":{${members.join(",")}}}`;
 };
 
-/** The two kinds of content that a user has, told apart by what closes them: results take nothing else in. */
+/** A user's two kinds of content, distinguished by how they are closed: a content with results contains nothing
+ *  else. */
 const RESULTS = { lead: `{"role":"user","parts":[`, close: "]}" };
 const WORDS = { lead: `{"parts":[`, close: `],"role":"user"}` };
 
-type Hearing = Pick<Place, "model" | "calls"> & {
-  /** What closes the content that is open, if it is one that can go on. */
+type UserTurn = Pick<PrefixEnd, "model" | "calls"> & {
+  /** What closes the open content, if more can be added to it. */
   readonly open: string;
 };
 
-/** Without ids a result is known by its place: in the order of the calls. */
-const inOrder = (results: readonly ToolResultBlock[], { calls }: Hearing): readonly ToolResultBlock[] => {
+/** Without ids a result is matched by position, so results are in the order of the calls. */
+const inOrder = (results: readonly ToolResultBlock[], { calls }: UserTurn): readonly ToolResultBlock[] => {
   const placeOf = ({ toolUseId }: ToolResultBlock): number => calls.findIndex(({ id }) => id === toolUseId);
   return results.toSorted((a, b) => placeOf(a) - placeOf(b));
 };
 
-const heardPieces = (blocks: readonly Block[], hearing: Hearing): readonly Piece[] => {
+const userPieces = (blocks: readonly Block[], hearing: UserTurn): readonly Piece[] => {
   const pieces: Piece[] = [];
   const add = (json: RawJson, { lead, close }: typeof RESULTS): void => {
     const goesOn = (pieces.at(-1)?.close ?? hearing.open) === close;
-    pieces.push({ json, lead: goesOn ? "," : lead, begins: !goesOn, close });
+    pieces.push({ json, lead: goesOn ? "," : lead, beginsItem: !goesOn, close });
   };
   const results = inOrder(
     blocks.filter((block) => block.type === "tool_result"),
@@ -205,13 +208,13 @@ const heardPieces = (blocks: readonly Block[], hearing: Hearing): readonly Piece
 
 // --- what the model said ---------------------------------------------------------------------------------------------
 
-/** The part that a block was read from; blocks of other providers have a type, and are none. */
+/** The part that a block was read from. Blocks of other providers have a type, so they do not qualify. */
 const ownPart = (raw: RawJson | undefined): JsonObject | undefined => {
   const value = raw === undefined ? undefined : (JSON.parse(raw) as Json);
   return isObject(value) && value.type === undefined ? value : undefined;
 };
 
-/** Stands where a call of another provider has no signature: told to do so, this one does not look for it. */
+/** Used for a call of another provider, which has no signature: it tells Gemini not to check for one. */
 const UNSIGNED = "skip_thought_signature_validator";
 
 const callJson = ({ id, name, input }: ToolUseBlock, model: string, isFirst: boolean): RawJson => {
@@ -221,7 +224,7 @@ const callJson = ({ id, name, input }: ToolUseBlock, model: string, isFirst: boo
 };
 
 /** The parts of an answer, or nothing for what only another provider could read. */
-const saidPart = (block: Block, model: string, isFirst: boolean): readonly RawJson[] => {
+const assistantPart = (block: Block, model: string, isFirst: boolean): readonly RawJson[] => {
   switch (block.type) {
     case "text":
       if (ownPart(block.raw)) return [block.raw?.trim() ?? ""];
@@ -240,29 +243,29 @@ const saidPart = (block: Block, model: string, isFirst: boolean): readonly RawJs
   }
 };
 
-/** Thoughts after which nothing came say nothing when they are sent again. */
-const saidPieces = (blocks: readonly Block[], model: string): readonly Piece[] => {
+/** Thoughts with nothing after them mean nothing when they are sent again. */
+const assistantPieces = (blocks: readonly Block[], model: string): readonly Piece[] => {
   const isThought = ({ type }: Block): boolean => type === "thinking" || type === "redacted_thinking";
   const first = blocks.findIndex(({ type }) => type === "tool_use");
   const parts = blocks.every(isThought)
     ? blocks.slice(0, 1).map(() => `{"text":${quote(CUT_OFF)}}`)
-    : blocks.flatMap((block, index) => saidPart(block, model, index === first));
+    : blocks.flatMap((block, index) => assistantPart(block, model, index === first));
   return parts.map((json, index) => ({
     json,
     lead: index === 0 ? `{"role":"model","parts":[` : ",",
-    begins: index === 0,
+    beginsItem: index === 0,
     close: "]}",
   }));
 };
 
 // --- the encoder -----------------------------------------------------------------------------------------------------
 
-const opening = ({ after, close }: Place): string =>
+const opening = ({ after, close }: PrefixEnd): string =>
   after === "block" ? `${close},` : `${headEnd(after)},"contents":[`;
 
 type Growth = { readonly sent?: SentBlocks | undefined; readonly opens?: Role };
 
-const grow = (pieces: readonly Piece[], place: Place, growth: Growth): readonly EncodedSegment[] =>
+const grow = (pieces: readonly Piece[], place: PrefixEnd, growth: Growth): readonly EncodedSegment[] =>
   pieceSegments(pieces, opening(place), { kind: "block", ...growth });
 
 export const geminiEncoder: SegmentEncoder = {
@@ -271,17 +274,17 @@ export const geminiEncoder: SegmentEncoder = {
   closeHead: (last) => `${headEnd(last)}}`,
   message: ({ role, content }, place, sent) => {
     const { model } = place;
-    const pieces = role === "assistant" ? saidPieces(content, model) : heardPieces(content, { ...place, open: "" });
+    const pieces = role === "assistant" ? assistantPieces(content, model) : userPieces(content, { ...place, open: "" });
     return grow(pieces, place, { sent, opens: role });
   },
-  blocks: (blocks, place, sent) => grow(heardPieces(blocks, { ...place, open: place.close }), place, { sent }),
+  blocks: (blocks, place, sent) => grow(userPieces(blocks, { ...place, open: place.close }), place, { sent }),
   close: "",
   pathOf: ({ kind, block, item, part, within }) => {
     if (kind === "head") return "";
     if (kind === "tool") return `${within}.functionDeclarations[${block}]`;
     return kind === "system" ? `systemInstruction.parts[${block}]` : `contents[${item}].parts[${part}]`;
   },
-  unwritten: ({ model, settings = {} }) => [
+  unsentKeyParts: ({ model, settings = {} }) => [
     { name: "model", value: model },
     { name: "generationConfig", value: fields(renderFields(settings, model)) },
     { name: "serviceTier", value: settings.serviceTier ?? "" },
@@ -290,7 +293,7 @@ export const geminiEncoder: SegmentEncoder = {
 
 // --- closing ---------------------------------------------------------------------------------------------------------
 
-/** Nothing can be asked to be cached and not to be answered: the least is one token. */
+/** The provider cannot fill its cache without answering, so the minimum is one token. */
 const FEWEST_TOKENS = 1;
 
 export const encodeClosing = ({ maxTokens }: Closing, model: string, settings: KeySettings): string => {

@@ -1,7 +1,6 @@
-/** What Gemini is told beside the conversation: which model, how to think, which tools it may call, in which form to
- *  answer.
+/** Gemini's settings next to the conversation: the model, thinking, which tools it may call, the form of the answer.
  *  Invariant: equal settings give equal text, in parent and fork alike.
- *  Elsewhere: where each field stands (gemini-encode.ts). */
+ *  Elsewhere: where each field goes (gemini-encode.ts). */
 
 import { InputError } from "../errors.ts";
 import { type Field, isObject } from "../json.ts";
@@ -9,37 +8,38 @@ import type { Json, JsonObject, KeySettings } from "../request.ts";
 
 // --- models ----------------------------------------------------------------------------------------------------------
 
-/** As it stands in an address: with its collection before it, and nothing in it that could lead elsewhere. */
+/** The model as part of an address: with its collection, and without anything that could lead elsewhere. */
 export const resourceOf = (model: string): string => {
   const name = model.includes("/") ? model : `models/${model}`;
   if (!/^\w+\/\w[\w.-]*$/.test(name))
     throw new InputError(
-      `"${model}" is no name of a Gemini model: letters, digits, dots and dashes, as in gemini-3.8-flash`,
+      `"${model}" is not a Gemini model name: use letters, digits, dots and dashes, as in gemini-3.8-flash`,
     );
   return name;
 };
 
-/** 2.5 → 205. A name without a number is one that moves with the newest. */
+/** 2.5 → 205. A name without a number is an alias of the newest model. */
 const generation = (model: string): number => {
   const [, major, minor = "0"] = /(?:^|\/)gemini-(\d+)(?:\.(\d+))?(?![\w.])/.exec(model) ?? [];
   return major === undefined ? Number.POSITIVE_INFINITY : Number(major) * 100 + Number(minor);
 };
 
-/** From the third generation on thinking has levels, calls are signed and have ids, and results can hold pictures. */
+/** From the third generation on, thinking has levels, calls are signed and have ids, and results can contain
+ *  pictures. */
 export const isSigned = (model: string): boolean => generation(model) >= 300;
 
 const thinks = (model: string): boolean => generation(model) >= 205;
 
 // --- thinking --------------------------------------------------------------------------------------------------------
 
-/** Words of other providers for more than the most, and for less than the least that every model takes. */
+/** Other providers' words for more than the maximum, and for less than the minimum that every model accepts. */
 const LEVELS: ReadonlyMap<string, string> = new Map([
   ["none", "LOW"],
   ["xhigh", "HIGH"],
   ["max", "HIGH"],
 ]);
 
-/** It cannot be switched off here, only be kept low. */
+/** Thinking cannot be switched off here, only kept low. */
 const levelOf = ({ thinking, effort }: KeySettings): string | undefined => {
   if (thinking?.type === "disabled") return "LOW";
   return effort === undefined ? undefined : (LEVELS.get(effort) ?? effort.toUpperCase());
@@ -52,10 +52,10 @@ const budgetOf = ({ thinking }: KeySettings, model: string): number | undefined 
   return thinking.type === "enabled" ? thinking.budgetTokens : -1;
 };
 
-/** The larger model refuses none at all. */
+/** The larger model does not accept zero. */
 const LEAST_OF_PRO = 128;
 
-/** Thinking that is asked for is also shown, as far as this provider shows any. */
+/** If thinking is asked for, it is also shown, as far as this provider shows it. */
 const thinkingJson = (settings: KeySettings, model: string): JsonObject | undefined => {
   if (!thinks(model)) return undefined;
   const { thinking } = settings;
@@ -73,7 +73,7 @@ const thinkingJson = (settings: KeySettings, model: string): JsonObject | undefi
 const schemaIn = (format: JsonObject): Json | undefined =>
   format.schema ?? (isObject(format.json_schema) ? format.json_schema.schema : undefined);
 
-/** A form that has no name here is not asked for. */
+/** A format that Gemini has no name for is not requested. */
 const formatFields = (format: JsonObject | undefined): readonly Field[] => {
   if (format?.type !== "json_schema" && format?.type !== "json_object") return [];
   return [
@@ -82,7 +82,7 @@ const formatFields = (format: JsonObject | undefined): readonly Field[] => {
   ];
 };
 
-/** What can change how a prompt is rendered, or may: nobody says what stands in this provider's key. */
+/** What changes the rendered prompt, or may: this provider does not publish its cache key. */
 export const renderFields = (settings: KeySettings, model: string): readonly Field[] => [
   ["thinkingConfig", thinkingJson(settings, model)],
   ...formatFields(settings.outputFormat),

@@ -1,8 +1,9 @@
-/** Gemini generateContent: how an answer is read, chunk by chunk or whole.
- *  Invariant: pure; a part that is more than plain text is a block of its own and keeps the provider's letters, its
- *  signature with them; plain texts that follow each other are one block. No chunk says that it is the last: usage may
- *  come after the reason to stop.
- *  Elsewhere: spelling requests (gemini-encode.ts), errors (gemini-errors.ts), usage (gemini-usage.ts). */
+/** Gemini generateContent: how an answer and an error are read, and the protocol as a whole. The base URL ends with the
+ *  API's version.
+ *  Invariant: pure; a part that is more than plain text is its own block and keeps the provider's bytes, including its
+ *  signature; consecutive plain texts are one block. No chunk says that it is the last: usage may come after the stop
+ *  reason.
+ *  Elsewhere: encoding requests (gemini-encode.ts), stored entries (gemini-caches.ts). */
 
 import { hash } from "node:crypto";
 import { GOOGLE_ERRORS, statusNamed } from "../errors.ts";
@@ -17,12 +18,12 @@ import {
   asObject,
   asString,
   asTokens,
+  blockStarted,
+  flagOddFigures,
   initial,
   malformed,
   parse,
   sliceItems,
-  started,
-  trusted,
   wholeBlock,
 } from "./reading.ts";
 
@@ -47,7 +48,7 @@ const STOPS: ReadonlyMap<string, StopReason> = new Map(
 
 type Stop = Pick<ParserState, "stop" | "stopDetail" | "hasReason">;
 
-/** Nothing while no reason is given. A prompt that was blocked has no candidate to give one. */
+/** Empty while there is no reason. A blocked prompt has no candidate that could give one. */
 const readStop = (chunk: JsonObject): Partial<Stop> => {
   const blocked = asString(asObject(chunk.promptFeedback).blockReason);
   if (blocked !== "") return { stop: "refusal", stopDetail: blocked, hasReason: true };
@@ -55,19 +56,19 @@ const readStop = (chunk: JsonObject): Partial<Stop> => {
   const reason = asString(candidate.finishReason);
   if (reason === "") return {};
   const stop = STOPS.get(reason) ?? "other";
-  const told = [reason, asString(candidate.finishMessage)].filter((word) => word !== "").join(": ");
-  return { stop, stopDetail: stop === "refusal" || stop === "other" ? told : undefined, hasReason: true };
+  const detail = [reason, asString(candidate.finishMessage)].filter((word) => word !== "").join(": ");
+  return { stop, stopDetail: stop === "refusal" || stop === "other" ? detail : undefined, hasReason: true };
 };
 
 // --- parts -----------------------------------------------------------------------------------------------------------
 
 const isThought = ({ thought }: JsonObject): boolean => thought === true;
 
-/** Text with nothing beside it: its next piece may come in the next part. */
+/** Text without other members: its next piece may come in the next part. */
 const isPlain = (part: JsonObject): boolean =>
   typeof part.text === "string" && Object.keys(part).every((key) => key === "text" || key === "thought");
 
-/** A part that came in one piece. `fallback` names a call that has no id of its own. */
+/** A complete part. `fallback` is the id of a call that has none. */
 const readPart = (part: JsonObject, raw: RawJson, fallback: string): Block => {
   if (isObject(part.functionCall)) {
     const { id, name } = part.functionCall;
@@ -78,9 +79,9 @@ const readPart = (part: JsonObject, raw: RawJson, fallback: string): Block => {
   }
   const kind = Object.keys(part).find((key) => key !== "thought" && key !== "thoughtSignature") ?? "text";
   if (kind !== "text") return { type: "provider", kind, json: raw };
-  const said = asString(part.text);
+  const text = asString(part.text);
   const signature = asString(part.thoughtSignature);
-  return isThought(part) ? { type: "thinking", thinking: said, signature, raw } : { type: "text", text: said, raw };
+  return isThought(part) ? { type: "thinking", thinking: text, signature, raw } : { type: "text", text: text, raw };
 };
 
 // --- step ------------------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ const countOf = ({ blocks = 0 }: ParserState): number => blocks;
 const complete = ({ start, text }: BlockDraft): Block =>
   start.type === "thinking" ? { ...start, thinking: text } : { type: "text", text };
 
-/** Closes the text that is open, if one is. */
+/** Closes the open text block, if there is one. */
 const closeText = (state: ParserState): Step => {
   const events = [...state.drafts].map(
     ([index, draft]): ModelEvent => ({ type: "block_stopped", index, block: complete(draft) }),
@@ -109,7 +110,7 @@ const growText = (state: ParserState, part: JsonObject): Step => {
     const start: Block = kind === "thinking" ? { type: kind, thinking: "", signature: "" } : { type: kind, text: "" };
     const draft: BlockDraft = { start, text, json: "", signature: "", citations: [] };
     const next = { ...closed, drafts: new Map([[at, draft]]), blocks: at + 1 };
-    return [next, [...before, started(start, at), { type: `${kind}_grew`, index: at, text }]];
+    return [next, [...before, blockStarted(start, at), { type: `${kind}_grew`, index: at, text }]];
   }
   const drafts = new Map([[index, { ...open, text: open.text + text }]]);
   return [{ ...state, drafts }, [{ type: `${kind}_grew`, index, text }]];
@@ -122,7 +123,7 @@ const addBlock = (state: ParserState, block: Block): Step => {
   return [{ ...closed, blocks: at + 1, called }, [...before, ...wholeBlock(block, at)]];
 };
 
-/** Only one is ever asked for. */
+/** We only ever ask for one. */
 const candidateIn = ({ candidates }: JsonObject): JsonObject => (isArray(candidates) ? asObject(candidates[0]) : {});
 
 const partsIn = (candidate: JsonObject): readonly JsonObject[] => {
@@ -137,29 +138,29 @@ const rawParts = (data: string): readonly RawJson[] => {
   return content === undefined ? [] : sliceItems(content, "parts");
 };
 
-const hear = (state: ParserState, chunk: JsonObject, data: string): Step => {
+const readParts = (state: ParserState, chunk: JsonObject, data: string): Step => {
   const parts = partsIn(candidateIn(chunk));
-  if (parts.every(isPlain)) return inTurn(state, parts, growText);
+  if (parts.every(isPlain)) return foldParts(state, parts, growText);
   const raws = rawParts(data);
-  // What stands for the answer in the id of a call without one: its own id, else all that was said with the call.
+  // The answer's name in the id of a call without one: its own id, or a hash of everything that came with the call.
   const answer = asString(chunk.responseId) || hash("sha256", data, "hex").slice(0, 24);
-  return inTurn(state, parts, (now, part, index) =>
+  return foldParts(state, parts, (now, part, index) =>
     isPlain(part)
       ? growText(now, part)
       : addBlock(now, readPart(part, raws[index] ?? "{}", `${answer}-${countOf(now)}`)),
   );
 };
 
-const inTurn = (
+const foldParts = (
   state: ParserState,
   parts: readonly JsonObject[],
   next: (now: ParserState, part: JsonObject, index: number) => Step,
 ): Step => {
   let now = state;
   const events = parts.flatMap((part, index) => {
-    const [after, told] = next(now, part, index);
+    const [after, detail] = next(now, part, index);
     now = after;
-    return told;
+    return detail;
   });
   return [now, events];
 };
@@ -171,28 +172,29 @@ const begin = (chunk: JsonObject): ModelEvent => ({
   usage: readUsage(asObject(chunk.usageMetadata)),
 });
 
-/** One chunk. */
+/** Reads one chunk. */
 export const step = (state: ParserState, { data }: Frame): Step => {
   const chunk = parse(data);
   if (chunk.error !== undefined && chunk.error !== null) throw failure({ status: 200, headers: {}, body: data });
-  const [heard, events] = hear(state, chunk, data);
+  const [read, events] = readParts(state, chunk, data);
   const reported = { ...state.reported, ...asObject(chunk.usageMetadata) };
-  const next = { ...heard, begun: true, reported, ...readStop(chunk) };
+  const next = { ...read, begun: true, reported, ...readStop(chunk) };
   return [next, [...(state.begun ? [] : [begin(chunk)]), ...events]];
 };
 
-/** The stream is over: an answer that gave a reason to stop is complete. A call is one whatever the reason is called. */
+/** The stream is over. An answer with a stop reason is complete, and an answer with a call stopped for it, whatever its
+ *  reason is named. */
 export const end = (state: ParserState): Step | undefined => {
   if (!state.begun || state.stop === undefined) return undefined;
   const [closed, before] = closeText(state);
   const { stopDetail } = state;
   const stop = state.stop === "end" && state.called ? "tool-use" : state.stop;
   const usage = readUsage(state.reported ?? {});
-  const told = stopDetail === undefined ? {} : { stopDetail };
-  return [{ ...closed, stop, usage, stopped: true }, [...before, { type: "response_stopped", stop, usage, ...told }]];
+  const detail = stopDetail === undefined ? {} : { stopDetail };
+  return [{ ...closed, stop, usage, stopped: true }, [...before, { type: "response_stopped", stop, usage, ...detail }]];
 };
 
-/** An answer in one piece, as the events a stream would have given. */
+/** An answer that is not streamed, as the events a stream would have given. */
 export const whole = (body: string): readonly ModelEvent[] => {
   const [state, events] = step(initial, { event: "message", data: body });
   const ended = end(state);
@@ -211,7 +213,7 @@ export const readUsage = (reported: JsonObject): Usage => {
   const read = Math.min(prompt, count("cachedContentTokenCount"));
   const answer = count("candidatesTokenCount");
   const thinking = asTokens(reported.thoughtsTokenCount);
-  // Some endpoints count thoughts in the answer too: the total tells.
+  // Some endpoints include thoughts in the answer's figure; the total shows it.
   const isInAnswer = asTokens(reported.totalTokenCount) === prompt + answer;
   const usage = {
     plain: prompt - read,
@@ -220,20 +222,20 @@ export const readUsage = (reported: JsonObject): Usage => {
     output: isInAnswer ? answer : answer + (thinking ?? 0),
     ...(thinking === undefined ? {} : { thinking }),
   };
-  return trusted(usage, reported);
+  return flagOddFigures(usage, reported);
 };
 
 // --- errors ----------------------------------------------------------------------------------------------------------
 
 type WireError = {
-  /** As all its services name it: INVALID_ARGUMENT. */
+  /** Google's name for it, such as INVALID_ARGUMENT. */
   readonly name: string;
   readonly message: string;
   readonly code: number | undefined;
   readonly details: readonly JsonObject[];
 };
 
-/** The body, or the only item of a list where the answer would have been one. */
+/** The body, or the only item of a list if the answer would have been a list. */
 const readError = (body: string): WireError | undefined => {
   try {
     const value = JSON.parse(body) as Json;
@@ -254,9 +256,9 @@ const readError = (body: string): WireError | undefined => {
 const detailOf = ({ details }: WireError, type: string): JsonObject =>
   details.find((detail) => asString(detail["@type"]).endsWith(`.${type}`)) ?? {};
 
-/** What it means beyond its status: a wrong key is an invalid argument here, an entry that has expired is forbidden, and
- *  a country or an account that may not ask has failed a condition. */
-const told = (status: number, wire: WireError): number => {
+/** Some errors mean more than their status: a wrong key is an invalid argument here, an expired entry is forbidden, and
+ *  a country or an account that may not send requests is a failed precondition. */
+const impliedStatus = (status: number, wire: WireError): number => {
   if (asString(detailOf(wire, "ErrorInfo").reason) === "API_KEY_INVALID") return 401;
   if (wire.name === "FAILED_PRECONDITION") return 403;
   if (/cached ?content not found/i.test(wire.message)) return 404;
@@ -270,7 +272,7 @@ const retryDelay = (wire: WireError): number | undefined => {
   return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1_000);
 };
 
-/** The quota of a day does not come back within any wait of ours, whatever wait is asked for. */
+/** A daily quota does not come back within any wait of ours, whatever the provider asks for. */
 const isDaily = (wire: WireError): boolean => {
   const { violations } = detailOf(wire, "QuotaFailure");
   return isArray(violations) && violations.some((violation) => /PerDay/.test(asString(asObject(violation).quotaId)));
@@ -283,7 +285,7 @@ export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
   const isOver = wire !== undefined && isDaily(wire);
   return toModelError({
-    status: wire ? told(status, wire) : status === 200 ? 500 : status,
+    status: wire ? impliedStatus(status, wire) : status === 200 ? 500 : status,
     sentStatus: wire ? status : undefined,
     message: [wire?.name, wire?.message].filter(Boolean).join(": ") || bareFailure(status, body),
     waitMs: isOver ? undefined : longer(retryAfter(headers), wire && retryDelay(wire)),
@@ -302,14 +304,14 @@ export const geminiHeaders: Protocol["headers"] = (credential) => ({
 
 export const gemini: Protocol = {
   name: "gemini",
-  // Not documented for what is cached by itself.
+  // Not documented for automatic caching.
   readable: "complete",
   emptyAnswers: false,
   routes: false,
   path: (model, stream) => `/${resourceOf(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
   encoder: geminiEncoder,
   closing: encodeClosing,
-  // It caches by itself, or by name.
+  // It caches automatically, or by name.
   marker: () => "",
   headers: geminiHeaders,
   initial,

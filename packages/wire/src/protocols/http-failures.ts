@@ -1,10 +1,12 @@
-/** What a failed response means whoever sent it: its status, and how long it asks us to wait.
- *  Elsewhere: a provider's own words for errors (anthropic-errors.ts, openai-errors.ts), sending again (../retry.ts). */
+/** What a failed response means, whichever provider sent it: its status, how long to wait, and whether the account is
+ *  out of credit.
+ *  Elsewhere: the error names of a provider (anthropic.ts, gemini.ts, openai-errors.ts), retrying
+ *  (../send/retry.ts). */
 
 import { ModelError, type ModelErrorReason, printable } from "../errors.ts";
 import type { FailedResponse } from "./protocol.ts";
 
-/** Waiting time in either spelling; a date is read against the response's own date, so no clock is needed. */
+/** The wait in either spelling. A date is compared with the response's own date, so no clock is needed. */
 export const retryAfter = (headers: FailedResponse["headers"]): number | undefined => {
   const milliseconds = Number(headers["retry-after-ms"] || Number.NaN);
   if (Number.isFinite(milliseconds) && milliseconds >= 0) return milliseconds;
@@ -16,13 +18,13 @@ export const retryAfter = (headers: FailedResponse["headers"]): number | undefin
   return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
 };
 
-/** The name that the provider gave the request, for asking about it. */
+/** The provider's id of the request, for support questions. */
 export const requestIdIn = (headers: FailedResponse["headers"]): string | undefined =>
   ["request-id", "x-request-id", "x-goog-request-id", "x-amzn-requestid", "cf-ray"]
     .map((name) => headers[name])
     .find((id) => id !== undefined && id !== "");
 
-/** A failure that has no words of its own. */
+/** The message of a failure that has none of its own. */
 export const bareFailure = (status: number, body: string): string => `HTTP ${status}: ${printable(body) || "no body"}`;
 
 const DAY_MS = 86_400_000;
@@ -30,31 +32,31 @@ const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, 
 
 /** How long a message asks to wait: "try again in 350ms", "in 1h2m3.5s". */
 export const waitInWords = (message: string): number | undefined => {
-  const [, told] = /try again in ((?:\d{1,9}(?:\.\d{1,6})?\s?(?:ms|s|m|h|d)){1,4})\b/i.exec(message) ?? [];
-  if (told === undefined) return undefined;
-  const parts = told.toLowerCase().matchAll(/(\d{1,9}(?:\.\d{1,6})?)\s?(ms|s|m|h|d)/g);
+  const [, wait] = /try again in ((?:\d{1,9}(?:\.\d{1,6})?\s?(?:ms|s|m|h|d)){1,4})\b/i.exec(message) ?? [];
+  if (wait === undefined) return undefined;
+  const parts = wait.toLowerCase().matchAll(/(\d{1,9}(?:\.\d{1,6})?)\s?(ms|s|m|h|d)/g);
   return Math.round([...parts].reduce((sum, [, amount, unit = "s"]) => sum + Number(amount) * (UNIT_MS[unit] ?? 0), 0));
 };
 
-/** An account without money. Waiting does not help, whatever status says so. */
+/** An account without money. Waiting does not help, whatever the status. */
 const NO_MONEY =
   /insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|billing[_ ](?:error|hard[_ ]limit|not[_ ]active)|exceeded_current_quota|(?:used all|out of|no)(?: \w+){0,2} credits|payment required|\barrearage\b|in arrears|余额不足|欠费/i;
 
-/** Said of a plan that is used up, and of a limit for the minute alike: it tells only where no wait is asked for. */
+/** Used both for a used-up plan and for a limit per minute, so it only counts if no wait is asked for. */
 const LIMIT_WORDS =
   /exceeded your current quota|quota (?:has been )?(?:exceeded|exhausted)|check your plan|(?:spend(?:ing)?|usage) limits?\b.{0,40}\b(?:reached|exceeded)|(?:reached|exceeded)\b.{0,40}\b(?:spend(?:ing)?|usage) limits?/i;
 
 /** Is the plan used up? `wait`: what the provider asked for. */
-const isUsedUp = (words: string, wait: number | undefined): boolean =>
-  NO_MONEY.test(words) || (wait === undefined && LIMIT_WORDS.test(words));
+const isUsedUp = (text: string, wait: number | undefined): boolean =>
+  NO_MONEY.test(text) || (wait === undefined && LIMIT_WORDS.test(text));
 
 /** Statuses that a used-up plan is reported under: an account without credit answers like one that is too fast. */
 const PLAN_STATUSES: ReadonlySet<number> = new Set([200, 400, 402, 403, 429, 500, 503]);
 
 export type ReadFailure = {
-  /** What the failure means; inside a stream, what its name implies. */
+  /** The status that the failure means; inside a stream, the one that its name implies. */
   readonly status: number;
-  /** What the provider sent, where that is another status; 200 inside a stream, which has none of its own. */
+  /** The status that was sent, if it differs; 200 inside a stream, which has none of its own. */
   readonly sentStatus?: number | undefined;
   readonly message: string;
   /** Names beside the message that may say that a plan is used up. */
@@ -66,8 +68,8 @@ export type ReadFailure = {
   readonly isFinal: boolean;
 };
 
-/** An account that has nothing left to spend cannot be retried, and its message names the request: whoever asks the
- *  provider about it needs that name. */
+/** An account that has nothing left to spend cannot be retried. Its message includes the request id, which the
+ *  provider's support needs. */
 export const toModelError = (failure: ReadFailure): ModelError => {
   const { status, sentStatus = 200, message, names = [], waitMs, requestId, isFinal } = failure;
   const isPlanUsedUp = status === 402 || (PLAN_STATUSES.has(status) && isUsedUp([message, ...names].join(" "), waitMs));

@@ -1,11 +1,11 @@
-/** How a list of items grows, where a provider's items are not our messages: one of ours may be several of theirs.
- *  Invariant: separators stand before a value, never after it; the same blocks are always cut into the same pieces, so
- *  that pieces sent before can take the place of those that would be spelled today.
- *  Elsewhere: what the items say (openai-responses-encode.ts, openai-chat-encode.ts, gemini-encode.ts). */
+/** How a list of items grows if a provider's items are not our messages: one of ours may be several of theirs.
+ *  Invariant: separators come before a value, never after it; the same blocks always give the same pieces, so that
+ *  pieces that were sent before can replace newly encoded ones.
+ *  Elsewhere: the content of the items (openai-responses-encode.ts, openai-chat-encode.ts, gemini-encode.ts). */
 
 import { InputError } from "../errors.ts";
 import { isArrayAt, isObject, isObjectAt, itemsOf, type Member, membersOf, parseJson, type Span } from "../json.ts";
-import type { EncodedSegment, Place, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
+import type { EncodedSegment, PrefixEnd, SegmentEncoder, SegmentKind, SentBlocks } from "../prefix/index.ts";
 import type {
   Block,
   DocumentBlock,
@@ -22,17 +22,20 @@ import type {
 /** A value that becomes a segment. */
 export type Piece = {
   readonly json: RawJson;
-  /** What stands before it in its item. */
+  /** What comes before it in its item. */
   readonly lead: string;
-  readonly begins: boolean;
-  /** What closes its item if nothing follows in it. */
+  readonly beginsItem: boolean;
+  /** What closes its item if nothing follows. */
   readonly close: string;
   readonly within?: string;
-  /** Where a marker goes, in bytes before the end; absent: it can carry none. */
+  /** Where a marker goes, in bytes before the end; absent: it cannot carry one. */
   readonly markFromEnd?: number;
 };
 
-export type Around = { readonly model: string /** An item of the user's is still open. */; readonly isOpen: boolean };
+export type GrowthTerms = {
+  readonly model: string /** A user item is still open. */;
+  readonly isOpen: boolean;
+};
 
 export type ItemSpelling = {
   readonly list: "input" | "messages";
@@ -41,20 +44,20 @@ export type ItemSpelling = {
   readonly system: (blocks: readonly TextBlock[], model: string) => readonly Piece[];
   readonly systemClose: string;
   readonly marks: (model: string) => boolean;
-  /** Entries are found at breakpoints alone. */
+  /** The provider finds entries only at breakpoints. */
   readonly findsAtMarkers?: (model: string) => boolean;
   readonly message: (message: Message, model: string) => readonly Piece[];
-  readonly more: (blocks: readonly Block[], around: Around) => readonly Piece[];
+  readonly more: (blocks: readonly Block[], terms: GrowthTerms) => readonly Piece[];
 };
 
 export const itemEncoder = (spelling: ItemSpelling): SegmentEncoder => {
   const { list, systemClose } = spelling;
-  const opening = ({ after, close }: Pick<Place, "after" | "close">): string => {
+  const opening = ({ after, close }: Pick<PrefixEnd, "after" | "close">): string => {
     if (after === "block") return `${close},`;
     if (after === "system") return `${systemClose},`;
     return `${after === "tool" ? "]" : ""},"${list}":[`;
   };
-  const grow = (pieces: readonly Piece[], place: Pick<Place, "after" | "close">, growth: Growth) =>
+  const grow = (pieces: readonly Piece[], place: Pick<PrefixEnd, "after" | "close">, growth: Growth) =>
     pieceSegments(pieces, opening(place), growth);
   return {
     head: (head) => [
@@ -90,7 +93,7 @@ export const pieceSegments = (
 ): readonly EncodedSegment[] => {
   if (sent && sent.length !== pieces.length)
     throw new InputError(`${pieces.length} blocks cannot have been sent as ${sent.length}`);
-  return pieces.map(({ json, lead, begins, close, within, markFromEnd }, index) => {
+  return pieces.map(({ json, lead, beginsItem: begins, close, within, markFromEnd }, index) => {
     const before = pieces[index - 1];
     const separator = begins ? (before ? `${before.close},` : opening) + lead : lead;
     const bytes = sent?.[index];
@@ -116,7 +119,7 @@ const toolSegment = (json: RawJson, index: number): EncodedSegment => {
 
 type Cut = Span & Pick<EncodedSegment, "kind" | "beginsItem" | "within">;
 
-/** The lists are the last members, as `head` put them; what stands between two values belongs to the later one. */
+/** The lists are the last members, as `head` writes them. Bytes between two values belong to the later one. */
 const cutSentHead = (json: Buffer, { list, marks }: ItemSpelling): readonly EncodedSegment[] => {
   const value = parseJson(json.toString("utf8"), "the head");
   if (!isObject(value)) throw new InputError("the head is not an object");
@@ -135,7 +138,7 @@ const cutSentHead = (json: Buffer, { list, marks }: ItemSpelling): readonly Enco
   });
 };
 
-/** Tools, or the opening instructions: parts of one message, or messages of their own where content is bare text. */
+/** Tools, or the opening instructions: parts of one message, or separate messages if content is plain text. */
 const listCuts = (json: Buffer, { key, start }: Member): readonly Cut[] => {
   const items = itemsOf(json, start);
   if (key === "tools") return items.map((item) => ({ kind: "tool", ...item }));
@@ -152,20 +155,20 @@ const listCuts = (json: Buffer, { key, start }: Member): readonly Cut[] => {
 
 export type Content = TextBlock | ImageBlock | DocumentBlock;
 
-/** An empty text is no content: providers refuse it. */
+/** Empty text does not count: providers refuse it. */
 export const isContent = (block: Block): block is Content =>
   block.type === "image" || block.type === "document" || (block.type === "text" && block.text !== "");
 
-/** A document that was given as text, under its title. */
+/** The text of a document that was given as text, under its title. */
 export const documentText = ({ source, title }: DocumentBlock): string | undefined => {
   if (source.kind !== "text") return undefined;
   return title === undefined ? source.text : `${title}\n\n${source.text}`;
 };
 
-/** Stands in a result whose only content is a picture, where no result can hold one. */
+/** Used in a result whose only content is a picture, if results cannot contain pictures. */
 export const SHOWN_BELOW = "(The picture stands in the next message.)";
 
-/** Stands where an answer was cut off inside its reasoning, which cannot be sent again with nothing after it. */
+/** Used for an answer that was cut off inside its reasoning, which cannot be sent again with nothing after it. */
 export const CUT_OFF = "(This answer was cut off before anything was said.)";
 
 export const refused = (what: string, kind: MediaSource["kind"]): InputError =>

@@ -1,16 +1,16 @@
-/** In what those who speak Chat Completions differ, as data: what is sent, what is left out, how usage reads.
- *  Invariant: everything here is plain data, so that an endpoint is a value and no code of its own.
- *  Elsewhere: the endpoints themselves (profiles.ts), what is made of it (openai-chat-encode.ts, openai-chat-step.ts). */
+/** How endpoints that speak Chat Completions differ, as data: what is sent, what is left out, how usage is reported.
+ *  Invariant: everything here is plain data, so that an endpoint is a value and needs no code of its own.
+ *  Elsewhere: the endpoints (profiles.ts), what the data changes (openai-chat-encode.ts, openai-chat.ts). */
 
 import type { Ttl } from "../request.ts";
 import { breakpointJson, hasBreakpoints } from "./openai-settings.ts";
-import type { UsageWords } from "./openai-usage.ts";
+import type { UsagePaths } from "./openai-usage.ts";
 import type { Pacing, ReadableMoment } from "./protocol.ts";
 
-/** How a marker is spelled. `breakpoint`: OpenAI's own, on its models that have it. `control`: as Anthropic spells it. */
+/** The form of a marker. `breakpoint`: OpenAI's own, on models that support it. `control`: Anthropic's form. */
 export type MarkerStyle = "breakpoint" | "control" | "none";
 
-/** Fields that only some take. What is not named here is not sent. */
+/** Fields that only some endpoints accept. Fields that are not listed are not sent. */
 export type OptionalField =
   | "service_tier"
   | "reasoning_effort"
@@ -21,37 +21,38 @@ export type OptionalField =
   | "stream_options";
 
 export type ChatDialect = {
-  /** By which a journal finds the spelling again. */
+  /** A journal finds the encoding again by this name. */
   readonly name: string;
   readonly readable: ReadableMoment;
   readonly systemRole: "developer" | "system";
-  /** Who speaks a note inside the conversation. */
+  /** The role of a note inside the conversation. */
   readonly noteRole: "developer" | "user";
-  /** `parts`: a list of typed parts. `text`: bare text, where lists are refused; each text is then its own message. */
+  /** `parts`: a list of typed parts. `text`: plain text, for endpoints that refuse lists; each text is then its own
+   *  message. */
   readonly content: "parts" | "text";
-  /** Markers by what the model's name begins with, the first that fits; else none. */
+  /** Markers by the beginning of the model's name; the first match applies, otherwise none. */
   readonly markers: readonly { readonly models: string; readonly style: MarkerStyle }[];
-  /** Lifetimes that can be asked for by name; with none, markers have the endpoint's own. */
+  /** Lifetimes that can be requested by name; without any, markers have the endpoint's own lifetime. */
   readonly namedTtls: readonly Ttl[];
   readonly sends: readonly OptionalField[];
   readonly maxTokens: "max_tokens" | "max_completion_tokens";
-  /** What is asked for when only the cache is to be filled: the least that is taken. */
+  /** The smallest number of tokens that is accepted, for requests that only fill the cache. */
   readonly fewestTokens: 0 | 1;
   readonly pacing: Pacing;
   /** Can a sibling read what its family shares beyond the parent? Default: yes. */
   readonly sharesTails?: boolean;
   readonly cacheKey: "prompt_cache_key" | "session_id" | "none";
   readonly user: "safety_identifier" | "user" | "none";
-  /** How thinking is switched. `kept`: so that earlier thinking stays in the prompt, and with it the cache. `kwargs`: by
-   *  a variable of the chat template. `object`: with effort and budget in one. */
+  /** How thinking is switched. `kept`: earlier thinking stays in the prompt, and with it the cache. `kwargs`: by a
+   *  variable of the chat template. `object`: with effort and budget in one object. */
   readonly thinking: "none" | "effort" | "type" | "kept" | "enable" | "kwargs" | "object";
-  /** Under which name earlier reasoning goes back. */
+  /** The name under which earlier reasoning is sent back. */
   readonly reasoning: "reasoning_content" | "reasoning" | "reasoning_details" | "none";
-  /** A call without reasoning must say that it has none. */
+  /** A call without reasoning must say so. */
   readonly emptyReasoning: boolean;
-  readonly usage: UsageWords;
-  /** Why a read may go untold, where it may. */
-  readonly untoldReads?: string;
+  readonly usage: UsagePaths;
+  /** Why cache reads may not be reported, if so. */
+  readonly unreportedReads?: string;
 };
 
 export const markerStyle = ({ markers }: ChatDialect, model: string): MarkerStyle => {

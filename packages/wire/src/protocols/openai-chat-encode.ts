@@ -1,7 +1,7 @@
-/** Chat Completions: how a head, a message and a closing are spelled, in any dialect.
- *  Invariant: an answer is one message, its parts in the one order the format has: reasoning, text, calls; results are
- *  messages of their own and come before everything else of their turn; fields outside the cache key come last.
- *  Elsewhere: reading answers (openai-chat-step.ts), how the list grows (openai-items.ts), dialects (profiles.ts). */
+/** Chat Completions: how a head, a message and a closing are encoded, in any dialect.
+ *  Invariant: an answer is one message, with its parts in the only order the format has: reasoning, text, calls;
+ *  results are separate messages and come before everything else of their turn; fields outside the cache key come last.
+ *  Elsewhere: reading answers (openai-chat.ts), how the list grows (items.ts), dialects (profiles.ts). */
 
 import { authoredJson, type Field, fields, inputJson, quote } from "../json.ts";
 import type { SegmentEncoder } from "../prefix/index.ts";
@@ -19,10 +19,10 @@ import type {
   ToolSpec,
 } from "../request.ts";
 import {
-  type Around,
   type Content,
   CUT_OFF,
   documentText,
+  type GrowthTerms,
   isContent,
   itemEncoder,
   type Piece,
@@ -61,8 +61,8 @@ const thinkingFields = ({ thinking: way }: ChatDialect, { thinking, effort }: Ke
     case "kwargs":
       return [["chat_template_kwargs", on === undefined ? undefined : { enable_thinking: on }]];
     case "object": {
-      const told = effort === undefined ? {} : { effort };
-      const reasoning = budget === undefined ? told : { max_tokens: budget };
+      const withEffort = effort === undefined ? {} : { effort };
+      const reasoning = budget === undefined ? withEffort : { max_tokens: budget };
       if (on === undefined && effort === undefined) return [];
       return [["reasoning", on === false ? { enabled: false } : on ? { enabled: true, ...reasoning } : reasoning]];
     }
@@ -114,7 +114,7 @@ const partJson = (block: Content): RawJson => {
   return authoredJson({ type: "file", file: { filename: block.title ?? "document", file_data: url } });
 };
 
-/** Text as it is where lists are refused; nothing else can be said in it. */
+/** Plain text for endpoints that refuse lists; other content needs a list. */
 const bareJson = (block: Content): RawJson => {
   const text = block.type === "text" ? block.text : block.type === "document" ? documentText(block) : undefined;
   return text === undefined ? `[${partJson(block)}]` : quote(text);
@@ -125,8 +125,8 @@ const resultText = (result: ToolResultBlock): readonly string[] => {
     if (block.type === "document") return [documentText(block) ?? ""];
     return block.type === "text" ? [block.text] : [];
   });
-  const said = texts.filter((text) => text !== "");
-  return said.length === 0 && picturesIn(result).length > 0 ? [SHOWN_BELOW] : said;
+  const shown = texts.filter((text) => text !== "");
+  return shown.length === 0 && picturesIn(result).length > 0 ? [SHOWN_BELOW] : shown;
 };
 
 /** Before the `}]}` that ends a result's last part. */
@@ -139,31 +139,31 @@ const resultPiece = (result: ToolResultBlock, marks: boolean): Piece => {
   return {
     json: `{"role":"tool","tool_call_id":${quote(result.toolUseId)},"content":${content}}`,
     lead: "",
-    begins: true,
+    beginsItem: true,
     close: "",
     within: "",
     ...(isList ? { markFromEnd: INSIDE_CONTENT } : {}),
   };
 };
 
-/** What no result can hold, for the message after them. */
+/** What a result cannot contain, for the message after the results. */
 const picturesIn = ({ content }: ToolResultBlock): readonly Content[] =>
   content.filter((block) => block.type === "image" || (block.type === "document" && block.source.kind !== "text"));
 
-type Hearing = Around & { readonly dialect: ChatDialect; readonly role: string };
+type UserTurn = GrowthTerms & { readonly dialect: ChatDialect; readonly role: string };
 
-const heardPieces = (blocks: readonly Block[], { dialect, model, isOpen, role }: Hearing): readonly Piece[] => {
+const userPieces = (blocks: readonly Block[], { dialect, model, isOpen, role }: UserTurn): readonly Piece[] => {
   const marks = markerStyle(dialect, model) !== "none";
   const results = blocks.filter((block) => block.type === "tool_result");
   const pieces = results.map((result) => resultPiece(result, marks));
-  const heard = [...results.flatMap(picturesIn), ...blocks.filter(isContent)];
+  const content = [...results.flatMap(picturesIn), ...blocks.filter(isContent)];
   if (dialect.content === "text")
     return [
       ...pieces,
-      ...heard.map((block) => ({
+      ...content.map((block) => ({
         json: `{"role":"${role}","content":${bareJson(block)}}`,
         lead: "",
-        begins: true,
+        beginsItem: true,
         close: "",
         within: "",
       })),
@@ -171,35 +171,35 @@ const heardPieces = (blocks: readonly Block[], { dialect, model, isOpen, role }:
   const goesOn = isOpen && pieces.length === 0;
   return [
     ...pieces,
-    ...heard.map((block, index) => ({
+    ...content.map((block, index) => ({
       json: partJson(block),
       lead: goesOn || index > 0 ? "," : `{"role":"${role}","content":[`,
-      begins: !goesOn && index === 0,
+      beginsItem: !goesOn && index === 0,
       close: "]}",
       ...(marks ? { markFromEnd: 1 } : {}),
     })),
   ];
 };
 
-/** A system prompt is one message, also where a message is one text. */
+/** A system prompt is one message, even if a message is one text. */
 const oneText = ({ content }: ChatDialect, blocks: readonly TextBlock[]): readonly TextBlock[] => {
-  const said = blocks.map(({ text }) => text).filter((text) => text !== "");
-  return content === "parts" || said.length === 0 ? blocks : [{ type: "text", text: said.join("\n\n") }];
+  const texts = blocks.map(({ text }) => text).filter((text) => text !== "");
+  return content === "parts" || texts.length === 0 ? blocks : [{ type: "text", text: texts.join("\n\n") }];
 };
 
 const roleIn = ({ noteRole }: ChatDialect, role: Role): string => (role === "system" ? noteRole : role);
 
 // --- what the model said ---------------------------------------------------------------------------------------------
 
-/** Reasoning as its provider wants it back; what came from another cannot be sent. */
+/** Reasoning in the form its provider wants back; another provider's reasoning cannot be sent. */
 const reasoningJson = (dialect: ChatDialect, blocks: readonly Block[]): RawJson | undefined => {
   const { reasoning, emptyReasoning } = dialect;
   const thought = blocks.filter((block) => block.type === "thinking");
   if (reasoning === "none") return undefined;
   if (reasoning === "reasoning_details") return thought.find(({ raw }) => raw?.startsWith("["))?.raw;
-  const said = thought.map(({ thinking }) => thinking).join("");
+  const text = thought.map(({ thinking }) => thinking).join("");
   const calls = blocks.some(({ type }) => type === "tool_use");
-  return said !== "" || (emptyReasoning && calls) ? quote(said) : undefined;
+  return text !== "" || (emptyReasoning && calls) ? quote(text) : undefined;
 };
 
 const callJson = (block: Block): readonly RawJson[] =>
@@ -209,16 +209,16 @@ const callJson = (block: Block): readonly RawJson[] =>
       ]
     : [];
 
-const saidPieces = (dialect: ChatDialect, blocks: readonly Block[]): readonly Piece[] => {
+const assistantPieces = (dialect: ChatDialect, blocks: readonly Block[]): readonly Piece[] => {
   const reasoning = reasoningJson(dialect, blocks);
-  const said = blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
+  const answer = blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
   const calls = blocks.flatMap(callJson);
   const thought = blocks.some(({ type }) => type === "thinking" || type === "redacted_thinking");
-  if (said === "" && calls.length === 0 && !thought) return [];
-  const text = said === "" && reasoning === undefined ? CUT_OFF : said;
-  // A message that only calls says that it has no text: some refuse one that does not mention any.
-  const onlyCalls = calls.length > 0 && said === "";
-  const members: readonly Said[] = [
+  if (answer === "" && calls.length === 0 && !thought) return [];
+  const text = answer === "" && reasoning === undefined ? CUT_OFF : answer;
+  // A message with only calls has an explicit null text, because some endpoints require the field.
+  const onlyCalls = calls.length > 0 && answer === "";
+  const members: readonly AnswerMember[] = [
     ...(reasoning === undefined
       ? []
       : [{ within: `.${dialect.reasoning}`, opening: `"${dialect.reasoning}":`, json: reasoning }]),
@@ -232,14 +232,14 @@ const saidPieces = (dialect: ChatDialect, blocks: readonly Block[]): readonly Pi
   return members.map(({ within, opening, json }, index) => ({
     json,
     lead: `${index === 0 ? `{"role":"assistant",` : ","}${opening}`,
-    begins: index === 0,
+    beginsItem: index === 0,
     close: within.startsWith(".tool_calls") ? "]}" : "}",
     within,
   }));
 };
 
 /** A member of an answer's message. */
-type Said = { readonly within: string; readonly opening: string; readonly json: RawJson };
+type AnswerMember = { readonly within: string; readonly opening: string; readonly json: RawJson };
 
 export const chatEncoder = (dialect: ChatDialect): SegmentEncoder =>
   itemEncoder({
@@ -247,15 +247,15 @@ export const chatEncoder = (dialect: ChatDialect): SegmentEncoder =>
     settings: (head) => settingsJson(dialect, head),
     tool: toolJson,
     system: (blocks, model) =>
-      heardPieces(oneText(dialect, blocks), { dialect, model, isOpen: false, role: dialect.systemRole }),
+      userPieces(oneText(dialect, blocks), { dialect, model, isOpen: false, role: dialect.systemRole }),
     systemClose: dialect.content === "parts" ? "]}" : "",
     marks: (model) => markerStyle(dialect, model) !== "none",
     findsAtMarkers: (model) => markerStyle(dialect, model) === "breakpoint",
     message: ({ role, content }, model) =>
       role === "assistant"
-        ? saidPieces(dialect, content)
-        : heardPieces(content, { dialect, model, isOpen: false, role: roleIn(dialect, role) }),
-    more: (blocks, around) => heardPieces(blocks, { dialect, ...around, role: "user" }),
+        ? assistantPieces(dialect, content)
+        : userPieces(content, { dialect, model, isOpen: false, role: roleIn(dialect, role) }),
+    more: (blocks, terms) => userPieces(blocks, { dialect, ...terms, role: "user" }),
   });
 
 // --- closing ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-/** Chat Completions: how an answer is read, chunk by chunk or whole, in any dialect.
- *  Invariant: pure; a call's arguments keep the provider's letters; blocks end with the stream, since nothing before its
- *  last word says that one is complete.
- *  Elsewhere: spelling requests (openai-chat-encode.ts), errors (openai-errors.ts), usage (openai-usage.ts). */
+/** Chat Completions: how an answer is read, chunk by chunk or whole, in any dialect, and the protocol as a whole.
+ *  Invariant: pure; a call's arguments keep the provider's bytes; blocks end with the stream, because nothing before
+ *  its end says that a block is complete.
+ *  Elsewhere: encoding requests (openai-chat-encode.ts), errors (openai-errors.ts), usage (openai-usage.ts), who speaks
+ *  which dialect (profiles.ts). */
 
 import { ModelError, type ModelErrorReason } from "../errors.ts";
 import { isArray, isObject, sliceMember } from "../json.ts";
@@ -11,9 +12,19 @@ import { type ChatDialect, markerJson } from "./openai-chat-dialect.ts";
 import { chatEncoder, encodeChatClosing } from "./openai-chat-encode.ts";
 import { failure } from "./openai-errors.ts";
 import { OPENAI_PACING, openaiHeaders } from "./openai-responses.ts";
-import { chatWords, readTotals } from "./openai-usage.ts";
+import { chatUsage, readTotals } from "./openai-usage.ts";
 import type { BlockDraft, ParserState, Protocol, Step } from "./protocol.ts";
-import { asCount, asObject, asString, initial, malformed, parse, sliceItems, started, wholeBlock } from "./reading.ts";
+import {
+  asCount,
+  asObject,
+  asString,
+  blockStarted,
+  initial,
+  malformed,
+  parse,
+  sliceItems,
+  wholeBlock,
+} from "./reading.ts";
 
 // --- stop reasons ----------------------------------------------------------------------------------------------------
 
@@ -29,8 +40,8 @@ const STOPS: ReadonlyMap<string, StopReason> = new Map(
   }),
 );
 
-/** Words for an answer that was broken off by the provider's own trouble. */
-const TROUBLE: ReadonlyMap<string, ModelErrorReason> = new Map(
+/** Stop reasons that mean the provider itself failed. */
+const PROVIDER_FAILURES: ReadonlyMap<string, ModelErrorReason> = new Map(
   Object.entries<ModelErrorReason>({
     insufficient_system_resource: { kind: "overloaded" },
     network_error: { kind: "server" },
@@ -40,10 +51,11 @@ const TROUBLE: ReadonlyMap<string, ModelErrorReason> = new Map(
 
 type Stop = Pick<ParserState, "stop" | "stopDetail" | "hasReason">;
 
-/** Nothing while no reason is given. A refusal that was said is one whatever it is called, and so is a call. */
+/** Empty while there is no reason. An answer with refusal text or with a call stopped for that, whatever its reason is
+ *  named. */
 const readStop = (reason: string, state: Pick<ParserState, "drafts" | "stop" | "stopDetail">): Partial<Stop> => {
   if (reason === "") return {};
-  const trouble = TROUBLE.get(reason);
+  const trouble = PROVIDER_FAILURES.get(reason);
   if (trouble) throw new ModelError(`the provider broke off: ${reason}`, trouble);
   const stop = STOPS.get(reason) ?? "other";
   if (stop === "end" && state.stop === "refusal") return { hasReason: true };
@@ -56,61 +68,62 @@ const readStop = (reason: string, state: Pick<ParserState, "drafts" | "stop" | "
 
 const noDraft = { text: "", json: "", signature: "", citations: [] } as const;
 
-/** The number of the block that takes what is said now, and the block where it has begun. */
-type Found = { readonly index: number; readonly draft: BlockDraft | undefined };
+/** The index of the block that grows next, and the block if it has started. */
+type BlockSlot = { readonly index: number; readonly draft: BlockDraft | undefined };
 
-const find = ({ drafts }: ParserState, fits: (draft: BlockDraft) => boolean): Found => {
+const findSlot = ({ drafts }: ParserState, fits: (draft: BlockDraft) => boolean): BlockSlot => {
   for (const [index, draft] of drafts) if (fits(draft)) return { index, draft };
   return { index: drafts.size, draft: undefined };
 };
 
-type Grown = { readonly draft: BlockDraft; readonly events: readonly ModelEvent[] };
+type BlockGrowth = { readonly draft: BlockDraft; readonly events: readonly ModelEvent[] };
 
-const grow = (state: ParserState, found: Found, { draft, events }: Grown): Step => [
-  { ...state, drafts: new Map(state.drafts).set(found.index, draft) },
-  [...(found.draft ? [] : [started(draft.start, found.index)]), ...events],
+const grow = (state: ParserState, slot: BlockSlot, { draft, events }: BlockGrowth): Step => [
+  { ...state, drafts: new Map(state.drafts).set(slot.index, draft) },
+  [...(slot.draft ? [] : [blockStarted(draft.start, slot.index)]), ...events],
 ];
 
 const growText = (state: ParserState, text: string): Step => {
   if (text === "") return [state, []];
-  const found = find(state, ({ start }) => start.type === "text");
-  const draft = found.draft ?? { ...noDraft, start: { type: "text", text: "" } };
-  const event: ModelEvent = { type: "text_grew", index: found.index, text };
-  return grow(state, found, { draft: { ...draft, text: draft.text + text }, events: [event] });
+  const slot = findSlot(state, ({ start }) => start.type === "text");
+  const draft = slot.draft ?? { ...noDraft, start: { type: "text", text: "" } };
+  const event: ModelEvent = { type: "text_grew", index: slot.index, text };
+  return grow(state, slot, { draft: { ...draft, text: draft.text + text }, events: [event] });
 };
 
 const growThinking = (state: ParserState, text: string, details: readonly JsonObject[]): Step => {
   if (text === "" && details.length === 0) return [state, []];
-  const found = find(state, ({ start }) => start.type === "thinking");
-  const draft = found.draft ?? { ...noDraft, start: { type: "thinking", thinking: "", signature: "" } };
+  const slot = findSlot(state, ({ start }) => start.type === "thinking");
+  const draft = slot.draft ?? { ...noDraft, start: { type: "thinking", thinking: "", signature: "" } };
   const grown = { ...draft, text: draft.text + text, details: mergeDetails(draft.details ?? [], details) };
-  const event: ModelEvent = { type: "thinking_grew", index: found.index, text };
-  return grow(state, found, { draft: grown, events: text === "" ? [] : [event] });
+  const event: ModelEvent = { type: "thinking_grew", index: slot.index, text };
+  return grow(state, slot, { draft: grown, events: text === "" ? [] : [event] });
 };
 
 const GROWING: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 
-/** Details come in pieces that have a number: texts of one number are joined, of its other members the last counts. */
+/** Details arrive in numbered pieces: texts with the same number are joined, and for other members the last value
+ *  counts. */
 const mergeDetails = (before: readonly JsonObject[], pieces: readonly JsonObject[]): readonly JsonObject[] => {
   const merged = [...before];
   for (const piece of pieces) {
     const at = merged.findLastIndex(({ type, index }) => type === piece.type && index === piece.index);
     const kept = merged[at];
     if (!kept) merged.push(piece);
-    else merged[at] = joined(kept, piece);
+    else merged[at] = joinDetail(kept, piece);
   }
   return merged;
 };
 
-const joined = (kept: JsonObject, piece: JsonObject): JsonObject => {
+const joinDetail = (kept: JsonObject, piece: JsonObject): JsonObject => {
   const entries = Object.entries(piece).filter(([, value]) => value !== null);
   const grown = entries.map(([key, value]) => [key, GROWING.has(key) ? asString(kept[key]) + asString(value) : value]);
   return { ...kept, ...Object.fromEntries(grown) };
 };
 
-/** Calls are numbered among themselves. Who gives no number begins a call with each id or name; and some give all calls
- *  the same number, and only another id and a name tell that another one begins. */
-const findCall = (state: ParserState, call: JsonObject): Found => {
+/** Calls are numbered among themselves. Without a number, each id or name starts a call. Some endpoints give all calls
+ *  the same number, and only a new id with a name shows that another call starts. */
+const findCall = (state: ParserState, call: JsonObject): BlockSlot => {
   const number = asCount(call.index);
   const [id, name] = [asString(call.id), asString(asObject(call.function).name)];
   const calls = [...state.drafts].filter(
@@ -128,17 +141,17 @@ const findCall = (state: ParserState, call: JsonObject): Found => {
 const isCall = ({ start }: BlockDraft, id: string): boolean => start.type === "tool_use" && start.id === id;
 
 const growCall = (state: ParserState, call: JsonObject): Step => {
-  const found = findCall(state, call);
+  const slot = findCall(state, call);
   const { name, arguments: json = "" } = asObject(call.function);
   const [id, called, piece] = [asString(call.id), asString(name), asString(json)];
-  if (!found.draft && called === "") throw malformed("a call began without a name");
-  const draft: BlockDraft = found.draft ?? {
+  if (!slot.draft && called === "") throw malformed("a call began without a name");
+  const draft: BlockDraft = slot.draft ?? {
     ...noDraft,
     start: { type: "tool_use", id, name: called, input: "{}" },
-    part: asCount(call.index) ?? found.index,
+    part: asCount(call.index) ?? slot.index,
   };
-  const event: ModelEvent = { type: "input_grew", index: found.index, json: piece };
-  return grow(state, found, { draft: { ...draft, json: draft.json + piece }, events: piece === "" ? [] : [event] });
+  const event: ModelEvent = { type: "input_grew", index: slot.index, json: piece };
+  return grow(state, slot, { draft: { ...draft, json: draft.json + piece }, events: piece === "" ? [] : [event] });
 };
 
 const complete = ({ start, text, json, details = [] }: BlockDraft): Block => {
@@ -158,23 +171,23 @@ const complete = ({ start, text, json, details = [] }: BlockDraft): Block => {
 
 const listOf = (value: Json | undefined): readonly JsonObject[] => (isArray(value) ? value.map(asObject) : []);
 
-/** Both names are in use; who sends details may send their text beside them. */
-const thoughtIn = (said: JsonObject): string => asString(said.reasoning_content) || asString(said.reasoning);
+/** Both names are in use, and an endpoint that sends details may also send their text. */
+const thoughtIn = (message: JsonObject): string => asString(message.reasoning_content) || asString(message.reasoning);
 
-const hear = (state: ParserState, said: JsonObject): Step => {
-  const refusal = asString(said.refusal);
+const readDelta = (state: ParserState, message: JsonObject): Step => {
+  const refusal = asString(message.refusal);
   const grown: readonly ((now: ParserState) => Step)[] = [
-    (now) => growThinking(now, thoughtIn(said), listOf(said.reasoning_details)),
-    (now) => growText(now, asString(said.content) + refusal),
-    ...listOf(said.tool_calls).map((call) => (now: ParserState) => growCall(now, call)),
+    (now) => growThinking(now, thoughtIn(message), listOf(message.reasoning_details)),
+    (now) => growText(now, asString(message.content) + refusal),
+    ...listOf(message.tool_calls).map((call) => (now: ParserState) => growCall(now, call)),
   ];
   const events: ModelEvent[] = [];
   let now =
     refusal === "" ? state : { ...state, stop: "refusal" as const, stopDetail: (state.stopDetail ?? "") + refusal };
   for (const next of grown) {
-    const [after, told] = next(now);
+    const [after, added] = next(now);
     now = after;
-    events.push(...told);
+    events.push(...added);
   }
   return [now, events];
 };
@@ -191,12 +204,12 @@ const readChunk = (dialect: ChatDialect, state: ParserState, data: string): Step
   if (chunk.error !== undefined && chunk.error !== null) throw failure({ status: 200, headers: {}, body: data });
   const choices = listOf(chunk.choices);
   const choice = choices.find(({ index = 0 }) => index === 0) ?? {};
-  // What comes before the first choice is the gateway's, and does not know the answer's name yet.
+  // Chunks before the first choice come from the gateway, which does not know the answer's id yet.
   const begun = state.begun === true || choices.length > 0;
-  const [heard, events] = hear({ ...state, begun }, asObject(choice.delta));
+  const [read, events] = readDelta({ ...state, begun }, asObject(choice.delta));
   const reported = isObject(chunk.usage) ? chunk.usage : choice.usage;
   const usage = isObject(reported) ? { usage: readTotals(reported, dialect.usage) } : {};
-  const next = { ...heard, ...readStop(asString(choice.finish_reason), heard), ...usage };
+  const next = { ...read, ...readStop(asString(choice.finish_reason), read), ...usage };
   return [next, [...(begun && !state.begun ? [begin(chunk)] : []), ...events]];
 };
 
@@ -215,27 +228,27 @@ const stopAnswer = (state: ParserState): Step => {
   return [{ ...state, drafts: new Map(), stopped: true }, [...blocks, last]];
 };
 
-/** An answer that gave its reason to stop is complete, whether or not the last word came. */
+/** An answer with a stop reason is complete, even if the last line is missing. */
 export const end = (state: ParserState): Step | undefined =>
   state.begun && state.hasReason ? stopAnswer(state) : undefined;
 
-/** One chunk, or the word that ends the stream. */
+/** Reads one chunk, or the line that ends the stream. */
 export const stepOf =
   (dialect: ChatDialect) =>
   (state: ParserState, { data }: Frame): Step =>
     data.trim() === "[DONE]" ? stopAnswer(state) : readChunk(dialect, state, data);
 
-/** An answer in one piece, as the events a stream would have given. */
+/** An answer that is not streamed, as the events a stream would have given. */
 export const wholeOf =
   (dialect: ChatDialect) =>
   (body: string): readonly ModelEvent[] => {
     const answer = parse(body);
     if (answer.error !== undefined && answer.error !== null) throw failure({ status: 200, headers: {}, body });
     const [choice] = listOf(answer.choices);
-    const said = asObject(choice?.message);
-    const [heard] = hear({ ...initial, begun: true }, said);
+    const message = asObject(choice?.message);
+    const [read] = readDelta({ ...initial, begun: true }, message);
     const usage = readTotals(asObject(answer.usage), dialect.usage);
-    const ended = { ...heard, ...readStop(asString(choice?.finish_reason), heard), usage };
+    const ended = { ...read, ...readStop(asString(choice?.finish_reason), read), usage };
     const [, events] = stopAnswer(ended);
     const blocks = events.flatMap((event) => (event.type === "block_stopped" ? [event.block] : []));
     const details = detailsIn(body);
@@ -243,7 +256,7 @@ export const wholeOf =
     return [begin(answer), ...kept.flatMap(wholeBlock), ...events.slice(blocks.length)];
   };
 
-/** Reasoning details of an answer in one piece, letter for letter. */
+/** Reasoning details of an answer that is not streamed, byte for byte. */
 const detailsIn = (body: string): string | undefined => {
   const [choice] = sliceItems(body, "choices");
   const message = choice === undefined ? undefined : sliceMember(choice, "message");
@@ -260,7 +273,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   readable: dialect.readable,
   emptyAnswers: dialect.fewestTokens === 0,
   routes: dialect.cacheKey !== "none",
-  ...(dialect.untoldReads === undefined ? {} : { untoldReads: dialect.untoldReads }),
+  ...(dialect.unreportedReads === undefined ? {} : { unreportedReads: dialect.unreportedReads }),
   pacing: dialect.pacing,
   ...(dialect.sharesTails === undefined ? {} : { sharesTails: dialect.sharesTails }),
   path: "/chat/completions",
@@ -276,7 +289,7 @@ export const chatProtocol = (dialect: ChatDialect): Protocol => ({
   usage: (reported) => readTotals(reported, dialect.usage),
 });
 
-/** OpenAI's own. */
+/** OpenAI's own dialect. */
 export const openaiDialect: ChatDialect = {
   name: "openai-chat",
   readable: "first-event",
@@ -294,7 +307,7 @@ export const openaiDialect: ChatDialect = {
   thinking: "effort",
   reasoning: "none",
   emptyReasoning: false,
-  usage: chatWords,
+  usage: chatUsage,
 };
 
 export const openaiChat: Protocol = chatProtocol(openaiDialect);

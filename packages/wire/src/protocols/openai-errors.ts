@@ -1,5 +1,5 @@
-/** OpenAI and those who speak like it: what their errors mean, as a status with a body or inside a stream.
- *  Elsewhere: whether to send again (../errors.ts, ../retry.ts), what a status means anywhere (http-failures.ts). */
+/** What errors of OpenAI and compatible endpoints mean, as a status with a body or inside a stream.
+ *  Elsewhere: whether to retry (../errors.ts, ../send/retry.ts), what a status means in general (http-failures.ts). */
 
 import { isObject } from "../json.ts";
 import type { Json, JsonObject } from "../request.ts";
@@ -16,7 +16,7 @@ type WireError = {
   readonly waitMs: number | undefined;
 };
 
-/** The error stands under `error`, in a failed response, or is the whole body; some send bare text. */
+/** The error is under `error`, inside a failed response, or is the whole body; some send plain text. */
 const errorIn = (value: JsonObject): Json | undefined => {
   if (value.error !== undefined && value.error !== null) return value.error;
   const inside = asObject(value.response).error;
@@ -43,7 +43,7 @@ const readError = (body: string): WireError | undefined => {
   }
 };
 
-/** What an error is called, where that says more than the status, or where a stream has no status of its own. */
+/** Names of errors that say more than the status, or that replace it inside a stream. */
 const NAMED: ReadonlyMap<string, number> = new Map(
   Object.entries({
     invalid_request_error: 400,
@@ -75,17 +75,18 @@ const NAMED: ReadonlyMap<string, number> = new Map(
   }),
 );
 
-/** An account without credit answers like one that is too fast, and a prompt too long like any wrong one. */
-const TELLING: ReadonlySet<number> = new Set([402, 413, 503]);
+/** An account without credit gets the same status as one that is too fast, and a prompt that is too long the same as
+ *  any invalid one. */
+const MORE_SPECIFIC: ReadonlySet<number> = new Set([402, 413, 503]);
 
 const statusOf = (status: number, wire: WireError | undefined): number => {
   const named = wire?.names.map((name) => NAMED.get(name)).find((found) => found !== undefined);
   if (status === 200) return wire?.status ?? named ?? 500;
-  return named !== undefined && TELLING.has(named) ? named : status;
+  return named !== undefined && MORE_SPECIFIC.has(named) ? named : status;
 };
 
-/** Some say how long to wait in words only, others when the limit ends. */
-const waitIn = (wire: WireError | undefined): number | undefined => wire?.waitMs ?? waitInWords(wire?.message ?? "");
+/** Some say how long to wait only in the message, others when the limit ends. */
+const waitFrom = (wire: WireError | undefined): number | undefined => wire?.waitMs ?? waitInWords(wire?.message ?? "");
 
 export const failure: Protocol["failure"] = ({ status, headers, body }) => {
   const wire = readError(body);
@@ -94,7 +95,7 @@ export const failure: Protocol["failure"] = ({ status, headers, body }) => {
     sentStatus: status,
     message: [wire?.names[0], wire?.message].filter(Boolean).join(": ") || bareFailure(status, body),
     names: wire?.names ?? [],
-    waitMs: retryAfter(headers) ?? waitIn(wire),
+    waitMs: retryAfter(headers) ?? waitFrom(wire),
     requestId: wire?.requestId ?? requestIdIn(headers),
     isFinal: headers["x-should-retry"] === "false",
   });

@@ -1,8 +1,8 @@
-/** OpenAI Responses: how a head, a message and a closing are spelled.
- *  Invariant: what the provider answered goes back item by item, letter for letter; the system prompt is the opening
- *  developer message, since top-level instructions can carry no breakpoint; fields outside the cache key come last.
- *  Left out, for want of a field: stop sequences, top_k, speed, context management, thinking budgets.
- *  Elsewhere: reading answers (openai-responses-step.ts), how the list grows (openai-items.ts). */
+/** OpenAI Responses: how a head, a message and a closing are encoded.
+ *  Invariant: the provider's answers are sent back item by item, byte for byte; the system prompt is the opening
+ *  developer message, because top-level instructions cannot carry a breakpoint; fields outside the cache key come last.
+ *  Not sent, because there is no field for it: stop sequences, top_k, speed, context management, thinking budgets.
+ *  Elsewhere: reading answers (openai-responses.ts), how the list grows (items.ts). */
 
 import { authoredJson, fields, inputJson, isObject, quote } from "../json.ts";
 import type {
@@ -19,10 +19,10 @@ import type {
   ToolSpec,
 } from "../request.ts";
 import {
-  type Around,
   type Content,
   CUT_OFF,
   documentText,
+  type GrowthTerms,
   isContent,
   itemEncoder,
   type Piece,
@@ -39,11 +39,11 @@ import {
 
 // --- head ------------------------------------------------------------------------------------------------------------
 
-/** Thinking that is asked for is also shown, as far as this provider shows any. */
+/** If thinking is asked for, it is also shown, as far as this provider shows it. */
 const reasoningJson = ({ effort, thinking }: KeySettings): Json | undefined => {
-  const told = effort ?? (thinking?.type === "disabled" ? "none" : undefined);
+  const level = effort ?? (thinking?.type === "disabled" ? "none" : undefined);
   const summary = thinking !== undefined && thinking.type !== "disabled" ? { summary: "auto" } : {};
-  const reasoning = { ...(told === undefined ? {} : { effort: told }), ...summary };
+  const reasoning = { ...(level === undefined ? {} : { effort: level }), ...summary };
   return Object.keys(reasoning).length > 0 ? reasoning : undefined;
 };
 
@@ -66,7 +66,7 @@ const settingsJson = ({ model, settings }: Head): string =>
     ["top_p", settings.topP],
   ]);
 
-/** Unless told otherwise this format rewrites a schema to its strict form: then the model sees another tool. */
+/** By default this format rewrites a schema to its strict form, and the model would see a different tool. */
 const toolJson = (tool: ToolSpec): RawJson =>
   tool.type === "provider"
     ? tool.json.trim()
@@ -95,16 +95,16 @@ const partJson = (block: Content): RawJson => {
   }
 };
 
-/** As parts where a breakpoint may have to go inside, or where there is more than one text; else as the text it is. */
+/** As parts if a breakpoint may have to go inside or if there are several texts; otherwise as plain text. */
 const resultPiece = ({ toolUseId, content }: ToolResultBlock, marks: boolean): Piece => {
-  const said = content.filter(isContent);
-  const [only] = said;
-  const bare = said.length === 0 || (!marks && said.length === 1 && only?.type === "text");
-  const output = bare ? quote(only?.type === "text" ? only.text : "") : `[${said.map(partJson).join(",")}]`;
+  const shown = content.filter(isContent);
+  const [only] = shown;
+  const bare = shown.length === 0 || (!marks && shown.length === 1 && only?.type === "text");
+  const output = bare ? quote(only?.type === "text" ? only.text : "") : `[${shown.map(partJson).join(",")}]`;
   return {
     json: `{"type":"function_call_output","call_id":${quote(toolUseId)},"output":${output}}`,
     lead: "",
-    begins: true,
+    beginsItem: true,
     close: "",
     within: "",
     ...(marks && !bare ? { markFromEnd: INSIDE_OUTPUT } : {}),
@@ -114,17 +114,16 @@ const resultPiece = ({ toolUseId, content }: ToolResultBlock, marks: boolean): P
 /** Before the `}]}` that ends a result's last part. */
 const INSIDE_OUTPUT = 3;
 
-const itemPiece = (json: RawJson): Piece => ({ json, lead: "", begins: true, close: "", within: "" });
+const itemPiece = (json: RawJson): Piece => ({ json, lead: "", beginsItem: true, close: "", within: "" });
 
-/** An item in its provider's spelling. Results of calls with text for an input are as good a place for a breakpoint as any
- *  other's. */
-const givenPiece = ({ kind, json }: ProviderBlock, marks: boolean): Piece => {
+/** An item in its provider's own JSON. The result of a custom tool call can carry a breakpoint like any other. */
+const providerPiece = ({ kind, json }: ProviderBlock, marks: boolean): Piece => {
   const item = itemPiece(json.trim());
   const isList = kind === "custom_tool_call_output" && item.json.endsWith("}]}");
   return marks && isList ? { ...item, markFromEnd: INSIDE_OUTPUT } : item;
 };
 
-const heardPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: Around): readonly Piece[] => {
+const userPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: GrowthTerms): readonly Piece[] => {
   const marks = hasBreakpoints(model);
   const pieces: Piece[] = [];
   const part = (json: RawJson): void => {
@@ -132,14 +131,14 @@ const heardPieces = (blocks: readonly Block[], role: Role, { model, isOpen }: Ar
     pieces.push({
       json,
       lead: open ? "," : `{"type":"message","role":"${role === "user" ? role : "developer"}","content":[`,
-      begins: !open,
+      beginsItem: !open,
       close: "]}",
       ...(marks ? { markFromEnd: 1 } : {}),
     });
   };
   for (const block of blocks) {
     if (block.type === "tool_result") pieces.push(resultPiece(block, marks));
-    if (block.type === "provider") pieces.push(givenPiece(block, marks));
+    if (block.type === "provider") pieces.push(providerPiece(block, marks));
     if (isContent(block)) part(partJson(block));
   }
   return pieces;
@@ -150,12 +149,12 @@ const typeOf = (raw: RawJson): string => {
   return isObject(value) ? String(value.type) : "";
 };
 
-/** The item a block was read from; text of another provider is none. */
+/** The item that a block was read from; empty for another provider's block. */
 const ownItem = (raw: RawJson | undefined, type: string): readonly RawJson[] =>
   raw !== undefined && typeOf(raw) === type ? [raw.trim()] : [];
 
 /** One item of an answer, or nothing for what only another provider could read. */
-const saidItem = (block: Block): readonly RawJson[] => {
+const assistantItem = (block: Block): readonly RawJson[] => {
   switch (block.type) {
     case "text": {
       const own = ownItem(block.raw, "message");
@@ -179,24 +178,24 @@ const saidItem = (block: Block): readonly RawJson[] => {
   }
 };
 
-/** Reasoning after which nothing came is refused when it is sent again. */
-const saidItems = (blocks: readonly Block[]): readonly RawJson[] => {
+/** Reasoning with nothing after it is refused when it is sent again. */
+const assistantItems = (blocks: readonly Block[]): readonly RawJson[] => {
   const last = blocks.findLastIndex(({ type }) => type !== "thinking");
-  if (last < 0 && blocks.length > 0) return saidItem({ type: "text", text: CUT_OFF });
-  return blocks.slice(0, last + 1).flatMap(saidItem);
+  if (last < 0 && blocks.length > 0) return assistantItem({ type: "text", text: CUT_OFF });
+  return blocks.slice(0, last + 1).flatMap(assistantItem);
 };
 
 export const responsesEncoder = itemEncoder({
   list: "input",
   settings: settingsJson,
   tool: toolJson,
-  system: (blocks, model) => heardPieces(blocks, "system", { model, isOpen: false }),
+  system: (blocks, model) => userPieces(blocks, "system", { model, isOpen: false }),
   systemClose: "]}",
   marks: hasBreakpoints,
   findsAtMarkers: hasBreakpoints,
   message: ({ role, content }, model) =>
-    role === "assistant" ? saidItems(content).map(itemPiece) : heardPieces(content, role, { model, isOpen: false }),
-  more: (blocks, around) => heardPieces(blocks, "user", around),
+    role === "assistant" ? assistantItems(content).map(itemPiece) : userPieces(content, role, { model, isOpen: false }),
+  more: (blocks, terms) => userPieces(blocks, "user", terms),
 });
 
 // --- closing ---------------------------------------------------------------------------------------------------------
@@ -204,7 +203,7 @@ export const responsesEncoder = itemEncoder({
 /** Fewer are refused. */
 const FEWEST_TOKENS = 16;
 
-/** Only breakpoints of ours are written: one chosen for us on a tail that nobody reads again would cost a write. */
+/** Only our own breakpoints are written: an automatic one on a tail that nobody reads again would cost a write. */
 const cacheOptionsJson = ({ maxTokens, diagnoseAgainst }: Closing): JsonObject => ({
   mode: "explicit",
   ...(maxTokens === 0 ? { prewarm: true } : {}),

@@ -1,6 +1,7 @@
-/** OpenAI Responses: how an answer is read, event by event or whole.
- *  Invariant: pure; every item of the answer is kept as the provider spelled it, and shown while it arrives.
- *  Elsewhere: spelling requests (openai-responses-encode.ts), errors (openai-errors.ts), usage (openai-usage.ts). */
+/** OpenAI Responses: how an answer is read, event by event or whole, and the protocol as a whole. The base URL ends
+ *  with the API's version.
+ *  Invariant: pure; every item of the answer keeps the provider's bytes, and is shown while it arrives.
+ *  Elsewhere: encoding requests (openai-responses-encode.ts), errors (openai-errors.ts), usage (openai-usage.ts). */
 
 import { isArray, isInput, sliceMember } from "../json.ts";
 import type { Block, Json, JsonObject, RawJson } from "../request.ts";
@@ -8,19 +9,19 @@ import { type CacheDiagnosis, type Frame, type ModelEvent, noUsage } from "../re
 import { failure } from "./openai-errors.ts";
 import { encodeClosing, responsesEncoder } from "./openai-responses-encode.ts";
 import { breakpointJson, hasBreakpoints } from "./openai-settings.ts";
-import { readTotals, responsesWords } from "./openai-usage.ts";
+import { readTotals, responsesUsage } from "./openai-usage.ts";
 import type { BlockDraft, Pacing, ParserState, Protocol, Step, StreamEnd } from "./protocol.ts";
 import {
   asCount,
   asObject,
   asString,
-  grown,
+  blockStarted,
   initial,
   malformed,
   parse,
   rawMembers,
+  remainingGrowth,
   sliceItems,
-  started,
   wholeBlock,
 } from "./reading.ts";
 
@@ -28,7 +29,7 @@ import {
 
 type Stop = Pick<ParserState, "stop" | "stopDetail">;
 
-/** What an item says of why the answer stops: this provider has one word for an answer and for a call. */
+/** Why the answer stops, as far as an item shows it: this provider has the same status for an answer and for a call. */
 const stopIn = (item: JsonObject): Partial<Stop> => {
   if (item.type === "function_call") return { stop: "tool-use", stopDetail: undefined };
   const refusal = partsOf(item.content).find(({ type }) => type === "refusal");
@@ -44,8 +45,8 @@ const readStop = (response: JsonObject, { stop = "end", stopDetail }: Stop): Sto
   return { stop: reason === "content_filter" ? "refusal" : "other", stopDetail: reason };
 };
 
-/** A hit needs no account. What could not be compared yet says neither hit nor miss; that the other response is not
- *  known any more is said as such. */
+/** A cache hit needs no diagnosis. If the comparison is not available yet, it is neither hit nor miss; a comparison
+ *  response that no longer exists is reported as such. */
 const readDiagnosis = (response: JsonObject): CacheDiagnosis | undefined => {
   const { type, reason, cache_missed_tokens } = asObject(response.prompt_cache_diagnostics);
   if (type === undefined || type === "cache_hit") return undefined;
@@ -59,7 +60,7 @@ const readDiagnosis = (response: JsonObject): CacheDiagnosis | undefined => {
 
 const partsOf = (list: Json | undefined): readonly JsonObject[] => (isArray(list) ? list.map(asObject) : []);
 
-/** Between two parts of a summary, which are paragraphs. */
+/** Separates the parts of a summary, which are paragraphs. */
 const BREAK = "\n\n";
 
 const thinkingIn = ({ summary, content }: JsonObject): string => {
@@ -67,14 +68,14 @@ const thinkingIn = ({ summary, content }: JsonObject): string => {
   return parts.map(({ text }) => asString(text)).join(BREAK);
 };
 
-/** A call that was cut off has arguments nobody can read, and goes back in our spelling. */
+/** A call that was cut off has unreadable arguments and is sent back in our own encoding. */
 const readCall = (item: JsonObject, raw: RawJson): Block => {
   const input = asString(item.arguments) || "{}";
   const call = { type: "tool_use", id: asString(item.call_id), name: asString(item.name), input } as const;
   return isInput(input) ? { ...call, raw } : call;
 };
 
-/** An item of an answer, with its own letters. */
+/** An item of an answer, with its own bytes. */
 export const readItem = (raw: RawJson): Block => {
   const item = parse(raw);
   switch (item.type) {
@@ -112,7 +113,7 @@ const startItem = (state: ParserState, frame: JsonObject, data: string): Step =>
   const start = readItem(itemIn(frame, data));
   const draft: BlockDraft = { start, text: "", json: "", signature: "", citations: [] };
   const drafts = new Map(state.drafts).set(index, draft);
-  return [{ ...state, drafts, canEnd: false }, [started(start, index)]];
+  return [{ ...state, drafts, canEnd: false }, [blockStarted(start, index)]];
 };
 
 const draftOf = (state: ParserState, frame: JsonObject): BlockDraft => {
@@ -123,7 +124,8 @@ const draftOf = (state: ParserState, frame: JsonObject): BlockDraft => {
 
 type Growth = { readonly type: "text_grew" | "thinking_grew" | "input_grew"; readonly part?: number };
 
-/** Whatever grows, all that was shown of a block is kept in one text: at its end only the rest is still to be shown. */
+/** Whatever grows, everything shown of a block is kept in one text, so that at its end only the rest has to be
+ *  shown. */
 const growItem = (state: ParserState, frame: JsonObject, { type, part = 0 }: Growth): Step => {
   const index = at(frame);
   const draft = draftOf(state, frame);
@@ -140,54 +142,57 @@ const stopItem = (state: ParserState, index: number, raw: RawJson): Step => {
   const block = readItem(raw);
   const drafts = new Map(state.drafts);
   drafts.delete(index);
-  // Arguments of a call without any are the empty text, or not sent at all.
+  // A call without arguments sends an empty text, or none.
   const shown = block.type === "tool_use" && block.input === "{}" ? "{}" : draft.text;
-  const events: readonly ModelEvent[] = [...grown(block, index, shown), { type: "block_stopped", index, block }];
+  const events: readonly ModelEvent[] = [
+    ...remainingGrowth(block, index, shown),
+    { type: "block_stopped", index, block },
+  ];
   const item = parse(raw);
   return [{ ...state, ...stopIn(item), drafts, canEnd: drafts.size === 0 && isFinal(item) }, events];
 };
 
-/** An answer ends with words or with calls, and never with reasoning. */
+/** An answer ends with text or with calls, never with reasoning. */
 const isFinal = ({ type, status = "completed" }: JsonObject): boolean =>
   (type === "message" || type === "function_call") && status === "completed";
 
 const stopResponse = (state: ParserState, json: RawJson): Step => {
   const response = parse(json);
-  // An answer that was cut off need not close the item it was cut off in.
+  // An answer that was cut off may leave its last item open.
   const items = state.drafts.size > 0 ? sliceItems(json, "output") : [];
   let closed = state;
   const events: ModelEvent[] = [];
   for (const index of state.drafts.keys()) {
     const raw = items[index];
     if (raw === undefined) throw malformed("it ended inside an item");
-    const [next, said] = stopItem(closed, index, raw);
+    const [next, added] = stopItem(closed, index, raw);
     closed = next;
-    events.push(...said);
+    events.push(...added);
   }
   return finish(closed, response, events);
 };
 
 const finish = (state: ParserState, response: JsonObject, before: readonly ModelEvent[]): Step => {
   const { stop = "end", stopDetail } = readStop(response, state);
-  const usage = readTotals(asObject(response.usage), responsesWords);
+  const usage = readTotals(asObject(response.usage), responsesUsage);
   const diagnosis = readDiagnosis(response);
-  const told = { ...(stopDetail === undefined ? {} : { stopDetail }), ...(diagnosis ? { diagnosis } : {}) };
+  const detail = { ...(stopDetail === undefined ? {} : { stopDetail }), ...(diagnosis ? { diagnosis } : {}) };
   return [
     { ...state, stop, stopDetail, usage, diagnosis, stopped: true },
-    [...before, { type: "response_stopped", stop, usage, ...told }],
+    [...before, { type: "response_stopped", stop, usage, ...detail }],
   ];
 };
 
-/** The reason to stop comes with the last event. Where that is missing, a stream that its server ended properly, after an
- *  item that can be the last, is a whole answer; one that was lost may have had more to say. */
+/** The stop reason comes with the last event. If that is missing, a stream that the server closed after a possible last
+ *  item is a complete answer; one that broke may have had more to say. */
 export const end = (state: ParserState, how: StreamEnd): Step | undefined => {
   if (how !== "closed" || !state.canEnd) return undefined;
   const { stop = "end", stopDetail } = state;
-  const told = stopDetail === undefined ? {} : { stopDetail };
-  return [{ ...state, stopped: true }, [{ type: "response_stopped", stop, usage: noUsage, ...told }]];
+  const detail = stopDetail === undefined ? {} : { stopDetail };
+  return [{ ...state, stopped: true }, [{ type: "response_stopped", stop, usage: noUsage, ...detail }]];
 };
 
-/** One event. A failure inside a stream is thrown, in whichever of its two forms. */
+/** Reads one event. A failure inside a stream is thrown, in either of its two forms. */
 export const step = (state: ParserState, { data }: Frame): Step => {
   const frame = parse(data);
   switch (frame.type) {
@@ -217,7 +222,7 @@ export const step = (state: ParserState, { data }: Frame): Step => {
   }
 };
 
-/** An answer in one piece, as the events a stream would have given. */
+/** An answer that is not streamed, as the events a stream would have given. */
 export const whole = (body: string): readonly ModelEvent[] => {
   const response = parse(body);
   if (response.status === "failed" || (response.error !== null && response.error !== undefined))
@@ -237,12 +242,13 @@ export const openaiHeaders: Protocol["headers"] = (credential, betas) => ({
   ...(credential ? { authorization: `Bearer ${credential.value}` } : {}),
 });
 
-/** Entries stand on single machines; above about fifteen requests a minute of one prefix and key, others are used too. */
+/** Entries are on single machines; above about fifteen requests per minute with one prefix and key, the provider uses
+ *  other machines too. */
 export const OPENAI_PACING: Pacing = { perMinute: 15 };
 
 export const openaiResponses: Protocol = {
   name: "openai-responses",
-  // Not documented: taken to be as with others who write at breakpoints.
+  // Not documented; assumed to be the same as for others who write at breakpoints.
   readable: "first-event",
   emptyAnswers: false,
   routes: true,
@@ -257,5 +263,5 @@ export const openaiResponses: Protocol = {
   end,
   whole,
   failure,
-  usage: (reported) => readTotals(reported, responsesWords),
+  usage: (reported) => readTotals(reported, responsesUsage),
 };

@@ -1,32 +1,32 @@
-/** What both OpenAI formats say of a request beside its words: keys, formats, choices, and what a model can do.
+/** What both OpenAI formats share apart from messages: cache keys, formats, tool choices, and what a model supports.
  *  Invariant: equal settings give equal text, in parent and fork alike.
- *  Elsewhere: where each field stands (openai-responses-encode.ts, openai-chat-encode.ts). */
+ *  Elsewhere: where each field goes (openai-responses-encode.ts, openai-chat-encode.ts). */
 
 import { hash } from "node:crypto";
 import type { Json, JsonObject, KeySettings, MediaSource, Ttl } from "../request.ts";
 
 const LONGEST_KEY = 64;
 
-/** A longer key would be refused; cut off, two of them could become one. */
+/** A longer key would be refused, and if it were cut, two keys could become equal. */
 export const cacheKeyText = (key: string | undefined): string | undefined =>
   key === undefined || key.length <= LONGEST_KEY ? key : hash("sha256", key, "hex");
 
 // --- models ----------------------------------------------------------------------------------------------------------
 
-/** 5.6 → 506; undefined for models of others. */
+/** 5.6 → 506; undefined for models of other vendors. */
 export const gptVersion = (model: string): number | undefined => {
   const [, major, minor = "0"] = /(?:^|\/)gpt-(\d+)(?:\.(\d+))?(?![\w.])/.exec(model) ?? [];
   return major === undefined ? undefined : Number(major) * 100 + Number(minor);
 };
 
-/** From GPT-5.6 on an entry is written where a breakpoint says so; before, wherever the provider likes. */
+/** From GPT-5.6 on, entries are written at breakpoints; before that, wherever the provider chooses. */
 export const hasBreakpoints = (model: string): boolean => (gptVersion(model) ?? 0) >= 506;
 
-/** Models whose reasoning comes back sealed; others refuse to be asked for it. */
+/** Models that return their reasoning encrypted; others refuse a request for it. */
 export const hasSealedReasoning = (model: string): boolean =>
   /(?:^|\/)o\d/.test(model) || ((gptVersion(model) ?? 0) >= 500 && !model.includes("-chat"));
 
-/** Lifetimes here are 30m and 12h: the shortest that lasts as long as was asked for, 30m being what is meant unsaid. */
+/** Lifetimes here are 30m (the default) and 12h: the shortest that lasts as long as was asked for. */
 export const breakpointJson = (ttl: Ttl): string =>
   ttl === "5m" || ttl === "30m"
     ? `,"prompt_cache_breakpoint":{"mode":"explicit"}`
@@ -34,14 +34,14 @@ export const breakpointJson = (ttl: Ttl): string =>
 
 // --- formats and choices ---------------------------------------------------------------------------------------------
 
-/** A schema needs a name here; one is given where its author gave none. */
+/** A schema needs a name here; it gets one if its author gave none. */
 export const formatJson = (format: JsonObject | undefined): JsonObject | undefined => {
   if (format?.type !== "json_schema" || format.json_schema !== undefined) return format;
   const { type, name = "answer", ...rest } = format;
   return { type, name, ...rest };
 };
 
-/** `named` spells the choice of one tool, which the two formats do differently. */
+/** `named` encodes the choice of one tool, which differs between the two formats. */
 export const toolChoiceJson = ({ toolChoice }: KeySettings, named: (name: string) => JsonObject): Json | undefined => {
   if (toolChoice === undefined) return undefined;
   if (toolChoice.type === "tool") return named(toolChoice.name);
@@ -50,7 +50,7 @@ export const toolChoiceJson = ({ toolChoice }: KeySettings, named: (name: string
 
 // --- media -----------------------------------------------------------------------------------------------------------
 
-/** An address a provider can load from, or the thing itself as one. */
+/** A URL that a provider can load from, or the content itself as a data URL. */
 export const mediaUrl = (source: MediaSource): string | undefined => {
   if (source.kind === "url") return source.url;
   return source.kind === "base64" ? `data:${source.mediaType};base64,${source.data}` : undefined;

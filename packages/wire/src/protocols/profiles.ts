@@ -1,6 +1,8 @@
-/** Which endpoint speaks what: the wire format, what is sent and left out, how usage reads, when a sibling can read.
- *  Invariant: data only; what no vendor documents is left at the more careful value and said so beside it.
- *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts, gemini.ts), prices and minima (../models.ts). */
+/** Which endpoint speaks what: the wire format, what is sent and left out, how usage is reported, when a sibling can
+ *  read.
+ *  Invariant: data only; what no vendor documents has the more careful value, with a comment that says so.
+ *  Elsewhere: formats (anthropic.ts, openai-responses.ts, openai-chat.ts, gemini.ts), prices and minimums
+ *  (../cost/models.ts). */
 
 import { DEFAULT_MODEL } from "../cost/index.ts";
 import { anthropic } from "./anthropic.ts";
@@ -8,52 +10,52 @@ import { gemini } from "./gemini.ts";
 import { chatProtocol, openaiChat, openaiDialect } from "./openai-chat.ts";
 import type { ChatDialect } from "./openai-chat-dialect.ts";
 import { openaiResponses } from "./openai-responses.ts";
-import { chatWords, type UsageWords } from "./openai-usage.ts";
+import { chatUsage, type UsagePaths } from "./openai-usage.ts";
 import type { Protocol } from "./protocol.ts";
 
 export type Profile = {
   readonly name: string;
   readonly protocol: Protocol;
-  /** Where it is reached unless its user says otherwise; the format's path comes after it. */
+  /** Its address unless the user sets another one; the format's path comes after it. */
   readonly baseUrl: string;
-  /** Host names that are its own; a local engine has none. */
+  /** Its own host names; a local engine has none. */
   readonly hosts: readonly string[];
-  /** Variables that its users keep a key in, the first that is set counts. A local engine needs none. */
+  /** Environment variables with its key; the first that is set counts. A local engine needs none. */
   readonly keys: readonly string[];
-  /** What it is asked for unless its user says otherwise; absent where only its user can know. */
+  /** The default model; absent if only the user can know it. */
   readonly model?: string;
 };
 
 // --- how usage reads -------------------------------------------------------------------------------------------------
 
-const automaticWords: UsageWords = { ...chatWords, written: [] };
+const automaticUsage: UsagePaths = { ...chatUsage, written: [] };
 
-const deepseekWords: UsageWords = {
-  ...automaticWords,
+const deepseekUsage: UsagePaths = {
+  ...automaticUsage,
   read: [["prompt_cache_hit_tokens"], ["prompt_tokens_details", "cached_tokens"]],
 };
 
-const dashscopeWords: UsageWords = {
-  ...chatWords,
+const dashscopeUsage: UsagePaths = {
+  ...chatUsage,
   written: [["5m", [["prompt_tokens_details", "cache_creation_input_tokens"]]]],
 };
 
-/** Which lifetime was written depends on the provider behind it; most of what is marked there is 5m. */
-const openrouterWords: UsageWords = {
-  ...chatWords,
+/** The lifetime of a write depends on the provider behind the gateway; most markers there are 5m. */
+const openrouterUsage: UsagePaths = {
+  ...chatUsage,
   written: [["5m", [["prompt_tokens_details", "cache_write_tokens"]]]],
 };
 
-const kimiWords: UsageWords = {
-  ...automaticWords,
+const kimiUsage: UsagePaths = {
+  ...automaticUsage,
   read: [["cached_tokens"], ["prompt_tokens_details", "cached_tokens"]],
 };
 
 // --- dialects --------------------------------------------------------------------------------------------------------
 
-/** What compatible endpoints have in common: caching by themselves, and none of OpenAI's own fields. Notes inside a
- *  conversation are the user's: gateways move a system role to the start, templates refuse it, and either way the cache
- *  is lost. */
+/** What compatible endpoints have in common: they cache automatically and have none of OpenAI's own fields. Notes
+ *  inside a conversation have the user role: gateways move a system role to the start and templates refuse it, and both
+ *  lose the cache. */
 const compatible: Omit<ChatDialect, "name"> = {
   ...openaiDialect,
   readable: "complete",
@@ -67,11 +69,11 @@ const compatible: Omit<ChatDialect, "name"> = {
   thinking: "none",
   reasoning: "reasoning_content",
   pacing: {},
-  usage: automaticWords,
+  usage: automaticUsage,
 };
 
-/** A user id would isolate its cache. What is kept takes seconds to build; how many is not documented. Whole prompts and
- *  answers are kept: what two prompts have in common becomes an entry only after both were sent. */
+/** A user id would isolate its cache. Building an entry takes seconds; how many is not documented. Whole prompts and
+ *  answers are kept, and the common part of two prompts becomes an entry only after both were sent. */
 const deepseek: ChatDialect = {
   ...compatible,
   name: "deepseek",
@@ -81,7 +83,7 @@ const deepseek: ChatDialect = {
   sends: ["stream_options", "reasoning_effort"],
   thinking: "type",
   emptyReasoning: true,
-  usage: deepseekWords,
+  usage: deepseekUsage,
 };
 
 /** Entries exist once the answer is complete; only the last four markers count. */
@@ -92,10 +94,10 @@ const dashscope: ChatDialect = {
   sends: ["stream_options", "parallel_tool_calls", "top_k"],
   thinking: "enable",
   reasoning: "none",
-  usage: dashscopeWords,
+  usage: dashscopeUsage,
 };
 
-/** A fork stays with its parent's provider by the session id. */
+/** The session id keeps a fork with its parent's provider. */
 const openrouter: ChatDialect = {
   ...compatible,
   name: "openrouter",
@@ -112,7 +114,7 @@ const openrouter: ChatDialect = {
   user: "user",
   thinking: "object",
   reasoning: "reasoning_details",
-  usage: openrouterWords,
+  usage: openrouterUsage,
 };
 
 /** When an entry can be read is not documented. */
@@ -121,7 +123,7 @@ const kimi: ChatDialect = {
   name: "kimi",
   cacheKey: "prompt_cache_key",
   thinking: "type",
-  usage: kimiWords,
+  usage: kimiUsage,
 };
 
 /** When an entry can be read is not documented. */
@@ -133,61 +135,61 @@ const glm: ChatDialect = {
   thinking: "kept",
 };
 
-/** What engines that people run themselves have in common. */
+/** What self-hosted engines have in common. */
 const engine: Omit<ChatDialect, "name"> = {
   ...compatible,
   sends: ["stream_options", "reasoning_effort", "parallel_tool_calls", "top_k"],
   thinking: "kwargs",
 };
 
-/** Blocks are shared as soon as they are allocated, by requests of the same batch too. Reasoning that comes back under
- *  its older name is dropped without a word. */
+/** Blocks are shared as soon as they are allocated, even by requests of the same batch. Reasoning that comes back under
+ *  its older name is silently dropped. */
 const vllm: ChatDialect = {
   ...engine,
   name: "vllm",
   readable: "at-once",
   reasoning: "reasoning",
-  untoldReads: "vLLM tells it only where it was started with --enable-prompt-tokens-details",
+  unreportedReads: "vLLM reports it only if it was started with --enable-prompt-tokens-details",
 };
 
-/** A prompt is shared once it is in the tree: when its answer begins. */
+/** A prompt is shared once it is in the tree, which is when its answer begins. */
 const sglang: ChatDialect = {
   ...engine,
   name: "sglang",
   readable: "first-event",
-  untoldReads: "SGLang tells it only where it was started with --enable-cache-report",
+  unreportedReads: "SGLang reports it only if it was started with --enable-cache-report",
 };
 
-/** Slots share nothing while they run; the next request in the same one reads what the last left. */
+/** Slots share nothing while they run; the next request in the same slot reads what the last one left. */
 const llamaCpp: ChatDialect = { ...engine, name: "llama.cpp", fewestTokens: 0 };
 
-/** One request at a time, each on what the last left; it never says what it read. */
+/** One request at a time, each on top of what the last one left; cache reads are never reported. */
 const ollama: ChatDialect = {
   ...compatible,
   name: "ollama",
   thinking: "effort",
   reasoning: "reasoning",
-  usage: { ...automaticWords, read: [] },
-  untoldReads: "Ollama never tells it",
+  usage: { ...automaticUsage, read: [] },
+  unreportedReads: "Ollama never reports it",
 };
 
-/** Anybody who speaks the format and of whom nothing else is known: what all take, the most careful moment, and whatever
- *  words usage may be told in. */
+/** An endpoint that speaks the format, with nothing else known about it: the fields that all accept, the most careful
+ *  readable moment, and every known way to report usage. */
 export const plainChat: Protocol = chatProtocol({
   ...compatible,
   name: "chat",
   content: "text",
   usage: {
-    ...chatWords,
-    read: [...deepseekWords.read, ["cached_tokens"]],
-    written: [...chatWords.written, ...dashscopeWords.written],
+    ...chatUsage,
+    read: [...deepseekUsage.read, ["cached_tokens"]],
+    written: [...chatUsage.written, ...dashscopeUsage.written],
   },
 });
 
 // --- endpoints -------------------------------------------------------------------------------------------------------
 
-/** Anthropic's format less its diagnostics. Models of the second generation take markers, all of one lifetime; later ones
- *  cache by themselves. */
+/** Anthropic's format without its diagnostics. Models of the second generation accept markers with one lifetime; later
+ *  ones cache automatically. */
 const minimax: Protocol = {
   ...anthropic,
   name: "minimax",
@@ -283,13 +285,14 @@ export const protocols: readonly Protocol[] = known.map(({ protocol }) => protoc
 
 export const profiles: ReadonlyMap<string, Profile> = new Map(known.map((profile) => [profile.name, profile]));
 
-/** Whose address this is. Many also speak Anthropic's format, under a path that says so: then nothing else of their
- *  profile holds. Who speaks OpenAI's under such a path is not known by its own: there signatures of calls would be lost. */
+/** The endpoint at this address. Many also speak Anthropic's format under a path that says so, and then nothing else of
+ *  their profile applies. Gemini under an OpenAI path is unknown to us, because the signatures of calls would be lost
+ *  there. */
 export const profileAt = (baseUrl: string): Profile | undefined => {
   const url = URL.parse(baseUrl);
-  const found = url ? known.find(({ hosts }) => hosts.includes(url.hostname)) : undefined;
-  const way = url?.pathname.split("/") ?? [];
-  if (way.includes("openai") && found?.protocol === gemini) return undefined;
-  if (!way.includes("anthropic") || found?.protocol.path === anthropic.path) return found;
+  const profile = url ? known.find(({ hosts }) => hosts.includes(url.hostname)) : undefined;
+  const segments = url?.pathname.split("/") ?? [];
+  if (segments.includes("openai") && profile?.protocol === gemini) return undefined;
+  if (!segments.includes("anthropic") || profile?.protocol.path === anthropic.path) return profile;
   return profiles.get("anthropic");
 };

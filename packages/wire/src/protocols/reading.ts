@@ -1,6 +1,6 @@
-/** What every reader of answers needs: values out of frames, a provider's own text as it stands, blocks as events.
- *  Invariant: pure; nothing here knows a provider, and no text of one is written anew.
- *  Elsewhere: what frames mean (anthropic-step.ts, openai-responses-step.ts, openai-chat-step.ts). */
+/** What every reader of answers needs: values from frames, a provider's own text unchanged, blocks as events.
+ *  Invariant: pure; nothing here knows a provider, and no provider's text is written again.
+ *  Elsewhere: what frames mean (anthropic.ts, openai-responses.ts, openai-chat.ts, gemini.ts). */
 
 import { ModelError } from "../errors.ts";
 import { isArray, isInput, isObject, itemsOf, membersOf, skipSpace, sliceMember } from "../json.ts";
@@ -43,9 +43,9 @@ const FIGURE = /^\s*\d{1,15}(?:\.\d+)?\s*$/;
 export const asTokens = (value: Json | undefined): number | undefined =>
   typeof value === "string" && FIGURE.test(value) ? Number(value) : asCount(value);
 
-/** `usage` as read from `reported`; all of it is an estimate where a figure was sent in a form that no provider documents:
- *  as text, below zero, beyond counting. */
-export const trusted = (usage: Usage, reported: JsonObject): Usage =>
+/** `usage` as read from `reported`. All of it counts as an estimate if a figure has a form that no provider documents:
+ *  text, negative, or too large. */
+export const flagOddFigures = (usage: Usage, reported: JsonObject): Usage =>
   hasOddFigure(reported) ? { ...usage, ...estimatedPart(promptTokens(usage) + usage.output) } : usage;
 
 const hasOddFigure = (value: Json | undefined): boolean => {
@@ -57,8 +57,8 @@ const hasOddFigure = (value: Json | undefined): boolean => {
 
 // --- verbatim text ---------------------------------------------------------------------------------------------------
 
-/** The members of an object, each verbatim. Text that is written again as it stood has members of which the same is
- *  true, and need not be looked at letter by letter. */
+/** The members of an object, each verbatim. If the text equals what `JSON.stringify` writes, so do its members, and the
+ *  bytes need not be scanned. */
 export const rawMembers = (json: RawJson, value: JsonObject): ((key: string) => RawJson | undefined) => {
   if (JSON.stringify(value) !== json) return (key) => sliceMember(json, key);
   return (key) => (Object.hasOwn(value, key) ? JSON.stringify(value[key]) : undefined);
@@ -74,29 +74,29 @@ export const sliceItems = (json: RawJson, key: string): readonly RawJson[] => {
 
 // --- blocks as events ------------------------------------------------------------------------------------------------
 
-export const started = (block: Block, index: number): ModelEvent => ({
+export const blockStarted = (block: Block, index: number): ModelEvent => ({
   type: "block_started",
   index,
   kind: block.type,
   ...(block.type === "tool_use" ? { name: block.name } : {}),
 });
 
-/** A block that nobody closed, as far as it came. A call keeps its name and must not run: its input is no JSON object. A
- *  provider's own block may be half of its JSON, and is left out. */
-export const cutBlock = (block: Block): Block | undefined => {
+/** A block that was never closed, as far as it arrived. A call keeps its name but must not run, so its input is not a
+ *  JSON object. A provider's own block may be incomplete JSON, and is skipped. */
+export const closeOpenBlock = (block: Block): Block | undefined => {
   if (block.type === "provider") return undefined;
   return block.type === "tool_use" && isInput(block.input) ? { ...block, input: "" } : block;
 };
 
-/** A block in one piece, as the events a stream would have given. */
+/** A complete block, as the events a stream would have given. */
 export const wholeBlock = (block: Block, index: number): readonly ModelEvent[] => [
-  started(block, index),
-  ...grown(block, index),
+  blockStarted(block, index),
+  ...remainingGrowth(block, index),
   { type: "block_stopped", index, block },
 ];
 
-/** What is still to be shown of a block of which `shown` was. */
-export const grown = (block: Block, index: number, shown = ""): readonly ModelEvent[] => {
+/** What still has to be shown of a block, after `shown`. */
+export const remainingGrowth = (block: Block, index: number, shown = ""): readonly ModelEvent[] => {
   const rest = (all: string): string => (all.startsWith(shown) ? all.slice(shown.length) : "");
   switch (block.type) {
     case "text": {

@@ -1,5 +1,5 @@
-/** A recorded Anthropic Messages body: its lists, what its tail waits for, and the answer that it got.
- *  Invariant: nothing is spelled here; what a block says is read only to know where a marker may go.
+/** A recorded Anthropic Messages body: its lists, the calls it leaves open, and the answer that it got.
+ *  Invariant: nothing is encoded here; a block's content is read only to know where a marker may go.
  *  Elsewhere: cutting the bytes (slicing.ts), forking them (../fork-requests.ts). */
 
 import { modelFacts } from "../cost/index.ts";
@@ -11,23 +11,26 @@ import type { Block, Json, JsonObject, RawJson, Role } from "../request.ts";
 import {
   ANSWER,
   type FormatReader,
-  type Given,
   PARENT,
-  type Reading,
+  type ReadingTerms,
+  type RecordedBody,
   type RecordedRequest,
   type Recording,
-  readGiven,
+  readRecording,
   uniqueMembers,
 } from "./recording.ts";
-import { type Cut, headCuts, listLast, type MarkerWords, type MarkPlace, sliced } from "./slicing.ts";
+import { type Cut, headCuts, listLast, type MarkerOffset, type MarkerSyntax, sliceRequest } from "./slicing.ts";
 
-/** An Anthropic request body. A string or bytes are taken as they are; an object has lost its own spelling already. */
+/** An Anthropic request body. A string or bytes are used unchanged; an object has already lost its own formatting. */
 export const readRecorded = (body: Recording, betas: readonly string[] = []): RecordedRequest => {
   const notes: string[] = [];
-  return readMessages(readGiven(body, PARENT, notes), { protocol: anthropic, betas, notes });
+  return readMessages(readRecording(body, PARENT, notes), { protocol: anthropic, betas, notes });
 };
 
-const readMessages = ({ bytes: given, value }: Given, { protocol, betas, notes }: Reading): RecordedRequest => {
+const readMessages = (
+  { bytes: given, value }: RecordedBody,
+  { protocol, betas, notes }: ReadingTerms,
+): RecordedRequest => {
   validate(value);
   const bytes = listLast(given, { list: "messages", early: ["tools", "system"], notes });
   const top = uniqueMembers(bytes, 0, PARENT);
@@ -40,9 +43,9 @@ const readMessages = ({ bytes: given, value }: Given, { protocol, betas, notes }
   ];
   const origin = { model: String(value.model), betas, encoder: protocol.encoder };
   const marks = protocol.marker("5m", origin.model) !== "";
-  const layout = { origin, keptEnd: end, listEnd: end, pending: pendingIn(value), words, marks, top, notes };
+  const layout = { origin, keptEnd: end, listEnd: end, pending: pendingIn(value), syntax, marks, top, notes };
   return {
-    ...sliced(bytes, { ...layout, cuts: cuts.map((cut) => ({ ...cut, ...markOf(bytes, cut) })) }),
+    ...sliceRequest(bytes, { ...layout, cuts: cuts.map((cut) => ({ ...cut, ...markOf(bytes, cut) })) }),
     value,
     notes,
   };
@@ -75,7 +78,7 @@ const checkList = (value: Json, name: string): void => {
   if (!isArray(value) || !value.every(isObject)) throw new InputError(`${name} must be ${wanted}`);
 };
 
-/** Blocks that a provider would know: objects with a type. */
+/** Blocks must be objects with a type. */
 const checkBlocks = (blocks: readonly Json[], name: string): void => {
   const wrong = blocks.findIndex((block) => !isObject(block) || typeof block.type !== "string");
   if (wrong >= 0) throw new InputError(`${name}[${wrong}] is not a block with a type`);
@@ -88,7 +91,7 @@ const HEAD_KINDS: ReadonlyMap<string, SegmentKind> = new Map([
   ["system", "system"],
 ]);
 
-const words: MarkerWords = {
+const syntax: MarkerSyntax = {
   keys: ["cache_control"],
   inside: ["content"],
   ttlOf: (marker) => (isObject(marker) && marker.ttl === "1h" ? "1h" : "5m"),
@@ -108,7 +111,7 @@ const messageCuts = (bytes: Buffer, message: Span, name: string): readonly Cut[]
   }));
 };
 
-const markOf = (bytes: Buffer, { kind, start, end }: Cut): { readonly mark?: MarkPlace | "never" } => {
+const markOf = (bytes: Buffer, { kind, start, end }: Cut): { readonly mark?: MarkerOffset | "never" } => {
   if (kind === "head") return { mark: "never" };
   if (isStringAt(bytes, start)) {
     if (end - start === 2) return {};
@@ -150,7 +153,7 @@ const verbatim = (raw: RawJson): Block => {
   return block.type === "provider" ? block : { ...block, raw };
 };
 
-/** The blocks of the answer as their provider spelled them. */
+/** The blocks of the answer with their provider's bytes. */
 const readAnswer: FormatReader["answer"] = ({ bytes, value }) => {
   if (value.role !== "assistant" || !isArray(value.content) || value.content.length === 0)
     throw new InputError(`${ANSWER} must be an assistant message with a \`content\` array`);

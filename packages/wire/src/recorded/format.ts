@@ -1,7 +1,9 @@
-/** Whose format is this body?
- *  Invariant: told by what a body says and never by where it was sent; what could be of two formats is called so, and
- *  whoever asks decides whether a guess will do.
- *  Elsewhere: reading each format (anthropic.ts, openai-responses.ts, openai-chat.ts), x-ray's own guess (../xray/). */
+/** Which wire format is this body in, and how is it read?
+ *  Invariant: decided by what a body contains and never by where it was sent; a body that fits two formats is called
+ *  uncertain, and the caller decides whether a guess is good enough. A recording of an unknown or uncertain format is
+ *  refused before anything is made from it.
+ *  Elsewhere: reading each format (anthropic.ts, openai-responses.ts, openai-chat.ts), what a family is
+ *  (../fork-requests.ts). */
 
 import { InputError } from "../errors.ts";
 import { isArray, isObject } from "../json.ts";
@@ -17,7 +19,7 @@ import {
   type RecordedAnswer,
   type RecordedParent,
   type Recording,
-  readGiven,
+  readRecording,
 } from "./recording.ts";
 
 // --- signs -----------------------------------------------------------------------------------------------------------
@@ -48,10 +50,10 @@ const ANTHROPIC_BLOCKS = new Set<Json | undefined>([
 ]);
 const CHAT_ROLES = new Set<Json | undefined>(["developer", "tool", "function"]);
 const CHAT_PARTS = new Set<Json | undefined>(["image_url", "input_audio", "file"]);
-/** A sign that one of the two formats does not have at all. */
+/** A feature that the other format does not have at all. */
 const DECISIVE = 10;
 
-/** How much of a body with `messages` is one format's own. */
+/** How many features of each format a body with `messages` has. */
 type Signs = { readonly anthropic: number; readonly chat: number };
 
 const signsIn = (body: JsonObject): Signs => {
@@ -60,7 +62,7 @@ const signsIn = (body: JsonObject): Signs => {
   return { anthropic: anthropicSigns(body, messages, tools), chat: chatSigns(body, messages, tools) };
 };
 
-/** Bodies are recognised by their first messages: a hundred are enough to meet a call. */
+/** The first hundred messages are enough to find a call. */
 const firstObjects = (list: Json | undefined): readonly JsonObject[] =>
   isArray(list) ? list.slice(0, 100).map((item) => (isObject(item) ? item : {})) : [];
 
@@ -75,7 +77,7 @@ const partsAre = (messages: Listed, types: ReadonlySet<Json | undefined>): boole
 
 const anthropicSigns = (body: JsonObject, messages: Listed, tools: Listed): number => {
   const own = tools.some((tool) => has(tool, "input_schema")) || partsAre(messages, ANTHROPIC_BLOCKS);
-  // A gateway's name for it says nothing: gateways speak both.
+  // A gateway's prefix says nothing, because gateways speak both formats.
   const named = /^(?!anthropic\/).*claude/i.test(String(body.model)) ? 1 : 0;
   const required = has(body, "max_tokens") ? 0.5 : 0;
   return count(ANTHROPIC_MEMBERS, body) + named + required + (own ? DECISIVE : 0);
@@ -91,7 +93,7 @@ const chatSigns = (body: JsonObject, messages: Listed, tools: Listed): number =>
 
 // --- who is asked ----------------------------------------------------------------------------------------------------
 
-/** OpenAI's own names, also behind a gateway; not those of its open models, which anybody serves. */
+/** OpenAI's own models, also behind a gateway, but not its open models, which anybody can serve. */
 const OPENAI_MODEL = /(?:^|\/|ft:)(?:gpt-(?!oss)|chatgpt-|codex-|o\d)/;
 
 /** The four wire formats that a recorded body can be in. */
@@ -116,7 +118,7 @@ export const guessFormat = (body: JsonObject): FormatGuess | undefined => {
 const EXPECTED = "expected `messages` (Anthropic Messages, OpenAI Chat) or `input` (OpenAI Responses)";
 const NAME_IT = "say which with `format`";
 
-/** Whose format a body is in, or an error of one line. */
+/** The protocol of a body, or an error of one line. */
 const protocolOf = (body: JsonObject): Protocol => {
   if (has(body, "messages") && has(body, "input"))
     throw new InputError(`${PARENT} has both \`messages\` and \`input\`: ${NAME_IT}`);
@@ -133,12 +135,12 @@ const protocolOf = (body: JsonObject): Protocol => {
     case "gemini":
       throw new InputError(`${PARENT} looks like a Gemini request, which cannot be forked`);
     case undefined:
-      throw new InputError(`${PARENT} is none that can be forked: ${EXPECTED}`);
+      throw new InputError(`${PARENT} cannot be forked: ${EXPECTED}`);
   }
 };
 
-/** Of those who speak Chat Completions: OpenAI where the model is its own, whoever takes such markers where the body has
- *  some, and else anybody: bare text, and entries that are waited for to the end of an answer. */
+/** A Chat Completions body belongs to OpenAI if the model is OpenAI's, or to an endpoint that accepts its kind of
+ *  markers. Otherwise nothing is assumed: plain text, and an entry is readable only after its answer is complete. */
 const chatOf = (body: JsonObject): Protocol => {
   if (OPENAI_MODEL.test(String(body.model))) return openaiChat;
   if (!isControlled(body)) return plainChat;
@@ -154,7 +156,7 @@ const isControlled = (body: JsonObject): boolean => {
 
 // --- reading a recording ---------------------------------------------------------------------------------------------
 
-/** Who speaks a format is known by the path that it is sent to. */
+/** Readers by the path that their format is sent to. */
 const readers: ReadonlyMap<Protocol["path"], FormatReader> = new Map([
   [anthropic.path, anthropicReader],
   [openaiResponses.path, responsesReader],
@@ -169,15 +171,15 @@ const readerOf = ({ name, path }: Protocol): FormatReader => {
 
 export type ParentOptions = {
   readonly betas?: readonly string[] | undefined;
-  readonly format?: Protocol | undefined; // default: told by the body
+  readonly format?: Protocol | undefined; // default: recognised from the body
 };
 
 export const readParent = (body: Recording, { betas = [], format }: ParentOptions = {}): RecordedParent => {
   const notes: string[] = [];
-  const given = readGiven(body, PARENT, notes);
+  const given = readRecording(body, PARENT, notes);
   const protocol = format ?? protocolOf(given.value);
   return readerOf(protocol).parent(given, { protocol, betas, notes });
 };
 
 export const readAnswer = (answer: Recording, parent: RecordedParent): RecordedAnswer =>
-  readerOf(parent.protocol).answer(readGiven(answer, ANSWER, []), parent);
+  readerOf(parent.protocol).answer(readRecording(answer, ANSWER, []), parent);

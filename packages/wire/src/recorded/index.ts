@@ -1,4 +1,4 @@
-/** Requests that somebody else encoded, taken over as the bytes they are. */
+/** Requests that somebody else encoded, used with their exact bytes. */
 
 export { readRecorded } from "./anthropic.ts";
 export { type FormatGuess, type FormatName, guessFormat, readAnswer, readParent } from "./format.ts";

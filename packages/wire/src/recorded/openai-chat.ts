@@ -1,7 +1,8 @@
-/** A recorded Chat Completions body: its messages, what its tail waits for, and the completion that it got.
- *  Invariant: a message is taken letter for letter, the answer's too: in its provider's own order of members and with
- *  those that nobody here knows.
- *  Elsewhere: parts and markers (openai-parts.ts), cutting the bytes (slicing.ts), who speaks the format (format.ts). */
+/** A recorded Chat Completions body: its messages, the calls it leaves open, and the completion that it got.
+ *  Invariant: messages are used byte for byte, including the answer: with its provider's own order of members, and with
+ *  members that we do not know.
+ *  Elsewhere: parts and markers (openai-parts.ts), cutting the bytes (slicing.ts), who speaks the format
+ *  (format.ts). */
 
 import { InputError } from "../errors.ts";
 import { endOfValue, isArray, isObject, itemsOf, type Member, type Span, skipSpace } from "../json.ts";
@@ -10,20 +11,20 @@ import {
   checkContent,
   checkHead,
   contentMark,
-  heardCuts,
   type ItemAt,
   type ItemList,
-  inTurns,
   memberOf,
-  type PartWords,
+  type PartSyntax,
   readItems,
   type Turn,
-  wholeItem,
+  toSegmentCuts,
+  userCuts,
+  wholeItemCut,
 } from "./openai-parts.ts";
 import { ANSWER, type FormatReader, PARENT, uniqueMembers } from "./recording.ts";
-import { type Cut, listLast, slicedItems } from "./slicing.ts";
+import { type Cut, listLast, sliceItems } from "./slicing.ts";
 
-const words: PartWords = {
+const syntax: PartSyntax = {
   open: `[{"type":"text","text":`,
   markable: new Set(["text", "image_url", "input_audio", "file"]),
 };
@@ -32,7 +33,7 @@ const words: PartWords = {
 
 const ROLES: ReadonlySet<Json | undefined> = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
 
-const isSaid = (value: Json | undefined): boolean => value !== undefined && value !== null;
+const isPresent = (value: Json | undefined): boolean => value !== undefined && value !== null;
 
 const validate = (value: JsonObject): void => {
   checkHead(value);
@@ -51,8 +52,8 @@ const checkMessage = (message: Json | undefined, name: string): void => {
   const { role, content, tool_calls } = message;
   if (!ROLES.has(role))
     throw new InputError(`${name}.role must be system, developer, user, assistant, tool or function`);
-  if (isSaid(content) || role !== "assistant") checkContent(content, `${name}.content`);
-  if (!isSaid(tool_calls)) return;
+  if (isPresent(content) || role !== "assistant") checkContent(content, `${name}.content`);
+  if (!isPresent(tool_calls)) return;
   if (!isArray(tool_calls) || !tool_calls.every((call) => isObject(call) && typeof call.id === "string"))
     throw new InputError(`${name}.tool_calls must be an array of calls with an id`);
 };
@@ -66,24 +67,24 @@ const roleOf = ({ role }: JsonObject): Role => {
 
 const SAID = new Set(["reasoning_content", "reasoning", "reasoning_details", "content"]);
 
-/** What the model said: its reasoning, its text and each call, in the order that its message has. */
-const saidCuts = (bytes: Buffer, item: ItemAt): readonly Cut[] => {
+/** What the model said: its reasoning, its text and each call, in the order of its message. */
+const assistantCuts = (bytes: Buffer, item: ItemAt): readonly Cut[] => {
   const cuts = item.members.flatMap(({ key, start, end }): readonly Cut[] => {
     const value = item.value[key];
     if (key === "tool_calls" && isArray(value))
       return itemsOf(bytes, start).map((call, index) => ({ kind: "block", ...call, within: `.tool_calls[${index}]` }));
-    return SAID.has(key) && isSaid(value) ? [{ kind: "block", start, end, within: `.${key}` }] : [];
+    return SAID.has(key) && isPresent(value) ? [{ kind: "block", start, end, within: `.${key}` }] : [];
   });
-  return cuts.length > 0 ? cuts.map((cut, index) => ({ ...cut, beginsItem: index === 0 })) : [wholeItem(item)];
+  return cuts.length > 0 ? cuts.map((cut, index) => ({ ...cut, beginsItem: index === 0 })) : [wholeItemCut(item)];
 };
 
 const turnOf = (bytes: Buffer, item: ItemAt, marks: boolean): Turn => {
   const role = roleOf(item.value);
-  if (role === "assistant") return { role, cuts: saidCuts(bytes, item) };
+  if (role === "assistant") return { role, cuts: assistantCuts(bytes, item) };
   const { role: speaker } = item.value;
-  if (speaker !== "tool" && speaker !== "function") return { role, cuts: heardCuts(bytes, item, { words, marks }) };
+  if (speaker !== "tool" && speaker !== "function") return { role, cuts: userCuts(bytes, item, { syntax, marks }) };
   const content = memberOf(item, "content");
-  return { role, cuts: [{ ...wholeItem(item), ...(content ? contentMark(bytes, content, words) : {}) }] };
+  return { role, cuts: [{ ...wholeItemCut(item), ...(content ? contentMark(bytes, content, syntax) : {}) }] };
 };
 
 const callsOf = ({ tool_calls: calls }: JsonObject): readonly string[] =>
@@ -94,17 +95,17 @@ const pendingIn = (messages: readonly JsonObject[]): readonly string[] => {
   return messages.flatMap(callsOf).filter((id) => !answered.has(id));
 };
 
-/** Before calls had ids; no result of ours could name the one it answers. */
+/** The old form of a call has no id, so a result could not name its call. */
 const checkOldCall = ({ function_call: call }: JsonObject, name: string): void => {
-  if (isSaid(call))
+  if (isPresent(call))
     throw new InputError(`${name} has a function_call without a result: only tool_calls can be answered in forks`);
 };
 
 const thinksInLoop = (messages: readonly JsonObject[]): boolean =>
   messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1).some((message) =>
     ["reasoning_content", "reasoning", "reasoning_details"].some((key) => {
-      const said = message[key];
-      return (typeof said === "string" || isArray(said)) && said.length > 0;
+      const reasoning = message[key];
+      return (typeof reasoning === "string" || isArray(reasoning)) && reasoning.length > 0;
     }),
   );
 
@@ -131,7 +132,7 @@ const readBody: FormatReader["parent"] = ({ bytes, value }, reading) => {
     list,
     reading,
   );
-  // No reasoning of OpenAI's comes back in this format, and others keep what does.
+  // OpenAI's reasoning never comes back in this format, and other endpoints keep what does.
   return { ...read, strips: false, thinks: thinksInLoop(messages), textCalls: [] };
 };
 
@@ -142,7 +143,7 @@ const WANTED = `${ANSWER} must be a chat completion or an assistant message`;
 const memberAt = (bytes: Buffer, from: number, key: string): Member | undefined =>
   uniqueMembers(bytes, from, ANSWER).find((member) => member.key === key);
 
-/** The one message of the answer, by its place. */
+/** The position of the answer's only message. */
 const messageIn = (bytes: Buffer, value: JsonObject): { readonly span: Span; readonly value: JsonObject } => {
   const start = skipSpace(bytes, 0);
   if (value.role === "assistant") return { span: { start, end: endOfValue(bytes, start) }, value };
@@ -159,8 +160,8 @@ const messageIn = (bytes: Buffer, value: JsonObject): { readonly span: Span; rea
   return { span, value: message };
 };
 
-/** An answer that broke off before it said anything is refused when it is sent again; the encoder puts a line in its
- *  place. */
+/** An answer that was cut off before any text is refused when it is sent again; the encoder replaces it with a line
+ *  that says so. */
 const NOTHING_SAID: Message = { role: "assistant", content: [{ type: "thinking", thinking: "", signature: "" }] };
 
 const readCompletion: FormatReader["answer"] = ({ bytes: given, value: answer }, { prefix }) => {
@@ -168,16 +169,16 @@ const readCompletion: FormatReader["answer"] = ({ bytes: given, value: answer },
   checkMessage(value, ANSWER);
   checkOldCall(value, ANSWER);
   const pending = callsOf(value);
-  if (pending.length === 0 && ![value.content, value.refusal, value.audio].some(isSaid))
+  if (pending.length === 0 && ![value.content, value.refusal, value.audio].some(isPresent))
     return { inFlight: NOTHING_SAID, textCalls: [], notes: ["the answer says nothing: a line in its place says so"] };
   const settled = prefix.settled();
   const lead = Buffer.from(`${settled.close},`);
   const bytes = Buffer.concat([lead, given.subarray(span.start, span.end)]);
   const members = uniqueMembers(bytes, lead.length, ANSWER);
   const item = { span: { start: lead.length, end: bytes.length }, members, value };
-  const cuts = inTurns([turnOf(bytes, item, false)]);
+  const cuts = toSegmentCuts([turnOf(bytes, item, false)]);
   const close = bytes.toString("utf8", cuts.at(-1)?.end ?? bytes.length);
-  return { inFlight: settled.appendCut(slicedItems(bytes, cuts), { pending, close }), textCalls: [], notes: [] };
+  return { inFlight: settled.appendCut(sliceItems(bytes, cuts), { pending, close }), textCalls: [], notes: [] };
 };
 
 export const chatReader: FormatReader = { parent: readBody, answer: readCompletion };

@@ -1,6 +1,6 @@
 /** What recordings in OpenAI's two formats have in common: parts, breakpoints, and whose turn an item is.
- *  Invariant: opening instructions are the head's only where something follows them; a recording keeps the way of marking
- *  that it has.
+ *  Invariant: opening instructions belong to the head only if something follows them; a recording keeps its own way of
+ *  marking.
  *  Elsewhere: the items (openai-responses.ts, openai-chat.ts), cutting them (slicing.ts). */
 
 import { InputError } from "../errors.ts";
@@ -8,8 +8,8 @@ import { isArray, isObject, itemsOf, type Member, type Span } from "../json.ts";
 import type { SegmentKind } from "../prefix/index.ts";
 import type { Protocol } from "../protocols/index.ts";
 import { type Json, type JsonObject, type Role, SHORTEST_FIRST, type Ttl } from "../request.ts";
-import { PARENT, type Reading, type RecordedParent, uniqueMembers } from "./recording.ts";
-import { type Cut, headCuts, type MarkerWords, type MarkPlace, sliced } from "./slicing.ts";
+import { PARENT, type ReadingTerms, type RecordedParent, uniqueMembers } from "./recording.ts";
+import { type Cut, headCuts, type MarkerOffset, type MarkerSyntax, sliceRequest } from "./slicing.ts";
 
 const HEAD_KINDS: ReadonlyMap<string, SegmentKind> = new Map([["tools", "tool"]]);
 
@@ -22,7 +22,7 @@ export const checkHead = (value: JsonObject): void => {
     throw new InputError("tools must be an array of objects");
 };
 
-/** Text, or parts that each say what they are. */
+/** Text, or parts that each have a type. */
 export const checkContent = (content: Json | undefined, name: string): void => {
   if (typeof content === "string") return;
   if (!isArray(content)) throw new InputError(`${name} must be a string or an array`);
@@ -32,8 +32,8 @@ export const checkContent = (content: Json | undefined, name: string): void => {
 
 // --- markers ---------------------------------------------------------------------------------------------------------
 
-type Marking = Pick<MarkerWords, "ttlOf"> & {
-  /** New markers are of use to this model. */
+type Marking = Pick<MarkerSyntax, "ttlOf"> & {
+  /** New markers have an effect on this model. */
   readonly marks: boolean;
   readonly implicit: boolean;
   readonly ttl: Ttl;
@@ -41,7 +41,7 @@ type Marking = Pick<MarkerWords, "ttlOf"> & {
 
 const ttlNamed = (value: Json | undefined): Ttl | undefined => SHORTEST_FIRST.find((ttl) => ttl === value);
 
-/** How the recording marks, as it says itself: breakpoints live as long as the whole request says. */
+/** How the recording marks, as it says itself: breakpoints have the lifetime of the whole request. */
 const markingOf = ({ model, prompt_cache_options: given }: JsonObject, protocol: Protocol): Marking => {
   const options: JsonObject = isObject(given) ? given : {};
   const spelled = protocol.marker("30m", String(model));
@@ -58,70 +58,72 @@ const markingOf = ({ model, prompt_cache_options: given }: JsonObject, protocol:
   };
 };
 
-export type PartWords = {
-  /** What makes a list of a bare string, before it. */
+export type PartSyntax = {
+  /** What turns a plain string into a list, written before it. */
   readonly open: string;
   /** Parts that can carry a marker. */
   readonly markable: ReadonlySet<Json | undefined>;
 };
 
-const canCarry = (part: Json | undefined, { markable }: PartWords): boolean =>
+const canCarry = (part: Json | undefined, { markable }: PartSyntax): boolean =>
   isObject(part) && markable.has(part.type) && part.text !== "";
 
 type Content = { readonly span: Span; readonly value: Json | undefined };
 
-/** Where a marker goes on a text, or on the last of a list of parts. */
-export const contentMark = (bytes: Buffer, { span, value }: Content, words: PartWords): { mark?: MarkPlace } => {
+/** Where a marker goes on a text, or on the last part of a list. */
+export const contentMark = (bytes: Buffer, { span, value }: Content, syntax: PartSyntax): { mark?: MarkerOffset } => {
   if (typeof value === "string" && value !== "")
-    return { mark: { at: span.end, wrap: { at: span.start, open: words.open, close: "}]" } } };
-  if (!isArray(value) || !canCarry(value.at(-1), words)) return {};
+    return { mark: { at: span.end, wrap: { at: span.start, open: syntax.open, close: "}]" } } };
+  if (!isArray(value) || !canCarry(value.at(-1), syntax)) return {};
   const last = itemsOf(bytes, span.start).at(-1);
   return last ? { mark: { at: last.end - 1 } } : {};
 };
 
 // --- items -----------------------------------------------------------------------------------------------------------
 
-/** One item of the list, by its place and by what it says. */
+/** One item of the list: its position and its value. */
 export type ItemAt = {
   readonly span: Span;
   readonly members: readonly Member[];
   readonly value: JsonObject;
 };
 
-export const wholeItem = ({ span }: ItemAt): Cut => ({ kind: "block", ...span, beginsItem: true, within: "" });
+export const wholeItemCut = ({ span }: ItemAt): Cut => ({ kind: "block", ...span, beginsItem: true, within: "" });
 
 export const memberOf = ({ members, value }: ItemAt, key: string): Content | undefined => {
   const member = members.find((candidate) => candidate.key === key);
   return member && { span: member, value: value[key] };
 };
 
-/** What the model hears: each part of a message, or its text where a marker may have to go on it. */
-export const heardCuts = (
+/** What the model receives: each part of a message, or its text if a marker may have to go on it. */
+export const userCuts = (
   bytes: Buffer,
   item: ItemAt,
-  { words, marks }: { readonly words: PartWords; readonly marks: boolean },
+  { syntax, marks }: { readonly syntax: PartSyntax; readonly marks: boolean },
 ): readonly Cut[] => {
   const content = memberOf(item, "content");
   const value = content?.value;
   if (!content || (typeof value === "string" ? !marks : !isArray(value) || value.length === 0))
-    return [wholeItem(item)];
+    return [wholeItemCut(item)];
   if (!isArray(value)) {
     const { start, end } = content.span;
-    return [{ kind: "block", start, end, beginsItem: true, within: ".content", ...contentMark(bytes, content, words) }];
+    return [
+      { kind: "block", start, end, beginsItem: true, within: ".content", ...contentMark(bytes, content, syntax) },
+    ];
   }
   return itemsOf(bytes, content.span.start).map(({ start, end }, index) => ({
     kind: "block" as const,
     start,
     end,
     beginsItem: index === 0,
-    ...(canCarry(value[index], words) ? { mark: { at: end - 1 } } : {}),
+    ...(canCarry(value[index], syntax) ? { mark: { at: end - 1 } } : {}),
   }));
 };
 
 export type Turn = { readonly role: Role; readonly cuts: readonly Cut[] };
 
-/** Opening instructions are the head's; after them a turn begins where another one speaks. */
-export const inTurns = (turns: readonly Turn[]): readonly Cut[] => {
+/** Opening instructions belong to the head; after them a turn begins where the speaker changes. */
+export const toSegmentCuts = (turns: readonly Turn[]): readonly Cut[] => {
   const opening = Math.max(
     0,
     turns.findIndex(({ role }) => role !== "system"),
@@ -133,20 +135,20 @@ export const inTurns = (turns: readonly Turn[]): readonly Cut[] => {
   });
 };
 
-/** A list of items in one of the two formats, and how its items are read. */
+/** A list of items in one of the two formats, and how to read its items. */
 export type ItemList = {
   readonly value: JsonObject;
   readonly name: "input" | "messages";
-  /** The items that are kept: all of the list, or its beginning. */
+  /** The items that are kept: the whole list, or its beginning. */
   readonly items: readonly JsonObject[];
   readonly turnOf: (bytes: Buffer, item: ItemAt, marks: boolean) => Turn;
   readonly pending: readonly string[];
-  readonly marker: Pick<MarkerWords, "keys" | "inside">;
+  readonly marker: Pick<MarkerSyntax, "keys" | "inside">;
 };
 
 export type ReadList = Omit<RecordedParent, "strips" | "thinks" | "textCalls"> & Pick<Marking, "marks">;
 
-export const readItems = (bytes: Buffer, list: ItemList, { protocol, betas, notes }: Reading): ReadList => {
+export const readItems = (bytes: Buffer, list: ItemList, { protocol, betas, notes }: ReadingTerms): ReadList => {
   const { value, name, items, turnOf, pending, marker } = list;
   const top = uniqueMembers(bytes, 0, PARENT);
   const member = top.find(({ key }) => key === name) as Member;
@@ -157,13 +159,13 @@ export const readItems = (bytes: Buffer, list: ItemList, { protocol, betas, note
     const members = uniqueMembers(bytes, span.start, `${name}[${index}]`);
     return turnOf(bytes, { span, members, value: item }, marks);
   });
-  const cut = sliced(bytes, {
+  const cut = sliceRequest(bytes, {
     origin: { model: String(value.model), betas, encoder: protocol.encoder },
-    cuts: [...headCuts(bytes, top.slice(0, top.indexOf(member)), HEAD_KINDS), ...inTurns(turns)],
+    cuts: [...headCuts(bytes, top.slice(0, top.indexOf(member)), HEAD_KINDS), ...toSegmentCuts(turns)],
     keptEnd: (spans[items.length - 1] as Span).end,
     listEnd: (spans.at(-1) as Span).end,
     pending,
-    words: { ...marker, ttlOf },
+    syntax: { ...marker, ttlOf },
     marks,
     top,
     notes,

@@ -1,5 +1,6 @@
-/** A recorded OpenAI Responses body: its items, what its tail waits for, and the response that it got.
- *  Invariant: an item is taken letter for letter or left out with a note; what only the provider holds is no recording.
+/** A recorded OpenAI Responses body: its items, the calls it leaves open, and the response that it got.
+ *  Invariant: an item is used byte for byte or left out with a note; a conversation that only the provider has cannot
+ *  be used.
  *  Elsewhere: parts and breakpoints (openai-parts.ts), cutting the bytes (slicing.ts). */
 
 import { InputError } from "../errors.ts";
@@ -12,14 +13,14 @@ import {
   checkContent,
   checkHead,
   contentMark,
-  heardCuts,
   type ItemAt,
   type ItemList,
   memberOf,
-  type PartWords,
+  type PartSyntax,
   readItems,
   type Turn,
-  wholeItem,
+  userCuts,
+  wholeItemCut,
 } from "./openai-parts.ts";
 import {
   ANSWER,
@@ -31,7 +32,7 @@ import {
 } from "./recording.ts";
 import { listLast } from "./slicing.ts";
 
-const words: PartWords = {
+const syntax: PartSyntax = {
   open: `[{"type":"input_text","text":`,
   markable: new Set(["input_text", "input_image", "input_file", "input_audio"]),
 };
@@ -87,12 +88,12 @@ const RESULTS = new Set(["function_call_output", "custom_tool_call_output"]);
 const turnOf = (bytes: Buffer, item: ItemAt, marks: boolean): Turn => {
   const role = roleOf(item.value);
   const isHeard = typeOf(item.value) === "message" && role !== "assistant";
-  if (isHeard) return { role, cuts: heardCuts(bytes, item, { words, marks }) };
+  if (isHeard) return { role, cuts: userCuts(bytes, item, { syntax, marks }) };
   const output = RESULTS.has(typeOf(item.value)) ? memberOf(item, "output") : undefined;
-  return { role, cuts: [{ ...wholeItem(item), ...(output ? contentMark(bytes, output, words) : {}) }] };
+  return { role, cuts: [{ ...wholeItemCut(item), ...(output ? contentMark(bytes, output, syntax) : {}) }] };
 };
 
-/** A bare text is one message of the user's, and must be one in a list before anything can follow it. */
+/** A plain text is one user message, and must become a list before anything can follow it. */
 const asList = (bytes: Buffer, notes: string[]): Buffer => {
   const input = uniqueMembers(bytes, 0, PARENT).find(({ key }) => key === "input") as Member;
   if (!isStringAt(bytes, input.start)) return bytes;
@@ -111,7 +112,7 @@ const itemsIn = ({ input }: JsonObject): readonly JsonObject[] => {
   return isArray(input) ? input.filter(isObject) : [];
 };
 
-/** Reasoning after which nothing comes is refused when it is sent again. */
+/** Reasoning with nothing after it is refused when it is sent again. */
 const withoutLastThoughts = (items: readonly JsonObject[], notes: string[]): readonly JsonObject[] => {
   const kept = items.slice(0, items.findLastIndex((item) => typeOf(item) !== "reasoning") + 1);
   if (kept.length === 0) throw new InputError(`${PARENT}'s \`input\` has nothing but reasoning`);
@@ -124,7 +125,7 @@ const withoutLastThoughts = (items: readonly JsonObject[], notes: string[]): rea
 
 type OpenCalls = { readonly pending: readonly string[]; readonly textCalls: readonly string[] };
 
-/** Calls without a result, by id. Those of the provider's own tools have no such id. */
+/** Calls without a result, by id. Calls of the provider's own tools have no such id. */
 const openCalls = (items: readonly JsonObject[], name: string): OpenCalls => {
   const answered = new Set(items.filter((item) => typeOf(item).endsWith("_output")).map(({ call_id }) => call_id));
   const open = items.flatMap((item) => {
@@ -142,7 +143,7 @@ const openCalls = (items: readonly JsonObject[], name: string): OpenCalls => {
   return { pending: ids("function_call"), textCalls: ids("custom_tool_call") };
 };
 
-/** Results of calls whose input is text: their items have another name, the words are those of any other. */
+/** Results of custom tool calls, whose input is text: only the item's type differs. */
 export const answerTextCalls = (
   { protocol, prefix }: RecordedParent,
   ids: readonly string[],
@@ -151,8 +152,8 @@ export const answerTextCalls = (
   const asParts = protocol.marker("30m", prefix.model) !== "";
   return ids.map((id) => {
     const known = placeholders === "all" ? undefined : results.find(({ toolUseId }) => toolUseId === id);
-    const said = known?.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
-    const text = said ?? FORK_PLACEHOLDER_RESULT;
+    const resultText = known?.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
+    const text = resultText ?? FORK_PLACEHOLDER_RESULT;
     const kind = "custom_tool_call_output";
     const output: Json = asParts && text !== "" ? [{ type: "input_text", text }] : text;
     return { type: "provider", kind, json: authoredJson({ type: kind, call_id: id, output }) };
@@ -161,7 +162,7 @@ export const answerTextCalls = (
 
 // --- the body --------------------------------------------------------------------------------------------------------
 
-/** Models before breakpoints forget their reasoning when the user speaks again, unless told otherwise. */
+/** Models without breakpoints forget their reasoning at the next user message, unless told otherwise. */
 const forgets = ({ reasoning }: JsonObject, marks: boolean): boolean => {
   const context = isObject(reasoning) ? reasoning.context : undefined;
   return context === "current_turn" || (context !== "all_turns" && !marks);
@@ -190,22 +191,22 @@ const readBody: FormatReader["parent"] = ({ bytes, value }, reading) => {
 
 // --- the answer ------------------------------------------------------------------------------------------------------
 
-/** Reasoning that nobody stored and nobody sealed cannot be found again. */
+/** Reasoning that was neither stored nor encrypted cannot be found again. */
 const isLost = (item: JsonObject, { store }: JsonObject): boolean =>
   store === false &&
   typeOf(item) === "reasoning" &&
   typeof item.encrypted_content !== "string" &&
   !(isArray(item.content) && item.content.length > 0);
 
-/** Says where an answer ends that is nothing but reasoning: the encoder puts a line in its place. */
+/** Marks an answer that is nothing but reasoning; the encoder replaces it with a line that says so. */
 const NOTHING_SAID: Block = { type: "thinking", thinking: "", signature: "" };
 
 const notesOn = (blocks: readonly Block[], lost: number): readonly string[] => {
-  const said = blocks.findLastIndex(({ type }) => type !== "thinking") + 1;
+  const kept = blocks.findLastIndex(({ type }) => type !== "thinking") + 1;
   const cutOff = blocks.flatMap((block) => (block.type === "tool_use" && block.raw === undefined ? [block.id] : []));
   return [
     ...(lost > 0 ? ["left out of the answer: reasoning that was neither stored nor sealed"] : []),
-    ...(said < blocks.length ? ["left out of the answer: reasoning at its end, as nothing follows it"] : []),
+    ...(kept < blocks.length ? ["left out of the answer: reasoning at its end, as nothing follows it"] : []),
     ...cutOff.map((id) => `call ${id} was cut off: it is sent without its input`),
   ];
 };

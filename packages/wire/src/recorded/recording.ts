@@ -1,5 +1,5 @@
-/** What is given as a recording, and what every reader of one makes of it.
- *  Invariant: text and bytes are taken as they are; only an object is spelled here, and a note says so.
+/** What a recording is, and what every reader returns.
+ *  Invariant: text and bytes are used unchanged; only an object is encoded here, and a note says so.
  *  Elsewhere: cutting the bytes (slicing.ts), each format's own lists (anthropic.ts, openai-responses.ts,
  *  openai-chat.ts). */
 
@@ -10,7 +10,7 @@ import type { FrozenPrefix, Marker } from "../prefix/index.ts";
 import type { Protocol } from "../protocols/index.ts";
 import type { Json, JsonObject, Message, Ttl } from "../request.ts";
 
-/** JSON as text, as bytes, or as an object, which has lost its own spelling. */
+/** JSON as text, as bytes, or as an object, which has lost its own formatting. */
 export type Recording = string | Uint8Array | JsonObject;
 
 export type RecordedRequest = {
@@ -26,34 +26,34 @@ export type RecordedRequest = {
 export type RecordedParent = RecordedRequest & {
   readonly protocol: Protocol;
   readonly stream: boolean;
-  /** Its provider also marks the end of the last message, by itself. */
+  /** Its provider also marks the end of the last message by itself. */
   readonly implicit: boolean;
-  /** What new markers live for unless asked otherwise: as long as those of the recording. */
+  /** The default lifetime of new markers: the same as in the recording. */
   readonly ttl: Ttl;
-  /** New user text drops what was thought since the last one, and the cache ends there. */
+  /** New user text drops the thinking since the last user message, and the cache ends there. */
   readonly strips: boolean;
   /** There is such thinking. */
   readonly thinks: boolean;
-  /** Calls of the format's second kind that nobody has answered, by id: their input is text, not JSON. */
+  /** Unanswered custom tool calls, by id: their input is text, not JSON. */
   readonly textCalls: readonly string[];
 };
 
-/** The answer that a parent got, as the turn that its family goes on from. */
+/** The answer that a parent got, as the turn that its family continues from. */
 export type RecordedAnswer = {
   readonly inFlight: Message | FrozenPrefix;
   readonly textCalls: readonly string[];
   readonly notes: readonly string[];
 };
 
-/** A recording as bytes and as what they say. */
-export type Given = { readonly bytes: Buffer; readonly value: JsonObject };
+/** A recording as bytes and as a value. */
+export type RecordedBody = { readonly bytes: Buffer; readonly value: JsonObject };
 
-/** What stands beside the body. Readers add to the notes. */
-export type Reading = { readonly protocol: Protocol; readonly betas: readonly string[]; readonly notes: string[] };
+/** What is known besides the body. Readers add to the notes. */
+export type ReadingTerms = { readonly protocol: Protocol; readonly betas: readonly string[]; readonly notes: string[] };
 
 export type FormatReader = {
-  readonly parent: (given: Given, reading: Reading) => RecordedParent;
-  readonly answer: (given: Given, parent: RecordedParent) => RecordedAnswer;
+  readonly parent: (given: RecordedBody, reading: ReadingTerms) => RecordedParent;
+  readonly answer: (given: RecordedBody, parent: RecordedParent) => RecordedAnswer;
 };
 
 /** `name` is what errors call it. */
@@ -69,7 +69,7 @@ const bytesOfRecording = (given: Recording, name: string): Buffer => {
 export const PARENT = "the recorded request";
 export const ANSWER = "the parent's answer";
 
-export const readGiven = (given: Recording, name: string, notes: string[]): Given => {
+export const readRecording = (given: Recording, name: string, notes: string[]): RecordedBody => {
   if (name === PARENT && typeof given !== "string" && !(given instanceof Uint8Array))
     notes.push("given as an object: number and key forms may differ from the bytes that were sent");
   const bytes = bytesOfRecording(given, name);
@@ -79,7 +79,7 @@ export const readGiven = (given: Recording, name: string, notes: string[]): Give
   return { bytes, value };
 };
 
-/** JSON readers differ in which of two equal keys they believe; here both would be sent. */
+/** JSON readers differ in which of two equal keys they use, and here both would be sent. */
 export const uniqueMembers = (bytes: Buffer, from: number, name: string): readonly Member[] => {
   const members = membersOf(bytes, skipSpace(bytes, from));
   const keys = new Set<string>();
@@ -90,6 +90,6 @@ export const uniqueMembers = (bytes: Buffer, from: number, name: string): readon
   return members;
 };
 
-/** The member that names a conversation which the provider keeps; undefined where the body has all of it. */
+/** The member that names a conversation which the provider keeps; undefined if the body contains all of it. */
 export const heldConversation = (body: JsonObject): string | undefined =>
   ["previous_response_id", "conversation"].find((key) => (body[key] ?? null) !== null);

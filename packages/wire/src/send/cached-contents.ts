@@ -1,7 +1,7 @@
-/** Entries that Gemini stores by name: creating one, holding it longer, letting it go, and requests that name it.
- *  Invariant: an entry is never created twice by our doing, as each would be paid for until it ends; one that is gone
- *  already is no failure of letting it go.
- *  Elsewhere: what stands in an entry (protocols/gemini-caches.ts), whether it pays (economics/stored.ts). */
+/** Cache entries that Gemini stores by name: creating, extending and deleting one, and requests that name it.
+ *  Invariant: we never create an entry twice, because each would be billed until it expires; deleting an entry that is
+ *  already gone is not an error.
+ *  Elsewhere: what an entry contains (../protocols/gemini-caches.ts), whether it pays off (../cost/stored.ts). */
 
 import { ModelError } from "../errors.ts";
 import type { FrozenPrefix } from "../prefix/index.ts";
@@ -22,16 +22,16 @@ import { type Attempt, createTransport, defaultTimeouts, parseBase, redactKey, t
 export type StoredContent = {
   readonly name: string;
   readonly plan: CachedContentPlan;
-  /** When it ends, in the provider's words. */
+  /** When it expires, as the provider spells it. */
   readonly expireTime: string;
-  /** What it holds, as the provider counts it: billed once as input, and by the hour while it is held. */
+  /** Its size as the provider counts it: billed once as input, and by the hour while it is stored. */
   readonly tokens: number;
 };
 
 export type CachedContents = {
-  /** The entry of a plan, from any line that begins with it. Readable as soon as this is told. */
+  /** Creates the entry of a plan, from any prefix that begins with it. It can be read as soon as this resolves. */
   readonly create: (plan: CachedContentPlan, line: FrozenPrefix, signal?: AbortSignal) => Promise<StoredContent>;
-  /** The entry with so long to live from now on. */
+  /** The entry with this time to live from now on. */
   readonly extend: (stored: StoredContent, ttlSeconds: number, signal?: AbortSignal) => Promise<StoredContent>;
   readonly remove: (stored: Pick<StoredContent, "name">, signal?: AbortSignal) => Promise<"removed" | "gone">;
   readonly close: () => void;
@@ -39,7 +39,7 @@ export type CachedContents = {
 
 type Call = Pick<Attempt, "method" | "chunks" | "signal"> & {
   readonly path: string;
-  /** Sending it again does nothing that was not meant. */
+  /** Repeating the call has no further effect. */
   readonly isRepeatable: boolean;
 };
 
@@ -67,14 +67,14 @@ export const createCachedContents = (options: ClientOptions): CachedContents => 
 
   const call = async (made: Call): Promise<string> => {
     for (let count = 1; ; count += 1) {
-      await backoff.pass(made.signal);
+      await backoff.waitUntilOpen(made.signal);
       try {
         const body = await attempt(made);
         backoff.succeeded();
         return body;
       } catch (error) {
         if (!(error instanceof ModelError) || !mayRepeat(error, made)) throw error;
-        if (!backoff.failed(error, count)) throw backoff.explained(error);
+        if (!backoff.failed(error, count)) throw backoff.withRetryTime(error);
         options.onRetry?.(error, count, backoff.waitMs);
       }
     }
@@ -107,11 +107,11 @@ export const createCachedContents = (options: ClientOptions): CachedContents => 
   };
 };
 
-/** A refusal was done nothing for; after anything else it is not known whether the entry exists. */
+/** A refused call had no effect; after any other failure it is unknown whether the entry exists. */
 const mayRepeat = ({ reason }: ModelError, { isRepeatable }: Call): boolean =>
   isRepeatable || reason.kind === "rate-limited" || reason.kind === "overloaded";
 
-/** The same request, with the entry's name in place of what stands in it; all who name it can read it at once. */
+/** The same request with the entry's name instead of its content. Every request that names it can read it at once. */
 export const withCachedContent = (prepared: Prepared, stored: Pick<StoredContent, "name" | "plan">): Prepared => {
   const chunks = namingBody(stored, prepared.prefix, prepared.closing);
   const byteLength = chunks.reduce((sum, chunk) => sum + chunk.length, 0);

@@ -1,13 +1,13 @@
-/** Sends prepared requests to one endpoint and gives their answers as events.
- *  Invariant: every attempt sends the same bytes; an answer that already showed content is never asked for again.
- *  Elsewhere: making the bytes (prepare.ts), one attempt (transport.ts), reading its answer (reception.ts), waiting
+/** Sends prepared requests to one endpoint and returns their answers as events.
+ *  Invariant: every attempt sends the same bytes; a request is never repeated after its answer has shown content.
+ *  Elsewhere: making the bytes (../prepare.ts), one attempt (transport.ts), reading its answer (reception.ts), waiting
  *  (retry.ts). */
 
 import { ModelError } from "../errors.ts";
 import type { Prepared } from "../prepare.ts";
 import type { Credential } from "../protocols/index.ts";
-import { foldEvent, type ModelEvent, type ModelResponse, nothingFolded } from "../response.ts";
-import { bodyLimits, Reception, readEvents, withArrival } from "./reception.ts";
+import { emptyFold, foldEvent, type ModelEvent, type ModelResponse } from "../response.ts";
+import { bodyLimits, describeArrival, Reception, readEvents } from "./reception.ts";
 import { Backoff, defaultRetry, type RetryEdge, type RetryPolicy, realEdge } from "./retry.ts";
 import {
   type Answer,
@@ -22,35 +22,36 @@ import {
 export type ClientOptions = {
   readonly baseUrl: string;
   readonly credential?: Credential;
-  readonly headers?: Readonly<Record<string, string>>; // sent as they are, on top of the protocol's
+  readonly headers?: Readonly<Record<string, string>>; // sent as they are, in addition to the protocol's
   readonly timeouts?: Partial<Timeouts>;
   readonly retry?: Partial<RetryPolicy>;
-  readonly edge?: RetryEdge; // default: the real clock and chance
-  /** Told of every failed attempt that will be repeated, and how long that will wait. */
+  readonly edge?: RetryEdge; // default: the real clock and randomness
+  /** Called for every failed attempt that will be repeated, with the wait before the next one. */
   readonly onRetry?: (error: ModelError, attempt: number, waitMs: number) => void;
 };
 
 export type Client = {
-  /** Events as they arrive, then the whole answer. A second `response_started` means that the answer begins anew: the
-   *  first attempt failed before it had said anything. */
+  /** Events as they arrive, then the whole answer. A second `response_started` means that the answer starts over,
+   *  because the first attempt failed before it had any content. */
   readonly stream: (prepared: Prepared, signal?: AbortSignal) => AsyncGenerator<ModelEvent, ModelResponse>;
   /** The whole answer. */
-  readonly send: (prepared: Prepared, signal?: AbortSignal, hearing?: Hearing) => Promise<ModelResponse>;
+  readonly send: (prepared: Prepared, signal?: AbortSignal, sending?: SendOptions) => Promise<ModelResponse>;
   readonly close: () => void;
 };
 
-export type Hearing = {
-  /** Hears the events, those that arrived together without a pause between them. */
-  readonly told?: (event: ModelEvent) => void;
-  /** May it be asked again? Asked where the provider had begun to answer, and so bills it. Default: yes. */
-  readonly again?: (error: ModelError) => boolean;
+export type SendOptions = {
+  /** Called for each event, without a pause between events that arrived together. */
+  readonly onEvent?: (event: ModelEvent) => void;
+  /** May the request be repeated? Asked if the provider had begun to answer, and therefore bills it. Default: yes. */
+  readonly mayRetry?: (error: ModelError) => boolean;
   /** Called for every failed attempt of this request that will be repeated, after the client's own `onRetry`. */
   readonly onRetry?: NonNullable<ClientOptions["onRetry"]>;
-  /** What the prompt takes, for a provider that does not report it. Default: estimated from its bytes. */
+  /** The prompt's size, for a provider that does not report it. Default: estimated from its bytes. */
   readonly promptTokens?: number;
 };
 
-/** Events that arrived together. `check` throws when the request was ended meanwhile: nobody is told more of it then. */
+/** Events that arrived together. `check` throws if the request was ended in the meantime, so that nobody sees the
+ *  rest. */
 type Arrival = { readonly events: readonly ModelEvent[]; readonly check: () => void };
 
 export const createClient = (options: ClientOptions): Client => {
@@ -79,11 +80,11 @@ export const createClient = (options: ClientOptions): Client => {
   async function* arrivals(
     prepared: Prepared,
     signal?: AbortSignal,
-    { again, onRetry, promptTokens }: Hearing = {},
+    { mayRetry, onRetry, promptTokens }: SendOptions = {},
   ): AsyncGenerator<Arrival, ModelResponse> {
     for (let count = 1; ; count += 1) {
-      await backoff.pass(signal);
-      let folded = nothingFolded;
+      await backoff.waitUntilOpen(signal);
+      let folded = emptyFold;
       let [begun, content] = [false, false];
       let answer: Answer | undefined;
       const reception = new Reception(prepared, promptTokens);
@@ -100,9 +101,9 @@ export const createClient = (options: ClientOptions): Client => {
         }
         return folded.response;
       } catch (caught) {
-        const error = withArrival(placed(caught, content), answer, options.credential);
-        if (!backoff.failed(error, count)) throw backoff.explained(error);
-        if (begun && again?.(error) === false) throw error;
+        const error = describeArrival(markAfterContent(caught, content), answer, options.credential);
+        if (!backoff.failed(error, count)) throw backoff.withRetryTime(error);
+        if (begun && mayRetry?.(error) === false) throw error;
         for (const report of [options.onRetry, onRetry]) report?.(error, count, backoff.waitMs);
       }
     }
@@ -121,13 +122,13 @@ export const createClient = (options: ClientOptions): Client => {
         }
       }
     } finally {
-      await arriving.return(nothingFolded.response); // left early: the connection is closed
+      await arriving.return(emptyFold.response); // left early: the connection is closed
     }
   }
 
-  const send = async (prepared: Prepared, signal?: AbortSignal, hearing: Hearing = {}): Promise<ModelResponse> => {
-    const { told } = hearing;
-    const arriving = arrivals(prepared, signal, hearing);
+  const send = async (prepared: Prepared, signal?: AbortSignal, sending: SendOptions = {}): Promise<ModelResponse> => {
+    const { onEvent } = sending;
+    const arriving = arrivals(prepared, signal, sending);
     try {
       for (;;) {
         const next = await arriving.next();
@@ -135,11 +136,11 @@ export const createClient = (options: ClientOptions): Client => {
         const { events, check } = next.value;
         for (const event of events) {
           check();
-          told?.(event);
+          onEvent?.(event);
         }
       }
     } finally {
-      await arriving.return(nothingFolded.response);
+      await arriving.return(emptyFold.response);
     }
   };
 
@@ -151,8 +152,8 @@ const pathOf = ({ protocol: { path }, prefix, stream }: Prepared): string =>
 
 const isContent = ({ type }: ModelEvent): boolean => type !== "response_started" && type !== "response_stopped";
 
-/** Errors of ours with the place they happened in; anything else is a defect and passes as it is. */
-const placed = (caught: unknown, afterContent: boolean): ModelError => {
+/** Marks our own errors that happened after content. Anything else is a bug and is thrown unchanged. */
+const markAfterContent = (caught: unknown, afterContent: boolean): ModelError => {
   if (!(caught instanceof ModelError)) throw caught;
   if (!afterContent) return caught;
   const { message, reason, requestId, isFinal: final } = caught;

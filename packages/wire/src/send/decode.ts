@@ -1,6 +1,7 @@
-/** What do compressed bytes say?
- *  Invariant: no more comes out than asked for, whatever is fed in; an encoding that nobody knows is a named failure.
- *  Elsewhere: answers of a provider (transport.ts), answers and requests that pass the proxy (proxy/). */
+/** Decompresses bodies and splits them into server-sent events.
+ *  Invariant: never produces more than was asked for, whatever is fed in; an unknown encoding is a named failure.
+ *  Elsewhere: answers of a provider (transport.ts), answers and requests that pass through the proxy
+ *  (@prefork/xray/proxy). */
 
 import type { Transform } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
@@ -12,10 +13,10 @@ type Codec = {
   readonly whole: (bytes: Uint8Array, maxOutputLength: number) => Buffer;
 };
 
-// Loaded when something is compressed: hardly any answer is.
+// Loaded when something is compressed, which is rare.
 const zlib = () => process.getBuiltinModule("node:zlib");
 
-/** An answer that was broken off still says what it had said. */
+/** An answer that was cut off can still be read up to that point. */
 const gzip: Codec = {
   open: () => zlib().createGunzip({ finishFlush: zlib().constants.Z_SYNC_FLUSH }),
   whole: (bytes, maxOutputLength) => zlib().gunzipSync(bytes, { maxOutputLength }),
@@ -47,7 +48,7 @@ const CODECS: ReadonlyMap<string, Codec> = new Map([
   ],
 ]);
 
-/** The codecs of a `Content-Encoding`, the last applied first; undefined where one is unknown. */
+/** The codecs of a `Content-Encoding`, the last applied first; undefined if one is unknown. */
 const codecsOf = (encoding: string): readonly Codec[] | undefined => {
   const names = encoding
     .toLowerCase()
@@ -58,8 +59,7 @@ const codecsOf = (encoding: string): readonly Codec[] | undefined => {
   return codecs.length === names.length ? codecs.toReversed() : undefined;
 };
 
-/** What turns the bytes of a body into what they say, the first to be applied first; undefined where an encoding is not
- *  known. */
+/** Streams that decode a body, in the order in which they apply; undefined if an encoding is unknown. */
 export const openCodecs = (encoding: string): readonly Transform[] | undefined =>
   codecsOf(encoding)?.map(({ open }) => open());
 
@@ -79,7 +79,7 @@ export const decodeWhole = (bytes: Uint8Array, encoding: string, most: number): 
 
 export type Decoder = {
   readonly write: (bytes: Uint8Array) => void;
-  /** `ended` hears once that nothing more comes out, and why if that was no proper end. */
+  /** `ended` is called once, when nothing more comes out, with the reason if it did not end properly. */
   readonly end: () => void;
 };
 
@@ -88,7 +88,7 @@ export type DecoderEnds = {
   readonly ended: (failure?: string) => void;
 };
 
-/** A body in pieces. Without an encoding everything happens at once. */
+/** Decodes a body in pieces. Without an encoding everything happens synchronously. */
 export const openDecoder = (encoding: string, { out, ended }: DecoderEnds): Decoder => {
   const codecs = codecsOf(encoding);
   if (!codecs) return { write: () => undefined, end: () => ended("an answer in an unknown encoding") };
@@ -110,7 +110,7 @@ export const openDecoder = (encoding: string, { out, ended }: DecoderEnds): Deco
       if (!isOver) first.write(bytes);
     },
     end: () => {
-      // After an error nothing ends by itself.
+      // After an error no stream ends by itself.
       if (!isOver) first.end();
     },
   };
@@ -120,7 +120,7 @@ export const openDecoder = (encoding: string, { out, ended }: DecoderEnds): Deco
 
 type FrameReader = {
   readonly read: (chunk: Buffer) => readonly Frame[];
-  /** The last event, where only the blank line after it is missing. */
+  /** The last event, if only the blank line after it is missing. */
   readonly end: () => readonly Frame[];
 };
 
@@ -149,7 +149,7 @@ const isWholeData = (data: string): boolean => {
   }
 };
 
-/** Gives the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
+/** Returns the frames that each chunk completes, wherever the bytes were cut: inside a line, a name or a character. */
 export const frameReader = (): ((chunk: Buffer) => readonly Frame[]) => openFrames().read;
 
 /** The frames in a body that came in one piece. */

@@ -1,7 +1,7 @@
-/** What arrives for a request, read as events: streamed or in one piece, complete or almost.
- *  Invariant: an answer that gave its reason to stop counts, though its last event is missing; what is no answer at all is
- *  recognised, shown and never asked for again; no answer is longer than memory allows, and none is free of charge.
- *  Elsewhere: bytes and time-outs (transport.ts), what frames mean (protocols/), sending again (client.ts). */
+/** Reads an answer as events: streamed or whole, complete or almost complete.
+ *  Invariant: an answer with a stop reason counts, even if its last event is missing; a body that is not an answer is
+ *  recognised, quoted and never retried; no answer can exhaust memory, and none counts as free of charge.
+ *  Elsewhere: bytes and timeouts (transport.ts), what frames mean (../protocols), retrying (client.ts). */
 
 import { ModelError, printable } from "../errors.ts";
 import type { Prepared } from "../prepare.ts";
@@ -10,7 +10,7 @@ import { BYTES_PER_TOKEN, completeUsage, type Frame, type ModelEvent } from "../
 import { framesIn } from "./decode.ts";
 import { type Answer, type BodyLimits, redactKey } from "./transport.ts";
 
-/** Events that arrived together: a step between two of them would cost more than reading them. */
+/** Events that arrived together stay together: a step between two of them would cost more than reading them. */
 export const readEvents = async (
   { protocol }: Prepared,
   answer: Answer,
@@ -26,7 +26,7 @@ export const readEvents = async (
   return answer.isEventStream ? readStream(protocol, answer) : readWhole(protocol, answer);
 };
 
-/** The status counts also where the words with it cannot be read. */
+/** The status counts even if the body with it cannot be read. */
 const refusalText = (answer: Answer): Promise<string> =>
   answer.text().catch((error: unknown) => {
     if (error instanceof ModelError && error.reason.kind === "malformed-response") return "";
@@ -37,22 +37,22 @@ const refusalText = (answer: Answer): Promise<string> =>
 
 const readWhole = async (protocol: Protocol, answer: Answer): Promise<Iterable<readonly ModelEvent[]>> => {
   const text = await answer.text();
-  if (SSE.test(text)) return readLate(protocol, { frames: framesIn(text), answer });
+  if (SSE.test(text)) return readUnlabelledStream(protocol, { frames: framesIn(text), answer });
   try {
     return [protocol.whole(text)];
   } catch (error) {
-    // Half of an answer may come whole the next time; what is none will not.
-    if (error instanceof ModelError && error.reason.kind === "malformed-response" && isNoAnswer(text))
+    // A truncated answer may be complete next time; something else will not become an answer.
+    if (error instanceof ModelError && error.reason.kind === "malformed-response" && isSomethingElse(text))
       throw notAnAnswer(answer, error);
     throw error;
   }
 };
 
-/** How a body of events begins, whatever it is labelled as. */
+/** The beginning of a body of events, whatever its label. */
 const SSE = /^\uFEFF?\s*(?:(?:event|data|id|retry):|:)/;
 
-/** Is it something else than the beginning of an answer? */
-const isNoAnswer = (text: string): boolean => {
+/** Is it something other than the beginning of an answer? */
+const isSomethingElse = (text: string): boolean => {
   const body = text.trim();
   if (body === "") return false;
   if (!/^[{[]/.test(body)) return true;
@@ -67,16 +67,16 @@ const isNoAnswer = (text: string): boolean => {
 const notAnAnswer = (answer: Answer, cause?: unknown): ModelError => {
   const type = printable(answer.headers()["content-type"] ?? "no content type", 60);
   const isPage = /html/i.test(type) || /^\s*</.test(answer.opening().toString("utf8"));
-  const words = isPage
+  const message = isPage
     ? `the address answered with a web page (${type}), not with a model's answer; check the base URL`
-    : `the address answered with something else than a model's answer (${type})`;
-  return new ModelError(words, { kind: "malformed-response" }, { final: true, ...(cause ? { cause } : {}) });
+    : `the address answered with something other than a model's answer (${type})`;
+  return new ModelError(message, { kind: "malformed-response" }, { final: true, ...(cause ? { cause } : {}) });
 };
 
 /** Events of a body that was not labelled as a stream. */
-const readLate = (
+const readUnlabelledStream = (
   protocol: Protocol,
-  { frames, answer }: Omit<Reading, "state">,
+  { frames, answer }: Omit<FrameBatch, "state">,
 ): readonly (readonly ModelEvent[])[] => {
   const { state, events, failure } = readFrames(protocol, { state: protocol.initial, frames, answer });
   if (state.stopped) return [events];
@@ -85,16 +85,16 @@ const readLate = (
 
 // --- streamed --------------------------------------------------------------------------------------------------------
 
-/** How long the end of an answer may take after its reason to stop: the usage may still come. */
+/** How long an answer may take to end after its stop reason: the usage may still come. */
 const AFTER_REASON_MS = 10_000;
 
 async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<readonly ModelEvent[], void> {
   let state = protocol.initial;
   let [isEmpty, isEnding] = [true, false];
-  let broken: Broken | undefined;
+  let broken: StreamBreak | undefined;
   try {
     for await (const frames of answer.frames()) {
-      // What follows a complete answer is read only so that the connection can be used again.
+      // Bytes after a complete answer are read only so that the connection can be reused.
       if (state.stopped) continue;
       isEmpty &&= frames.length === 0;
       const { events, failure, ...read } = readFrames(protocol, { state, frames, answer });
@@ -116,15 +116,15 @@ async function* readStream(protocol: Protocol, answer: Answer): AsyncGenerator<r
   if (!state.stopped) yield closeStream(protocol, { state, broken });
 }
 
-type Broken = { readonly error: unknown };
+type StreamBreak = { readonly error: unknown };
 
-/** The stream broke, and nobody of ours wanted it to. */
+/** The stream broke, and not because we aborted it. */
 const isBreak = (error: unknown): boolean => error instanceof ModelError && error.reason.kind !== "aborted";
 
-/** The rest of an answer whose last event did not come; throws where it is no whole answer. */
+/** The rest of an answer whose last event is missing; throws if the answer is not complete. */
 const closeStream = (
   protocol: Protocol,
-  { state, broken }: { readonly state: ParserState; readonly broken: Broken | undefined },
+  { state, broken }: { readonly state: ParserState; readonly broken: StreamBreak | undefined },
 ): readonly ModelEvent[] => {
   const how: StreamEnd = broken ? "broken" : "closed";
   const ended = protocol.end(state, how);
@@ -132,16 +132,16 @@ const closeStream = (
   throw broken?.error ?? new ModelError("the stream ended before the answer did", { kind: "connection" });
 };
 
-type Reading = { readonly state: ParserState; readonly frames: readonly Frame[]; readonly answer: Answer };
+type FrameBatch = { readonly state: ParserState; readonly frames: readonly Frame[]; readonly answer: Answer };
 
 type FramesRead = {
   readonly state: ParserState;
   readonly events: readonly ModelEvent[];
-  /** Why it stopped before the last frame; what came before it has been said all the same. */
+  /** Why reading stopped before the last frame; the events before it still count. */
   readonly failure?: { readonly error: unknown };
 };
 
-const readFrames = (protocol: Protocol, { state: before, frames, answer }: Reading): FramesRead => {
+const readFrames = (protocol: Protocol, { state: before, frames, answer }: FrameBatch): FramesRead => {
   const { status } = answer;
   const events: ModelEvent[] = [];
   let state = before;
@@ -149,9 +149,9 @@ const readFrames = (protocol: Protocol, { state: before, frames, answer }: Readi
     for (const frame of frames) {
       if (state.stopped) break;
       if (frame.event === "error") throw protocol.failure({ status, headers: answer.headers(), body: frame.data });
-      const [next, said] = protocol.step(state, frame);
+      const [next, added] = protocol.step(state, frame);
       state = next;
-      events.push(...said);
+      events.push(...added);
     }
     return { state, events };
   } catch (error) {
@@ -163,19 +163,20 @@ const readFrames = (protocol: Protocol, { state: before, frames, answer }: Readi
 
 const MIB = 1_048_576;
 
-/** Where a request does not say how long its answer may be. */
+/** For a request that does not limit its answer. */
 const USUAL_MAX_TOKENS = 131_072;
 
-/** A token has four letters or so, and hardly ever this many bytes. */
+/** A token has about four characters, and hardly ever this many bytes. */
 const CONTENT_BYTES_PER_TOKEN = 64;
 
-/** However short an answer may be, so much of it is read. */
+/** At least this much of an answer is read, however short it should be. */
 const LEAST_CONTENT_BYTES = 262_144;
 
-/** A block costs memory and time beyond its letters. */
+/** A block costs memory and time beyond its text. */
 const BLOCK_BYTES = 256;
 
-/** Around each token stands its event, and some formats send everything up to three times, the prompt's settings too. */
+/** Each token is wrapped in an event, and some formats send everything up to three times, including the prompt's
+ *  settings. */
 const SENT_BYTES_PER_TOKEN = 4_096;
 
 export const bodyLimits = ({ maxTokens = USUAL_MAX_TOKENS }: Prepared): BodyLimits => ({
@@ -183,7 +184,7 @@ export const bodyLimits = ({ maxTokens = USUAL_MAX_TOKENS }: Prepared): BodyLimi
   pieceBytes: 16 * MIB + maxTokens * CONTENT_BYTES_PER_TOKEN,
 });
 
-/** One answer while it arrives: counts it, and ends it where it does not end by itself. */
+/** One answer while it arrives: counts it, and stops it if it does not stop by itself. */
 export class Reception {
   readonly #prompt: number;
   readonly #maxTokens: number;
@@ -195,7 +196,7 @@ export class Reception {
     this.#maxTokens = maxTokens;
   }
 
-  /** The events with what the provider has not counted. */
+  /** The events, with estimates for what the provider has not counted. */
   take(events: readonly ModelEvent[]): readonly ModelEvent[] {
     return events.map((event) => {
       this.#count(event);
@@ -205,7 +206,7 @@ export class Reception {
     });
   }
 
-  /** Throws when there is more of it than any answer of that length can have. */
+  /** Throws if there is more of it than any answer of that length can have. */
   check(): void {
     const most = LEAST_CONTENT_BYTES + this.#maxTokens * CONTENT_BYTES_PER_TOKEN;
     const bytes = this.#bytes + this.#blocks * BLOCK_BYTES;
@@ -226,8 +227,8 @@ export class Reception {
 
 // --- what arrived ----------------------------------------------------------------------------------------------------
 
-/** An error about an answer that nobody can read, with the beginning of what came and the request's name. */
-export const withArrival = (
+/** Adds to an error about an unreadable answer how the answer begins, and the request's id. */
+export const describeArrival = (
   error: ModelError,
   answer: Answer | undefined,
   credential: Credential | undefined,

@@ -1,7 +1,7 @@
-/** When a failed request is sent again, and after how long.
- *  Invariant: all requests on one key wait behind one back-off, so fifty forks do not knock fifty times on a door that
- *  has just been shut; a provider's `retry-after` is the least wait, never the most.
- *  Elsewhere: which errors can be retried at all (errors.ts). */
+/** When a failed request is retried, and after how long.
+ *  Invariant: all requests on one key share one back-off, so that fifty forks do not send fifty retries to an endpoint
+ *  that has just refused one; a provider's `retry-after` is the shortest wait, never the longest.
+ *  Elsewhere: which errors can be retried at all (../errors.ts). */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { ModelError } from "../errors.ts";
@@ -10,22 +10,22 @@ export type RetryPolicy = {
   readonly attempts: number;
   readonly baseMs: number;
   readonly capMs: number;
-  /** A provider that asks for a longer wait is not waited for: the request fails and says when to come back. */
+  /** If a provider asks for a longer wait, the request fails with a message that says when to come back. */
   readonly longestWaitMs: number;
 };
 
 export const defaultRetry: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000, longestWaitMs: 300_000 };
 
-/** Time and chance, given from outside so that tests own them. */
+/** Time and randomness, passed in so that tests control them. */
 export type RetryEdge = {
   readonly now: () => number;
-  /** Milliseconds since 1970, to say when to come back. Default: the system's clock. */
+  /** Milliseconds since 1970, for the message that says when to come back. Default: the system's clock. */
   readonly date?: () => number;
   readonly random: () => number;
   readonly wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 };
 
-/** A longer timer would fire at once; whoever waits asks again when it is up. */
+/** A longer timer would fire at once. After this wait the caller waits again for the rest. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const realEdge: RetryEdge = {
@@ -41,7 +41,7 @@ export const realEdge: RetryEdge = {
   },
 };
 
-/** One key's shared back-off. */
+/** The back-off that all requests on one key share. */
 export class Backoff {
   readonly #policy: RetryPolicy;
   readonly #edge: RetryEdge;
@@ -53,33 +53,34 @@ export class Backoff {
     this.#edge = edge;
   }
 
-  /** Wait until the door is open. Those who waited behind the same failure do not all go in the same instant. */
-  async pass(signal: AbortSignal | undefined): Promise<void> {
+  /** Waits until requests may be sent. Those that waited for the same failure do not all continue in the same
+   *  instant. */
+  async waitUntilOpen(signal: AbortSignal | undefined): Promise<void> {
     for (let wait = this.#remaining(); wait > 0; wait = this.#remaining()) {
       await this.#edge.wait(wait + this.#edge.random() * Math.min(wait / 4, 1_000), signal);
     }
   }
 
-  /** The key works: later failures start from the shortest wait again. */
+  /** The key works, so later failures start from the shortest wait again. */
   succeeded(): void {
     this.#failures = 0;
   }
 
-  /** True when it is worth another attempt; the door is then shut for all, for a while. A wait that the provider asked
-   *  for holds for all even when this request gives up; one that is too long holds for nobody, since who comes back
-   *  may have changed the plan meanwhile. */
+  /** True if another attempt is worthwhile; all requests then wait for a while. A wait that the provider asked for
+   *  applies to all even if this request gives up. A wait that is too long applies to nobody, because the user may
+   *  change the plan before coming back. */
   failed(error: ModelError, attempt: number): boolean {
-    const asked = error.retryAfterMs ?? 0;
-    const again = error.retryable && attempt < this.#policy.attempts && asked <= this.#policy.longestWaitMs;
-    if (!again && (error.retryAfterMs === undefined || asked > this.#policy.longestWaitMs)) return false;
+    const askedMs = error.retryAfterMs ?? 0;
+    const mayRetry = error.retryable && attempt < this.#policy.attempts && askedMs <= this.#policy.longestWaitMs;
+    if (!mayRetry && (error.retryAfterMs === undefined || askedMs > this.#policy.longestWaitMs)) return false;
     const busy = this.#remaining() > 0;
-    // A burst of failures of requests that were already under way counts once.
+    // A burst of failures of requests that were already in flight counts once.
     if (!busy) this.#failures += 1;
     const grown = Math.min(this.#policy.capMs, this.#policy.baseMs * 2 ** (Math.max(this.#failures, 1) - 1));
     const jittered = grown * (0.75 + this.#edge.random() / 4);
     const wait = Math.max(error.retryAfterMs ?? 0, busy ? 0 : jittered);
     this.#openAt = Math.max(this.#openAt, this.#edge.now() + wait);
-    return again;
+    return mayRetry;
   }
 
   /** How long the next request will wait, in milliseconds. */
@@ -87,16 +88,16 @@ export class Backoff {
     return Math.max(0, Math.round(this.#remaining()));
   }
 
-  /** The error as whoever asked should see it: with the time to come back, where that is too far away to wait for. */
-  explained(error: ModelError): ModelError {
-    const { message, reason, requestId, afterContent, retryAfterMs: asked = 0 } = error;
+  /** The error as the caller should see it: with the time to come back, if that is too far away to wait for. */
+  withRetryTime(error: ModelError): ModelError {
+    const { message, reason, requestId, afterContent, retryAfterMs: askedMs = 0 } = error;
     const { longestWaitMs } = this.#policy;
-    if (asked <= longestWaitMs || !isWaitable(error)) return error;
-    const until = new Date((this.#edge.date ?? Date.now)() + asked).toISOString().slice(0, 16).replace("T", " ");
+    if (askedMs <= longestWaitMs || !isWaitable(error)) return error;
+    const until = new Date((this.#edge.date ?? Date.now)() + askedMs).toISOString().slice(0, 16).replace("T", " ");
     const limit = formatWait(longestWaitMs);
-    const words = `the provider asks to wait ${formatWait(asked)}, longer than the limit of ${limit}. Try again after ${until} UTC.`;
+    const advice = `the provider asks to wait ${formatWait(askedMs)}, longer than the limit of ${limit}. Try again after ${until} UTC.`;
     const context = { afterContent, final: true, cause: error, ...(requestId === undefined ? {} : { requestId }) };
-    return new ModelError(`${message} (${words})`, reason, context);
+    return new ModelError(`${message} (${advice})`, reason, context);
   }
 
   #remaining(): number {
@@ -116,6 +117,6 @@ export const formatWait = (ms: number): string => {
     [Math.floor(seconds / 60) % 60, "min"],
     [seconds % 60, "s"],
   ];
-  const told = parts.filter(([amount]) => amount > 0).slice(0, 2);
-  return told.length === 0 ? "0 s" : told.map(([amount, unit]) => `${amount} ${unit}`).join(" ");
+  const shown = parts.filter(([amount]) => amount > 0).slice(0, 2);
+  return shown.length === 0 ? "0 s" : shown.map(([amount, unit]) => `${amount} ${unit}`).join(" ");
 };

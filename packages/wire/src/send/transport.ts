@@ -1,6 +1,7 @@
-/** One attempt to send bytes and read what comes back, over HTTP(S).
- *  Invariant: the chunks go out as they are, with their length; aborting or leaving the loop closes the connection.
- *  Elsewhere: sending again (retry.ts), what frames mean (protocols/). */
+/** One attempt to send bytes and read the response, over HTTP(S).
+ *  Invariant: the chunks are sent unchanged, with their length; aborting or leaving the loop closes the connection;
+ *  nothing that is sent can change the host, and no message of ours contains a key.
+ *  Elsewhere: retrying (retry.ts), decoding (decode.ts), what frames mean (../protocols). */
 
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -10,7 +11,7 @@ import type { Credential } from "../protocols/index.ts";
 import type { Frame } from "../response.ts";
 import { openCodecs, openFrames } from "./decode.ts";
 
-// Imported by name, the first of them loads all that it offers on demand, another HTTP client among it: at every start.
+// A static import of these modules also loads another HTTP client, at every start.
 const http = process.getBuiltinModule("node:http");
 const https = process.getBuiltinModule("node:https");
 
@@ -28,23 +29,23 @@ export const defaultTimeouts: Timeouts = {
   totalMs: 1_800_000,
 };
 
-/** Where requests go: a URL, taken apart once, and no more of it than a request needs. */
+/** Where requests go: the parts of a URL that a request needs. */
 export type Target = {
   readonly isSecure: boolean;
-  readonly place: Pick<ReturnType<typeof urlToHttpOptions>, "protocol" | "hostname" | "port" | "path">;
+  readonly address: Pick<ReturnType<typeof urlToHttpOptions>, "protocol" | "hostname" | "port" | "path">;
 };
 
 export const parseBase = (baseUrl: string): URL => {
   const url = URL.parse(baseUrl);
-  // The text is not repeated: people put keys into it by mistake.
+  // The URL is not quoted, because people put keys into it by mistake.
   if (!url || !/^https?:$/.test(url.protocol)) throw new InputError("the base URL must start with http:// or https://");
   if (url.username !== "" || url.password !== "")
     throw new InputError("the base URL must not hold a user or a password");
   return url;
 };
 
-/** Set as a path, never resolved as a reference: `https://host//` must not make a host of what follows it. */
-const under = (base: URL, path: string): URL => {
+/** Set as a path, never resolved as a reference: `https://host//` must not turn what follows into a host. */
+const urlUnder = (base: URL, path: string): URL => {
   const [way = "", query] = path.split("?");
   const url = new URL(base);
   url.pathname = base.pathname.replace(/\/+$/, "") + way;
@@ -53,23 +54,23 @@ const under = (base: URL, path: string): URL => {
 };
 
 export const targetUnder = (base: URL, path: string): Target => {
-  const url = under(base, path);
+  const url = urlUnder(base, path);
   const { protocol, hostname, port, path: way } = urlToHttpOptions(url);
-  return { isSecure: url.protocol === "https:", place: { protocol, hostname, port, path: way } };
+  return { isSecure: url.protocol === "https:", address: { protocol, hostname, port, path: way } };
 };
 
-/** A provider that repeats the key in its complaint must not put it into ours. */
+/** If a provider repeats the key in its error, ours must not contain it. */
 export const redactKey = (text: string, credential: Credential | undefined): string =>
   credential && credential.value.length >= SHORTEST_KEY ? text.replaceAll(credential.value, "[key]") : text;
 
-/** What is shorter is no secret, and stands in every other word. */
+/** Shorter values are not secrets, and occur in ordinary words. */
 const SHORTEST_KEY = 6;
 
-/** The most that is read of one answer. Whatever is longer is cut, so that no server can exhaust our memory. */
+/** The most that is read of one answer. Anything longer is cut, so that no server can exhaust our memory. */
 export type BodyLimits = {
-  /** Of all of it, decoded. */
+  /** Of the whole body, decoded. */
   readonly totalBytes: number;
-  /** Of one event, or of an answer in one piece. */
+  /** Of one event, or of an answer that is not streamed. */
   readonly pieceBytes: number;
 };
 
@@ -91,18 +92,18 @@ export type Attempt = {
 export type Answer = {
   readonly status: number;
   readonly isEventStream: boolean;
-  /** Made when they are asked for: most answers are read without them. */
+  /** Built on demand, because most answers are read without them. */
   readonly headers: () => Readonly<Record<string, string | undefined>>;
   /** The whole body. */
   readonly text: () => Promise<string>;
-  /** The first bytes of what has been read, as they came. */
+  /** The first bytes of the body, as they arrived. */
   readonly opening: () => Buffer;
-  /** The body as server-sent events, those together that arrived together. Leaving the loop closes the connection. */
+  /** The body as server-sent events, grouped as they arrived. Leaving the loop closes the connection. */
   readonly frames: () => AsyncGenerator<readonly Frame[], void>;
-  /** Throws when we ended it: what had arrived by then is no answer any more. */
+  /** Throws if we ended the request: what had arrived by then no longer counts as an answer. */
   readonly check: () => void;
-  /** Nothing but the end is awaited any more: a server that never ends its answer is not waited for. `ms`: for how long
-   *  at most. Default: LINGER_MS. */
+  /** Only the end of the answer is still missing, and a server that never ends it is not waited for. `ms`: the longest
+   *  wait. Default: LINGER_MS. */
   readonly finishing: (ms?: number) => void;
 };
 
@@ -112,7 +113,7 @@ export type Transport = {
   readonly close: () => void;
 };
 
-/** Kept-alive connections for one client; nothing is shared between clients. */
+/** Keep-alive connections for one client; nothing is shared between clients. */
 export const createTransport = (): Transport => {
   const agents = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) };
   return {
@@ -124,7 +125,7 @@ export const createTransport = (): Transport => {
   };
 };
 
-/** How long a finished answer may take to close: long enough to keep the connection for the next request. */
+/** How long a finished answer may take to close, so that the connection can be reused. */
 const LINGER_MS = 1_000;
 
 type Agents = { readonly http: InstanceType<typeof http.Agent>; readonly https: InstanceType<typeof https.Agent> };
@@ -157,13 +158,13 @@ const sendOnce = async (attempt: Attempt, agents: Agents): Promise<Answer> => {
 };
 
 const open = ({ target, method = "POST", headers, byteLength }: Attempt, agents: Agents): ClientRequest => {
-  const { isSecure, place } = target;
+  const { isSecure, address: place } = target;
   const agent = isSecure ? agents.https : agents.http;
   const options = { ...place, agent, method, headers: { ...headers, "content-length": String(byteLength) } };
   try {
     return isSecure ? https.request(options) : http.request(options);
   } catch (cause) {
-    // Headers come from the caller: a key with a line break in it is refused here, before anything is sent.
+    // Headers come from the caller: a key that contains a line break is refused here, before anything is sent.
     throw new InputError(`the request cannot be sent: ${(cause as Error).message}`, { cause });
   }
 };
@@ -173,16 +174,16 @@ const open = ({ target, method = "POST", headers, byteLength }: Attempt, agents:
 type Watch = {
   readonly request: ClientRequest;
   readonly response: Promise<IncomingMessage>;
-  /** Something arrived; until the next is asked for, silence is the reader's and not the server's. */
+  /** Something arrived. Until more is requested, silence is due to the reader and not to the server. */
   readonly arrived: () => void;
-  /** More is asked for. */
+  /** More is requested. */
   readonly awaiting: () => void;
   readonly finishing: (ms?: number) => void;
-  /** Throws when we ended it: what had arrived by then is no answer any more. */
+  /** Throws if we ended the request: what had arrived by then no longer counts as an answer. */
   readonly check: () => void;
-  /** Why it ended, when we ended it; else what the socket said. */
+  /** Why it ended, if we ended it; otherwise the socket's error. */
   readonly reasonFor: (error: unknown) => ModelError;
-  /** Stop watching, and close the connection unless the response was read to its end. */
+  /** Stops watching, and closes the connection unless the response was read completely. */
   readonly end: () => void;
 };
 
@@ -191,15 +192,15 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
   const endWith = (error: ModelError): void => {
     ended ??= error;
     unwatch();
-    // Without the error: between the answer's end and the next request nobody listens to the socket, and one it is
-    // destroyed with would end the process. `reasonFor` has it.
+    // Destroyed without an error: between the end of an answer and the next request nobody listens to the socket, and
+    // an unhandled error would end the process. `reasonFor` has the error.
     request.destroy();
   };
   const onAbort = (): void => signal && endWith(abortedError(signal));
   signal?.addEventListener("abort", onAbort, { once: true });
   const limits = watchTime(timeouts.totalMs, endWith);
   limits.enter("connect", timeouts.connectMs);
-  // Also when nobody reads on after the end: no timer may outlive the connection.
+  // Also if nobody reads after the end: no timer may outlive the connection.
   const unwatch = (): void => {
     limits.end();
     signal?.removeEventListener("abort", onAbort);
@@ -250,25 +251,25 @@ const watchRequest = (request: ClientRequest, timeouts: Timeouts, signal: AbortS
 const abortedError = (signal: AbortSignal): ModelError =>
   new ModelError("the request was aborted", { kind: "aborted" }, { cause: signal.reason });
 
-const MISSING = {
+const PHASE_NAMES = {
   connect: "connection",
   "first-byte": "first byte",
   idle: "more of the answer",
   total: "end",
 } as const;
 
-type Phase = keyof typeof MISSING;
+type Phase = keyof typeof PHASE_NAMES;
 
 type TimeLimits = {
-  /** From now on, for so long at most. */
+  /** Starts a phase, which may take this long. */
   readonly enter: (phase: Phase, ms: number) => void;
-  /** No phase is under way; the total goes on. */
+  /** No phase is running; the total limit still applies. */
   readonly leave: () => void;
   readonly end: () => void;
 };
 
-/** One timer for all limits of a request. Nearly all of them are left long before they are reached, so it is set anew
- *  only for an earlier one; when it fires too soon for the limit that holds by then, it is set again. */
+/** One timer for all limits of a request. Most limits are never reached, so the timer is set again only for an earlier
+ *  one; if it fires before the current limit, it is set again. */
 const watchTime = (totalMs: number, expired: (error: ModelError) => void): TimeLimits => {
   const total = { phase: "total" as Phase, ms: totalMs, at: performance.now() + totalMs };
   let limit = total;
@@ -303,7 +304,7 @@ const watchTime = (totalMs: number, expired: (error: ModelError) => void): TimeL
 };
 
 const timeoutError = (phase: Phase, ms: number): ModelError =>
-  new ModelError(`no ${MISSING[phase]} within ${ms} ms`, { kind: "timeout", phase });
+  new ModelError(`no ${PHASE_NAMES[phase]} within ${ms} ms`, { kind: "timeout", phase });
 
 const connectionError = (cause: unknown): ModelError =>
   cause instanceof ModelError
@@ -312,24 +313,24 @@ const connectionError = (cause: unknown): ModelError =>
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
-/** With our own date where the server gives none: a wait may be told as a date, and is read against it. */
+/** Adds our own date if the server sends none: a wait may be given as a date, which is compared with it. */
 const flatHeaders = ({ headers }: IncomingMessage): ReturnType<Answer["headers"]> => {
   const flat: Record<string, string | undefined> = { date: new Date().toUTCString() };
   for (const [name, value] of Object.entries(headers)) flat[name] = Array.isArray(value) ? value.join(", ") : value;
   return flat;
 };
 
-/** A response and what it says once it is decoded. */
+/** A response and its decoded body. */
 type Body = {
   readonly response: IncomingMessage;
-  /** The response itself, where it is not compressed. */
+  /** The response itself, if it is not compressed. */
   readonly decoded: Readable;
   readonly watch: Watch;
   readonly opening: () => Buffer;
   readonly keepOpening: (bytes: Buffer) => void;
   /** Why `decoded` failed. Default: its own error. */
   readonly reasonFor?: (error: Error) => Error;
-  /** An encoding that nobody here can undo. */
+  /** An encoding that we cannot decode. */
   readonly unknown?: string;
 };
 
@@ -340,12 +341,12 @@ const openBody = (response: IncomingMessage, watch: Watch): Body => {
   const keepOpening = (bytes: Buffer): void => {
     if (opening.length < OPENING_BYTES) opening = Buffer.concat([opening, bytes.subarray(0, OPENING_BYTES)]);
   };
-  const around = { response, watch, opening: () => opening, keepOpening };
+  const common = { response, watch, opening: () => opening, keepOpening };
   const encoding = response.headers["content-encoding"] ?? "";
   const codecs = openCodecs(encoding);
-  if (!codecs) return { ...around, decoded: response, unknown: encoding };
+  if (!codecs) return { ...common, decoded: response, unknown: encoding };
   const [first, ...more] = codecs;
-  if (!first) return { ...around, decoded: response };
+  if (!first) return { ...common, decoded: response };
   const last = more.reduce<Readable>((stream, codec) => stream.pipe(codec), first);
   let lost: Error | undefined;
   const lose = (error: Error): void => {
@@ -362,7 +363,7 @@ const openBody = (response: IncomingMessage, watch: Watch): Body => {
   });
   response.pipe(first);
   return {
-    ...around,
+    ...common,
     decoded: last,
     keepOpening: () => undefined,
     reasonFor: (error) => lost ?? undecodable(encoding, error),
@@ -376,7 +377,7 @@ const undecodable = (encoding: string, cause?: unknown): ModelError =>
     { final: true, ...(cause === undefined ? {} : { cause }) },
   );
 
-/** What `read` makes of all that has arrived, each time something has. Read by hand: the stream's own iterator costs more
+/** Yields what `read` returns for each piece that arrives. Reads by hand, because the stream's own iterator costs more
  *  than the answer. */
 async function* readBody<T>(body: Body, read: (bytes: Buffer) => T): AsyncGenerator<T, void> {
   const { response, decoded, watch } = body;
@@ -439,7 +440,7 @@ async function* readFrames(body: Body, { totalBytes, pieceBytes }: BodyLimits): 
   let [total, waiting] = [0, 0];
   for await (const [frames, bytes] of readBody(body, (chunk) => [reader.read(chunk), chunk.length] as const)) {
     total += bytes;
-    // Comments and lines that nothing follows are no frame either: a server may send no more of them than this.
+    // Comments and incomplete lines are not frames, so a server may send only this much of them.
     waiting = frames.length > 0 ? 0 : waiting + bytes;
     if (total > totalBytes || waiting > pieceBytes) throw tooLong(Math.min(total, waiting || total));
     yield frames;

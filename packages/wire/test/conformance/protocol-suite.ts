@@ -9,6 +9,7 @@ import {
   type Block,
   bytesOf,
   type Closing,
+  emptyFold,
   FrozenPrefix,
   fold,
   foldEvent,
@@ -20,7 +21,6 @@ import {
   type ModelEvent,
   type ModelResponse,
   nextMarkers,
-  nothingFolded,
   type Prepared,
   type Protocol,
   prepare,
@@ -161,7 +161,7 @@ const readsAnswers = ({ protocol, answers }: Conformance): void => {
     });
     test(`${protocol.name}: ${name} is complete only with its last event`, () => {
       const events = streamed(protocol, frames);
-      let folded = nothingFolded;
+      let folded = emptyFold;
       const told = events.map((event) => {
         folded = foldEvent(folded, event);
         return folded.complete;
