@@ -3,7 +3,16 @@
  *  Elsewhere: reading the text (shell-words.ts), comparing with a rule (bash-rules.ts). */
 
 import { COMPUTED, couldBe, readShell, type ShellCommand, type ShellReading, type ShellWord } from "./shell-words.ts";
-import { isDescriptor, NOTHING_WRITTEN, type Reader, readerIn, type Written, writtenIn } from "./unseen-programs.ts";
+import {
+  isDescriptor,
+  NOTHING_WRITTEN,
+  type Reader,
+  readerIn,
+  runsByName,
+  runsOfSed,
+  type Written,
+  writtenIn,
+} from "./unseen-programs.ts";
 import { type Levels, NO_LEVELS } from "./variable-values.ts";
 
 /** A place where a command could start: the words from `at` on. */
@@ -125,7 +134,8 @@ const collect = (reading: ShellReading, into: Collection): string | undefined =>
 
 const readerOf = (command: ShellCommand, written: Written): Reader => {
   const words = withReplacements(command.words);
-  if (words.length === 0 || takesPlainData(words)) return "none";
+  if (words.length === 0) return "none";
+  if (takesPlainData(words)) return words.some((word) => runsByName(programOf(word), written.files)) ? "shell" : "none";
   return readerIn(command, words, { places: commandPlaces(words), written });
 };
 
@@ -157,8 +167,9 @@ const collectCommand = (command: ShellCommand, into: Collection): string | undef
   collectSettings(command, into);
   if (!head) return undefined;
   into.starts.push({ words, at: 0 });
+  collectCopies(words, into);
   if (givesGitNames(command)) into.starts.push({ words: [{ ...head, text: "git" }, ...ANY_COMMAND], at: 0 });
-  if (givesNames(words) || evaluatesAny(words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
+  if (givesNames(words) || evaluatesAny(words) || runsFolder(words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
   if (consumes(words, 0)) return undefined;
   const plainPath = pathToConsumer(words);
   const end = plainPath ?? words.length;
@@ -170,6 +181,17 @@ const collectCommand = (command: ShellCommand, into: Collection): string | undef
   if (plainPath !== undefined) return undefined;
   if (readsCommands(command, words)) into.starts.push({ words: ANY_COMMAND, at: 0 });
   return collectTexts(command, words, into);
+};
+
+/** A program that the same text copied, moved or linked goes by another name now. */
+const collectCopies = (words: readonly ShellWord[], { starts, written }: Collection): void => {
+  if (!written || written.copies.size === 0) return;
+  const places = commandPlaces(words);
+  for (const [at, word] of words.entries()) {
+    if (places[at] !== true || (at > 0 && !word.text.includes("/"))) continue;
+    for (const source of written.copies.get(programOf(word)) ?? [])
+      if (starts.length <= MOST_STARTS) starts.push({ words: [source, ...words.slice(at + 1)], at: 0 });
+  }
 };
 
 /** Variables whose value some program runs as a text, whoever starts it. */
@@ -188,6 +210,7 @@ const collectSettings = ({ words, assigned }: ShellCommand, into: Collection): v
     if (!isRun && (words.length === 0 || isComputed(value))) continue;
     into.starts.push({ words: [value], at: 0 });
     const text = value.text.replace(/^[|-]+/, "");
+    if (text !== value.text) into.starts.push({ words: [{ ...value, text }], at: 0 });
     const isText = /[^\w@%+=:,./-]/.test(text);
     if (isText && collectInner(text, into) !== undefined && isRun) into.starts.push({ words: ANY_COMMAND, at: 0 });
     if (isText || /[=:,-]/.test(text)) collectLoose(text, into);
@@ -208,6 +231,12 @@ const givesNames = ([head, ...rest]: readonly ShellWord[]): boolean => {
   return program === "hash" && rest.some(({ text }) => /^-[a-z]*p|\0/.test(text));
 };
 
+/** `run-parts DIR` runs whatever stands there. */
+const runsFolder = (words: readonly ShellWord[]): boolean => {
+  const places = commandPlaces(words);
+  return words.some((word, at) => places[at] === true && programOf(word) === "run-parts");
+};
+
 /** `"$x" "$y"`: x may be eval, and y any text. */
 const evaluatesAny = ([head, ...rest]: readonly ShellWord[]): boolean =>
   head !== undefined && isComputed(head) && couldBe(programOf(head), "eval") && rest.some(isComputed);
@@ -222,10 +251,12 @@ const textsIn = (text: string): readonly string[] => {
 const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: Collection): string | undefined => {
   const forShell = words.some((word) => SHELLS.has(programOf(word)));
   const forWrapper = words.some((word) => WRAPPERS.has(programOf(word)));
+  const forSed = words.some((word) => /^g?sed$/.test(programOf(word)));
   for (const word of command.input) into.starts.push({ words: [word], at: 0 });
   for (const { text } of [...words.slice(1), ...command.input]) {
     if (into.starts.length > MOST_STARTS) return TOO_MANY;
     const isText = forShell ? /[^\w@%+=:,./-]/.test(text) : /[^\w@%+=:,./\0-]/.test(text);
+    if (!isText && forSed && runsOfSed(text)) collectSed(text, into);
     if (!isText) continue;
     if (forShell || forWrapper) {
       for (const part of textsIn(text)) {
@@ -236,6 +267,15 @@ const collectTexts = (command: ShellCommand, words: readonly ShellWord[], into: 
     if (!forShell) collectLoose(text, into);
   }
   return undefined;
+};
+
+const MOST_DELIMITERS = 8;
+
+/** What stands between the signs that part `s/x/program/e`; any letter may be that sign. */
+const collectSed = (text: string, into: Collection): void => {
+  collectLoose(text, into);
+  const signs = new Set([...text.matchAll(/s(\w)/g)].slice(0, MOST_DELIMITERS).map(([, sign = ""]) => sign));
+  for (const sign of signs) collectLoose(text.split(sign).join(" "), into);
 };
 
 /** `sudo grep x`: the place of a data program that only wrappers, numbers and variables precede. */
@@ -284,7 +324,7 @@ const gluedTo = (words: readonly ShellWord[], at: number): readonly string[] => 
 /** `--action=exec=rm` → "exec=rm" and "rm"; `rm,x` and `ext::rm` → "rm". */
 const valuesOf = (text: string): ReadonlySet<string> => {
   const values = [/^[^=]+=(.+)$/s.exec(text)?.[1], /=([^=]+)$/s.exec(text)?.[1]];
-  const parts = /,|::/.test(text) ? text.split(/,|::|=/).slice(0, MOST_PARTS) : [];
+  const parts = /,|::|^(?:EXEC|SYSTEM|SHELL):/i.test(text) ? text.split(/,|::?|=/).slice(0, MOST_PARTS) : [];
   return new Set([...values, ...parts].filter((value) => value !== undefined && value !== "") as string[]);
 };
 
@@ -349,8 +389,9 @@ const readsCommands = ({ piped, input }: ShellCommand, words: readonly ShellWord
     );
   });
 
-/** xargs appends what it reads, and puts it where `-I` says. */
+/** xargs appends what it reads, and puts it where `-I` says; find may run what it found. */
 const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => {
+  if (words.some((word) => /^g?find$/.test(programOf(word)))) return withFound(words);
   const at = words.findIndex((word) => programOf(word) === "xargs" || programOf(word) === "parallel");
   if (at === -1) return words;
   // What parallel is given behind `:::` it puts where xargs puts what it reads.
@@ -366,6 +407,13 @@ const withReplacements = (words: readonly ShellWord[]): readonly ShellWord[] => 
   });
   return [...words.slice(0, at + 1), ...filled, ...(mark === -1 ? ANY_COMMAND : [])];
 };
+
+const withFound = (words: readonly ShellWord[]): readonly ShellWord[] =>
+  words.map((word, at) =>
+    word.text.includes("{}") && /^-(?:exec|ok)(?:dir)?$/.test(words[at - 1]?.text ?? "")
+      ? { ...word, text: word.text.replaceAll("{}", COMPUTED), spreads: true }
+      : word,
+  );
 
 /** Text in another language than the shell's: each of its words could be the start of a command. A slash may part words
  *  as well (`s/x/rm y/e`). */

@@ -54,6 +54,11 @@ const searchesFrom = ([head, ...args]: readonly ShellWord[]): Searches | undefin
       return { ...grepped(args, "efgtTmABCEMjdr"), hiddenToo: has(/^-[a-zA-Z]*[u.]|^--(?:hidden|no-ignore|unres)/) };
     case "ag":
     case "ack":
+    case "ugrep":
+    case "ug":
+    case "rga":
+    case "pt":
+    case "sift":
       return { ...NONE, here: true, words: operandsOf(args), hiddenToo: has(/^-[a-zA-Z]*[u.]|^--(?:hidden|unres)/) };
     case "find":
     case "gfind":
@@ -138,7 +143,9 @@ const ONLY_NAMES = /^--(?:stat|name|short|num|summary|dirstat|compact-s|quiet|ra
 /** Subcommands that show what files hold: always, unless they are told to give names only, or with an option. */
 const ALWAYS_SHOW = new Set("diff show".split(" "));
 const SHOW_WITH_PATCH = new Set("log whatchanged reflog stash diff-tree diff-index diff-files".split(" "));
-const SHOW_ALL = new Set("archive bundle fast-export format-patch difftool range-diff cat-file".split(" "));
+const SHOW_ALL = new Set(
+  "archive bundle fast-export format-patch difftool range-diff cat-file checkout-index".split(" "),
+);
 
 const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
   const start = args.findIndex(
@@ -152,6 +159,9 @@ const shownByGit = (args: readonly ShellWord[]): Searches | undefined => {
   const paths = end === -1 ? [] : rest.slice(end + 1);
   const isLimited = paths.length > 0 && paths.every(({ text }) => !/[*?[:\0]/.test(text));
   const limited: Searches = { ...NONE, words: paths, leavesOut: true };
+  // A copy of all files; of those of another folder where a clone is made of one.
+  if (subcommand === "worktree" && rest[0]?.text === "add") return { ...NONE, shows: true };
+  if (subcommand === "clone") return { ...NONE, words: operandsOf(rest).filter(({ text }) => !text.includes(":")) };
   if (subcommand === "grep") return isLimited ? limited : { ...NONE, here: true, leavesOut: true };
   const shows =
     SHOW_ALL.has(subcommand) ||

@@ -152,6 +152,7 @@ class Paths {
         }
       }
       for (const text of innerTexts(command).loose) possible.push(...this.#from(text));
+      for (const text of filesOfSed(command)) possible.push(...this.#from(text));
       const searches: Searches = searchesOf(command);
       const { hiddenToo, leavesOut } = searches;
       for (const word of searches.words) {
@@ -278,6 +279,7 @@ const folderWords = ({ words, assignments }: ShellCommand): readonly ShellWord[]
 };
 
 const MOST_LETTERS = 40;
+const MOST_PARTS = 20;
 
 /** The word itself, and whatever of it could be a path of its own: the value in `--x=value`, the file in `HEAD:file` or
  *  `@file`, the path in an address, and what is glued to short options. */
@@ -286,7 +288,25 @@ const textsOf = (text: string): readonly string[] => {
   texts.push(/^\w+:\/\/[^/]*(\/.+)$/s.exec(text)?.[1]);
   const letters = /^-\w+/.exec(text)?.[0].length ?? 0;
   for (let at = 2; at <= Math.min(letters, MOST_LETTERS); at++) texts.push(text.slice(at));
+  // `-v ./folder:/place`, `--mount=type=bind,src=./folder,dst=/place`.
+  const parts = /[,:=]/.test(text)
+    ? text.split(/[,:=]/, MOST_PARTS).map((part) => part.replace(/^-\w(?=[./~])/, ""))
+    : [];
+  texts.push(...parts.filter((part) => part.includes("/") || part.startsWith("~")));
   return [...new Set(texts.filter((found) => found !== undefined && found !== ""))] as string[];
+};
+
+const MOST_SED_FILES = 40;
+
+/** Behind the letters by which sed reads and writes files: the name may be glued to them. */
+const filesOfSed = ({ words }: ShellCommand): readonly string[] => {
+  if (!words.some((word) => /^g?sed$/.test(programOf(word)))) return [];
+  const programs = words.slice(1).filter(({ text }) => !text.includes(COMPUTED));
+  const found = programs.flatMap(({ text }) => {
+    const letters = [...text.matchAll(/[rRwW][ \t]*(?=[^\s;}])/g)].slice(0, MOST_SED_FILES);
+    return letters.map(({ index, 0: letter }) => /^[^\s;}]{1,4096}/.exec(text.slice(index + letter.length))?.[0] ?? "");
+  });
+  return found.filter((name) => name !== "");
 };
 
 const MOST_COLONS = 8;

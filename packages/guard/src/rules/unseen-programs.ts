@@ -41,9 +41,47 @@ export type Written = {
   readonly texts: readonly { readonly text: string; readonly isWhole: boolean }[];
   /** Last names of files that are written. */
   readonly files: ReadonlySet<string>;
+  /** Which files were copied, moved or linked, by the last names that they may have now. */
+  readonly copies: ReadonlyMap<string, readonly ShellWord[]>;
 };
 
-export const NOTHING_WRITTEN: Written = { texts: [], files: new Set() };
+export const NOTHING_WRITTEN: Written = { texts: [], files: new Set(), copies: new Map() };
+
+const COPIER = /^(?:cp|mv|ln|link|install|rsync)$/;
+const MOST_COPIES = 40;
+
+/** Programs that run what a file of a usual name says, wherever it was written. */
+const RUN_BY_NAME: readonly (readonly [program: RegExp, file: RegExp])[] = [
+  [/^g?make$/, /^(?:gnu)?makefile$|\.mk$/],
+  [/^(?:npm|pnpm|yarn|bun|npx|node)$/, /^package\.json$|^\.npmrc$|^\.pnpmfile\.c?js$/],
+  [/^just$/, /^\.?justfile$/],
+  [/^(?:task|go-task)$/, /^taskfile\.ya?ml$/],
+  [/^(?:rake|bundle|bundler)$/, /^rakefile$|^gemfile$/],
+  [
+    /^(?:pytest|py\.test|python[\d.]*|tox|nox|pip3?)$/,
+    /^(?:conftest|setup|noxfile|sitecustomize|usercustomize)\.py$|^tox\.ini$|^setup\.cfg$|^pyproject\.toml$/,
+  ],
+  [/^(?:cmake|ctest)$/, /^cmakelists\.txt$|^cmakepresets\.json$/],
+  [/^cargo$/, /^build\.rs$|^cargo\.toml$/],
+  [/^(?:gradle|gradlew|mvn|mvnw|ant)$/, /^(?:build|settings|init)\.gradle(?:\.kts)?$|^pom\.xml$|^build\.xml$/],
+  [/^(?:docker|podman|docker-compose)$/, /^(?:docker|container)file|compose\.ya?ml$/],
+  [/^(?:direnv|mise)$/, /^\.envrc$|^\.?mise(?:\.local)?\.toml$/],
+  [
+    /^git$/,
+    /^(?:pre|post)-[a-z-]+$|^(?:commit-msg|prepare-commit-msg|update|reference-transaction|push-to-checkout|\.gitconfig|config)$/,
+  ],
+  [
+    /^(?:bash|zsh|sh|ksh|su|login|tmux|screen|ssh)$/,
+    /^\.(?:bashrc|bash_profile|profile|zshrc|zshenv|zprofile|kshrc|tmux\.conf|screenrc)$/,
+  ],
+  [/^(?:vim?|nvim|ex|emacs|gdb|lldb)$/, /^\.(?:vimrc|exrc|nvimrc|emacs|gdbinit|lldbinit)$/],
+];
+
+/** Does a program run what stands in a file that the same text writes, because of the file's name? */
+export const runsByName = (name: string, files: ReadonlySet<string>): boolean => {
+  const usual = RUN_BY_NAME.filter(([program]) => program.test(name));
+  return usual.length > 0 && [...files].some((file) => usual.some(([, usualName]) => usualName.test(file)));
+};
 
 /** Signs that echo and printf turn into others. */
 const unescaped = (text: string): string =>
@@ -56,6 +94,7 @@ const unescaped = (text: string): string =>
 export const writtenIn = (commands: readonly ShellCommand[], outer: Written = NOTHING_WRITTEN): Written => {
   const texts = [...outer.texts];
   const files = new Set(outer.files);
+  const copies = new Map(outer.copies);
   for (const { words, input, assigned, redirects } of commands) {
     const [head, ...rest] = words;
     if (head && PRINTER.test(nameOf(head))) {
@@ -66,12 +105,15 @@ export const writtenIn = (commands: readonly ShellCommand[], outer: Written = NO
     for (const { text } of input) texts.push({ text, isWhole: true });
     for (const { value } of assigned) texts.push({ text: value.text, isWhole: false });
     for (const { operator, target } of redirects) if (target && />/.test(operator)) files.add(nameOf(target));
+    const operands = rest.filter((word) => !isOption(word));
+    if (head && COPIER.test(nameOf(head)) && copies.size < MOST_COPIES)
+      for (const word of operands) copies.set(nameOf(word), operands.slice(0, MOST_COPIES));
     if (head && WRITER.test(nameOf(head)))
       for (const word of rest) if (!isOption(word)) files.add(nameOf({ ...word, text: word.text.replace(/^of=/, "") }));
   }
   files.delete("null");
   files.delete("");
-  return { texts, files };
+  return { texts, files, copies };
 };
 
 export type Reader = "none" | "shell" | "other";
@@ -84,6 +126,8 @@ export const readerIn = (
 ): Reader => {
   const { piped, input, redirects } = command;
   const isFed = piped || input.length > 0 || redirects.some(({ operator }) => operator.startsWith("<"));
+  // `BASH_ENV=f bash -c :`
+  if (words.length > 0 && command.assigned.some(({ value }) => written.files.has(nameOf(value)))) return "shell";
   const isWritten = (word: ShellWord): boolean => written.files.has(nameOf(word)) || isDescriptor(word);
   let isOther = false;
   for (const [at, word] of words.entries()) {
@@ -91,8 +135,10 @@ export const readerIn = (
     const [name, rest] = [nameOf(word), words.slice(at + 1)];
     if (at === 0 ? written.files.has(name) : word.text.includes("/") && written.files.has(name)) return "shell";
     if (SHELL.test(name) && (isFed || rest.some(isWritten))) return "shell";
+    if (runsByName(name, written.files)) return "shell";
     if (COMMANDED.test(name)) isOther ||= isFed || isGivenProgram(rest, isWritten);
-    else if (SCRIPTED.test(name)) isOther ||= isGivenProgram(rest, isWritten) || (isFed && !hasScript(rest));
+    else if (SCRIPTED.test(name))
+      isOther ||= isGivenProgram(rest, isWritten) || (isFed && (!hasScript(rest) || runsInput(name, rest)));
     else if (at === words.length - 1 || !places[at + 1]) isOther ||= piped && !isKnown(name);
   }
   return isOther ? "other" : "none";
@@ -116,6 +162,20 @@ const isGivenProgram = (rest: readonly ShellWord[], isWritten: (word: ShellWord)
     return isWritten(value) || (isProgram && word.text.includes(COMPUTED));
   });
 };
+
+/** Parts of programs in other languages that run a text, which may be what they read. */
+const RUNS_TEXT =
+  /system|exec|popen|spawn|subprocess|child_process|eval|qx|`|\bos\b|shell|getline|\||process|open|%x|Function|require|import/;
+
+/** Does an inline program run what it reads, or a part of it? */
+const runsInput = (name: string, rest: readonly ShellWord[]): boolean =>
+  rest.some(({ text }) => (/^g?sed$/.test(name) ? runsOfSed(text) : RUNS_TEXT.test(text)));
+
+/** `e`, `1e`, `s/x/y/e`: sed's command and flag to run something. */
+const OF_SED =
+  /^[\d,$!\s]*e(?:$|[;}\s])|[;{}\n/\d$!]\s*e(?:$|[;}\s])|[^\w\s][gpiImM\d]{0,8}e[gpiImM\d]{0,8}(?:$|[;}\s#])/;
+
+export const runsOfSed = (text: string): boolean => OF_SED.test(text) || /s(\w).*\1\w{0,8}$/s.test(text.slice(0, 200));
 
 /** Then standard input is data. */
 const hasScript = (rest: readonly ShellWord[]): boolean =>

@@ -191,3 +191,41 @@ test("beside an allowed command, no name becomes an option, and no link leads ou
   assert.deepEqual(kinds(["cd src && cd link && npm test"]), ["ask"]);
   assert.deepEqual(kinds(["npm test; du -sh src", "npm test; ls ./* src/*", "cd src && npm test"]), ["allow"]);
 });
+
+test("a denied file is asked about however its name is glued, and whoever makes a copy of it", () => {
+  const context = contextOf({ deny: ["Read(./secrets/**)"], allow: ["Bash"] });
+  const commands = [
+    ...[
+      "sed rsecrets/key a.txt",
+      "sed -n '1Rsecrets/key' a.txt",
+      "sed -i '/x/wsecrets/key' a.txt",
+      "sed 's/a/b/wsecrets/key' x",
+    ],
+    ...[
+      "git worktree add ../x9",
+      "git worktree add ../x9; cat ../x9/secrets/key",
+      "git clone . ../x10",
+      "git clone -q ./ y",
+    ],
+    ...[
+      "docker run -v ./secrets:/x i cat /x/key",
+      "docker run -v./secrets:/x i",
+      "docker run --volume=./secrets/:/x i",
+    ],
+    ...["docker run --mount type=bind,src=./secrets,dst=/x i", "ugrep -r TEXT", "git checkout-index -a --prefix=../x/"],
+  ];
+  assert.deepEqual(
+    commands.filter((command) => decideBash(command, context).kind === "allow"),
+    [],
+  );
+  const everyday = [
+    ...[
+      "sed -i 's/foo/bar/g' src/a.ts",
+      "sed -n '1,5p' a.txt",
+      "git clone https://example.com/x.git",
+      "git clone git@host:x y",
+    ],
+    ...["docker run -v ./src:/app -p 80:80 node:24", "git worktree list", "git worktree remove ../x9"],
+  ];
+  for (const command of everyday) assert.equal(decideBash(command, context).kind, "allow", command);
+});
