@@ -7,6 +7,7 @@ import {
   broadFolderProblem,
   checkPipedNames,
   NEEDS_WHOLE_NAMES,
+  PRINTS_WORDS,
   walkByOptions as walkIn,
   withoutFollowingLinks,
 } from "./indirect-reads.ts";
@@ -14,7 +15,7 @@ import { readOptions } from "./options.ts";
 import type { CommandPlan, GitFolder, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
 import { gitFolders, PROGRAM_ALIASES, type Program, programs, type RuntimeNames } from "./programs/index.ts";
 import { Refusal } from "./refusal.ts";
-import { checkSecrets, gluedWork, joinPath, normalizePath, type PossibleFolders } from "./secrets.ts";
+import { checkNetwork, checkSecrets, gluedWork, joinPath, normalizePath, type PossibleFolders } from "./secrets.ts";
 import { readSteps, type SimpleCommand, type Step } from "./syntax.ts";
 import { isWriter } from "./writers.ts";
 
@@ -119,6 +120,7 @@ const readFolder = ({ words, redirects, assignments }: SimpleCommand, folders: P
   }
   if (folder.text.startsWith("-")) throw new Refusal("cd takes one plain folder, no option");
   checkSecrets([folder], folders);
+  checkNetwork([folder], folders);
   if (redirects.length === 0) return { kind: "cd", folder };
   // It prints nothing but its complaint, so all that can be sent away is that.
   if (redirects.some(({ kind }) => kind !== "discard"))
@@ -145,7 +147,11 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: 
       throw new Refusal(`sets ${name}; read-only commands set no variables`);
   }
   checkReach(words, reading);
-  for (const redirect of redirects) if (redirect.kind === "input") checkSecrets([redirect.file], folders);
+  for (const redirect of redirects) {
+    if (redirect.kind !== "input") continue;
+    checkSecrets([redirect.file], folders);
+    checkNetwork([redirect.file], folders);
+  }
   const { words: run, limit } = unwrapTimeout(words);
   const [name, ...args] = run as [PlanWord, ...PlanWord[]];
   const program = programName(name);
@@ -160,6 +166,11 @@ const readCommand = ({ words, redirects, assignments }: SimpleCommand, reading: 
   const final = markSearchText(program, judged);
   if (!known?.silent)
     checkSecrets(
+      final.filter(({ searchText }) => !searchText),
+      folders,
+    );
+  if (!PRINTS_WORDS.includes(program))
+    checkNetwork(
       final.filter(({ searchText }) => !searchText),
       folders,
     );

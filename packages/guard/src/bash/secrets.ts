@@ -86,6 +86,19 @@ export const checkSecrets = (words: readonly PlanWord[], folders: PossibleFolder
   }
 };
 
+/** Where an automounter asks the network for a host of any name, as soon as somebody looks. */
+const NETWORK = /^\/(?:net|afs|Network)\/[^/]/;
+
+/** No matter what is done with a name there: looking it up is enough. */
+export const checkNetwork = (words: readonly PlanWord[], folders: PossibleFolders): void => {
+  for (const { text, home } of words) {
+    if (home || !/net|afs/i.test(text + folders.join())) continue;
+    const paths = pathsIn(text).flatMap((one) => folders.map((folder) => normalizePath(joinPath(folder, one))));
+    if (paths.some((path) => NETWORK.test(path)))
+      throw new Refusal(`${text} may lead to another host, which is asked as soon as somebody looks; ask for it`);
+  }
+};
+
 /** A name as it is reached from a folder. */
 export const joinPath = (folder: string, name: string): string =>
   folder === "" || name.startsWith("/") || name.startsWith("~")
