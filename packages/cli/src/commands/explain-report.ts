@@ -4,7 +4,7 @@
  *  Elsewhere: the figures (@prefork/runtime), which session is explained (explain.ts). */
 
 import type { Task } from "@prefork/runtime";
-import { causeWords, type Explanation, type ObservedFamily, type RequestRow } from "@prefork/runtime/observe";
+import { type Explanation, missReasonLabel, type ObservedFamily, type RequestRow } from "@prefork/runtime/observe";
 import { promptTokens, writtenTokens } from "@prefork/wire";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
@@ -83,7 +83,7 @@ export const requestTable = (rows: readonly RequestRow[], colour: boolean): stri
           `${estimated > 0 ? "~" : ""}${formatTokens(expected)}`,
           ...(isBilled ? figures : figures.map(() => "–")),
           usd === undefined ? "–" : formatMoney(usd, decimals),
-          isAnswered ? causeWords(cause) : isBilled ? "broken off" : "no answer",
+          isAnswered ? missReasonLabel(cause) : isBilled ? "broken off" : "no answer",
         ],
         ...(isAnswered ? (isShort ? { style: "bad" } : {}) : { style: "faint" }),
       };

@@ -4,7 +4,7 @@
 
 import { resolve } from "node:path";
 import type { Task } from "@prefork/runtime";
-import { explainFamily, namedSession, type ObservedFamily, readFamily } from "@prefork/runtime/observe";
+import { explainFamily, type ObservedFamily, readFamily, resolveSession } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type Explained, explainedAsJson, explainedAsText } from "./explain-report.ts";
@@ -26,7 +26,7 @@ export const explainCommand = (io: Io): Command =>
 
 const explainOne = async (given: string, task: string | undefined, io: Io): Promise<Explained> => {
   const store = storeFor(io);
-  const id = await namedSession(store, given, resolve("."));
+  const id = await resolveSession(store, given, resolve("."));
   const family = await readFamily(store, id);
   const only = task === undefined ? family.tasks.find(({ session }) => session === id) : taskIn(family, task);
   const { rows, unread, ...about } = family;

@@ -3,7 +3,7 @@
  *  Elsewhere: tasks of all sessions (ps.ts), layout (tasks-report.ts), ending and waking one (tasks-control.ts). */
 
 import { resolve } from "node:path";
-import { listTasks, namedSession, showTask } from "@prefork/runtime/observe";
+import { listTasks, resolveSession, showTask } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { resumeCommand, stopCommand } from "./tasks-control.ts";
@@ -45,7 +45,7 @@ export const tasksCommand = (io: Io): Command => {
 
 const list = async ({ session: given, json }: ListFlags, io: Io): Promise<void> => {
   const store = storeFor(io);
-  const session = await namedSession(store, given, resolve("."));
+  const session = await resolveSession(store, given, resolve("."));
   const told = { onUnreadable: reportUnreadable(io), onProblem: reportProblem(io) };
   const rows = await listTasks(store, { session, ended: true, ...told });
   if (json) io.out(tasksAsJson(rows));

@@ -111,7 +111,7 @@ test("a miss is shown with its cost, its reason, and how to avoid it", async () 
   const sentence = out.slice(out.indexOf("main turn 2 missed")).replace(/\s+/g, " ").trim();
   assert.equal(
     sentence,
-    `main turn 2 missed ${figure(first.promptTokens)} cached tokens ($${lost.toFixed(4)}): the entry had expired: 6.0 min without use, and it is kept for 5m. To avoid it: where pauses are longer than five minutes, markers of 1h cost less.`,
+    `main turn 2 missed ${figure(first.promptTokens)} cached tokens ($${lost.toFixed(4)}): the cache entry had expired: unused for 6.0 min, with a lifetime of 5m. To avoid it: if pauses are longer than five minutes, a cache lifetime of 1h costs less.`,
   );
 });
 

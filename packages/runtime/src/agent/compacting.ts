@@ -174,7 +174,7 @@ const startOver = async (
   const { directive } = compacting.settings;
   const around = await watch.read(mode);
   const content = nextEpochContent({
-    around,
+    surroundings: around,
     summary,
     todos: world.todos,
     openTasks: compacting.tasks?.() ?? [],

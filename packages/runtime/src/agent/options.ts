@@ -15,7 +15,7 @@ import type {
   ToolUseBlock,
   Ttl,
 } from "@prefork/wire";
-import type { Offered, OpenTask, ReplacementState, Section } from "../context/index.ts";
+import type { OfferedTools, OpenTask, ReplacementState, Section } from "../context/index.ts";
 import type { CallFault, EventBody } from "../events.ts";
 import type { Journal, PlainEntry, Replayed } from "../journal/index.ts";
 import type { Ask, Clock, DelegatedCall, Delegation, HookedCall, Hooks, Ids } from "../ports.ts";
@@ -155,7 +155,7 @@ export type Moved = {
 /** What an agent has of the session's extensions. */
 export type AgentExtensions = {
   readonly sections: readonly Section[];
-  readonly offered?: () => Offered;
+  readonly offered?: () => OfferedTools;
   /** `fork`: starts one for a skill; absent where nobody may. */
   readonly delegation: (fork?: DelegatedCall) => Pick<Delegation, "mcpCall" | "skill">;
   readonly hooks?: AgentHooks;

@@ -9,14 +9,14 @@ import { type Json, type TextBlock, text } from "@prefork/wire";
 import {
   changesBetween,
   type Environment,
+  type KnownSurroundings,
   localDate,
   type Note,
   noteText,
   readConventions,
   readEnvironment,
   type Surroundings,
-  type Told,
-  toldOf,
+  toKnownSurroundings,
 } from "../context/index.ts";
 import type { PlainEntry } from "../journal/index.ts";
 import type { Guarding } from "./guarding.ts";
@@ -40,7 +40,7 @@ const SLOT = "told";
 export class SurroundingsWatch {
   readonly #parts: SurroundingsParts;
   readonly #guarding: Pick<Guarding, "keptBack">;
-  #told: Told | undefined;
+  #told: KnownSurroundings | undefined;
   #environment: Environment | undefined;
   #today: { readonly minute: number; readonly date: string } | undefined;
 
@@ -68,7 +68,7 @@ export class SurroundingsWatch {
 
   /** The conversation begins, or begins anew, with all of it. */
   begun(around: Surroundings): Pick<Telling, "also" | "entered"> {
-    return this.#telling(toldOf(around));
+    return this.#telling(toKnownSurroundings(around));
   }
 
   /** What has changed since it was told. Without `around` only what can be known at no cost: date, mode and
@@ -79,7 +79,9 @@ export class SurroundingsWatch {
     if (before === undefined || now === undefined) return NOTHING;
     const notes = changesBetween(before, now);
     if (notes.length === 0) return NOTHING;
-    const told = around ? toldOf(around, before) : { ...before, ...toldOf(now, before), files: before.files };
+    const told = around
+      ? toKnownSurroundings(around, before)
+      : { ...before, ...toKnownSurroundings(now, before), files: before.files };
     return { notes, blocks: notes.map((note) => text(noteText(note))), ...this.#telling(told) };
   }
 
@@ -102,7 +104,7 @@ export class SurroundingsWatch {
     return this.#today.date;
   }
 
-  #telling(told: Told): Pick<Telling, "also" | "entered"> {
+  #telling(told: KnownSurroundings): Pick<Telling, "also" | "entered"> {
     return {
       also: [{ kind: "state", slot: SLOT, value: told as unknown as Json }],
       entered: () => {
@@ -113,7 +115,7 @@ export class SurroundingsWatch {
 }
 
 /** Whatever is not what we wrote counts as nothing told: then no change is told either. */
-const readTold = (value: Json | undefined): Told | undefined =>
+const readTold = (value: Json | undefined): KnownSurroundings | undefined =>
   typeof value === "object" && value !== null && "files" in value && Array.isArray(value.files)
-    ? (value as unknown as Told)
+    ? (value as unknown as KnownSurroundings)
     : undefined;

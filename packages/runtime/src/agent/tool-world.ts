@@ -5,7 +5,7 @@
 import { draftsIn, type OpenedCell, type OpenedSandbox, openCell, openSandbox, probeSandbox } from "@prefork/guard";
 import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
 import type { ImageBlock, Json, TextBlock, ToolResultBlock } from "@prefork/wire";
-import { type Budget, budgetFor, type Entering, ReplacementState } from "../context/index.ts";
+import { type Budget, budgetFor, type IncomingResult, ReplacementState } from "../context/index.ts";
 import type { Todo } from "../events.ts";
 import type { PlainEntry } from "../journal/index.ts";
 import {
@@ -160,8 +160,8 @@ export class ToolWorld implements AsyncDisposable {
   /** A result too long for the conversation enters as a preview; the whole of it is kept in a file. */
   async shorten(callId: string, tool: string, blocks: Content): Promise<Content> {
     const toolUseId = this.#nameOf(callId);
-    const entering: Entering = { toolUseId, tool, blocks };
-    if (!this.#replacements.toKeep([entering], this.#budget).includes(toolUseId)) return blocks;
+    const entering: IncomingResult = { toolUseId, tool, blocks };
+    if (!this.#replacements.idsToKeep([entering], this.#budget).includes(toolUseId)) return blocks;
     return (await this.#replace([entering], [toolUseId], [callId]))[0] ?? blocks;
   }
 
@@ -171,13 +171,13 @@ export class ToolWorld implements AsyncDisposable {
     toolOf: (callId: string) => string,
   ): Promise<readonly ToolResultBlock[]> {
     const batch = results.map(
-      ({ toolUseId: callId, content }): Entering => ({
+      ({ toolUseId: callId, content }): IncomingResult => ({
         toolUseId: this.#nameOf(callId),
         tool: toolOf(callId),
         blocks: withoutDocuments(content),
       }),
     );
-    const long = this.#replacements.toKeep(batch, this.#budget);
+    const long = this.#replacements.idsToKeep(batch, this.#budget);
     const callIds = results.map(({ toolUseId }) => toolUseId);
     const contents = await this.#replace(batch, long, callIds);
     for (const callId of callIds) this.#uses.set(callId, (this.#uses.get(callId) ?? this.#usesBefore(callId)) + 1);
@@ -219,12 +219,12 @@ export class ToolWorld implements AsyncDisposable {
   }
 
   async #replace(
-    batch: readonly Entering[],
+    batch: readonly IncomingResult[],
     long: readonly string[],
     callIds: readonly string[],
   ): Promise<readonly Content[]> {
     const kept = await Promise.all(
-      batch.map(async (entering): Promise<Entering> => {
+      batch.map(async (entering): Promise<IncomingResult> => {
         if (!long.includes(entering.toolUseId)) return entering;
         const file = await this.#keep(`result-${entering.toolUseId}`, textIn(entering.blocks));
         return file === "" ? entering : { ...entering, file };
@@ -233,7 +233,7 @@ export class ToolWorld implements AsyncDisposable {
     const { journal, emit } = this.#parts;
     const decisions = this.#replacements.decide(kept, this.#budget);
     return decisions.map((decision, at) => {
-      const { toolUseId, blocks } = kept[at] as Entering;
+      const { toolUseId, blocks } = kept[at] as IncomingResult;
       if (decision.kind === "whole" || !long.includes(toolUseId)) return blocks;
       const { bytes, file = "", preview } = decision;
       journal.appendAll([{ entry: { kind: "state", slot: `replacement:${toolUseId}`, value: { bytes, file } } }]);

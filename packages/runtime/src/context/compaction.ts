@@ -1,26 +1,37 @@
-/** When does a conversation have to be summed up, what is asked for, and what of the answer is the summary?
- *  Invariant: pure. The question goes on top of the old prefix (so it is read, not paid for again); nothing of the old
- *  epoch is edited.
- *  Elsewhere: what the new epoch begins with (next-epoch.ts), whether it pays (rewrite-economics.ts), asking (../agent). */
+/** When must a conversation be compacted, is it worth it, and what does the next epoch begin with?
+ *  Invariant: pure and bounded. The request for a summary goes on top of the old prefix, so the prefix is a cache read
+ *  and not paid for again; nothing of the old epoch is edited. Surroundings are read again, so notes of the old epoch
+ *  are not repeated. What still runs is named, so that nothing is lost or started twice.
+ *  Elsewhere: asking for the summary (../agent), the same beginning without a past (surroundings.ts), prices
+ *  (@prefork/wire). */
 
 import { type ModelFacts, multipliersOf, pricesFor, type Ttl, text, writeMultiplier } from "@prefork/wire";
 import type { Todo } from "../events.ts";
 import { DEFAULT_WINDOW } from "./replacement.ts";
 import { type ContentBlock, type Prompt, promptBlocks, type Surroundings, surroundingBlocks } from "./surroundings.ts";
-import { bytesOfText, bytesOfTokens, enclose, encloseParts, escapeTags, figure, headOf, oneLine } from "./text.ts";
+import {
+  byteLength,
+  enclose,
+  encloseParts,
+  escapeTags,
+  estimateBytes,
+  formatNumber,
+  oneLine,
+  takeHead,
+} from "./text.ts";
 
-/** Tokens for the answer to the directive; twice what its words need, as thinking counts too. */
+/** Tokens for the answer: twice what the summary needs, because thinking counts too. */
 export const SUMMARY_MAX_TOKENS = 8_000;
 
 const SUMMARY_WORDS = 1_200;
 
-/** In money a compaction repays itself within a few turns at almost any length (rewrite-economics.ts), but what the
- *  summary leaves out is lost. So it comes as late as is safe: while one more answer of full length, and after it the
- *  summary, surely fit. At four fifths of 200,000 tokens 40,000 are left for both; results of tools, which may be longer
- *  than that, are looked at before they are sent. */
+/** A compaction pays for itself within a few turns at almost any length (`rewriteEconomics`), but what the summary
+ *  leaves out is lost. So it comes as late as is safe: while one more full-length answer and then the summary
+ *  certainly fit. At four fifths of 200,000 tokens, 40,000 are left for both. Tool results, which may be longer than
+ *  that, are measured before they are sent. */
 const THRESHOLD = 0.8;
 
-export type CompactionQuestion = {
+export type CompactionInput = {
   /** What the next request would send, as far as it is known: the last prompt, its answer and the new results. */
   readonly promptTokens: number;
   readonly window?: number; // default: 200,000
@@ -29,20 +40,20 @@ export type CompactionQuestion = {
   readonly threshold?: number;
 };
 
-/** The length from which on a conversation is summed up before anything else is sent. `max_tokens` is in no key, so an
- *  answer that would not fit is asked to be shorter: no more than a quarter of the window is set aside for it. */
-export const compactionPoint = (question: Omit<CompactionQuestion, "promptTokens">): number => {
+/** The length at which a conversation is compacted before anything else is sent. `max_tokens` is not part of a cache
+ *  key, so an answer that would not fit can be limited: at most a quarter of the window is reserved for it. */
+export const compactionThreshold = (question: Omit<CompactionInput, "promptTokens">): number => {
   const { window = DEFAULT_WINDOW, maxTokens, threshold = THRESHOLD } = question;
   const setAside = Math.min(maxTokens, window / 4) + Math.min(SUMMARY_MAX_TOKENS, window / 8);
   return Math.floor(Math.min(window * threshold, window - setAside));
 };
 
-export const shouldCompact = ({ promptTokens, ...question }: CompactionQuestion): boolean =>
-  promptTokens > compactionPoint(question);
+export const shouldCompact = ({ promptTokens, ...question }: CompactionInput): boolean =>
+  promptTokens > compactionThreshold(question);
 
 export type DirectiveOptions = {
   readonly words?: number; // default: 1,200
-  /** What the user wants kept above all. */
+  /** What the user wants to keep above all. */
   readonly focus?: string;
 };
 
@@ -65,7 +76,7 @@ export type SummaryReading =
   | { readonly ok: true; readonly summary: string }
   | { readonly ok: false; readonly reason: string };
 
-/** Models forget a tag, fence the answer or run out of tokens before the end; the words count. */
+/** Models forget a tag, fence the answer or run out of tokens before the end. The words count. */
 export const readSummary = (answer: string): SummaryReading => {
   const opened = /<\s*summary\b[^>]{0,200}>/i.exec(answer);
   const after = opened === null ? answer : answer.slice(opened.index + opened[0].length);
@@ -75,46 +86,45 @@ export const readSummary = (answer: string): SummaryReading => {
   return summary === "" ? { ok: false, reason: "the answer holds no summary" } : { ok: true, summary };
 };
 
-/** What does it cost to start a new epoch with a shorter prefix, and after how many turns is that repaid?
- *  Invariant: pure arithmetic on published prices. It holds for every deliberate rewrite alike: a compaction, or clearing
- *  old results, which is never done inside an epoch because it would edit what is cached.
- *  Elsewhere: prices (models.ts of @prefork/wire), when a compaction is due for want of room (compaction.ts). */
+/** What a new epoch with a shorter prefix costs, and after how many turns it pays for itself: arithmetic on
+ *  published prices. It applies to every deliberate rewrite, a compaction or clearing old results. Neither is done
+ *  inside an epoch, because that would edit what is cached. */
 
-export type RewriteQuestion = {
-  /** Tokens of the old prefix and of the new one. */
+export type RewriteInput = {
+  /** Tokens of the old and of the new prefix. */
   readonly before: number;
   readonly after: number;
-  /** Tokens of the summary; 0 where nothing is asked for. */
+  /** Tokens of the summary; 0 if none is requested. */
   readonly output?: number;
-  /** Whether the old prefix can still be read. Default: true. */
+  /** Whether the old prefix is still in the cache. Default: true. */
   readonly warm?: boolean;
   readonly ttl?: Ttl; // of the new entry; default: 5m
-  /** Absent: usual multipliers, and no money is said. */
+  /** Absent: usual multipliers, and no amount of money. */
   readonly facts?: ModelFacts;
 };
 
-/** Units are tokens of plain input at the price of the old prefix. */
+/** In tokens of uncached input at the price of the old prefix. */
 export type RewriteEconomics = {
-  /** What the rewrite costs more than one ordinary turn. */
+  /** The extra cost of the rewrite compared with an ordinary turn. */
   readonly now: number;
-  /** What each turn after it costs less. */
+  /** What each later turn saves. */
   readonly perTurn: number;
-  /** Turns after which it is repaid; absent where it never is. */
+  /** After how many turns it has paid for itself; absent if never. */
   readonly turns?: number;
   readonly usd?: { readonly now: number; readonly perTurn: number };
   readonly reason: string;
 };
 
-export const rewriteEconomics = (question: RewriteQuestion): RewriteEconomics => {
+export const rewriteEconomics = (question: RewriteInput): RewriteEconomics => {
   const { before, after, output = 0, warm = true, ttl = "5m", facts } = question;
   const [old, anew] = [multipliersOf(facts, before), multipliersOf(facts, after)];
   const oldInput = facts === undefined ? 1 : pricesFor(facts, before).input;
-  // A shorter prompt may fall into a cheaper tier; without one this is 1.
+  // A shorter prompt may fall into a cheaper price tier. Otherwise this is 1.
   const cheaper = facts === undefined || oldInput === 0 ? 1 : pricesFor(facts, after).input / oldInput;
   const [readOld, writeOld] = [old.read * before, writeMultiplier(old, ttl) * before];
   const [readNew, writeNew] = [anew.read * after * cheaper, writeMultiplier(anew, ttl) * after * cheaper];
-  // Without a rewrite the next turn reads the old prefix, or writes it where it went cold. With one, whoever sums it up
-  // does that once, and the next turn writes the new one.
+  // Without a rewrite, the next turn reads the old prefix from the cache, or writes it if the cache is cold. With a
+  // rewrite, the summary request does that once, and the next turn writes the new prefix.
   const oldTurn = warm ? readOld : writeOld;
   const summing = output === 0 ? 0 : oldTurn + old.output * output;
   const now = Math.round(summing + writeNew - oldTurn);
@@ -126,44 +136,43 @@ export const rewriteEconomics = (question: RewriteQuestion): RewriteEconomics =>
     perTurn,
     ...(turns === undefined ? {} : { turns }),
     ...(facts === undefined ? {} : { usd: { now: usd(now), perTurn: usd(perTurn) } }),
-    reason: reasonOf({ before, after, now, perTurn, turns }),
+    reason: describeRewrite({ before, after, now, perTurn, turns }),
   };
 };
 
-type Told = Pick<RewriteQuestion, "before" | "after"> & {
+type RewriteFigures = Pick<RewriteInput, "before" | "after"> & {
   readonly now: number;
   readonly perTurn: number;
   readonly turns: number | undefined;
 };
 
-const reasonOf = ({ before, after, now, perTurn, turns }: Told): string => {
-  const sizes = `${figure(before)} tokens become ${figure(after)}`;
-  if (turns === undefined) return `${sizes}: a rewrite costs ${figure(now)} base-input tokens and saves nothing later`;
-  if (now <= 0) return `${sizes}: cheaper from the first turn, by ${figure(perTurn)} base-input tokens a turn after it`;
-  const repaid = turns === 1 ? "after 1 turn" : `after ${figure(turns)} turns`;
-  return `${sizes}: costs ${figure(now)} base-input tokens now, saves ${figure(perTurn)} a turn, repaid ${repaid}`;
+const describeRewrite = ({ before, after, now, perTurn, turns }: RewriteFigures): string => {
+  const sizes = `${formatNumber(before)} tokens become ${formatNumber(after)}`;
+  if (turns === undefined)
+    return `${sizes}: a rewrite costs ${formatNumber(now)} base-input tokens and saves nothing later`;
+  if (now <= 0)
+    return `${sizes}: cheaper from the first turn, by ${formatNumber(perTurn)} base-input tokens a turn after it`;
+  const repaid = turns === 1 ? "after 1 turn" : `after ${formatNumber(turns)} turns`;
+  return `${sizes}: costs ${formatNumber(now)} base-input tokens now, saves ${formatNumber(perTurn)} a turn, repaid ${repaid}`;
 };
 
-/** What does a conversation go on with after it was summed up?
- *  Invariant: pure and bounded; surroundings are read anew, so notes of the old epoch have no place in it; what still runs
- *  is named, so that nothing is lost or started twice.
- *  Elsewhere: the summary (compaction.ts), the same beginning without a past (first-content.ts). */
+/** What a conversation continues with after a compaction. */
 
-/** A file as it is now, read anew. */
+/** A file as it is now, read again. */
 export type ReadFile = { readonly path: string; readonly text: string };
 
 export type OpenTask = { readonly id: string; readonly label: string; readonly state: string };
 
 export type NextEpoch = {
-  readonly around: Surroundings;
+  readonly surroundings: Surroundings;
   readonly summary: string;
-  /** What the user asked last, as it was typed. */
+  /** The user's last prompt, as it was typed. */
   readonly lastPrompt?: string;
   readonly todos?: readonly Todo[];
   readonly openTasks?: readonly OpenTask[];
-  /** The most recently read first. */
+  /** Most recently read first. */
   readonly files?: readonly ReadFile[];
-  /** What they may take in all, where the window is small. */
+  /** Limit for all files together, if the window is small. */
   readonly filesTokens?: number;
   /** "go-on": in the middle of an exchange. "wait": the user speaks next. */
   readonly followedBy: { readonly kind: "go-on" | "wait" } | { readonly kind: "prompt"; readonly prompt: Prompt };
@@ -178,7 +187,7 @@ const COMPACTED =
   "The earlier conversation was compacted: it is no longer here, and this summary stands in its place. Everything it says was done is done.";
 
 export const nextEpochContent = (next: NextEpoch): readonly ContentBlock[] => [
-  ...surroundingBlocks(next.around),
+  ...surroundingBlocks(next.surroundings),
   ...pastParts(next).map((part) => text(part)),
   ...(next.followedBy.kind === "prompt" ? promptBlocks(next.followedBy.prompt) : []),
   ...(next.followedBy.kind === "go-on" ? [text(GO_ON)] : []),
@@ -198,12 +207,12 @@ const pastParts = ({
   ...(lastPrompt === undefined ? [] : [lastPromptText(lastPrompt)]),
   ...(todos.length === 0 ? [] : [encloseParts("todo-list", todos.map(todoLine))]),
   ...(openTasks.length === 0 ? [] : [encloseParts("open-tasks", [STILL_RUNNING, ...openTasks.map(taskLine)])]),
-  ...fileParts(files, Math.min(ALL_FILES_BYTES, bytesOfTokens(filesTokens))),
+  ...fileParts(files, Math.min(ALL_FILES_BYTES, estimateBytes(filesTokens))),
 ];
 
 const lastPromptText = (prompt: string): string => {
-  const shown = headOf(prompt, LAST_PROMPT_BYTES);
-  const cut = bytesOfText(prompt) - bytesOfText(shown);
+  const shown = takeHead(prompt, LAST_PROMPT_BYTES);
+  const cut = byteLength(prompt) - byteLength(shown);
   return enclose("last-message", shown, { from: "user", "bytes-cut": cut === 0 ? undefined : cut });
 };
 
@@ -214,17 +223,17 @@ const STILL_RUNNING = "Still running; each reports by a notification. Do not sta
 const taskLine = ({ id, label, state }: OpenTask): string =>
   escapeTags(`- ${id}: ${oneLine(label)} (${oneLine(state)})`);
 
-/** From the most recent on, while there is room. */
+/** Starts with the most recent file, while there is room. */
 const fileParts = (files: readonly ReadFile[], most: number): readonly string[] => {
   const parts: string[] = [];
   let room = most;
   for (const file of files.slice(0, MAX_FILES)) {
-    const shown = headOf(file.text, Math.min(FILE_BYTES, room));
-    const size = bytesOfText(shown);
+    const shown = takeHead(file.text, Math.min(FILE_BYTES, room));
+    const size = byteLength(shown);
     if (size === 0 && file.text !== "") break;
     room -= size;
-    const cut = bytesOfText(file.text) - size;
-    const more = cut === 0 ? undefined : `${figure(cut)} bytes more in the file`;
+    const cut = byteLength(file.text) - size;
+    const more = cut === 0 ? undefined : `${formatNumber(cut)} bytes more in the file`;
     parts.push(enclose("read-file", shown, { path: file.path, cut: more }));
   }
   return parts.length === 0 ? [] : [`Files last read, as they are now:\n${parts.join("\n")}`];

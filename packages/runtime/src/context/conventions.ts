@@ -1,26 +1,27 @@
-/** What did the user and the people of the project write down about how to work here?
- *  Invariant: project files are read through descriptors from their root, never through a link to elsewhere and never
- *  what may hold keys or what a rule keeps back; each file comes once; nothing unbounded comes in. What was left out is said.
- *  Elsewhere: which names a file imports (imports.ts), how they are shown (first-content.ts), later changes (notes.ts). */
+/** What did the user and the project's authors write down about how to work here?
+ *  Invariant: project files are read through descriptors from their root, never through a link to elsewhere, and never
+ *  if they may hold keys or a rule keeps them back. Each file is read once, and sizes are bounded. Notes say what was
+ *  left out. Names in fences and code spans are examples, not imports.
+ *  Elsewhere: how conventions are shown, and later changes (surroundings.ts). */
 
 import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { openRoot, type Root, RootError, tamperingRisk } from "@prefork/guard";
 import { mayHoldKeys, pathProblem } from "@prefork/guard/internal";
-import { bytesOfText, figure, headOf } from "./text.ts";
+import { byteLength, formatNumber, takeHead } from "./text.ts";
 
 export type ConventionFile = {
   /** Absolute, without links. */
   readonly path: string;
   readonly text: string;
-  /** Of the whole file, also where the text was cut. */
+  /** Of the whole file, even if the text was truncated. */
   readonly hash: string;
   /** The file that imported it. */
   readonly from?: string;
 };
 
-/** What became of a file that is not here, or not whole: `<path> <text>` is a sentence. */
+/** Why a file is missing or incomplete: `<path> <text>` is a sentence. */
 export type ConventionsNote = { readonly path: string; readonly text: string };
 
 export type Conventions = { readonly files: readonly ConventionFile[]; readonly notes: readonly ConventionsNote[] };
@@ -31,39 +32,39 @@ export type ConventionsLimits = {
   readonly depth?: number; // of imports; default: 5
 };
 
-export type ConventionsQuestion = ConventionsLimits & {
+export type ConventionsOptions = ConventionsLimits & {
   readonly home: string;
-  /** Where project files begin if `cwd` is in no repository. */
+  /** Where project files begin if `cwd` is not in a repository. */
   readonly workspace: string;
   readonly cwd: string;
-  /** Whether the project's files are read, and not the user's alone. Default: true. */
+  /** Whether the project's files are read, not only the user's. Default: true. */
   readonly project?: boolean;
-  /** Files that rules keep back: one denies reading them, or says to ask. Default: none. */
+  /** Files that rules keep back: a rule denies reading them, or says to ask. Default: none. */
   readonly keptBack?: (path: string) => boolean;
 };
 
-/** In this order in each folder; a later one that says the same is left out. */
+/** In this order in each folder. A later file with the same content is skipped. */
 const NAMES = ["AGENTS.md", "CLAUDE.md"] as const;
 
 const MAX_READ_BYTES = 4_000_000;
 
-/** Names that are looked up, and sentences about what was left out: a file can hold thousands of both. */
+/** Limits for imports that are looked up, and for notes: a file can contain thousands of both. */
 const MAX_IMPORTS = 100;
 const MAX_NOTES = 20;
 
-export const readConventions = async (question: ConventionsQuestion): Promise<Conventions> => {
+export const readConventions = async (question: ConventionsOptions): Promise<Conventions> => {
   const { home, fileBytes = 40_000, totalBytes = 120_000, depth = 5 } = question;
   const homes = [home, await realpath(home).catch(() => home)];
-  const gathering = new Gathering({ fileBytes, totalBytes, depth }, { homes, ...question });
+  const gathering = new ConventionsReader({ fileBytes, totalBytes, depth }, { homes, ...question });
   await gathering.user(home);
   if (question.project ?? true) await gathering.project(await projectRoot(question), question.cwd);
   return gathering.result();
 };
 
-/** The nearest folder from `cwd` upwards that holds a repository; else the workspace. A repository that somebody else
- *  put above ours (in a folder for everybody's files, say) is none of ours, and one that holds the home folder is none of
- *  the project's. */
-const projectRoot = async ({ cwd, workspace, home }: ConventionsQuestion): Promise<string> => {
+/** The nearest folder from `cwd` upwards that contains a repository, else the workspace. A repository above that
+ *  belongs to another user (in a shared folder, for example) does not count, and neither does one that contains the
+ *  home folder. */
+const projectRoot = async ({ cwd, workspace, home }: ConventionsOptions): Promise<string> => {
   const here = await realpath(cwd);
   const owner = await realpath(home).catch(() => home);
   const ours = [(await lstat(here)).uid, process.getuid?.()];
@@ -89,17 +90,17 @@ const foldersBetween = (root: string, cwd: string): readonly string[] => {
   return [root, ...names.map((_, at) => join(root, ...names.slice(0, at + 1)))];
 };
 
-type Found = { readonly path: string; readonly text: string; readonly hash: string };
+type FoundFile = { readonly path: string; readonly text: string; readonly hash: string };
 
-/** Whose files are read: how far their imports may lead, and what `~/` means in them. */
-type Realm = { readonly root: Root; readonly home?: string };
+/** How far the imports of a file may lead, and what `~/` means in them. */
+type ImportScope = { readonly root: Root; readonly home?: string };
 
 /** What is not read: settings in home folders that hold keys, and what rules keep back. */
-type Withheld = Pick<ConventionsQuestion, "keptBack"> & { readonly homes: readonly string[] };
+type Withheld = Pick<ConventionsOptions, "keptBack"> & { readonly homes: readonly string[] };
 
-type Importing = { readonly from: ConventionFile; readonly depth: number };
+type ImportOrigin = { readonly from: ConventionFile; readonly depth: number };
 
-class Gathering {
+class ConventionsReader {
   readonly #limits: Required<ConventionsLimits>;
   readonly #files: ConventionFile[] = [];
   readonly #notes: ConventionsNote[] = [];
@@ -120,7 +121,8 @@ class Gathering {
     return { files: this.#files, notes: [...this.#notes.slice(0, MAX_NOTES), ...rest] };
   }
 
-  /** The user's own: the first name that is there. Their folder may be a link, and files may link within their home. */
+  /** The user's own file: the first name that exists. The folder may be a link, and files may link within the home
+   *  folder. */
   async user(home: string): Promise<void> {
     const folder = await realpath(join(home, ".prefork")).catch(() => undefined);
     if (folder === undefined) return;
@@ -155,8 +157,8 @@ class Gathering {
     }
   }
 
-  /** A conventions file; where a link stands, the file it names, if that lies inside. */
-  async #find(root: Root, path: string): Promise<Found | undefined> {
+  /** Reads a conventions file. If it is a link, reads the file that it names, if that is inside the root. */
+  async #find(root: Root, path: string): Promise<FoundFile | undefined> {
     const looked = await root.look(path);
     if (!looked.ok) return this.#leaveOut(path, looked.reason);
     if (looked.facts === undefined) return undefined;
@@ -168,7 +170,7 @@ class Gathering {
     return this.#read(root, target);
   }
 
-  async #read(root: Root, path: string): Promise<Found | undefined> {
+  async #read(root: Root, path: string): Promise<FoundFile | undefined> {
     const { homes, keptBack } = this.#withheld;
     if (pathProblem(path) !== undefined || mayHoldKeys(path, homes))
       return this.#leaveOut(path, "it may hold keys, or is no plain file");
@@ -184,17 +186,17 @@ class Gathering {
     this.#notes.push({ path, text: `was left out: ${reason}` });
   }
 
-  async #enter({ path, text, hash }: Found, realm: Realm, importing?: Importing): Promise<void> {
+  async #enter({ path, text, hash }: FoundFile, realm: ImportScope, importing?: ImportOrigin): Promise<void> {
     if (this.#seen.has(path)) return;
     this.#seen.add(path);
     const from = importing === undefined ? {} : { from: importing.from.path };
     const most = Math.min(this.#limits.fileBytes, this.#room);
-    const shown = headOf(text, most);
-    const [whole, kept] = [bytesOfText(text), bytesOfText(shown)];
+    const shown = takeHead(text, most);
+    const [whole, kept] = [byteLength(text), byteLength(shown)];
     if (kept < whole) {
       const why = most < this.#limits.fileBytes ? "all conventions together are too long" : "it is too long";
       if (kept === 0) return this.#leaveOut(path, why);
-      this.#notes.push({ path, text: `was cut after ${figure(kept)} of ${figure(whole)} bytes: ${why}` });
+      this.#notes.push({ path, text: `was cut after ${formatNumber(kept)} of ${formatNumber(whole)} bytes: ${why}` });
     }
     this.#room -= kept;
     const file = { path, text: shown, hash, ...from };
@@ -202,9 +204,9 @@ class Gathering {
     await this.#follow({ from: file, depth: (importing?.depth ?? 0) + 1 }, realm);
   }
 
-  async #follow(importing: Importing, realm: Realm): Promise<void> {
+  async #follow(importing: ImportOrigin, realm: ImportScope): Promise<void> {
     const { from, depth } = importing;
-    for (const name of importsIn(from.text)) {
+    for (const name of findImports(from.text)) {
       const path = this.#target(name, from.path, realm);
       if (path === undefined || this.#seen.has(path)) continue;
       this.#imports += 1;
@@ -225,8 +227,8 @@ class Gathering {
     }
   }
 
-  /** Where an imported name leads, by its text; undefined where it may not lead. */
-  #target(name: string, importer: string, { root, home }: Realm): string | undefined {
+  /** Where an imported name leads, judged by its text; undefined if it may not lead there. */
+  #target(name: string, importer: string, { root, home }: ImportScope): string | undefined {
     if (name.startsWith("~/") && home === undefined)
       return this.#leaveOut(name, `only the user's own file may import from home (imported by ${importer})`);
     const path = name.startsWith("~/") ? resolve(home ?? "", name.slice(2)) : resolve(dirname(importer), name);
@@ -245,10 +247,7 @@ const openOrNote = async (folder: string, notes: ConventionsNote[]): Promise<Roo
   }
 };
 
-/** Which other files does a conventions file name with `@path`?
- *  Invariant: pure; what stands in fences, indented fences and code spans is an example and names nothing; each name
- *  comes once, in the order of the text.
- *  Elsewhere: where a name leads and whether it may be read (conventions.ts). */
+/** The files that a conventions file names with `@path`, each once, in the order of the text. Pure. */
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
@@ -266,16 +265,17 @@ const outsideFences = (text: string): readonly string[] => {
   return kept;
 };
 
-/** A span opens with a run of backticks and closes with a run of the same length; a run that never closes is text. */
+/** A code span opens with a run of backticks and closes with a run of the same length. A run that never closes is
+ *  text. */
 const withoutSpans = (text: string): string => text.replace(/(?<!`)(`+)(?!`)[\s\S]*?(?<!`)\1(?!`)/g, " ");
 
-/** After white space or a bracket, so that no address of a person is taken for one. */
+/** After white space or a bracket, so that an e-mail address is not an import. */
 const IMPORT = /(?<=^|[\s([{"'*])@([^\s@]+)/gm;
 
 /** Closes a sentence or a bracket around the name. Only tried where a run of such characters begins: linear time. */
 const CLOSING = /(?<![.,;:!?)\]}"'>*_])[.,;:!?)\]}"'>*_]+$/;
 
-export const importsIn = (text: string): readonly string[] => {
+export const findImports = (text: string): readonly string[] => {
   const prose = withoutSpans(outsideFences(text).join("\n"));
   const names = [...prose.matchAll(IMPORT)].map(([, name = ""]) => name.replace(CLOSING, ""));
   return [...new Set(names.filter((name) => name !== ""))];
@@ -284,5 +284,5 @@ export const importsIn = (text: string): readonly string[] => {
 const ENDING =
   /[\w-]\.(?:mdx?|markdown|txt|rst|adoc|jsonc?|ya?ml|toml|xml|html|css|csv|ini|cfg|conf|sh|[cm]?[jt]sx?|py|rs|go|java|rb|sql)$/i;
 
-/** `@scope/package`, `@somebody` and `@decorator(…)` are no files, and nobody wants to hear so. */
+/** `@scope/package`, `@somebody` and `@decorator(…)` are not files, and not worth a note. */
 export const looksLikeFile = (name: string): boolean => /^(?:\.{1,2}|~)?\//.test(name) || ENDING.test(name);

@@ -1,7 +1,9 @@
-/** Where and when does the session run?
- *  Invariant: one plain value, read at an epoch's start and again for the notes; a day is all it knows of time, so it does
- *  not change by itself within one.
- *  Elsewhere: what git says (git-summary.ts), what is told of a change (notes.ts), project conventions (conventions.ts). */
+/** Where and when does the session run, and what does git say about the working folder?
+ *  Invariant: one plain value, read at the start of an epoch and again for the notes. It knows the date but no time, so
+ *  it does not change during a day. Git runs as a read-only plan (no hooks, no helpers, no index write), and not at all
+ *  if the repository configures something that could start a program; then the reason replaces the summary.
+ *  Elsewhere: how changes are announced (surroundings.ts), conventions (conventions.ts), running plans
+ *  (@prefork/guard). */
 
 import { platform as thisPlatform, release as thisRelease } from "node:os";
 import {
@@ -22,26 +24,25 @@ export type Environment = {
   readonly platform: string;
   readonly release: string;
   readonly shell: "bash";
-  /** YYYY-MM-DD where the user is. */
+  /** YYYY-MM-DD in the user's time zone. */
   readonly date: string;
   readonly git: GitSummary;
 };
 
-export type EnvironmentQuestion = GitQuestion & {
+export type EnvironmentOptions = GitOptions & {
   readonly clock: Clock;
   readonly timeZone?: string; // default: the machine's
   readonly platform?: string; // default: the machine's
   readonly release?: string; // default: the machine's
 };
 
-export const readEnvironment = async (question: EnvironmentQuestion): Promise<Environment> => {
+export const readEnvironment = async (question: EnvironmentOptions): Promise<Environment> => {
   const { clock, timeZone, platform = thisPlatform(), release = thisRelease(), ...git } = question;
   const date = localDate(clock.now(), timeZone);
   return { cwd: git.cwd, platform, release, shell: "bash", date, git: await readGit(git) };
 };
 
-/** Without a zone the machine's own is read from the date itself: the calendars of all countries take 8 MB once one of
- *  them is asked. */
+/** Without a zone, the date is formatted by hand: the first use of Intl loads the calendars of all countries, 8 MB. */
 export const localDate = (ms: number, timeZone?: string): string => {
   if (timeZone === undefined) {
     const day = new Date(ms);
@@ -57,8 +58,8 @@ export const localDate = (ms: number, timeZone?: string): string => {
   return `${parts.get("year")?.padStart(4, "0")}-${parts.get("month")}-${parts.get("day")}`;
 };
 
-/** What a mode means to the one who works under it. */
-export const MODE_WORDS: Readonly<Record<Mode, string>> = {
+/** What a mode means to whoever works under it. */
+export const MODE_DESCRIPTIONS: Readonly<Record<Mode, string>> = {
   default: "reading is free; anything that changes something is asked about first",
   "accept-edits": "files of the workspace may be changed; other changes are asked about first",
   plan: "only reading is possible; look into the matter and answer with a plan, and change nothing",
@@ -74,7 +75,7 @@ export const environmentText = ({ cwd, platform, release, shell, date, git }: En
       `Platform: ${platform} ${release}`,
       `Shell: ${shell}`,
       `Date: ${date}`,
-      ...(mode === undefined ? [] : [`Permission mode: ${mode} (${MODE_WORDS[mode]})`]),
+      ...(mode === undefined ? [] : [`Permission mode: ${mode} (${MODE_DESCRIPTIONS[mode]})`]),
       ...gitLines(git),
     ].map(escapeTags),
   );
@@ -84,39 +85,34 @@ const gitLines = (git: GitSummary): readonly string[] => {
   if (git.kind === "left-out") return [`Git: no summary, because ${git.reason}`];
   const { commits } = git;
   const last = commits.length === 0 ? ["No commits yet"] : ["Last commits:", ...commits.map((line) => `  ${line}`)];
-  return [`Git: ${headWords(git.branch)}; ${countWords(git)}, at this point`, ...last];
+  return [`Git: ${describeHead(git.branch)}; ${describeCounts(git)}, at this point`, ...last];
 };
 
-export const headWords = (branch: string | undefined): string =>
+export const describeHead = (branch: string | undefined): string =>
   branch === undefined ? "no branch, a commit is checked out" : `branch ${branch}`;
 
-const countWords = (git: Extract<GitSummary, { readonly kind: "repository" }>): string => {
+const describeCounts = (git: Extract<GitSummary, { readonly kind: "repository" }>): string => {
   const kinds = ["staged", "unstaged", "untracked", "conflicted"] as const;
   const counts = kinds.flatMap((kind) => (git[kind] > 0 ? `${git[kind]} ${kind}` : []));
   return counts.length === 0 ? "nothing changed" : counts.join(", ");
 };
 
-/** What does git say about the working folder, in a few lines?
- *  Invariant: git is run as a read-only plan (no hooks, no helpers, no index write), and not at all where the repository
- *  configures what could start a program; then the reason stands in place of the summary.
- *  Elsewhere: running plans (@prefork/guard), how the summary is worded (environment.ts). */
-
 export type GitSummary =
   | {
       readonly kind: "repository";
-      /** Absent where a commit and no branch is checked out. */
+      /** Absent if a commit and no branch is checked out. */
       readonly branch?: string;
       readonly staged: number;
       readonly unstaged: number;
       readonly untracked: number;
       readonly conflicted: number;
-      /** The newest first: short id and subject. */
+      /** Newest first: short id and subject. */
       readonly commits: readonly string[];
     }
   | { readonly kind: "none" }
   | { readonly kind: "left-out"; readonly reason: string };
 
-export type GitQuestion = {
+export type GitOptions = {
   readonly cwd: string;
   readonly home?: string; // default: the user's
   readonly cell?: PlanCell;
@@ -129,30 +125,30 @@ const LAST_COMMITS = "git log -3 --no-decorate '--format=%h %s'";
 /** A summary is not worth a longer wait. */
 const TIMEOUT_MS = 5_000;
 
-const planOf = (command: string): CommandPlan => {
+const classifyReadOnly = (command: string): CommandPlan => {
   const verdict = classify(command);
   if (verdict.verdict !== "read-only") throw new TypeError(`${command}: ${verdict.reason}`);
   return verdict.plan;
 };
 
-export const readGit = async (question: GitQuestion): Promise<GitSummary> => {
-  if (findProgram("git") === undefined) return leftOut("git is not installed");
-  const status = planOf(STATUS);
+export const readGit = async (question: GitOptions): Promise<GitSummary> => {
+  if (findProgram("git") === undefined) return noSummary("git is not installed");
+  const status = classifyReadOnly(STATUS);
   const hazard = planHazard(status, question);
-  if (hazard !== undefined) return leftOut(hazard);
+  if (hazard !== undefined) return noSummary(hazard);
   const run = { ...question, timeoutMs: TIMEOUT_MS };
-  const told = await runPlan(status, run);
-  if (told.exitCode === 128 && /^fatal: not a git repository/m.test(told.stderr)) return { kind: "none" };
-  if (isBroken(told)) return leftOut(reasonOf(told));
-  const commits = await runPlan(planOf(LAST_COMMITS), run);
-  return { ...countsIn(told.stdout), commits: isBroken(commits) ? [] : linesOf(commits.stdout) }; // none yet is no fault
+  const result = await runPlan(status, run);
+  if (result.exitCode === 128 && /^fatal: not a git repository/m.test(result.stderr)) return { kind: "none" };
+  if (hasFailed(result)) return noSummary(describeFailure(result));
+  const commits = await runPlan(classifyReadOnly(LAST_COMMITS), run);
+  return { ...parseStatus(result.stdout), commits: hasFailed(commits) ? [] : linesOf(commits.stdout) }; // a repository without commits is fine
 };
 
-const leftOut = (reason: string): GitSummary => ({ kind: "left-out", reason });
+const noSummary = (reason: string): GitSummary => ({ kind: "left-out", reason });
 
-const isBroken = ({ ended, exitCode }: PlanResult): boolean => ended !== "finished" || exitCode !== 0;
+const hasFailed = ({ ended, exitCode }: PlanResult): boolean => ended !== "finished" || exitCode !== 0;
 
-const reasonOf = ({ ended, truncated, stderr, exitCode }: PlanResult): string => {
+const describeFailure = ({ ended, truncated, stderr, exitCode }: PlanResult): string => {
   if (ended === "timed-out") return "git took too long";
   if (ended === "aborted") return "it was interrupted";
   if (truncated) return "there are too many changed files to count";
@@ -164,8 +160,9 @@ const linesOf = (output: string): readonly string[] =>
 
 type Counts = Omit<Extract<GitSummary, { readonly kind: "repository" }>, "commits">;
 
-/** Names with line ends are quoted by git, so a line is one file. Kinds: 1 changed, 2 renamed, u conflicted, ? untracked. */
-const countsIn = (output: string): Counts => {
+/** Git quotes names that contain newlines, so each line is one file. Kinds: 1 changed, 2 renamed, u conflicted, ?
+ *  untracked. */
+const parseStatus = (output: string): Counts => {
   const lines = output.split("\n");
   const changed = lines.flatMap((line) => /^[12] (.)(.) /.exec(line)?.slice(1, 3).join("") ?? []);
   const branch = /^# branch\.head (.*)$/m.exec(output)?.[1];

@@ -1,7 +1,8 @@
-/** What a model is told that no tool returned: the frozen prompt, the first content, notes, previews, the next epoch. */
+/** What the model is told that no tool returned: the system prompt, the first content, notes, previews, the next
+ *  epoch. */
 
 export {
-  compactionPoint,
+  compactionThreshold,
   type NextEpoch,
   nextEpochContent,
   type OpenTask,
@@ -12,7 +13,7 @@ export {
   shouldCompact,
   summaryDirective,
 } from "./compaction.ts";
-export { type Conventions, type ConventionsQuestion, readConventions } from "./conventions.ts";
+export { type Conventions, type ConventionsOptions, readConventions } from "./conventions.ts";
 export type { GitSummary } from "./environment.ts";
 export { type Environment, localDate, readEnvironment } from "./environment.ts";
 export {
@@ -21,21 +22,21 @@ export {
   DEFAULT_WINDOW,
   decideBatch,
   decideReplacement,
-  type Entering,
+  type IncomingResult,
   ReplacementState,
   tokensOfBlocks,
 } from "./replacement.ts";
 export {
   changesBetween,
   firstContent,
+  type KnownSurroundings,
   type Note,
   noteText,
   type Prompt,
   type Section,
   type Surroundings,
-  type Told,
-  toldOf,
+  toKnownSurroundings,
 } from "./surroundings.ts";
 export { agentPrompt, type SystemPromptOptions, systemPrompt } from "./system-prompt.ts";
 export { escapeTags, oneLine } from "./text.ts";
-export { type Offered, type OfferedTool, type ToolHashes, toolName } from "./tool-servers.ts";
+export { type OfferedTool, type OfferedTools, type ToolHashes, toolName } from "./tool-servers.ts";

@@ -1,28 +1,30 @@
-/** What does a conversation begin with: the first user content, from what lies around the session to the user's words.
- *  Invariant: the parts come in one order, from what changes least to what changes most, so that another session of the
- *  same project agrees with this one for as long as possible; the user's words are the last block, as they were typed.
- *  Elsewhere: what comes before it (system-prompt.ts), what is added when the surroundings change (notes.ts). */
+/** What is the model told about the session's surroundings, at the beginning and when they change?
+ *  Invariant: the parts of the first content have a fixed order, from what changes least to what changes most, so that
+ *  sessions of the same project share the longest possible prefix. The user's prompt is the last block, as it was
+ *  typed. What was said once is never edited: a change is a note at the tail, and what did not change is not repeated.
+ *  The same two states give the same notes, byte for byte.
+ *  Elsewhere: what comes before it (system-prompt.ts), where a note goes in a request (../agent). */
 
 import type { Mode } from "@prefork/guard";
 import { type DocumentBlock, type ImageBlock, type TextBlock, text } from "@prefork/wire";
 import type { NoteKind } from "../events.ts";
 import type { ConventionFile, Conventions } from "./conventions.ts";
-import { type Environment, environmentText, type GitSummary, headWords, MODE_WORDS } from "./environment.ts";
-import { bytesOfText, enclose, encloseParts, escapeNote, escapeTags, figure, headOf, oneLine } from "./text.ts";
-import { type Offered, type ToolHashes, toldTools, toolWords } from "./tool-servers.ts";
+import { describeHead, type Environment, environmentText, type GitSummary, MODE_DESCRIPTIONS } from "./environment.ts";
+import { byteLength, enclose, encloseParts, escapeNote, escapeTags, formatNumber, oneLine, takeHead } from "./text.ts";
+import { describeOfferedTools, knownTools, type OfferedTools, type ToolHashes } from "./tool-servers.ts";
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock;
 
-/** More that a session begins with: its skills, its agents. */
+/** Further text that a session begins with: its skills, its agents. */
 export type Section = { readonly name: string; readonly text: string };
 
-/** What lies around a conversation. Each part is plain data. */
+/** The surroundings of a conversation. Each part is plain data. */
 export type Surroundings = {
-  /** Absent for agents that are to know none. */
+  /** Absent for agents that do not get any. */
   readonly conventions?: Conventions;
   readonly sections?: readonly Section[];
-  /** Tools of servers beside those of the list. */
-  readonly offered?: Offered;
+  /** Tools of servers in addition to the tool list. */
+  readonly offered?: OfferedTools;
   readonly environment?: Environment;
   readonly mode?: Mode;
 };
@@ -53,15 +55,15 @@ export const surroundingBlocks = ({
     ...(environment === undefined ? [] : [environmentText(environment, mode)]),
   ].map((part) => text(part));
 
-const offeredText = (offered: Offered): readonly string[] => {
-  const words = toolWords(offered);
+const offeredText = (offered: OfferedTools): readonly string[] => {
+  const words = describeOfferedTools(offered);
   return words === undefined ? [] : [encloseParts("section", [words], { name: "tool-servers" })];
 };
 
 const ABOUT_CONVENTIONS =
   "Copied from files of the user and of this project; general ones first, the nearest to the working folder last.";
 
-/** Nothing at all where there is nothing to say. */
+/** Empty if there is nothing to say. */
 const conventionsText = ({ files, notes }: Conventions): readonly string[] => {
   if (files.length === 0 && notes.length === 0) return [];
   const parts = [
@@ -78,42 +80,42 @@ export const conventionFileText = (file: {
   readonly from?: string;
 }): string => enclose("convention-file", file.text, { path: file.path, "imported-by": file.from });
 
-/** What is the model told when something around the conversation changed after it began?
- *  Invariant: what was said once is never edited: a change is a note at the tail, and what did not change is not said
- *  again. The same two states give the same notes, byte for byte.
- *  Elsewhere: where in a request a note goes (../agent), what it was at first (first-content.ts). */
+/** A message about a change, for the tail of the conversation. */
 
 export type Note = { readonly kind: NoteKind; readonly text: string };
 
-/** As much of the surroundings as later changes are measured against: small enough to be journalled at each change. */
-export type Told = {
+/** What the model knows of the surroundings, to compare later states with. Small enough to be journalled at each
+ *  change. */
+export type KnownSurroundings = {
   readonly date?: string;
   readonly mode?: Mode;
   readonly git?: { readonly kind: GitSummary["kind"]; readonly branch?: string };
   readonly files: readonly { readonly path: string; readonly hash: string }[];
-  /** Tools of servers, in the list or announced. */
+  /** Tools of servers, in the tool list or announced. */
   readonly tools?: ToolHashes;
 };
 
-/** What a conversation that begins with these surroundings has been told; or one that was told of the changes since
- *  `before`. */
-export const toldOf = ({ environment, mode, conventions, offered }: Surroundings, before?: Told): Told => ({
+/** What a conversation knows that began with these surroundings, or that was told the changes since `before`. */
+export const toKnownSurroundings = (
+  { environment, mode, conventions, offered }: Surroundings,
+  before?: KnownSurroundings,
+): KnownSurroundings => ({
   ...(mode === undefined ? {} : { mode }),
   ...(environment === undefined ? {} : { date: environment.date, git: gitOf(environment.git) }),
   files: (conventions?.files ?? []).map(({ path, hash }) => ({ path, hash })),
-  ...(offered === undefined ? {} : { tools: toldTools(offered, before?.tools) }),
+  ...(offered === undefined ? {} : { tools: knownTools(offered, before?.tools) }),
 });
 
-const gitOf = (git: GitSummary): NonNullable<Told["git"]> => {
+const gitOf = (git: GitSummary): NonNullable<KnownSurroundings["git"]> => {
   const branch = git.kind === "repository" ? git.branch : undefined;
   return { kind: git.kind, ...(branch === undefined ? {} : { branch }) };
 };
 
-/** Most of a changed file that a note repeats, and of all of them together. */
+/** Limits for the text of changed files in notes: per file, and together. */
 const FILE_BYTES = 16_000;
 const ALL_FILES_BYTES = 48_000;
 
-export const changesBetween = (before: Told, now: Surroundings): readonly Note[] => {
+export const changesBetween = (before: KnownSurroundings, now: Surroundings): readonly Note[] => {
   const { environment, mode, conventions, offered } = now;
   return [
     ...(environment === undefined ? [] : dateNotes(before.date, environment.date)),
@@ -124,8 +126,8 @@ export const changesBetween = (before: Told, now: Surroundings): readonly Note[]
   ];
 };
 
-const toolNotes = (before: ToolHashes | undefined, offered: Offered): readonly Note[] => {
-  const words = toolWords(offered, before);
+const toolNotes = (before: ToolHashes | undefined, offered: OfferedTools): readonly Note[] => {
+  const words = describeOfferedTools(offered, before);
   return words === undefined ? [] : [{ kind: "servers", text: words }];
 };
 
@@ -135,25 +137,26 @@ const dateNotes = (before: string | undefined, date: string): readonly Note[] =>
 const modeNotes = (before: Mode | undefined, mode: Mode): readonly Note[] => {
   if (mode === before) return [];
   const was = before === undefined ? "" : ` (it was ${before})`;
-  return [{ kind: "mode", text: `The permission mode is now ${mode}${was}: ${MODE_WORDS[mode]}.` }];
+  return [{ kind: "mode", text: `The permission mode is now ${mode}${was}: ${MODE_DESCRIPTIONS[mode]}.` }];
 };
 
-/** Counts of changed files go stale with every edit, and git can be asked for them; only the branch is told. A summary
- *  that could not be made says nothing about the branch. */
-const gitNotes = (before: Told["git"], now: NonNullable<Told["git"]>): readonly Note[] => {
+/** Counts of changed files go stale with every edit, and the model can ask git for them. Only the branch is
+ *  announced. If there is no summary, nothing is known about the branch. */
+const gitNotes = (before: KnownSurroundings["git"], now: NonNullable<KnownSurroundings["git"]>): readonly Note[] => {
   if (now.kind === "left-out") return [];
   if (now.kind === "none")
     return before?.kind === "repository"
       ? [{ kind: "git", text: "The working folder is in no git repository now." }]
       : [];
   if (before?.kind === "repository" && before.branch === now.branch) return [];
-  const was = before?.kind === "repository" ? ` (it was: ${checkedOut(before)})` : "";
-  return [{ kind: "git", text: `Git has now checked out: ${checkedOut(now)}${was}.` }];
+  const was = before?.kind === "repository" ? ` (it was: ${describeCheckout(before)})` : "";
+  return [{ kind: "git", text: `Git has now checked out: ${describeCheckout(now)}${was}.` }];
 };
 
-const checkedOut = ({ branch }: NonNullable<Told["git"]>): string => escapeTags(headWords(branch));
+const describeCheckout = ({ branch }: NonNullable<KnownSurroundings["git"]>): string =>
+  escapeTags(describeHead(branch));
 
-const conventionNotes = (before: Told["files"], { files, notes }: Conventions): readonly Note[] => {
+const conventionNotes = (before: KnownSurroundings["files"], { files, notes }: Conventions): readonly Note[] => {
   const told = new Map(before.map(({ path, hash }) => [path, hash]));
   const there = new Set(files.map(({ path }) => path));
   const gone = before.filter(({ path }) => !there.has(path));
@@ -166,10 +169,10 @@ const conventionNotes = (before: Told["files"], { files, notes }: Conventions): 
       return conventionNote(`${nameOf(path)} ${escapeTags(oneLine(words, 600))}.`);
     }),
     ...changed.map((file) => {
-      const shown = headOf(file.text, Math.min(FILE_BYTES, room));
-      room -= bytesOfText(shown);
+      const shown = takeHead(file.text, Math.min(FILE_BYTES, room));
+      room -= byteLength(shown);
       const verb = told.has(file.path) ? "has changed and now says" : "is new and says";
-      return conventionNote(`${nameOf(file.path)} ${verb}:\n${shownText(file, shown)}`);
+      return conventionNote(`${nameOf(file.path)} ${verb}:\n${changedFileText(file, shown)}`);
     }),
   ];
 };
@@ -178,9 +181,9 @@ const conventionNote = (words: string): Note => ({ kind: "conventions", text: wo
 
 const nameOf = (path: string): string => escapeTags(oneLine(path, 4_096));
 
-const shownText = (file: ConventionFile, shown: string): string => {
-  const left = bytesOfText(file.text) - bytesOfText(shown);
-  const rest = left === 0 ? "" : `\n(${figure(left)} more bytes are in the file itself.)`;
+const changedFileText = (file: ConventionFile, shown: string): string => {
+  const left = byteLength(file.text) - byteLength(shown);
+  const rest = left === 0 ? "" : `\n(${formatNumber(left)} more bytes are in the file itself.)`;
   return `${conventionFileText({ ...file, text: shown })}${rest}`;
 };
 

@@ -1,12 +1,14 @@
-/** What is every session told before anything else?
- *  Invariant: the same options give the same bytes on every machine, at every time, for every model: nothing here knows a
- *  date, a folder, a session or a platform (law 3). It is rendered once an epoch and then held.
- *  Elsewhere: what differs between sessions (first-content.ts), what changes later (notes.ts), tool texts (../tools). */
+/** What are the main agent and a general-purpose agent told before anything else?
+ *  Invariant: the same options give the same bytes on every machine, at every time, for every model: nothing here knows
+ *  a date, a folder, a session or a platform (law 3). The prompt is rendered once per epoch and then kept. A
+ *  general-purpose agent knows nothing of the conversation that started it.
+ *  Elsewhere: what differs between sessions, and what changes later (surroundings.ts), tool texts (../tools), how a
+ *  fork behaves (@prefork/wire). */
 
 import { FORK_BOILERPLATE_TAG, type TextBlock, text } from "@prefork/wire";
 
 export type SystemPromptOptions = {
-  /** The user's own addition, as a block of its own. */
+  /** The user's own addition, as a separate block. */
   readonly append?: string;
   /** Whether the Agent tool can fork this session. Fixed for the epoch. */
   readonly forks: boolean;
@@ -72,10 +74,6 @@ export const systemPrompt = ({ append, forks }: SystemPromptOptions): readonly T
   const ours = [WHO, WORKING, TOOLS, SOURCES, FACTS, CARE, REPORTING, delegating].join("\n\n");
   return append === undefined || append.trim() === "" ? [text(ours)] : [text(ours), text(append)];
 };
-
-/** What is a general-purpose agent told before anything else?
- *  Invariant: the same on every machine at every time (law 3); it knows nothing of the conversation that started it.
- *  Elsewhere: the main agent's prompt (system-prompt.ts), how a fork behaves (@prefork/wire). */
 
 const AGENT_WHO = `You are an agent that Prefork, a coding agent, has started on one piece of work in a repository. You know nothing of the conversation before: the first message holds all there is to know. Work with your tools until the piece is done, then report.`;
 

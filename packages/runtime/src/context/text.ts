@@ -1,7 +1,10 @@
-/** How is text from elsewhere (files, git, summaries) put between tags of ours, so that it cannot end them early?
- *  Invariant: inside, no reading of the text finds a tag of ours, opened or closed; and what was put in can be had back
- *  exactly. Everything else of the text stands as it was, since a model is to see files as they are.
- *  Elsewhere: what stands between the tags (first-content.ts, notes.ts, next-epoch.ts). */
+/** How is untrusted text (files, git output, summaries) truncated and put between our tags so that it cannot end them
+ *  early?
+ *  Invariant: inside, no reading of the text finds one of our tags, opening or closing, and unescaping restores the
+ *  text exactly. Everything else stays as it was, because the model should see files as they are. Lengths are bytes of
+ *  UTF-8; no character is split, and the same text is always cut at the same position.
+ *  Elsewhere: what is between the tags (surroundings.ts, compaction.ts), which texts are truncated (conventions.ts,
+ *  replacement.ts). */
 
 import { Buffer } from "node:buffer";
 import { FORK_BOILERPLATE_TAG } from "@prefork/wire";
@@ -19,19 +22,19 @@ export type Tag =
   | "open-tasks"
   | "read-file";
 
-const OURS: readonly Tag[] = [
+const OWN_TAGS: readonly Tag[] = [
   ...(["conventions", "convention-file", "left-out", "environment", "section", "note"] as const),
   ...(["earlier-conversation", "last-message", "todo-list", "open-tasks", "read-file"] as const),
 ];
 
-/** Tags that others of us write, and whose forgery would matter as much. */
-const RESERVED: readonly string[] = [...OURS, FORK_BOILERPLATE_TAG, "task-notification"];
+/** Includes tags that other modules write and whose forgery would matter as much. */
+const RESERVED_TAGS: readonly string[] = [...OWN_TAGS, FORK_BOILERPLATE_TAG, "task-notification"];
 
 type Escaping = { readonly escape: (text: string) => string; readonly unescape: (text: string) => string };
 
-/** What looks escaped already is escaped once more, so that taking back is exact. A name counts in any case of letters,
- *  after a slash, white space or characters that are not seen. */
-const escapingOf = (names: readonly string[]): Escaping => {
+/** Text that looks escaped is escaped once more, so that unescaping is exact. A name counts in any letter case, and
+ *  after a slash, white space or invisible characters. */
+const createEscaping = (names: readonly string[]): Escaping => {
   const beforeName = `(?=[\\s/\\p{Cf}]*(?:${names.join("|")})(?![\\w-]))`;
   const opening = new RegExp(`<${beforeName}`, "giu");
   const escaped = new RegExp(`&((?:amp;)*lt;)${beforeName}`, "giu");
@@ -43,14 +46,14 @@ const escapingOf = (names: readonly string[]): Escaping => {
   };
 };
 
-export const { escape: escapeTags, unescape: unescapeTags } = escapingOf(RESERVED);
+export const { escape: escapeTags, unescape: unescapeTags } = createEscaping(RESERVED_TAGS);
 
-/** Inside a note stand tags of ours that were made safe before; only the note itself must not end early. */
-export const { escape: escapeNote, unescape: unescapeNote } = escapingOf(["note"]);
+/** The text of a note may contain our tags, which were made safe before. Only the note itself must not end early. */
+export const { escape: escapeNote, unescape: unescapeNote } = createEscaping(["note"]);
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** One line, whatever it holds. */
+/** Always one line. */
 const attribute = (value: string): string =>
   value.replace(/[&<>"\p{Cc}\p{Zl}\p{Zp}]/gu, (found) => ENTITIES[found] ?? `&#${found.codePointAt(0)};`);
 
@@ -63,47 +66,45 @@ const opening = (tag: Tag, attributes: Attributes): string => {
   return `<${tag}${shown.join("")}>`;
 };
 
-/** Text from elsewhere, between tags of ours. */
+/** Untrusted text between our tags. */
 export const enclose = (tag: Tag, text: string, attributes: Attributes = {}): string =>
   `${opening(tag, attributes)}\n${escapeTags(text)}\n</${tag}>`;
 
-/** Parts that we have made ourselves, between tags of ours. */
+/** Parts that we built ourselves, between our tags. */
 export const encloseParts = (tag: Tag, parts: readonly string[], attributes: Attributes = {}): string =>
   [opening(tag, attributes), ...parts, `</${tag}>`].join("\n");
 
-/** Short text from elsewhere that must stay on its line: a branch, a subject, a reason. */
+/** Short untrusted text that must stay on one line: a branch, a subject, a reason. */
 export const oneLine = (text: string, most = 200): string => {
   const plain = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
   const shown = [...plain];
   return shown.length <= most ? plain : `${shown.slice(0, most - 1).join("")}…`;
 };
 
-/** How long is a text, and how is one that is too long cut?
- *  Invariant: bytes are those of UTF-8, no character is cut in two, and the same text is cut at the same place always.
- *  Elsewhere: which texts are cut (conventions.ts, replacement.ts, next-epoch.ts). */
+/** The length of a text in bytes. */
 
-export const bytesOfText = (text: string): number => Buffer.byteLength(text, "utf8");
+export const byteLength = (text: string): number => Buffer.byteLength(text, "utf8");
 
-/** No character takes more bytes for each of its units. Known at once, where `bytesOfText` looks at every letter. */
-export const mostBytesOfText = (text: string): number => text.length * 3;
+/** No character needs more bytes per UTF-16 unit. Immediate, while `byteLength` inspects every character. */
+export const maxByteLength = (text: string): number => text.length * 3;
 
-/** Code and prose give 3 to 4 bytes a token with the tokenizers in use; under-counting is what would hurt. */
+/** Code and prose have 3 to 4 bytes per token with current tokenizers. Underestimating would hurt. */
 const BYTES_PER_TOKEN = 3.5;
 
-export const tokensOfBytes = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN);
+export const estimateTokens = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN);
 
-export const bytesOfTokens = (tokens: number): number => Math.floor(tokens * BYTES_PER_TOKEN);
+export const estimateBytes = (tokens: number): number => Math.floor(tokens * BYTES_PER_TOKEN);
 
 /** 10xxxxxx: a byte inside a character. */
 const isInside = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
 const NEWLINE = 0x0a;
 
-/** A line is kept whole where that leaves at least this share of the room used. */
+/** A line is kept whole if that uses at least this share of the limit. */
 const MIN_USED = 0.5;
 
-/** The beginning of a text, ending with a line where one ends in the later half of the room. */
-export const headOf = (text: string, most: number): string => {
+/** The beginning of a text. It ends at the end of a line if one ends in the second half of the limit. */
+export const takeHead = (text: string, most: number): string => {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return text;
   let end = Math.max(0, most);
@@ -112,8 +113,8 @@ export const headOf = (text: string, most: number): string => {
   return bytes.toString("utf8", 0, line >= most * MIN_USED && line > 0 ? line : end);
 };
 
-/** The end of a text, beginning with a line where one begins in the earlier half of the room. */
-export const tailOf = (text: string, most: number): string => {
+/** The end of a text. It begins at the start of a line if one starts in the first half of the limit. */
+export const takeTail = (text: string, most: number): string => {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return text;
   let start = bytes.length - Math.max(0, most);
@@ -123,7 +124,7 @@ export const tailOf = (text: string, most: number): string => {
 };
 
 /** 12,345 on every machine. */
-export const figure = (value: number): string => {
+export const formatNumber = (value: number): string => {
   const [whole = "", fraction = "0"] = value.toFixed(1).split(".");
   return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (fraction === "0" ? "" : `.${fraction}`);
 };

@@ -5,7 +5,7 @@
 
 import type { ToolSpec, ToolUseBlock } from "@prefork/wire";
 import type * as z from "zod";
-import type { Offered, Section } from "../context/index.ts";
+import type { OfferedTools, Section } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
 import type { Clock, DelegatedCall, Delegation, Hooks } from "../ports.ts";
 import type { defineTool, failed, Tool } from "../tools/index.ts";
@@ -43,7 +43,7 @@ export type LiveExtension = Omit<Contribution, "tools"> & {
 /** An extension of ours that stands behind constant tools. */
 export type ServingExtension = LiveExtension & {
   /** What servers offer now; changes are announced at the tail. */
-  readonly offered?: () => Offered;
+  readonly offered?: () => OfferedTools;
   /** The far side of constant tools. `fork`: starts one; absent where nobody may. */
   readonly delegation?: (fork?: DelegatedCall) => Pick<Delegation, "mcpCall" | "skill">;
   /** Does this call start a fork? */

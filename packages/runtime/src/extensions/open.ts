@@ -6,7 +6,7 @@
 
 import { InputError, type ToolSpec, type ToolUseBlock } from "@prefork/wire";
 import { type AgentExtensions, toolEnvironment } from "../agent/index.ts";
-import { type Offered, oneLine } from "../context/index.ts";
+import { type OfferedTools, oneLine } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import type { Clock } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
@@ -160,7 +160,7 @@ const clashOf = (
 
 type Fitting = { readonly opened: readonly Opened[]; readonly skipped: readonly Skipped[] };
 
-const together = (one: Offered, other: Offered): Offered => ({
+const together = (one: OfferedTools, other: OfferedTools): OfferedTools => ({
   listed: { ...one.listed, ...other.listed },
   servers: [...one.servers, ...other.servers],
 });

@@ -1,8 +1,12 @@
-/** What should the provider's cache have held, by what it reported itself? Pure.
- *  Invariant: an entry's length is the provider's own figure wherever one report tells it: a request's read and written
- *  tokens end at its last marker, and a read that ends between two known places ends at the one marker between them. Only
- *  what no report tells is estimated, by the bytes between known places, and says so.
- *  Elsewhere: who can have read whose entry (families.ts), why less was read (cause.ts). */
+/** What should the provider's cache have held, by its own reports, and which entries stored by name could a request
+ *  have read? Pure.
+ *  Invariant: the length of an entry is the provider's own figure if any report tells it: a request's cache reads and
+ *  writes end at its last marker, and a read that ends between two known positions ends at the only marker between
+ *  them. Only what no report tells is estimated, by the bytes between known positions, and marked as estimated. An
+ *  entry stored by name counts for requests that begin with its bytes, from its creation until it was released; a lost
+ *  one still counts, and says since when.
+ *  Elsewhere: who could read whose entry (families.ts), why less was read (miss-reason.ts), creating stored entries
+ *  (stored-prefixes.ts of ../fork). */
 
 import {
   entryLifetimeMs,
@@ -18,48 +22,48 @@ import {
   writtenTokens,
 } from "@prefork/wire";
 import { beginsWith, STORED_SLOT } from "../fork/index.ts";
-import type { AgentJournal } from "./line.ts";
-import { reportOf, type SentRequest, segmentsAt } from "./requests.ts";
+import { markedSegments, reportedUsage, type SentRequest } from "./requests.ts";
+import type { AgentJournal } from "./timeline.ts";
 
 /** Tokens of a prompt up to the end of a segment, and how many of them no provider has counted. */
-export type Length = { readonly tokens: number; readonly estimated: number };
+export type PrefixLength = { readonly tokens: number; readonly estimated: number };
 
-/** A request that wrote an entry, or read it and so made it live on. */
-type Use = { readonly by: SentRequest; readonly ttl: Ttl | undefined; readonly isWrite: boolean };
+/** A request that wrote an entry, or read it and so extended its life. */
+type EntryUse = { readonly by: SentRequest; readonly ttl: Ttl | undefined; readonly isWrite: boolean };
 
-export type Entry = Length & {
+export type CacheEntry = PrefixLength & {
   readonly segment: Segment;
-  /** Who wrote it, of those that count here. */
+  /** The writers that count here. */
   readonly writers: readonly SentRequest[];
   readonly ttl: Ttl;
-  /** The start of the last request that used it, and how long it is kept from then on. */
+  /** When the last request that used it was sent, and when it expires after that. */
   readonly usedAt: number;
   readonly expiresAt: number;
 };
 
-export type Entries = {
-  readonly lengthAt: (prefix: FrozenPrefix, segment: Segment) => Length;
-  /** The entries on a request's own bytes, longest first, as those left by `counts` made them. */
-  readonly on: (request: SentRequest, counts: (writer: SentRequest) => boolean) => Generator<Entry>;
+export type CacheEntries = {
+  readonly lengthAt: (prefix: FrozenPrefix, segment: Segment) => PrefixLength;
+  /** The entries on a request's own bytes, longest first, from the writers that `counts` accepts. */
+  readonly on: (request: SentRequest, counts: (writer: SentRequest) => boolean) => Generator<CacheEntry>;
 };
 
-/** Tokens up to the last marker: what was in the cache once this was answered. */
-export const keptTokens = (usage: Usage): number => usage.read + writtenTokens(usage);
+/** Tokens up to the last marker: what was in the cache after this answer. */
+export const cachedTokens = (usage: Usage): number => usage.read + writtenTokens(usage);
 
 export const factsOf = ({ model }: Pick<SentRequest, "model">): ModelFacts | undefined => modelFacts(model);
 
-export const entriesOf = (requests: readonly SentRequest[]): Entries => {
-  const kept = requests.filter((request) => keptTokens(reportOf(request)?.usage ?? noUsage) > 0);
-  const lengths = new Lengths();
+export const inferEntries = (requests: readonly SentRequest[]): CacheEntries => {
+  const kept = requests.filter((request) => cachedTokens(reportedUsage(request)?.usage ?? noUsage) > 0);
+  const lengths = new LengthTable();
   for (const request of kept) lengths.learnEnd(request);
   for (const request of kept) lengths.learnRead(request);
   const uses = usesOf(kept, lengths);
   return {
     lengthAt: (prefix, segment) => lengths.at(prefix, segment),
     on: function* (request, counts) {
-      for (let at = trusted(request); at; at = at.before) {
+      for (let at = lastTrustedSegment(request); at; at = at.before) {
         const own = uses.get(at.hash)?.filter(({ by }) => by !== request && counts(by)) ?? [];
-        const entry = own.length > 0 ? entryAt(at, { request, uses: own, lengths }) : undefined;
+        const entry = own.length > 0 ? buildEntry(at, { request, uses: own, lengths }) : undefined;
         if (entry) yield entry;
       }
     },
@@ -67,35 +71,35 @@ export const entriesOf = (requests: readonly SentRequest[]): Entries => {
 };
 
 /** The last segment of a request that is known as it was sent. */
-const trusted = ({ point, exactUpTo }: SentRequest): Segment | undefined => {
+const lastTrustedSegment = ({ point, exactUpTo }: SentRequest): Segment | undefined => {
   let at = point.prefix?.tip;
   while (at && at.index >= exactUpTo) at = at.before;
   return at;
 };
 
-/** The usual density of a prompt, until a provider has counted one. */
+/** A typical density, until a provider has counted a prompt. */
 const BYTES_PER_TOKEN = 4;
 
-class Lengths {
+class LengthTable {
   readonly #known = new Map<string, number>();
   /** Segments that carried a marker. */
   readonly #marked = new Set<string>();
 
-  /** What was read and written ends at the last marker. */
+  /** Cache reads and writes end at the last marker. */
   learnEnd(request: SentRequest): void {
-    const segments = segmentsAt(request);
+    const segments = markedSegments(request);
     for (const { hash } of segments) this.#marked.add(hash);
     const last = segments.at(-1);
     const isLast = last && last.index === Math.max(...(request.markers ?? []).map(({ segment }) => segment));
-    const report = reportOf(request);
-    if (last && isLast && report) this.#known.set(last.hash, keptTokens(report.usage));
+    const report = reportedUsage(request);
+    if (last && isLast && report) this.#known.set(last.hash, cachedTokens(report.usage));
   }
 
-  /** A read ends at a marker of an earlier request: where only one can be meant, its length is told. */
+  /** A read ends at a marker of an earlier request. If only one is possible, its length is known. */
   learnRead(request: SentRequest): void {
-    const read = reportOf(request)?.usage.read ?? 0;
+    const read = reportedUsage(request)?.usage.read ?? 0;
     let between: Segment[] = [];
-    for (let at = trusted(request); at && read > 0; at = at.before) {
+    for (let at = lastTrustedSegment(request); at && read > 0; at = at.before) {
       const known = this.#known.get(at.hash);
       if (known === read) return;
       if (known !== undefined && known < read) break;
@@ -106,9 +110,9 @@ class Lengths {
     if (only && others.length === 0 && read > 0) this.#known.set(only.hash, read);
   }
 
-  /** The segment of a request that ends at this many tokens, where a report tells it. */
+  /** The segment of a request that ends at this many tokens, if a report tells it. */
   endingAt(request: SentRequest, tokens: number): Segment | undefined {
-    for (let at = trusted(request); at; at = at.before) {
+    for (let at = lastTrustedSegment(request); at; at = at.before) {
       const known = this.#known.get(at.hash);
       if (known === tokens) return at;
       if (known !== undefined && known < tokens) return undefined;
@@ -116,7 +120,7 @@ class Lengths {
     return undefined;
   }
 
-  at(prefix: FrozenPrefix, segment: Segment): Length {
+  at(prefix: FrozenPrefix, segment: Segment): PrefixLength {
     const exact = this.#known.get(segment.hash);
     if (exact !== undefined) return { tokens: exact, estimated: 0 };
     const above = this.#above(prefix, segment);
@@ -148,10 +152,11 @@ class Lengths {
   }
 }
 
-/** Who wrote and who read at each place. Shorter entries below a read are not taken to live on: the dearer reading. */
-const usesOf = (kept: readonly SentRequest[], lengths: Lengths): ReadonlyMap<string, readonly Use[]> => {
-  const uses = new Map<string, Use[]>();
-  const add = (segment: Segment, use: Use): void => {
+/** Who wrote and who read at each segment. Shorter entries below a read do not count as extended, which is the more
+ *  expensive interpretation. */
+const usesOf = (kept: readonly SentRequest[], lengths: LengthTable): ReadonlyMap<string, readonly EntryUse[]> => {
+  const uses = new Map<string, EntryUse[]>();
+  const add = (segment: Segment, use: EntryUse): void => {
     const known = uses.get(segment.hash);
     if (known) known.push(use);
     else uses.set(segment.hash, [use]);
@@ -159,13 +164,13 @@ const usesOf = (kept: readonly SentRequest[], lengths: Lengths): ReadonlyMap<str
   for (const by of kept) {
     const { prefix } = by.point;
     const { markers = [] } = by;
-    const report = reportOf(by);
+    const report = reportedUsage(by);
     if (!prefix || !report) continue;
     const { read } = report.usage;
     const least = factsOf(by)?.minimumPrefix ?? 0;
-    // An aside marks nothing of its own, and writes again what has expired.
-    const end = by.markers ? undefined : lengths.endingAt(by, keptTokens(report.usage));
-    for (const segment of end ? [end] : segmentsAt(by)) {
+    // A side request has no markers of its own, and writes again what has expired.
+    const end = by.markers ? undefined : lengths.endingAt(by, cachedTokens(report.usage));
+    for (const segment of end ? [end] : markedSegments(by)) {
       const { tokens } = lengths.at(prefix, segment);
       const ttl = markers.find((marker) => marker.segment === segment.index)?.ttl;
       if (tokens > read && tokens >= least) add(segment, { by, ttl, isWrite: true });
@@ -176,17 +181,17 @@ const usesOf = (kept: readonly SentRequest[], lengths: Lengths): ReadonlyMap<str
   return uses;
 };
 
-type Finding = { readonly request: SentRequest; readonly uses: readonly Use[]; readonly lengths: Lengths };
+type EntryUses = { readonly request: SentRequest; readonly uses: readonly EntryUse[]; readonly lengths: LengthTable };
 
-const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry | undefined => {
+const buildEntry = (segment: Segment, { request, uses, lengths }: EntryUses): CacheEntry | undefined => {
   const { prefix } = request.point;
   const writes = uses.filter(({ isWrite }) => isWrite);
   const [first] = writes;
   const writer = first?.by.point.prefix;
   if (!first || !prefix || !writer) return undefined;
-  const ttl = writes.reduce<Ttl>((longest, use) => longer(longest, use.ttl ?? longest), first.ttl ?? "5m");
+  const ttl = writes.reduce<Ttl>((longest, use) => longerTtl(longest, use.ttl ?? longest), first.ttl ?? "5m");
   const facts = factsOf(request);
-  const lives = (use: Use): number => Math.min(entryLifetimeMs(ttl, facts), entryLifetimeMs(use.ttl ?? ttl, facts));
+  const lives = (use: EntryUse): number => Math.min(entryLifetimeMs(ttl, facts), entryLifetimeMs(use.ttl ?? ttl, facts));
   return {
     ...lengths.at(writer, segment),
     segment,
@@ -197,24 +202,21 @@ const entryAt = (segment: Segment, { request, uses, lengths }: Finding): Entry |
   };
 };
 
-const longer = (a: Ttl, b: Ttl): Ttl => (LIFETIME_MS[b] > LIFETIME_MS[a] ? b : a);
+const longerTtl = (a: Ttl, b: Ttl): Ttl => (LIFETIME_MS[b] > LIFETIME_MS[a] ? b : a);
 
-/** Which entries stored by name could a request have read? Pure.
- *  Invariant: an entry counts for requests that begin with its bytes, from the time it was there until it was let go; one
- *  that was gone before still counts, and says since when.
- *  Elsewhere: making and noting them (stored-prefixes.ts of ../fork), what is expected (ledger.ts). */
+/** An entry stored by name. */
 
 export type NamedEntry = {
   readonly name: string;
   readonly tokens: number;
-  /** What stands in it. */
+  /** What it contains. */
   readonly model: string;
   readonly segments: number;
   readonly hash: string;
   readonly createdAt: number;
-  /** When the provider was found not to know it any more. */
+  /** When the provider was found not to have it any more. */
   readonly lostAt?: number;
-  /** When it was let go. */
+  /** When it was released. */
   readonly endedAt?: number;
 };
 
@@ -225,15 +227,15 @@ export const namedEntries = (journals: readonly AgentJournal[]): readonly NamedE
       if (entry.kind !== "state" || !entry.slot.startsWith(STORED_SLOT)) continue;
       const before = found.get(entry.slot);
       const { endedAt, ...noted } = fieldsOf(entry.value);
-      const named = namedIn(noted, before?.createdAt ?? at);
+      const named = parseNamedEntry(noted, before?.createdAt ?? at);
       if (named) found.set(entry.slot, named);
       else if (before) found.set(entry.slot, { ...before, endedAt: typeof endedAt === "number" ? endedAt : at });
     }
   return [...found.values()];
 };
 
-/** Those of a family wait until it is there, so it counts by the time of the answer. */
-export const namedFor = (request: SentRequest, named: readonly NamedEntry[]): NamedEntry | undefined => {
+/** The requests of a family wait for it, so the time of the answer counts. */
+export const findNamedEntry = (request: SentRequest, named: readonly NamedEntry[]): NamedEntry | undefined => {
   const { point, askedAt, answer, exactUpTo } = request;
   const { prefix } = point;
   return named.find((entry) => {
@@ -248,7 +250,7 @@ type Fields = Readonly<Record<string, Json>>;
 const fieldsOf = (value: Json): Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 
-const namedIn = (
+const parseNamedEntry = (
   { name, tokens, model, segments, hash, lostAt }: Fields,
   createdAt: number,
 ): NamedEntry | undefined => {

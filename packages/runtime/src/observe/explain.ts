@@ -1,7 +1,7 @@
-/** What did a family cost, what would it have cost otherwise, and what was lost on the way? Pure.
- *  Invariant: the sum of the rows, and of tasks whose journals cannot be read, is what was spent; money is given only where
- *  every part of a sum has a price.
- *  Elsewhere: the rows (ledger.ts), other ways to do the same (instead.ts), reading journals (read-family.ts). */
+/** What did a family cost, what would it have cost otherwise, and what did cache misses cost? Pure.
+ *  Invariant: the total is the sum of the rows and of tasks whose journals cannot be read. An amount of money is given
+ *  only if every part of the sum has a price.
+ *  Elsewhere: the rows (ledger.ts), alternatives (alternatives.ts), reading journals (read-family.ts). */
 
 import {
   addUsage,
@@ -14,19 +14,19 @@ import {
   type Ttl,
   type Usage,
 } from "@prefork/wire";
-import { adviceFor, causeSentence, type ShortfallCause } from "./cause.ts";
-import { type InsteadId, insteadOf } from "./instead.ts";
+import { type AlternativeId, alternativesTo } from "./alternatives.ts";
 import type { RequestRow } from "./ledger.ts";
+import { adviceForMiss, describeMissReason, type MissReason } from "./miss-reason.ts";
 
 export type BilledSum = {
   readonly requests: number;
   readonly usage: Usage;
-  /** The input, in tokens at the price of plain input. */
+  /** The input cost, in tokens at the price of uncached input. */
   readonly units: number;
   readonly usd?: number;
 };
 
-/** A task whose own journal cannot be read: it is counted as a whole, by what its parent was told. */
+/** A task whose own journal cannot be read. It is counted as a whole, by what its parent was told. */
 export type UnreadTask = {
   readonly agent: string;
   readonly reason: string;
@@ -36,22 +36,22 @@ export type UnreadTask = {
 };
 
 export type ComparedSum = BilledSum & {
-  readonly id: InsteadId;
-  /** How it was counted. */
+  readonly id: AlternativeId;
+  /** How it was calculated. */
   readonly how: string;
-  /** How much more it would have been; less where negative. */
+  /** How much more it would have cost; negative if less. */
   readonly saved: { readonly units: number; readonly usd?: number };
 };
 
 export type MissedRead = {
-  /** Its place among the rows. */
+  /** Its index among the rows. */
   readonly row: number;
   readonly agent: string;
   readonly turn: number;
-  readonly cause: ShortfallCause;
-  /** Tokens that had been written for it and were not read. */
+  readonly cause: MissReason;
+  /** Tokens that were written for it but not read. */
   readonly lost: number;
-  /** What they cost beyond the price of reading them. */
+  /** What they cost in addition to the price of reading them. */
   readonly usd?: number;
   readonly why: string;
   readonly advice: string;
@@ -70,21 +70,21 @@ export const explain = (rows: readonly RequestRow[], unread: readonly UnreadTask
   return {
     total,
     agents: agents.map(([agent, own]) => ({ agent, ...sumOf(own) })),
-    // Whoever does it another way stores nothing.
-    instead: insteadOf(rows.filter(({ kind }) => kind !== "stored" && kind !== "storage")).map(
+    // The alternatives store nothing.
+    instead: alternativesTo(rows.filter(({ kind }) => kind !== "stored" && kind !== "storage")).map(
       ({ id, how, rows: others }) => {
         const sum = sumOf([...others.map(priced), ...unread]);
         return { id, how, ...sum, saved: difference(sum, total) };
       },
     ),
-    misses: rows.flatMap(missOf),
+    misses: rows.flatMap(toMissedReads),
   };
 };
 
 type Billed = Pick<RequestRow, "usage" | "model" | "usd"> & Partial<Pick<RequestRow, "isAnswered" | "kind">>;
 
 const sumOf = (billed: readonly Billed[]): BilledSum => {
-  // One that broke off before its answer began was not billed, as far as anybody can know.
+  // A request that was interrupted before its answer began was not billed, as far as can be known.
   const answered = billed.filter(({ isAnswered, usage }) => isAnswered !== false || promptTokens(usage) > 0);
   const usd = answered.reduce<number | undefined>(
     (sum, each) => (sum === undefined || each.usd === undefined ? undefined : sum + each.usd),
@@ -93,37 +93,37 @@ const sumOf = (billed: readonly Billed[]): BilledSum => {
   return {
     requests: billed.filter(({ kind }) => kind !== "storage").length,
     usage: answered.reduce((sum, { usage }) => addUsage(sum, usage), noUsage),
-    units: withoutNoise(answered.reduce((sum, { usage, model }) => sum + inputUnits(usage, modelFacts(model)), 0)),
+    units: roundUnits(answered.reduce((sum, { usage, model }) => sum + inputUnits(usage, modelFacts(model)), 0)),
     ...(usd === undefined ? {} : { usd }),
   };
 };
 
-const withoutNoise = (units: number): number => Math.round(units * 1e6) / 1e6;
+const roundUnits = (units: number): number => Math.round(units * 1e6) / 1e6;
 
-/** Money by our own table: what was billed in truth stands in the journal. */
+/** Priced by our own table. What was really billed is in the journal. */
 const priced = ({ usd: _billed, ...row }: RequestRow): Billed => {
   const usd = costOf(row.usage, modelFacts(row.model), serviceOf(row, row.at))?.total;
   return usd === undefined ? row : { ...row, usd };
 };
 
 const difference = (other: BilledSum, actual: BilledSum): ComparedSum["saved"] => ({
-  units: withoutNoise(other.units - actual.units),
+  units: roundUnits(other.units - actual.units),
   ...(other.usd === undefined || actual.usd === undefined ? {} : { usd: other.usd - actual.usd }),
 });
 
-const missOf = (row: RequestRow, place: number): readonly MissedRead[] => {
+const toMissedReads = (row: RequestRow, place: number): readonly MissedRead[] => {
   const { agent, turn, cause, usage, model, writtenBefore, isAnswered } = row;
-  const advice = adviceFor(cause);
+  const advice = adviceForMiss(cause);
   const lost = writtenBefore - usage.read;
   if (advice === undefined || lost <= 0 || !isAnswered) return [];
   const facts = modelFacts(model);
   const service = serviceOf(row, row.at);
   const [paid, read] = [costOf(usage, facts, service)?.total, costOf(asIfRead(usage, lost), facts, service)?.total];
   const usd = paid === undefined || read === undefined ? {} : { usd: paid - read };
-  return [{ row: place, agent, turn, cause, lost, ...usd, why: causeSentence(cause), advice }];
+  return [{ row: place, agent, turn, cause, lost, ...usd, why: describeMissReason(cause), advice }];
 };
 
-/** The same prompt with this many more tokens read: what was lost was written again, or else plain. */
+/** The same prompt with this many more tokens read. What was lost was written again, or else sent uncached. */
 const asIfRead = (usage: Usage, tokens: number): Usage => {
   let left = tokens;
   const less = (had: number): number => {

@@ -1,33 +1,33 @@
-/** Which requests were sent side by side, and whose entry could each of them read? Pure.
- *  Invariant: of two requests of one agent the earlier comes first; of two agents the one that was answered before the
- *  other asked. The first requests of a family are sent together: there only the leader is read, and only where economics
- *  made the others wait for it.
+/** Which requests were sent in parallel, and whose cache entry could each of them read? Pure.
+ *  Invariant: of two requests of one agent, the earlier comes first. Of two agents, the one that was answered before
+ *  the other's request was sent. The first requests of a family are sent together: only the leader's entry can be read,
+ *  and only if the others waited for it by the economics.
  *  Elsewhere: that decision (economics of @prefork/wire), the entries (entries.ts). */
 
 import { decideLaunch, entryLifetimeMs } from "@prefork/wire";
-import { type Entries, factsOf, keptTokens } from "./entries.ts";
+import { type CacheEntries, cachedTokens, factsOf } from "./entries.ts";
 import { isParentsNext, type SentRequest } from "./requests.ts";
 
 export type FamilyRole = {
-  /** The chain hash of what all share. */
+  /** The chain hash of what all members share. */
   readonly family: string;
   readonly role: "leader" | "follower" | "at-once";
 };
 
 export type Families = {
-  /** Of the first requests of a family, its parent's next one among them; undefined for all others. */
+  /** For the first requests of a family, including its parent's next one; undefined for all others. */
   readonly roleOf: (request: SentRequest) => FamilyRole | undefined;
   readonly canRead: (reader: SentRequest, writer: SentRequest) => boolean;
 };
 
-export const familiesOf = (requests: readonly SentRequest[], entries: Entries): Families => {
+export const familiesOf = (requests: readonly SentRequest[], entries: CacheEntries): Families => {
   const members = Map.groupBy(
     requests.filter((request) => familyOf(request) !== undefined),
     (request) => familyOf(request) ?? "",
   );
   const roles = new Map<SentRequest, FamilyRole>();
   for (const [family, all] of members) {
-    // A member that was never answered has written nothing, and has handed over; the parent goes on after its children.
+    // A member that was never answered wrote nothing and passed its role on. The parent continues after its children.
     const answered = all.filter(({ answer }) => answer);
     const leader = answered.find((request) => !isParentsNext(request)) ?? answered[0];
     const waits = leader !== undefined && isLeaderFirst(all, { leader, entries });
@@ -57,17 +57,18 @@ const familyOf = (request: SentRequest): string | undefined => {
   return (shared && point.prefix?.segmentAt(shared.segment)?.hash) ?? forkedFrom;
 };
 
-type Led = { readonly leader: SentRequest; readonly entries: Entries };
+type LedFamily = { readonly leader: SentRequest; readonly entries: CacheEntries };
 
-/** Who read past what the parent had written has waited. Where nobody did, economics says whether they were to wait. */
-const isLeaderFirst = (all: readonly SentRequest[], { leader, entries }: Led): boolean => {
+/** A request that read more than the parent had written must have waited. If none did, the economics say whether
+ *  they should have. */
+const isLeaderFirst = (all: readonly SentRequest[], { leader, entries }: LedFamily): boolean => {
   const answered = all.filter(({ answer }) => answer);
   if (answered.length < 2) return false;
-  const before = leader.goesOnFrom;
-  const written = before?.answer ? keptTokens(before.answer.usage) : 0;
+  const before = leader.continues;
+  const written = before?.answer ? cachedTokens(before.answer.usage) : 0;
   if (answered.some(({ answer }) => (answer?.usage.read ?? 0) > written)) return true;
   const shared = sharedTokens(leader, entries);
-  const promptOf = ({ answer }: SentRequest): number => (answer ? keptTokens(answer.usage) + answer.usage.plain : 0);
+  const promptOf = ({ answer }: SentRequest): number => (answer ? cachedTokens(answer.usage) + answer.usage.plain : 0);
   const forks = answered.filter(({ forkedFrom }) => forkedFrom !== undefined);
   const parent = answered.find(({ forkedFrom }) => forkedFrom === undefined);
   const own = forks.reduce((sum, fork) => sum + Math.max(0, promptOf(fork) - shared), 0);
@@ -86,8 +87,8 @@ const isLeaderFirst = (all: readonly SentRequest[], { leader, entries }: Led): b
   return launch === "leader-first";
 };
 
-/** Tokens up to the end of what a request shares with its siblings: all that it inherits. */
-export const sharedTokens = (request: SentRequest, entries: Entries): number => {
+/** Tokens up to the end of what a request shares with its siblings: everything it inherits. */
+export const sharedTokens = (request: SentRequest, entries: CacheEntries): number => {
   const { prefix } = request.point;
   const shared = request.markers?.find(({ role }) => role === "shared");
   const inherited = shared ?? request.markers?.find(({ role }) => role === "inherited");

@@ -1,6 +1,6 @@
-/** What happened, read from journals after the fact: rows of requests, what they cost and why, and tasks. */
+/** What happened, read from journals afterwards: rows of requests, what they cost and why, and tasks. */
 
-export { causeWords, type ShortfallCause } from "./cause.ts";
+export type { AlternativeId } from "./alternatives.ts";
 export {
   type BilledSum,
   type ComparedSum,
@@ -10,8 +10,8 @@ export {
   type UnreadTask,
 } from "./explain.ts";
 export type { FamilyRole } from "./families.ts";
-export type { InsteadId } from "./instead.ts";
 export { ledgerOf, type RequestRow } from "./ledger.ts";
-export type { AgentJournal } from "./line.ts";
-export { explainFamily, namedSession, type ObservedFamily, readFamily } from "./read-family.ts";
+export { type MissReason, missReasonLabel } from "./miss-reason.ts";
+export { explainFamily, type ObservedFamily, readFamily, resolveSession } from "./read-family.ts";
 export { listTasks, showTask, type TaskDetail, type TaskRow, type TasksOptions } from "./task-rows.ts";
+export type { AgentJournal } from "./timeline.ts";

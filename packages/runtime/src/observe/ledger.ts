@@ -1,6 +1,7 @@
-/** One row a request: what it should have read, what it read, wrote and cost, and why they differ. Pure.
- *  Invariant: the rows' usage sums to all that these journals were billed; what is expected comes from what the provider
- *  reported for earlier requests, and where a part of it had to be estimated the row says so.
+/** What should each request have read from the cache, what did it read, write and cost, and why do they differ? One row
+ *  per request. Pure.
+ *  Invariant: the rows' usage adds up to everything these journals were billed. What is expected follows from the
+ *  provider's reports for earlier requests; if a part had to be estimated, the row says so.
  *  Elsewhere: requests and bytes (requests.ts), what the cache held (entries.ts), totals (explain.ts). */
 
 import {
@@ -14,55 +15,64 @@ import {
   type Usage,
 } from "@prefork/wire";
 import {
-  type Addresses,
-  addressesOf,
-  type Found,
-  findCause,
-  movedSince,
-  type ShortfallCause,
-  type Unwritten,
-} from "./cause.ts";
-import {
-  type Entries,
-  type Entry,
-  entriesOf,
-  keptTokens,
-  type Length,
+  type CacheEntries,
+  type CacheEntry,
+  cachedTokens,
+  findNamedEntry,
+  inferEntries,
   type NamedEntry,
   namedEntries,
-  namedFor,
+  type PrefixLength,
 } from "./entries.ts";
 import { type Families, type FamilyRole, familiesOf, sharedTokens } from "./families.ts";
-import { type AgentJournal, type Line, linesOf } from "./line.ts";
-import { type Billed, changeBefore, reportOf, requestsOf, type SentRequest, unkeptIn } from "./requests.ts";
+import {
+  type Addresses,
+  addressesOf,
+  type CacheLookup,
+  findMissReason,
+  type MissReason,
+  moveReason,
+  type UnwrittenPrefix,
+} from "./miss-reason.ts";
+import {
+  type BilledUsage,
+  changeSinceLast,
+  reportedUsage,
+  requestsOf,
+  type SentRequest,
+  unjournalledBills,
+} from "./requests.ts";
+import { type AgentJournal, type AgentTimeline, timelinesOf } from "./timeline.ts";
 
 export type RequestRow = {
   /** `main`, or the id of a task. */
   readonly agent: string;
   readonly session: string;
-  /** `aside`: a summary or a keep-alive, sent beside the conversation. `unkept`: all requests of a fork that keeps no
-   *  entries, or a summary that broke off. `stored`, `storage`: an entry by name was created, and held. */
+  /** `aside`: a side request, for a summary or to keep the cache alive. `unkept`: all requests of a fork that keeps
+   *  no entries, or an interrupted summary. `stored`, `storage`: an entry by name was created, and kept for some
+   *  time. */
   readonly kind: SentRequest["kind"] | "unkept" | "stored" | "storage";
   readonly turn: number;
   readonly at: number;
   readonly model: string;
-  /** The class of service that it asked for, where that has a price of its own. */
+  /** The service tier that it asked for, if that has its own price. */
   readonly speed?: string;
   readonly epoch: number;
-  /** False: broken off or still under way. Where its answer had begun, the usage is what that took; else it is none. */
+  /** False: interrupted or still in flight. If its answer had begun, the usage is what that took; otherwise it is
+   *  zero. */
   readonly isAnswered: boolean;
-  /** The provider's name for the answer. */
+  /** The provider's id of the answer. */
   readonly answer?: string;
   /** Tokens that it should have read. */
   readonly expected: number;
   /** How many of them no provider has counted. */
   readonly estimated: number;
-  /** Tokens that had been written for it, whatever became of them. */
+  /** All tokens that were ever written for it. */
   readonly writtenBefore: number;
   readonly usage: Usage;
   readonly usd?: number;
-  readonly cause: ShortfallCause;
-  /** Of a family's first requests. */
+  readonly cause: MissReason;
+  /** For the first requests of a family. */
   readonly family?: FamilyRole & {
     /** Tokens that all siblings share (P + S), and those of them that the parent had written before (P). */
     readonly shared: number;
@@ -71,30 +81,30 @@ export type RequestRow = {
 };
 
 export const ledgerOf = (journals: readonly AgentJournal[], protocols?: readonly Protocol[]): readonly RequestRow[] => {
-  const lines = linesOf(journals, protocols);
+  const lines = timelinesOf(journals, protocols);
   const requests = requestsOf(lines);
-  const entries = entriesOf(requests);
+  const entries = inferEntries(requests);
   const families = familiesOf(requests, entries);
   const named = namedEntries(journals);
-  const around: Around = { entries, families, named, addressAt: addressesOf(journals), protocols };
+  const around: LedgerContext = { entries, families, named, addressAt: addressesOf(journals), protocols };
   const rows = requests.flatMap((request) => {
     const row = rowOf(request, around);
-    return request.answer && request.broken ? [brokenRow(row, request.broken), row] : [row];
+    return request.answer && request.interrupted ? [interruptedRow(row, request.interrupted), row] : [row];
   });
-  const unkept = [...lines.values()].flatMap(unkeptRows);
+  const unkept = [...lines.values()].flatMap(unjournalledRows);
   return unkept.length === 0 ? rows : [...rows, ...unkept].toSorted((one, other) => one.at - other.at);
 };
 
-type Around = {
-  readonly entries: Entries;
+type LedgerContext = {
+  readonly entries: CacheEntries;
   readonly families: Families;
   readonly named: readonly NamedEntry[];
   readonly addressAt: Addresses;
   readonly protocols: readonly Protocol[] | undefined;
 };
 
-const unkeptRows = (line: Line): readonly RequestRow[] =>
-  unkeptIn(line).map(({ usage, usd, at, seq, kind }) => {
+const unjournalledRows = (line: AgentTimeline): readonly RequestRow[] =>
+  unjournalledBills(line).map(({ usage, usd, at, seq, kind }) => {
     const { epoch } = line.at(seq) ?? {};
     const { agent, session } = line.journal;
     return {
@@ -105,23 +115,23 @@ const unkeptRows = (line: Line): readonly RequestRow[] =>
     };
   });
 
-/** Of attempts at a request that was answered in the end: what they took is on the bill too. */
-const brokenRow = (row: RequestRow, { usage, usd }: Billed): RequestRow => {
+/** Interrupted attempts at a request that was answered in the end are billed too. */
+const interruptedRow = (row: RequestRow, { usage, usd }: BilledUsage): RequestRow => {
   const { answer: _answer, family: _family, usd: _usd, ...rest } = row;
   return { ...rest, isAnswered: false, usage, ...(usd === undefined ? {} : { usd }), cause: { kind: "none" } };
 };
 
-const rowOf = (request: SentRequest, around: Around): RequestRow => {
+const rowOf = (request: SentRequest, around: LedgerContext): RequestRow => {
   const { agent, session, kind, turn, askedAt: at, model, answer, point } = request;
-  const { usage, usd } = reportOf(request) ?? { usage: noUsage };
+  const { usage, usd } = reportedUsage(request) ?? { usage: noUsage };
   const { speed } = point.epoch?.head.settings ?? {};
-  const found = lookUp(request, around);
+  const found = lookUpCache(request, around);
   const role = around.families.roleOf(request);
-  const before = request.goesOnFrom?.answer;
+  const before = request.continues?.answer;
   const family = role && {
     ...role,
     shared: sharedTokens(request, around.entries),
-    inherited: before ? keptTokens(before.usage) : 0,
+    inherited: before ? cachedTokens(before.usage) : 0,
   };
   return {
     ...{ agent, session, kind, turn, at, model, epoch: point.epoch?.epoch ?? 0, isAnswered: answer !== undefined },
@@ -130,29 +140,29 @@ const rowOf = (request: SentRequest, around: Around): RequestRow => {
     usage,
     ...(speed === undefined ? {} : { speed }),
     ...(usd === undefined ? {} : { usd }),
-    cause: answer ? findCause({ ...found, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
+    cause: answer ? findMissReason({ ...found, request, answer, ...(role ? { role } : {}) }) : { kind: "none" },
     ...(family ? { family } : {}),
   };
 };
 
-const lookUp = (request: SentRequest, around: Around): Found => {
+const lookUpCache = (request: SentRequest, around: LedgerContext): CacheLookup => {
   const { entries, families, named: all, addressAt } = around;
   const here = addressAt(request.askedAt);
-  const movedFrom = (at: number | undefined): ShortfallCause | undefined =>
-    at === undefined ? undefined : movedSince(addressAt(at), here);
-  let best: Entry | undefined;
-  let live: Entry | undefined;
+  const movedFrom = (at: number | undefined): MissReason | undefined =>
+    at === undefined ? undefined : moveReason(addressAt(at), here);
+  let best: CacheEntry | undefined;
+  let live: CacheEntry | undefined;
   for (const entry of entries.on(request, (writer) => families.canRead(request, writer))) {
     best ??= entry;
     if (entry.expiresAt <= request.askedAt || movedFrom(entry.usedAt)) continue;
     live = entry;
     break;
   }
-  const changed = changeBefore(request);
-  const moved = movedFrom(best?.usedAt ?? request.goesOnFrom?.askedAt);
-  const lost = changed ? lostBy(request) : { written: 0, expected: 0 };
-  const named = namedFor(request, all);
-  const unwritten = best || changed || named || moved ? undefined : unwrittenBefore(request, around);
+  const changed = changeSinceLast(request);
+  const moved = movedFrom(best?.usedAt ?? request.continues?.askedAt);
+  const lost = changed ? lostToChange(request) : { written: 0, expected: 0 };
+  const named = findNamedEntry(request, all);
+  const unwritten = best || changed || named || moved ? undefined : findUnwritten(request, around);
   const counted = Math.max(lost.expected, named?.tokens ?? 0);
   const guessed = live ?? unwritten?.found;
   const expected = Math.max(guessed?.tokens ?? 0, counted);
@@ -169,34 +179,34 @@ const lookUp = (request: SentRequest, around: Around): Found => {
   };
 };
 
-/** What the request before had written, and what of it was still there: other bytes cannot read it. */
-const lostBy = ({ goesOnFrom, askedAt, model }: SentRequest): Pick<Found, "written" | "expected"> => {
-  if (!goesOnFrom?.answer) return { written: 0, expected: 0 };
-  const written = keptTokens(goesOnFrom.answer.usage);
-  const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  return { written, expected: askedAt - goesOnFrom.askedAt < entryLifetimeMs(ttl, modelFacts(model)) ? written : 0 };
+/** What the previous request had written, and what of it was still alive. Other bytes cannot read it. */
+const lostToChange = ({
+  continues: previous,
+  askedAt,
+  model,
+}: SentRequest): Pick<CacheLookup, "written" | "expected"> => {
+  if (!previous?.answer) return { written: 0, expected: 0 };
+  const written = cachedTokens(previous.answer.usage);
+  const ttl = previous.markers?.at(-1)?.ttl ?? "5m";
+  return { written, expected: askedAt - previous.askedAt < entryLifetimeMs(ttl, modelFacts(model)) ? written : 0 };
 };
 
-/** The request before it was long enough to be kept, and no report says that it was: one that has a price for writing
- *  tells what it wrote, others leave it to be seen by who reads it. */
-const unwrittenBefore = (
-  { goesOnFrom, askedAt, model }: SentRequest,
-  { protocols = knownProtocols }: Pick<Around, "protocols">,
-): (Unwritten & { readonly found: Length | undefined }) | undefined => {
+/** Set if the previous request was long enough to be cached, but no report says that it was. A provider with a price
+ *  for writing reports what it wrote; with others, only a later read shows it. */
+const findUnwritten = (
+  { continues: previous, askedAt, model }: SentRequest,
+  { protocols = knownProtocols }: Pick<LedgerContext, "protocols">,
+): (UnwrittenPrefix & { readonly found: PrefixLength | undefined }) | undefined => {
   const facts = modelFacts(model);
-  if (!goesOnFrom?.answer || keptTokens(goesOnFrom.answer.usage) > 0) return undefined;
-  const tokens = promptTokens(goesOnFrom.answer.usage);
-  const {
-    name,
-    pacing,
-    unreportedReads: untoldReads,
-  } = protocols.find((one) => one.name === goesOnFrom.point.epoch?.protocol) ?? {};
-  const isTold = facts ? Object.keys(facts.prices.write).length > 0 : name === anthropic.name;
-  // What is kept without being asked for is promised by nobody where keeping it for certain is sold.
-  const isPromised = isTold || (facts !== undefined && facts.storage === undefined);
-  if (tokens < (facts?.minimumPrefix ?? 1) || !isPromised || untoldReads !== undefined) return undefined;
-  const ttl = goesOnFrom.markers?.at(-1)?.ttl ?? "5m";
-  const isKept = askedAt - goesOnFrom.askedAt < entryLifetimeMs(ttl, facts);
-  const isBuilt = askedAt - goesOnFrom.answer.at >= (pacing?.settleMs ?? 0);
-  return { tokens, isTold, found: isKept && isBuilt ? { tokens, estimated: tokens } : undefined };
+  if (!previous?.answer || cachedTokens(previous.answer.usage) > 0) return undefined;
+  const tokens = promptTokens(previous.answer.usage);
+  const { name, pacing, unreportedReads } = protocols.find((one) => one.name === previous.point.epoch?.protocol) ?? {};
+  const isReported = facts ? Object.keys(facts.prices.write).length > 0 : name === anthropic.name;
+  // Implicit caching is not promised by a provider that sells guaranteed storage.
+  const isPromised = isReported || (facts !== undefined && facts.storage === undefined);
+  if (tokens < (facts?.minimumPrefix ?? 1) || !isPromised || unreportedReads !== undefined) return undefined;
+  const ttl = previous.markers?.at(-1)?.ttl ?? "5m";
+  const isKept = askedAt - previous.askedAt < entryLifetimeMs(ttl, facts);
+  const isBuilt = askedAt - previous.answer.at >= (pacing?.settleMs ?? 0);
+  return { tokens, isReported, found: isKept && isBuilt ? { tokens, estimated: tokens } : undefined };
 };

@@ -1,5 +1,5 @@
-/** Reads a session and all that it started, as data: for whoever looks on, also while another process writes.
- *  Invariant: nothing is locked and nothing is changed; what cannot be read is said beside what can.
+/** How is a session read together with everything it started, even while another process writes?
+ *  Invariant: nothing is locked and nothing is changed. What cannot be read is reported next to what can.
  *  Elsewhere: journals (../journal), what they add up to (ledger.ts, explain.ts), lists of tasks (task-rows.ts). */
 
 import { noUsage } from "@prefork/wire";
@@ -14,7 +14,7 @@ import {
 import { type Task, tasksIn } from "../tasks/index.ts";
 import { type Explanation, explain, type UnreadTask } from "./explain.ts";
 import { ledgerOf, type RequestRow } from "./ledger.ts";
-import { type AgentJournal, openedIn } from "./line.ts";
+import { type AgentJournal, openedIn } from "./timeline.ts";
 
 export type ObservedFamily = {
   /** The session that started all others. */
@@ -24,11 +24,11 @@ export type ObservedFamily = {
   readonly tasks: readonly Task[];
   readonly rows: readonly RequestRow[];
   readonly unread: readonly UnreadTask[];
-  /** Damage that was passed over, with the session it stands in. */
+  /** Damage that was skipped, with the session it is in. */
   readonly problems: readonly string[];
 };
 
-/** `id` in full; of a fork its parent's family is read. */
+/** `id` in full. For a fork, its parent's family is read. */
 export const readFamily = async (store: SessionStore, id: string): Promise<ObservedFamily> => {
   const root = await rootOf(store, id);
   const { reading, replayed } = root.session;
@@ -39,8 +39,8 @@ export const readFamily = async (store: SessionStore, id: string): Promise<Obser
   const problems = [...problemsOf(root.id, root.session)];
   for (const task of tasks) {
     if (task.session === undefined) continue;
-    const read = await attempt(() => readSession(store, task.session ?? ""));
-    if (read instanceof JournalError) unread.push(asUnread(task, { model, reason: read.message }));
+    const read = await readOrError(() => readSession(store, task.session ?? ""));
+    if (read instanceof JournalError) unread.push(toUnreadTask(task, { model, reason: read.message }));
     else {
       journals.push({ agent: task.id, session: task.session, entries: read.reading.entries });
       problems.push(...problemsOf(task.session, read));
@@ -50,14 +50,14 @@ export const readFamily = async (store: SessionStore, id: string): Promise<Obser
   return { session: root.id, cwd: replayed.opened?.cwd ?? "", model, tasks, rows, unread, problems };
 };
 
-/** Of all of it, or of one agent alone. */
+/** For all agents, or for one. */
 export const explainFamily = ({ rows, unread }: ObservedFamily, agent?: string): Explanation => {
   const isMeant = (each: { readonly agent: string }): boolean => agent === undefined || each.agent === agent;
   return explain(rows.filter(isMeant), unread.filter(isMeant));
 };
 
-/** The session that is meant: an id or its first letters, or the one of this folder that was used last. */
-export const namedSession = async (store: SessionStore, given: string | undefined, cwd: string): Promise<string> => {
+/** Resolves an id, the start of an id, or "latest": the last used session of this folder. */
+export const resolveSession = async (store: SessionStore, given: string | undefined, cwd: string): Promise<string> => {
   if (given !== undefined && given !== "latest") return findSession(store, given);
   const latest = await latestSession(store, cwd);
   if (latest) return latest.id;
@@ -74,7 +74,7 @@ const rootOf = async (store: SessionStore, id: string, passed: readonly string[]
   return rootOf(store, above, [...passed, id]);
 };
 
-const attempt = async (read: () => Promise<SessionReading>): Promise<SessionReading | JournalError> => {
+const readOrError = async (read: () => Promise<SessionReading>): Promise<SessionReading | JournalError> => {
   try {
     return await read();
   } catch (error) {
@@ -83,7 +83,7 @@ const attempt = async (read: () => Promise<SessionReading>): Promise<SessionRead
   }
 };
 
-const asUnread = (
+const toUnreadTask = (
   { id, result }: Task,
   { model, reason }: { readonly model: string; readonly reason: string },
 ): UnreadTask => ({

@@ -1,12 +1,12 @@
-/** Which requests do these journals tell of, what did each send, and which one does each go on from? Pure.
- *  Invariant: one item for every request that was journalled, answered or not, and for every answer without a request of
- *  its own; so no answer is left out and none counts twice. In the order of the time they were asked.
- *  Elsewhere: the bytes (line.ts), what the provider should have known of them (entries.ts). */
+/** Which requests do these journals contain, what did each send, and which earlier request does each continue? Pure.
+ *  Invariant: one item for every journalled request, answered or not, and for every answer without a request of its
+ *  own; so no answer is lost or counted twice. In the order in which they were sent.
+ *  Elsewhere: the bytes (timeline.ts), what the provider should have cached of them (entries.ts). */
 
 import type { MarkerPlace, Segment, Usage } from "@prefork/wire";
 import type { EpochReason } from "../events.ts";
 import type { RequestEntry, ResponseEntry, StoredEntry } from "../journal/index.ts";
-import type { ChangedBytes, Line, Point } from "./line.ts";
+import type { AgentTimeline, ChangedBytes, TimelinePoint } from "./timeline.ts";
 
 export type SentAnswer = {
   readonly seq: number;
@@ -14,53 +14,55 @@ export type SentAnswer = {
   readonly ms: number;
   readonly usage: Usage;
   readonly usd?: number;
-  /** The provider's name for it. */
+  /** The provider's id. */
   readonly id: string;
 };
 
-export type Billed = { readonly usage: Usage; readonly usd?: number };
+export type BilledUsage = { readonly usage: Usage; readonly usd?: number };
 
-/** What the provider said of a request, whether its answer came to its end or not. */
-export const reportOf = ({ answer, broken }: Pick<SentRequest, "answer" | "broken">): Billed | undefined =>
-  answer ?? broken;
+/** The provider's report for a request, whether or not its answer was finished. */
+export const reportedUsage = ({
+  answer,
+  interrupted: broken,
+}: Pick<SentRequest, "answer" | "interrupted">): BilledUsage | undefined => answer ?? broken;
 
 export type SentRequest = {
   readonly agent: string;
   readonly session: string;
-  /** `aside`: sent on top of the conversation, which goes on without it. */
+  /** `aside`: a side request on top of the conversation, which continues without it. */
   readonly kind: "turn" | "aside";
   readonly turn: number;
   readonly seq: number;
-  /** When it was about to be sent; it may have waited for others of its family after that. */
+  /** When it was about to be sent. After that it may have waited for others of its family. */
   readonly askedAt: number;
   readonly model: string;
-  readonly point: Point;
+  readonly point: TimelinePoint;
   /** Segments before this one are known as they were sent. */
   readonly exactUpTo: number;
-  /** Undefined where only the answer is journalled. */
+  /** Undefined if only the answer is journalled. */
   readonly markers: readonly MarkerPlace[] | undefined;
   readonly answer?: SentAnswer;
-  /** What answers to it that had begun and were not finished took. */
-  readonly broken?: Billed;
-  /** The request of the same context that was answered last before this one: its own line's, or its parent's. */
-  readonly goesOnFrom: SentRequest | undefined;
-  /** Nothing of this epoch was answered before, and why it began. */
-  readonly opens?: EpochReason;
-  /** The first ones of a fork, until one is answered: the chain hash of what it inherits. */
+  /** Usage of answers to it that began but were not finished. */
+  readonly interrupted?: BilledUsage;
+  /** The last answered request of the same context before this one: its own agent's, or its parent's. */
+  readonly continues: SentRequest | undefined;
+  /** Set if nothing of this epoch was answered before: why the epoch began. */
+  readonly startsEpoch?: EpochReason;
+  /** For the first requests of a fork, until one is answered: the chain hash of what it inherits. */
   readonly forkedFrom?: string;
 };
 
-/** Of every line; those of a parent are found before its children's. */
-export const requestsOf = (lines: ReadonlyMap<string, Line>): readonly SentRequest[] => {
+/** For all agents. A parent's requests are found before its children's. */
+export const requestsOf = (lines: ReadonlyMap<string, AgentTimeline>): readonly SentRequest[] => {
   const bySession = new Map<string, readonly SentRequest[]>();
   for (const [session, line] of lines)
     bySession.set(session, requestsIn(line, line.parent && bySession.get(line.parent.session)));
-  return merged([...bySession.values()].map((own) => [...own]));
+  return mergeByTime([...bySession.values()].map((own) => [...own]));
 };
 
-/** By the time they were asked, each line in its own order. Where that is the same, a parent goes on after its children
- *  have begun. */
-const merged = (queues: readonly SentRequest[][]): readonly SentRequest[] => {
+/** Ordered by the time they were sent, each agent's requests in their own order. At the same time, a parent
+ *  continues after its children have begun. */
+const mergeByTime = (queues: readonly SentRequest[][]): readonly SentRequest[] => {
   const all: SentRequest[] = [];
   const comesFirst = (a: SentRequest, b: SentRequest): boolean =>
     a.askedAt < b.askedAt || (a.askedAt === b.askedAt && isParentsNext(b) && !isParentsNext(a));
@@ -76,28 +78,28 @@ const merged = (queues: readonly SentRequest[][]): readonly SentRequest[] => {
   }
 };
 
-/** Of a parent, the request that goes out with its forks: it has their marker, and inherits nothing. */
+/** A parent's request that is sent with its forks: it has their marker, and inherits nothing. */
 export const isParentsNext = ({ markers = [], forkedFrom }: SentRequest): boolean =>
   forkedFrom === undefined &&
   markers.some(({ role }) => role === "shared") &&
   !markers.some(({ role }) => role === "inherited");
 
-/** Of forks that keep no entries, several requests in one sum, and of summaries that broke off: nothing can be learned from
- *  it but what it cost. */
-export const unkeptIn = ({ journal }: Line): readonly Unkept[] =>
+/** Bills without a request: several requests of a fork that keeps no entries, or interrupted summaries. Only their
+ *  cost is known. */
+export const unjournalledBills = ({ journal }: AgentTimeline): readonly UnjournalledBill[] =>
   journal.entries.flatMap(({ entry, at, seq }) => {
     if (entry.kind !== "billed" || entry.turn > 0) return [];
     const { usage, usd, for: kind = "unkept" } = entry;
     return [{ usage, ...(usd === undefined ? {} : { usd }), at, seq, kind }];
   });
 
-type Unkept = Billed & {
+type UnjournalledBill = BilledUsage & {
   readonly at: number;
   readonly seq: number;
   readonly kind: "unkept" | "stored" | "storage";
 };
 
-const requestsIn = (line: Line, above: readonly SentRequest[] | undefined): readonly SentRequest[] => {
+const requestsIn = (line: AgentTimeline, above: readonly SentRequest[] | undefined): readonly SentRequest[] => {
   const found: SentRequest[] = [];
   const { entries } = line.journal;
   const taken = new Set<number>();
@@ -107,51 +109,51 @@ const requestsIn = (line: Line, above: readonly SentRequest[] | undefined): read
     const point = line.at(seq);
     if (!point) continue;
     const asked =
-      entry.kind === "request" ? asRequest(entry, { stored, entries, place }) : withoutRequest(entry, stored);
+      entry.kind === "request" ? fromRequestEntry(entry, { stored, entries, place }) : fromResponseEntry(entry, stored);
     if (asked.request.answer) taken.add(asked.request.answer.seq);
     const last = found.findLast((one) => one.kind === "turn" && one.answer && one.point.epoch === point.epoch);
-    const inherited = lastBefore(above, { line, point });
+    const inherited = lastInherited(above, { line, point });
     const isFirstOfFork = !point.isOwnEpoch && last === undefined && asked.request.kind === "turn";
     found.push({
       ...{ agent: line.journal.agent, session: line.journal.session, point, model: point.epoch?.head.model ?? "" },
       exactUpTo: exactUpTo(point, asked.prefixHash),
       ...asked.request,
-      goesOnFrom: last ?? inherited,
-      ...(last === undefined && point.isOwnEpoch ? { opens: point.epoch?.reason ?? "start" } : {}),
+      continues: last ?? inherited,
+      ...(last === undefined && point.isOwnEpoch ? { startsEpoch: point.epoch?.reason ?? "start" } : {}),
       ...(isFirstOfFork && line.parent ? { forkedFrom: line.parent.hash } : {}),
     });
   }
   return found;
 };
 
-type Asked = {
-  readonly request: Pick<SentRequest, "kind" | "turn" | "seq" | "askedAt" | "markers" | "answer" | "broken">;
-  /** Of what was sent, where the journal says it. */
+type RequestFacts = {
+  readonly request: Pick<SentRequest, "kind" | "turn" | "seq" | "askedAt" | "markers" | "answer" | "interrupted">;
+  /** Hash of what was sent, if the journal says it. */
   readonly prefixHash?: string;
 };
 
-type AroundRequest = {
+type EntryPosition = {
   readonly stored: StoredEntry;
   readonly entries: readonly StoredEntry[];
   readonly place: number;
 };
 
-const asRequest = (entry: RequestEntry, { stored, entries, place }: AroundRequest): Asked => {
+const fromRequestEntry = (entry: RequestEntry, { stored, entries, place }: EntryPosition): RequestFacts => {
   const { turn, markers, prefixHash } = entry;
-  const answer = answerTo(turn, entries, place);
-  const broken = brokenAt(entries, place);
+  const answer = findAnswer(turn, entries, place);
+  const broken = findInterruptedBill(entries, place);
   return {
     request: {
       ...{ kind: "turn", turn, seq: stored.seq, askedAt: stored.at, markers },
       ...(answer ? { answer } : {}),
-      ...(broken ? { broken } : {}),
+      ...(broken ? { interrupted: broken } : {}),
     },
     prefixHash,
   };
 };
 
-/** A summary, a keep-alive, or an answer whose request can no longer be read: it was billed all the same. */
-const withoutRequest = (entry: ResponseEntry, stored: StoredEntry): Asked => ({
+/** A summary, a keep-alive, or an answer whose request can no longer be read. It was billed all the same. */
+const fromResponseEntry = (entry: ResponseEntry, stored: StoredEntry): RequestFacts => ({
   request: {
     ...{ kind: entry.turn === 0 ? "aside" : "turn", turn: entry.turn, seq: stored.seq },
     ...{ askedAt: stored.at - entry.ms, markers: undefined },
@@ -159,8 +161,8 @@ const withoutRequest = (entry: ResponseEntry, stored: StoredEntry): Asked => ({
   },
 });
 
-/** A request that was broken off is followed by the next one, and never by its answer. */
-const answerTo = (turn: number, entries: readonly StoredEntry[], place: number): SentAnswer | undefined => {
+/** An interrupted request is followed by the next one, never by its answer. */
+const findAnswer = (turn: number, entries: readonly StoredEntry[], place: number): SentAnswer | undefined => {
   for (let at = place + 1; at < entries.length; at += 1) {
     const stored = entries[at];
     if (!stored || stored.entry.kind === "request") return undefined;
@@ -169,7 +171,7 @@ const answerTo = (turn: number, entries: readonly StoredEntry[], place: number):
   return undefined;
 };
 
-const brokenAt = (entries: readonly StoredEntry[], place: number): Billed | undefined => {
+const findInterruptedBill = (entries: readonly StoredEntry[], place: number): BilledUsage | undefined => {
   for (let at = place + 1; at < entries.length; at += 1) {
     const entry = entries[at]?.entry;
     if (!entry || entry.kind === "request") return undefined;
@@ -184,13 +186,13 @@ const answerOf = ({ id, usage, usd, ms }: ResponseEntry, { seq, at }: StoredEntr
   ...(usd === undefined ? {} : { usd }),
 });
 
-type Inheriting = { readonly line: Line; readonly point: Point };
+type InheritingRequest = { readonly line: AgentTimeline; readonly point: TimelinePoint };
 
-/** What the parent had sent when the child branched off: nothing, where a rewrite came between. A child that begins its
- *  context with a head of its own should have had the parent's. */
-const lastBefore = (
+/** What the parent had last sent when the child branched off; nothing if there was a rewrite in between. A child
+ *  that begins its context with its own head should have had the parent's. */
+const lastInherited = (
   above: readonly SentRequest[] | undefined,
-  { line, point }: Inheriting,
+  { line, point }: InheritingRequest,
 ): SentRequest | undefined => {
   const seq = line.parent?.seq ?? -1;
   const last = above?.findLast((request) => request.kind === "turn" && request.answer && request.seq <= seq);
@@ -198,26 +200,26 @@ const lastBefore = (
   return isRendered || last?.point.epoch === point.epoch ? last : undefined;
 };
 
-const exactUpTo = ({ prefix, changed }: Point, sent: string | undefined): number => {
+const exactUpTo = ({ prefix, changed }: TimelinePoint, sent: string | undefined): number => {
   if (sent === undefined ? !changed : prefix?.hash === sent) return Number.POSITIVE_INFINITY;
   return changed?.segment ?? 0;
 };
 
-/** What this request's bytes differ in from those of the one that it should go on from; undefined where they do not. */
-export const changeBefore = (request: SentRequest): ChangedBytes | undefined => {
-  const { goesOnFrom: before, point } = request;
+/** Where this request's bytes differ from those of the request that it should continue; undefined if they do not. */
+export const changeSinceLast = (request: SentRequest): ChangedBytes | undefined => {
+  const { continues: before, point } = request;
   const [ours, theirs] = [point.prefix, before?.point.prefix];
   if (!before || !ours || !theirs) return undefined;
-  // What was sent no longer stands here: nothing can be held against it.
+  // What was sent is no longer known, so nothing can be compared.
   if (request.exactUpTo !== Number.POSITIVE_INFINITY) return undefined;
-  // The journal was damaged after the one and before the other, which began anew from there: it can only say where.
+  // The journal was damaged between the two, and the later one started over from there. Only the location is known.
   if (before.exactUpTo !== Number.POSITIVE_INFINITY) return point.changed ?? before.point.changed;
   if (ours.startsWith(theirs)) return undefined;
   const diverged = ours.firstDivergence(theirs);
   return diverged && { segment: diverged.segment, path: diverged.path };
 };
 
-export const segmentsAt = (request: SentRequest): readonly Segment[] =>
+export const markedSegments = (request: SentRequest): readonly Segment[] =>
   (request.markers ?? []).flatMap(({ segment }) => {
     const at = segment < request.exactUpTo ? request.point.prefix?.segmentAt(segment) : undefined;
     return at ? [at] : [];

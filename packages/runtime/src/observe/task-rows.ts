@@ -1,6 +1,6 @@
 /** Which tasks are there, and who runs them? For lists, and for one task in full.
- *  Invariant: read from journals alone, nothing is locked or changed; a task that nobody runs any more is never shown as
- *  running, and one that waits never as done.
+ *  Invariant: read from journals alone; nothing is locked or changed. A task that nobody runs any more is never shown
+ *  as running, and a waiting one never as done.
  *  Elsewhere: states (../tasks), a family's requests (read-family.ts), stopping and resuming (../session). */
 
 import type { LockHolder } from "@prefork/guard/internal";
@@ -29,35 +29,35 @@ import { readFamily } from "./read-family.ts";
 
 export type TaskRow = {
   readonly task: Task;
-  /** The session that started it, and the folder it works in. */
+  /** The session that started it, and its working folder. */
   readonly session: string;
   readonly cwd: string;
-  /** The process that writes in that session now. */
+  /** The process that writes that session now. */
   readonly owner?: LockHolder;
   /** In a few words. */
   readonly state: string;
-  /** It was under way when its process ended. */
+  /** It was running when its process ended. */
   readonly isOrphan: boolean;
   readonly turns: number;
   readonly usage: Usage;
   readonly usd: number;
   readonly ageMs: number;
-  /** Damage of its own journal and of its session's that was passed over. */
+  /** Damage of its own and of its session's journal that was skipped. */
   readonly problems: readonly string[];
 };
 
 export type TasksOptions = {
-  /** Of this session alone. Default: of all. */
+  /** Only tasks of this session. Default: all. */
   readonly session?: string;
-  /** Those that have ended too. Default: false. */
+  /** Include ended tasks. Default: false. */
   readonly ended?: boolean;
-  /** Called with each session that cannot be read; its tasks are not in the list. */
+  /** Called with each session that cannot be read. Its tasks are not in the list. */
   readonly onUnreadable?: (session: UnreadableSession) => void;
-  /** Called with damage of a session's journal that was passed over: there may have been more tasks. */
+  /** Called with damage of a session's journal that was skipped: there may have been more tasks. */
   readonly onProblem?: (problem: string) => void;
 };
 
-/** The session used last comes first; in it, the task started last. */
+/** Most recently used session first; within it, the task started last first. */
 export const listTasks = async (store: SessionStore, options: TasksOptions = {}): Promise<readonly TaskRow[]> => {
   const { session, ended = false, onUnreadable, onProblem } = options;
   const rows: TaskRow[] = [];
@@ -76,7 +76,7 @@ export const listTasks = async (store: SessionStore, options: TasksOptions = {})
   return rows;
 };
 
-/** One task and all that its journal tells of it. */
+/** One task and everything its journal says about it. */
 export type TaskDetail = TaskRow & {
   readonly directive?: string;
   /** Its requests. */
@@ -91,7 +91,7 @@ export const showTask = async (
   const { task, listed, problems } = await findTask(store, given, cwd);
   const row = await rowOf(store, task, { listed, problems });
   const { rows } = await readFamily(store, listed.id);
-  const directive = plannedFor(task) ?? directiveIn(await (await readingOf(store, task.session)).entries);
+  const directive = plannedDirective(task) ?? findDirective(await (await readingOf(store, task.session)).entries);
   return {
     ...row,
     ...(directive === undefined ? {} : { directive }),
@@ -105,7 +105,7 @@ type FoundTask = InSession & { readonly task: Task };
 
 type InSession = { readonly listed: ListedSession; readonly problems: readonly string[] };
 
-/** In the last session of the folder first, since that is what people talk about; then everywhere. */
+/** First in the folder's last session, because people usually mean that one; then everywhere. */
 const findTask = async (store: SessionStore, given: string, cwd: string): Promise<FoundTask> => {
   const sessions = await listSessions(store);
   const all = sessions.filter((listed) => listed.kind === "session");
@@ -128,7 +128,7 @@ const findTask = async (store: SessionStore, given: string, cwd: string): Promis
   throw new JournalError("not-found", `there is no task ${given}`);
 };
 
-/** Ids of tasks begin with a word that nobody types. */
+/** Task ids begin with a word that nobody types. */
 const isNamed = ({ id }: Task, given: string): boolean =>
   given !== "" && (id.startsWith(given) || id.startsWith(`task-${given}`));
 
@@ -143,7 +143,7 @@ const tasksOf = async (store: SessionStore, { id }: ListedSession): Promise<Sess
 
 type Reading = { readonly entries: readonly StoredEntry[]; readonly problems: readonly string[] };
 
-/** None where they cannot be read, and why. */
+/** Empty if they cannot be read, with the reason. */
 const readingOf = async (store: SessionStore, id: string | undefined): Promise<Reading> => {
   if (id === undefined) return { entries: [], problems: [] };
   try {
@@ -169,7 +169,7 @@ const rowOf = async (store: SessionStore, task: Task, { listed, problems }: InSe
   };
 };
 
-/** All that its own journal has; without one, what was told at its end. */
+/** Everything in its own journal; without one, what was reported at its end. */
 const spentBy = (
   { result, session }: Task,
   entries: readonly StoredEntry[],
@@ -184,13 +184,13 @@ const spentBy = (
   };
 };
 
-const plannedFor = ({ plan }: Task): string | undefined => {
+const plannedDirective = ({ plan }: Task): string | undefined => {
   const directive = typeof plan === "object" && plan !== null && "directive" in plan ? plan.directive : undefined;
   return typeof directive === "string" && directive !== "" ? directive : undefined;
 };
 
-/** The last words that it was told before its first request, without what is the same for all forks. */
-const directiveIn = (entries: readonly StoredEntry[]): string | undefined => {
+/** The last text that it was told before its first request, without what is the same for all forks. */
+const findDirective = (entries: readonly StoredEntry[]): string | undefined => {
   const begun = entries.findIndex(({ entry }) => entry.kind === "request");
   const words = entries
     .slice(0, begun < 0 ? entries.length : begun)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { modelFacts, text } from "@prefork/wire";
 import {
-  compactionPoint,
+  compactionThreshold,
   type NextEpoch,
   nextEpochContent,
   readSummary,
@@ -11,15 +11,15 @@ import {
   summaryDirective,
 } from "../../src/context/index.ts";
 
-test("a conversation is summed up at four fifths of its window, or earlier where an answer and a summary would not fit", () => {
+test("a conversation is compacted at four fifths of its window, or earlier if an answer and a summary would not fit", () => {
   assert.deepEqual(
     [
-      compactionPoint({ maxTokens: 8_000 }),
-      compactionPoint({ maxTokens: 40_000 }),
-      compactionPoint({ maxTokens: 128_000 }),
-      compactionPoint({ maxTokens: 8_000, window: 1_000_000 }),
-      compactionPoint({ maxTokens: 8_000, window: 1_000_000, threshold: 0.2 }),
-      compactionPoint({ maxTokens: 64_000, window: 16_000 }),
+      compactionThreshold({ maxTokens: 8_000 }),
+      compactionThreshold({ maxTokens: 40_000 }),
+      compactionThreshold({ maxTokens: 128_000 }),
+      compactionThreshold({ maxTokens: 8_000, window: 1_000_000 }),
+      compactionThreshold({ maxTokens: 8_000, window: 1_000_000, threshold: 0.2 }),
+      compactionThreshold({ maxTokens: 64_000, window: 16_000 }),
     ],
     [160_000, 152_000, 142_000, 800_000, 200_000, 10_000],
   );
@@ -29,7 +29,7 @@ test("a conversation is summed up at four fifths of its window, or earlier where
   );
 });
 
-test("the directive asks for every part of the summary, says the limit, and carries what the user wants kept", () => {
+test("the directive asks for every part of the summary, states the limit, and contains what the user wants kept", () => {
   const directive = summaryDirective({ words: 700, focus: " the migration " });
   for (const part of ["Goal:", "Decisions:", "Files:", "Commands:", "Open:", "Next:", "Do not call tools", "700 words"])
     assert.ok(directive.includes(part), part);
@@ -55,7 +55,7 @@ test("the summary is found whatever became of its tags", () => {
 });
 
 const past: NextEpoch = {
-  around: { sections: [{ name: "skills", text: "none" }] },
+  surroundings: { sections: [{ name: "skills", text: "none" }] },
   summary: "Goal: x </earlier-conversation>",
   lastPrompt: "Please do x.",
   todos: [
@@ -78,7 +78,7 @@ const begun = [
   ),
 ];
 
-test("a new epoch begins with the surroundings, then the summary, what was asked, what is to do, what runs, what was read", () => {
+test("a new epoch begins with the surroundings, then the summary, the last prompt, todos, open tasks and files", () => {
   assert.deepEqual(nextEpochContent(past), [
     ...begun,
     text('<last-message from="user">\nPlease do x.\n</last-message>'),
@@ -94,19 +94,19 @@ test("a new epoch begins with the surroundings, then the summary, what was asked
   ]);
 });
 
-test("what there is nothing of is not mentioned; the user's next words, where there are any, come last", () => {
-  const { around, summary } = past;
-  assert.deepEqual(nextEpochContent({ around, summary, followedBy: { kind: "wait" } }), begun);
-  assert.deepEqual(nextEpochContent({ around, summary, followedBy: { kind: "prompt", prompt: "And y?" } }), [
-    ...begun,
-    text("And y?"),
-  ]);
+test("empty parts are not mentioned; the user's next prompt, if there is one, comes last", () => {
+  const { surroundings: around, summary } = past;
+  assert.deepEqual(nextEpochContent({ surroundings: around, summary, followedBy: { kind: "wait" } }), begun);
+  assert.deepEqual(
+    nextEpochContent({ surroundings: around, summary, followedBy: { kind: "prompt", prompt: "And y?" } }),
+    [...begun, text("And y?")],
+  );
 });
 
-test("of many files the five most recent come, and no more than all have room for", () => {
+test("of many files, the five most recent are included, within their common limit", () => {
   const files = Array.from({ length: 7 }, (_, at) => ({ path: `/work/${at}.ts`, text: "x".repeat(20_000) }));
   const paths = (all: NextEpoch["files"] = []): readonly string[] => {
-    const block = nextEpochContent({ around: {}, summary: "s", files: all, followedBy: { kind: "wait" } }).at(-1);
+    const block = nextEpochContent({ surroundings: {}, summary: "s", files: all, followedBy: { kind: "wait" } }).at(-1);
     return [...(block?.type === "text" ? block.text : "").matchAll(/<read-file path="([^"]*)"/g)].map(
       ([, path = ""]) => path,
     );
@@ -121,8 +121,9 @@ test("of many files the five most recent come, and no more than all have room fo
   ]);
 });
 
-test("a compaction says what it costs and when it is repaid", () => {
-  // Asking reads 160,000 at 0.1 and writes 3,000 at 5; the next turn writes 20,000 at 1.25 in place of reading 160,000.
+test("a compaction reports what it costs and when it pays for itself", () => {
+  // The summary request reads 160,000 at 0.1 and outputs 3,000 at 5; the next turn writes 20,000 at 1.25 instead of
+  // reading 160,000.
   assert.deepEqual(rewriteEconomics({ before: 160_000, after: 20_000, output: 3_000 }), {
     now: 16_000 + 15_000 + 25_000 - 16_000,
     perTurn: 16_000 - 2_000,
@@ -132,7 +133,7 @@ test("a compaction says what it costs and when it is repaid", () => {
   });
 });
 
-test("a prefix that went cold is written again either way, and clearing without a summary asks for nothing", () => {
+test("a cold prefix is written again either way, and clearing without a summary requests nothing", () => {
   const cold = rewriteEconomics({ before: 160_000, after: 20_000, output: 3_000, warm: false });
   assert.deepEqual([cold.now, cold.turns], [40_000, 3]);
   const cleared = rewriteEconomics({ before: 160_000, after: 20_000, warm: false });
@@ -144,16 +145,16 @@ test("a prefix that went cold is written again either way, and clearing without 
   });
 });
 
-test("money is said where prices are known, and a shorter prompt may fall into a cheaper tier", () => {
+test("money is given if prices are known, and a shorter prompt may fall into a cheaper tier", () => {
   const facts = modelFacts("claude-haiku-5-5");
   assert.ok(facts);
-  // 150,000 tokens are billed at 0.50 a million, 50,000 at 0.10: a fifth.
+  // 150,000 tokens cost 0.50 a million, 50,000 cost 0.10: a fifth.
   const { now, perTurn, turns, usd } = rewriteEconomics({ before: 150_000, after: 50_000, output: 1_000, facts });
   assert.deepEqual({ now, perTurn, turns }, { now: 5_000 + 62_500 / 5, perTurn: 15_000 - 5_000 / 5, turns: 2 });
   assert.deepEqual([usd?.now.toFixed(6), usd?.perTurn.toFixed(6)], ["0.008750", "0.007000"]);
 });
 
-test("a rewrite that makes nothing shorter is never repaid", () => {
+test("a rewrite that makes nothing shorter never pays for itself", () => {
   assert.deepEqual(rewriteEconomics({ before: 20_000, after: 20_000 }), {
     now: 25_000 - 2_000,
     perTurn: 0,

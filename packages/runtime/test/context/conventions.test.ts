@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 import { chmodSync, chownSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
-import { type Conventions, type ConventionsQuestion, readConventions } from "../../src/context/index.ts";
+import { type Conventions, type ConventionsOptions, readConventions } from "../../src/context/index.ts";
 import { type Ground, repository } from "./repository.ts";
 
-const read = (ground: Ground, question: Partial<ConventionsQuestion> = {}): Promise<Conventions> =>
+const read = (ground: Ground, question: Partial<ConventionsOptions> = {}): Promise<Conventions> =>
   readConventions({ home: ground.home, workspace: ground.repo, cwd: ground.repo, ...question });
 
-/** Paths below the test's folder, with the text, and who imported it. */
+/** Paths below the test's folder, with the text and the importing file. */
 const shown = ({ files }: Conventions, ground: { readonly path: string }): readonly string[] =>
   files.map(({ path, text, from }) => {
     const by = from === undefined ? "" : ` < ${from.replace(`${ground.path}/`, "")}`;
@@ -51,7 +51,7 @@ test("the result is plain data with the hash of each whole file", async () => {
   });
 });
 
-test("CLAUDE.md stands for the user where there is no AGENTS.md, and their folder may be a link", async () => {
+test("CLAUDE.md is the user's file if there is no AGENTS.md, and their folder may be a link", async () => {
   using ground = repository();
   ground.put("home/dotfiles/prefork/CLAUDE.md", "linked folder, @~/more.md");
   ground.put("home/more.md", "more");
@@ -63,7 +63,7 @@ test("CLAUDE.md stands for the user where there is no AGENTS.md, and their folde
   ]);
 });
 
-test("the user's file is left out where somebody else could have written it", async () => {
+test("the user's file is skipped if somebody else could have written it", async () => {
   using ground = repository();
   ground.put("home/.prefork/AGENTS.md", "anybody's");
   chmodSync(ground.at("home/.prefork/AGENTS.md"), 0o666);
@@ -74,7 +74,7 @@ test("the user's file is left out where somebody else could have written it", as
   ]);
 });
 
-test("a linked worktree is a root of its own, and so is a repository inside another", async () => {
+test("a linked worktree is its own root, and so is a repository inside another", async () => {
   using ground = repository();
   ground.put("repo/AGENTS.md", "outer");
   ground.put("repo/a/x", "");
@@ -107,7 +107,7 @@ test("without a repository the workspace is the root", async () => {
   ]);
 });
 
-test("a repository that somebody else put above the working folder is not ours", { skip: notRoot() }, async () => {
+test("another user's repository above the working folder is ignored", { skip: notRoot() }, async () => {
   using base = scratch();
   base.put("home/x");
   base.put("shared/AGENTS.md", "planted");
@@ -120,14 +120,14 @@ test("a repository that somebody else put above the working folder is not ours",
   ]);
 });
 
-test("a folder that is not trusted gives nothing but the user's own file", async () => {
+test("a folder that is not trusted gives only the user's own file", async () => {
   using ground = repository();
   ground.put("home/.prefork/AGENTS.md", "mine");
   ground.put("repo/AGENTS.md", "root");
   assert.deepEqual(shown(await read(ground, { project: false }), ground), ["home/.prefork/AGENTS.md: mine"]);
 });
 
-test("a twin comes once: linked either way, a hard link, a copy, a link to the folder above", async () => {
+test("a duplicate is included once: a link in either direction, a hard link, a copy, a link to the folder above", async () => {
   using ground = repository();
   ground.put("repo/AGENTS.md", "one");
   symlinkSync("AGENTS.md", ground.at("repo/CLAUDE.md"));
@@ -149,7 +149,7 @@ test("a twin comes once: linked either way, a hard link, a copy, a link to the f
   assert.deepEqual(found.notes, []);
 });
 
-test("imports follow their file, relative to it, each file once, and a circle ends", async () => {
+test("imports follow their file, relative to it, each file once, and a cycle ends", async () => {
   using ground = repository();
   ground.put("repo/AGENTS.md", "@docs/a.md @docs/b.md");
   ground.put("repo/CLAUDE.md", "@AGENTS.md");
@@ -166,7 +166,7 @@ test("imports follow their file, relative to it, each file once, and a circle en
   assert.deepEqual(found.notes, []);
 });
 
-test("imports go five deep", async () => {
+test("imports are followed five levels deep", async () => {
   using ground = repository();
   ground.put("repo/AGENTS.md", "@1.md");
   for (const depth of [1, 2, 3, 4, 5, 6]) ground.put(`repo/${depth}.md`, `@${depth + 1}.md`);
@@ -180,7 +180,7 @@ test("imports go five deep", async () => {
   ]);
 });
 
-test("a project file cannot import from outside, through a link, from home, or what may hold keys; it is said", async () => {
+test("a project file cannot import from outside, through a link, from home, or what may hold keys; notes say so", async () => {
   using ground = repository();
   ground.put("outside.md", "outside");
   ground.put("home/private.md", "private");
@@ -220,7 +220,7 @@ test("a project file cannot import from outside, through a link, from home, or w
   ]);
 });
 
-test("what a rule keeps back is neither read as conventions nor imported; it is said", async () => {
+test("files that a rule keeps back are neither read as conventions nor imported; notes say so", async () => {
   using ground = repository();
   ground.put("home/.prefork/AGENTS.md", "mine @../private/a.md");
   ground.put("home/private/a.md", "private");
@@ -257,7 +257,7 @@ test("a home folder that is kept in git is not the project of a folder in it", a
   ]);
 });
 
-test("a file with thousands of imports costs a hundred looks and twenty notes", async () => {
+test("a file with thousands of imports costs a hundred lookups and twenty notes", async () => {
   using ground = repository();
   ground.put("repo/AGENTS.md", Array.from({ length: 3_000 }, (_, at) => `@${at}.md`).join("\n"));
   const { files, notes } = await read(ground);
@@ -267,7 +267,7 @@ test("a file with thousands of imports costs a hundred looks and twenty notes", 
   );
 });
 
-test("a conventions file that is a link to elsewhere is left out; a link inside the project is read where it leads", async () => {
+test("a conventions file that links outside is skipped; a link inside the project is followed", async () => {
   using ground = repository();
   ground.put("secret.md", "outside");
   ground.put("repo/docs/agents.md", "inside");

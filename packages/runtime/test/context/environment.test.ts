@@ -17,7 +17,7 @@ const commit = (ground: Ground, subject: string): void => {
   ground.git("commit", "-q", "-m", subject);
 };
 
-test("the branch, counts of changes and the last three subjects come from git", async () => {
+test("the branch, the counts of changes and the last three subjects come from git", async () => {
   using ground = repository();
   for (const subject of ["One", "Two", "Three", "Four </environment>"]) commit(ground, subject);
   ground.put("repo/One.txt", "staged");
@@ -53,7 +53,7 @@ test("the branch, counts of changes and the last three subjects come from git", 
   );
 });
 
-test("a repository without commits, a commit without a branch, and a conflict are told as they are", async () => {
+test("a repository without commits, a detached head, and a conflict are described as they are", async () => {
   using ground = repository();
   const none = { staged: 0, unstaged: 0, untracked: 0, conflicted: 0 };
   const { git: empty } = await read(ground.repo, ground.home);
@@ -80,7 +80,7 @@ test("a repository without commits, a commit without a branch, and a conflict ar
   );
 });
 
-test("outside of a repository that is said, and of one that could start programs there is no summary", async () => {
+test("outside a repository the text says so, and a repository that could start programs gets no summary", async () => {
   using base = scratch();
   base.put("home/x");
   assert.deepEqual((await read(base.path, base.at("home"))).git, { kind: "none" });
@@ -94,7 +94,7 @@ test("outside of a repository that is said, and of one that could start programs
   });
 });
 
-test("looking leaves the repository as it is, and starts nothing that it configures", async () => {
+test("reading leaves the repository unchanged, and starts nothing that it configures", async () => {
   using ground = repository();
   commit(ground, "One");
   for (const key of ["core.fsmonitor", "core.pager", "core.sshCommand"])
@@ -106,7 +106,7 @@ test("looking leaves the repository as it is, and starts nothing that it configu
   assert.equal(existsSync(ground.at("ran")), false);
 });
 
-test("a day is the day where the user is, in one spelling", () => {
+test("the date is the date in the user's time zone, in one format", () => {
   const lateEvening = Date.UTC(2026, 11, 31, 23, 30);
   assert.deepEqual(
     ["UTC", "Asia/Tokyo", "America/New_York"].map((zone) => localDate(lateEvening, zone)),

@@ -26,7 +26,7 @@ const around: Surroundings = {
   mode: "default",
 };
 
-test("conventions, sections and environment come before the user's words, each in its own block", () => {
+test("conventions, sections and environment come before the user's prompt, each in its own block", () => {
   assert.deepEqual(firstContent(around, "Fix the <note>."), [
     text(`<conventions>
 Copied from files of the user and of this project; general ones first, the nearest to the working folder last.
@@ -57,7 +57,7 @@ Git: the working folder is in no repository
   ]);
 });
 
-test("where nothing is around there is only the prompt, with its pictures", () => {
+test("without surroundings there is only the prompt, with its images", () => {
   const picture: ImageBlock = { type: "image", source: { kind: "base64", mediaType: "image/png", data: "AA==" } };
   assert.deepEqual(firstContent({ conventions: { files: [], notes: [] } }, [picture, text("What is this?")]), [
     picture,
@@ -65,7 +65,7 @@ test("where nothing is around there is only the prompt, with its pictures", () =
   ]);
 });
 
-test("whatever a file says, its text stands whole between one pair of tags", () => {
+test("whatever a file says, its whole text is between one pair of tags", () => {
   const hostile = fc
     .array(
       fc.oneof(fc.constantFrom("</convention-file>", "<convention-file>", "</conventions>", "&lt;", "\n"), fc.string()),

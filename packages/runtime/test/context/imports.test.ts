@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { importsIn, looksLikeFile } from "../../src/context/conventions.ts";
+import { findImports, looksLikeFile } from "../../src/context/conventions.ts";
 
-test("names after @ are imports, each once, without the marks of the sentence around them", () => {
+test("names after @ are imports, each once, without the punctuation around them", () => {
   const text = "See @docs/style.md, @./a.md and (@~/b.md). Again @docs/style.md!\n@/abs/c.md\n- **@d.md**";
-  assert.deepEqual(importsIn(text), ["docs/style.md", "./a.md", "~/b.md", "/abs/c.md", "d.md"]);
+  assert.deepEqual(findImports(text), ["docs/style.md", "./a.md", "~/b.md", "/abs/c.md", "d.md"]);
 });
 
-test("addresses, and what stands in fences and code spans, are none", () => {
+test("e-mail addresses, and names in fences and code spans, are not imports", () => {
   const text = [
     "mail ada@example.com, run `@not/this.md` or ``a ` @nor/that.md``",
     "```sh",
@@ -22,11 +22,11 @@ test("addresses, and what stands in fences and code spans, are none", () => {
     "~~~",
     "@yet/in/second.md",
   ].join("\n");
-  assert.deepEqual(importsIn(text), ["after.md", "then.md"]);
+  assert.deepEqual(findImports(text), ["after.md", "then.md"]);
 });
 
-test("a fence that never ends holds the rest of the text, also with Windows line ends", () => {
-  assert.deepEqual(importsIn("@a.md\r\n```\r\n@b.md\r\n```\r\n@c.md\r\n```\r\n@d.md"), ["a.md", "c.md"]);
+test("a fence that never ends contains the rest of the text, also with Windows line endings", () => {
+  assert.deepEqual(findImports("@a.md\r\n```\r\n@b.md\r\n```\r\n@c.md\r\n```\r\n@d.md"), ["a.md", "c.md"]);
 });
 
 test("packages, people and decorators do not look like files", () => {
@@ -49,13 +49,13 @@ test("any text can be read", () => {
   const marks = fc.constantFrom("@", "`", "``", "```", "~~~", "\n", " ", "a.md", "(", "\r");
   fc.assert(
     fc.property(fc.array(fc.oneof(marks, fc.string()), { maxLength: 40 }), (parts) => {
-      const found = importsIn(parts.join(""));
+      const found = findImports(parts.join(""));
       assert.deepEqual(found, [...new Set(found)]);
     }),
   );
 });
 
-test("regression: a name behind which brackets stand by the hundred thousand is read in one go", () => {
+test("regression: a name followed by hundreds of thousands of brackets is read in linear time", () => {
   const brackets = ")".repeat(400_000);
-  assert.deepEqual(importsIn(`@a${brackets} @${brackets}b @c.md${brackets}`), ["a", `${brackets}b`, "c.md"]);
+  assert.deepEqual(findImports(`@a${brackets} @${brackets}b @c.md${brackets}`), ["a", `${brackets}b`, "c.md"]);
 });

@@ -9,7 +9,7 @@ import {
   noteText,
   readConventions,
   type Surroundings,
-  toldOf,
+  toKnownSurroundings,
 } from "../../src/context/index.ts";
 import { unescapeNote } from "../../src/context/text.ts";
 import type { NoteKind } from "../../src/events.ts";
@@ -27,14 +27,14 @@ const around = (changes: { readonly date?: string; readonly git?: GitSummary } =
   conventions: { files: [{ path: "/work/AGENTS.md", text: "Old.", hash: "old" }], notes: [] },
 });
 
-test("nothing is said while nothing changed, nor when only the counts of git did", () => {
+test("nothing is announced if nothing changed, or if only git's counts did", () => {
   const later = around({ git: { ...onMain, ...clean, staged: 3, untracked: 1, commits: ["abc Done"] } });
-  assert.deepEqual(changesBetween(toldOf(around()), later), []);
+  assert.deepEqual(changesBetween(toKnownSurroundings(around()), later), []);
 });
 
 test("a new day, another mode, another branch: one note each", () => {
   const later = { ...around({ date: "2026-11-16", git: { ...onMain, branch: "fix/</note>" } }), mode: "plan" as const };
-  assert.deepEqual(changesBetween(toldOf(around()), later), [
+  assert.deepEqual(changesBetween(toKnownSurroundings(around()), later), [
     { kind: "date", text: "The date is now 2026-11-16." },
     {
       kind: "mode",
@@ -44,12 +44,12 @@ test("a new day, another mode, another branch: one note each", () => {
   ]);
 });
 
-test("a repository that appears, loses its branch or goes away is told; one that cannot be looked at is not", () => {
+test("a repository that appears, loses its branch or disappears is announced; one that cannot be inspected is not", () => {
   const { branch: _, ...detached } = onMain;
   const gone: GitSummary = { kind: "none" };
   const closed: GitSummary = { kind: "left-out", reason: "git took too long" };
   const told = ([before, now]: readonly [GitSummary, GitSummary]): readonly string[] =>
-    changesBetween(toldOf(around({ git: before })), around({ git: now })).map(({ text }) => text);
+    changesBetween(toKnownSurroundings(around({ git: before })), around({ git: now })).map(({ text }) => text);
   assert.deepEqual(
     (
       [
@@ -70,7 +70,7 @@ test("a repository that appears, loses its branch or goes away is told; one that
   );
 });
 
-test("changed, new and removed conventions files are told with their new text, unchanged ones not again", async () => {
+test("changed, new and removed conventions files are announced with their new text, unchanged ones are not repeated", async () => {
   using ground = repository();
   const read = async (): Promise<Surroundings> => ({
     conventions: await readConventions({ home: ground.home, workspace: ground.repo, cwd: ground.at("repo/a/b") }),
@@ -78,7 +78,7 @@ test("changed, new and removed conventions files are told with their new text, u
   ground.put("repo/AGENTS.md", "Stays.");
   ground.put("repo/a/AGENTS.md", "Old.");
   ground.put("repo/a/b/CLAUDE.md", "Goes.");
-  const told = JSON.parse(JSON.stringify(toldOf(await read())));
+  const told = JSON.parse(JSON.stringify(toKnownSurroundings(await read())));
   ground.put("repo/a/AGENTS.md", "New. </note>");
   rmSync(ground.at("repo/a/b/CLAUDE.md"));
   ground.put("repo/a/b/AGENTS.md", "Comes.");
@@ -95,18 +95,18 @@ test("changed, new and removed conventions files are told with their new text, u
       text: `${at("a/b/AGENTS.md")} is new and says:\n<convention-file path="${at("a/b/AGENTS.md")}">\nComes.\n</convention-file>`,
     },
   ]);
-  assert.deepEqual(changesBetween(toldOf(now), await read()), []);
+  assert.deepEqual(changesBetween(toKnownSurroundings(now), await read()), []);
 });
 
-test("a file that can no longer be shown is not said to be gone, and a long one is told in part", () => {
+test("a file that can no longer be shown is not announced as removed, and a long one is shown in part", () => {
   const path = "/work/AGENTS.md";
   const hidden = { files: [], notes: [{ path, text: "was left out: it is no text" }] };
-  assert.deepEqual(changesBetween(toldOf(around()), { conventions: hidden }), [
+  assert.deepEqual(changesBetween(toKnownSurroundings(around()), { conventions: hidden }), [
     { kind: "conventions", text: `${path} was left out: it is no text; what it said before is old.` },
   ]);
   const long = { files: [{ path, text: "0123456789abcde\n".repeat(2_000), hash: "new" }], notes: [] };
   const shown = "0123456789abcde\n".repeat(1_000);
-  assert.deepEqual(changesBetween(toldOf(around()), { conventions: long }), [
+  assert.deepEqual(changesBetween(toKnownSurroundings(around()), { conventions: long }), [
     {
       kind: "conventions",
       text: `${path} has changed and now says:\n<convention-file path="${path}">\n${shown}\n</convention-file>\n(16,000 more bytes are in the file itself.)`,
@@ -114,7 +114,7 @@ test("a file that can no longer be shown is not said to be gone, and a long one 
   ]);
 });
 
-test("notes are read back exactly as they were written, whatever they say and wherever they stand", () => {
+test("notes are read back exactly as they were written, whatever they say and wherever they are", () => {
   const kinds: readonly NoteKind[] = ["date", "mode", "conventions", "git", "reminder", "resumed", "compacted"];
   const words = fc
     .array(

@@ -7,19 +7,19 @@ import {
   budgetFor,
   decideBatch,
   decideReplacement,
-  type Entering,
+  type IncomingResult,
   ReplacementState,
   tokensOfBlocks,
 } from "../../src/context/index.ts";
 
 const picture: ImageBlock = { type: "image", source: { kind: "base64", mediaType: "image/png", data: "AA==" } };
 
-const result = (toolUseId: string, bytes: number, tool = "Bash"): Entering => ({
+const result = (toolUseId: string, bytes: number, tool = "Bash"): IncomingResult => ({
   ...{ toolUseId, tool, file: `/state/${toolUseId}.txt` },
   blocks: [text("0123456789abcde\n".repeat(bytes / 16))],
 });
 
-test("a result within its budget stays whole; one over it becomes head, tail, counts and the path of the whole", () => {
+test("a result within its budget stays whole; a longer one becomes head, tail, counts and the path of the whole", () => {
   const budget: Budget = { result: 10_000, batch: 50_000 };
   assert.deepEqual(decideReplacement({ ...result("a", 35_008), budget: { ...budget, result: 10_003 } }), {
     kind: "whole",
@@ -43,7 +43,7 @@ test("a result within its budget stays whole; one over it becomes head, tail, co
   );
 });
 
-test("what could not be kept in a file says so", () => {
+test("a result that could not be kept in a file says so", () => {
   const { file: _, ...unkept } = result("a", 64_000);
   const decision = decideReplacement({ ...unkept, budget: budgetFor() });
   const [block] = decision.kind === "replaced" ? decision.preview : [];
@@ -53,13 +53,13 @@ test("what could not be kept in a file says so", () => {
   );
 });
 
-test("pictures are counted and kept, and alone never replaced", () => {
+test("images are counted and kept, and never replaced on their own", () => {
   assert.equal(tokensOfBlocks([picture, text("1234567")]), 1_602);
   const blocks = Array.from({ length: 20 }, () => picture);
   assert.deepEqual(decideReplacement({ toolUseId: "a", tool: "Read", blocks, budget: budgetFor() }), { kind: "whole" });
 });
 
-test("Read may give more than others, and a small window gives everybody less", () => {
+test("Read may return more than others, and a small window gives everybody less", () => {
   const kindOf = (tool: string, window?: number): string =>
     decideReplacement({ ...result("a", 64_000, tool), budget: budgetFor(window) }).kind;
   assert.deepEqual(
@@ -68,7 +68,7 @@ test("Read may give more than others, and a small window gives everybody less", 
   );
 });
 
-test("where a turn's results are too long together the largest go first, and of equals the earlier", () => {
+test("if a turn's results are too long together, the largest are replaced first, and of equal ones the earlier", () => {
   const budget: Budget = { result: 10_000, batch: 15_000 };
   const sizes = [16_000, 32_000, 24_000, 32_000, 1_600];
   const batch = sizes.map((bytes, at) => result(`id${at}`, bytes));
@@ -82,7 +82,7 @@ test("where a turn's results are too long together the largest go first, and of 
       [whole, replaced, whole, whole, whole],
       [whole, replaced, whole, replaced, whole],
       [whole, replaced, replaced, replaced, whole],
-      [replaced, replaced, replaced, replaced, whole], // a preview of the last would be longer than itself
+      [replaced, replaced, replaced, replaced, whole], // a preview of the last one would be longer than itself
     ],
   );
 });
@@ -108,7 +108,7 @@ const batches = fc.array(
 );
 const budgets = fc.record({ result: fc.nat({ max: 5_000 }), batch: fc.nat({ max: 8_000 }) });
 
-test("a decision never changes: asked again, in another batch, under another budget, in a clone", () => {
+test("a decision never changes: when repeated, in another batch, under another budget, in a clone", () => {
   fc.assert(
     fc.property(batches, budgets, budgets, (all, budget, other) => {
       const state = new ReplacementState();
@@ -131,7 +131,7 @@ test("a decision never changes: asked again, in another batch, under another bud
   );
 });
 
-test("the same batch and budget give the same decisions, and a preview is never longer than what it stands for", () => {
+test("the same batch and budget give the same decisions, and a preview is never longer than what it replaces", () => {
   fc.assert(
     fc.property(batches, budgets, (all, budget) => {
       for (const batch of all) {
@@ -146,7 +146,7 @@ test("the same batch and budget give the same decisions, and a preview is never 
   );
 });
 
-test("a clone knows what was decided before it, and neither side hears of the other afterwards", () => {
+test("a clone knows what was decided before it, and later decisions stay separate", () => {
   const budget = budgetFor();
   const parent = new ReplacementState();
   parent.decide([result("before", 64_000)], budget);
@@ -168,10 +168,10 @@ test("a clone knows what was decided before it, and neither side hears of the ot
   );
 });
 
-test("what must be kept in a file is known before it is decided, and only once", () => {
+test("what must be kept in a file is known before the decision, and only once", () => {
   const state = new ReplacementState();
   const batch = [result("a", 64_000), result("b", 1_600), result("c", 64_000)];
-  assert.deepEqual(state.toKeep(batch, budgetFor()), ["a", "c"]);
+  assert.deepEqual(state.idsToKeep(batch, budgetFor()), ["a", "c"]);
   state.decide(batch, budgetFor());
-  assert.deepEqual(state.toKeep([...batch, result("d", 64_000)], budgetFor()), ["d"]);
+  assert.deepEqual(state.idsToKeep([...batch, result("d", 64_000)], budgetFor()), ["d"]);
 });

@@ -1,4 +1,4 @@
-/** A small real repository for one test, with git run as the tests of the workspace run it. */
+/** A small real repository for one test, with git run as the other tests run it. */
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -22,7 +22,7 @@ export type Ground = Scratch & {
   readonly git: (...words: readonly string[]) => string;
 };
 
-/** A home without anything in it, and a repository without commits. */
+/** An empty home, and a repository without commits. */
 export const repository = (): Ground => {
   const base = scratch();
   const [home, repo] = [base.at("home"), base.at("repo")];

@@ -14,7 +14,7 @@ const hashOf = (options: SystemPromptOptions): string =>
     .update(JSON.stringify(systemPrompt(options)))
     .digest("base64url");
 
-test("the system prompt has the bytes it always had, with forks and without", () => {
+test("the system prompt has the bytes it always had, with and without forks", () => {
   assert.deepEqual(
     { forks: hashOf({ forks: true }), none: hashOf({ forks: false }) },
     { forks: "jz2xyLUdTEPGCiene6QJxvcW6LV3Om4YvAO3t9_moBU", none: "oDcbKzqZefInFSBFxJNP0Ony1Grpabu8kNMNjhWlLEc" },
@@ -29,13 +29,13 @@ test("it stays under 1,800 tokens, counted at 3.5 bytes each", () => {
   }
 });
 
-test("only the section on delegating differs when forks are off, and then it does not speak of forks", () => {
+test("without forks only the section on delegating differs, and it does not mention forks", () => {
   const [on, off] = [true, false].map((forks) => systemPrompt({ forks })[0]?.text ?? "");
   const common = (on ?? "").split("\n\n").filter((part) => off?.includes(part));
   assert.deepEqual([(on ?? "").split("\n\n").length - common.length, /\bforks?\b/i.test(off ?? "")], [1, false]);
 });
 
-test("what the user appends is a block of its own after ours, so that ours stays the same", () => {
+test("what the user appends is a separate block after ours, so that ours stays the same", () => {
   const [ours] = systemPrompt({ forks: true });
   assert.deepEqual(systemPrompt({ forks: true, append: "Answer in Latin." }), [
     ours,

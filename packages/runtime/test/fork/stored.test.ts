@@ -281,7 +281,7 @@ test("requests that were sent whole because their entry was gone say so", async 
   const { misses } = explainFamily(family);
   assert.deepEqual(
     misses.filter(({ agent }) => agent !== "main").map(({ lost, why }) => [lost, why]),
-    whole.map(() => [tokens, `${name} was no longer there, and the request was sent whole`]),
+    whole.map(() => [tokens, `${name} was gone, and the request was sent in full`]),
   );
   assert.ok(misses.every(({ cause }) => cause.kind === "entry-gone"));
 });

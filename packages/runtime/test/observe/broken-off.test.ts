@@ -1,5 +1,5 @@
-/** Requests that broke off after their answer had begun: a provider bills them, so every sum has them, in this life of the
- *  session and the next. Figures are the simulator's own. */
+/** Requests that were interrupted after their answer had begun: a provider bills them, so every sum includes them,
+ *  in this run of the session and the next. The figures are the simulator's own. */
 
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
@@ -19,7 +19,7 @@ const hasty = ({ simulator }: Ground): Partial<SessionOptions> => ({
 
 const inputOf = ({ plain, read, written }: Usage) => ({ plain, read, written: written["5m"] ?? 0 });
 
-/** What the simulator billed for prompts, all together. */
+/** What the simulator billed for all prompts together. */
 const billed = ({ simulator }: Ground) =>
   simulator.ledger().reduce(
     (sum, { plain, read, written }) => ({
@@ -30,7 +30,7 @@ const billed = ({ simulator }: Ground) =>
     { plain: 0, read: 0, written: 0 },
   );
 
-/** Rows, tasks, the session and its next life have the same sums, and those are what was billed. */
+/** Rows, tasks, the session and its next run have the same sums, and these are what was billed. */
 const assertAsBilled = async (ground: Ground, session: Session): Promise<readonly RequestRow[]> => {
   const family = await ground.family(session.id);
   const { total, agents } = explainFamily(family);
@@ -54,7 +54,7 @@ const assertAsBilled = async (ground: Ground, session: Session): Promise<readonl
 const shown = ({ agent, turn, kind, isAnswered }: RequestRow) =>
   `${agent === "main" ? agent : "fork"} ${kind} ${turn}: ${isAnswered ? "answered" : "broken off"}`;
 
-/** Comes slowly, so that it can be interrupted in the middle. */
+/** Streams slowly, so that it can be interrupted in the middle. */
 const SLOWLY: Fault = { kind: "slow-drip", delayMs: 20 };
 
 test("a prompt and a fork that were aborted in the middle of their answers are on the bill", async () => {
@@ -77,7 +77,7 @@ const BREAKS: Readonly<Record<string, Fault>> = {
 };
 
 for (const [when, fault] of Object.entries(BREAKS))
-  test(`a request that was answered after attempts which broke off ${when} has two rows: what they took, and what it took`, async () => {
+  test(`a request that was answered after interrupted attempts (${when}) has two rows: what they took, and what it took`, async () => {
     await using ground = await openGround({ script });
     await using session = await ground.open(hasty(ground));
     await prompted(session, "hello");
@@ -108,7 +108,7 @@ test("a request that failed in the end is one row with what all of its attempts 
   assert.equal(ground.simulator.ledger().length, 4);
 });
 
-test("a summary that broke off is on the bill, and the conversation goes on without it", async () => {
+test("an interrupted summary is on the bill, and the conversation continues without it", async () => {
   await using ground = await openGround({ script });
   await using session = await ground.open(hasty(ground));
   await prompted(session, "hello");
@@ -121,7 +121,7 @@ test("a summary that broke off is on the bill, and the conversation goes on with
 
 // --- forks that leave nothing else ---------------------------------------------------------------------------------------
 
-test("a fork without a transcript is one row with all that it took, and nobody is expected to read less or more for it", async () => {
+test("a fork without a transcript is one row with all that it took, and it changes no other row's expectation", async () => {
   const work: SimScript = (request) =>
     directiveIn(request) !== undefined && toolResults(request).length === 0
       ? callTools([{ name: "Bash", input: { command: "pwd" } }])
@@ -150,7 +150,7 @@ test("a fork without a transcript is one row with all that it took, and nobody i
 // --- after a kill --------------------------------------------------------------------------------------------------------
 
 for (const interrupted of ["report", "resume"] as const)
-  test(`the second run of a woken task that was killed in the middle is counted once (${interrupted})`, async () => {
+  test(`the second run of a resumed task that was killed in the middle is counted once (${interrupted})`, async () => {
     let isHeld = true;
     await using ground = await openGround({
       script: async (request) => {

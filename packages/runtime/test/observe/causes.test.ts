@@ -1,4 +1,4 @@
-/** Causes that a running session does not come to, from journals written by hand. */
+/** Miss reasons that a running session does not produce, from handwritten journals. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { head, Sketch, used } from "./sketch.ts";
 const rowsOf = (...sketches: readonly Sketch[]) =>
   ledgerOf(sketches.map(({ session, entries }, at) => ({ agent: at === 0 ? "main" : `task-${at}`, session, entries })));
 
-test("a fork with a head of its own is told by the first place that differs from its parent's", () => {
+test("a fork with its own head is explained by the first difference from its parent's", () => {
   const parent = new Sketch("parent")
     .begin()
     .say("user", "Look.")
@@ -27,7 +27,7 @@ test("a fork with a head of its own is told by the first place that differs from
   );
 });
 
-test("an entry more than twenty blocks before the next marker is out of its reach", () => {
+test("an entry more than twenty blocks before the next marker is out of reach", () => {
   const results = Array.from({ length: 24 }, (_, at) => toolResult(`call-${at}`, "done"));
   const calls = results.map(({ toolUseId: id }) => ({ type: "tool_use", id, name: "Read", input: "{}" }) as const);
   const sketch = new Sketch("main").begin().say("user", "Go.").ask().answer(used(0, 5_000));
@@ -38,7 +38,7 @@ test("an entry more than twenty blocks before the next marker is out of its reac
   assert.deepEqual([second?.expected, second?.cause], [5_000, { kind: "look-back-exceeded", positions: 48 }]);
 });
 
-test("siblings sent at once where waiting would not pay are not said to have raced", () => {
+test("siblings sent at once, where waiting would not pay, do not count as raced", () => {
   const parent = new Sketch("parent").begin().say("user", "Look.").ask().answer(used(0, 100_000));
   parent.say("assistant", "I do.");
   const child = (name: string): Sketch => {
@@ -74,7 +74,7 @@ test("an answer whose request can no longer be read is billed all the same", () 
   );
 });
 
-test("a request that was broken off costs nothing that is known, and the next one expects what was there before", () => {
+test("an interrupted request costs nothing that is known, and the next one expects what was there before", () => {
   const sketch = new Sketch("main").begin().say("user", "Go.").ask().answer(used(0, 5_000)).say("assistant", "Yes.");
   const rows = rowsOf(sketch.say("user", "On.").ask().say("user", "Again.").ask().answer(used(5_000, 40)));
   assert.deepEqual(
@@ -87,7 +87,7 @@ test("a request that was broken off costs nothing that is known, and the next on
   );
 });
 
-test("a keep-alive stands as an aside, and what it read lives on from there", () => {
+test("a keep-alive is listed as a side request, and the entry it read lives on from there", () => {
   const sketch = new Sketch("main").begin().say("user", "Go.").ask().answer(used(0, 5_000)).say("assistant", "Yes.");
   sketch.later(4 * 60_000).answer(used(5_000, 0, { output: 0 }), { aside: true });
   const rows = rowsOf(
@@ -138,7 +138,7 @@ const written = (sketch: Sketch, steps: readonly Step[]): Sketch => {
   return sketch;
 };
 
-test("whatever journals say, the rows sum to exactly what they were billed, and none expects what nobody wrote", () => {
+test("whatever journals say, the rows add up to exactly what they were billed, and none expects what nobody wrote", () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 12 }),
@@ -161,7 +161,7 @@ test("whatever journals say, the rows sum to exactly what they were billed, and 
   );
 });
 
-test("a total loss after a request that wrote nothing has an expectation and a cause", () => {
+test("a total miss after a request that wrote nothing has an expectation and a reason", () => {
   const sketch = new Sketch("main")
     .begin()
     .say("user", "Go.")

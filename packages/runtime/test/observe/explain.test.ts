@@ -1,4 +1,4 @@
-/** Bills beside what they would have been: figures by hand, and the sum of a real family. */
+/** Bills next to their alternatives: figures calculated by hand, and the sum of a real family. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -39,7 +39,7 @@ const rows: readonly RequestRow[] = [
   row(["main", 3], used(11_060, 300, { output: 50 })),
 ];
 
-test("the same work without a cache, without forks, and cold all at once, counted by hand", () => {
+test("the same work without a cache, without forks, and with a cold cache all at once, calculated by hand", () => {
   const { total, instead } = explain(rows);
   assert.deepEqual(total.usage, used(65_260, 12_360, { output: 350 }));
   // 65,260 read at 0.1 and 12,360 written at 1.25.
@@ -49,7 +49,7 @@ test("the same work without a cache, without forks, and cold all at once, counte
   );
   assert.deepEqual(found, {
     "no-cache": { usage: used(0, 0, { plain: 77_620, output: 350 }), units: 77_620, saved: 55_644 },
-    // Three first requests write all of what they read before: 10,000 + 11,000 + 11,000.
+    // Three first requests write everything that they read before: 10,000 + 11,000 + 11,000.
     "cold-at-once": { usage: used(33_260, 44_360, { output: 350 }), units: 58_776, saved: 36_800 },
     // The first part leaves 11,500 + 50 - 11,000 = 550 tokens to the second, both leave 1,100 to the parent's turns.
     "no-fork": { usage: used(65_260 + 2 * 550 + 2 * 1_100, 12_360, { output: 350 }), units: 22_306, saved: 330 },
@@ -73,7 +73,7 @@ test("money is what the journal says was billed, and what the price table says i
   assert.deepEqual([plain?.usd?.toFixed(6), plain?.saved.usd?.toFixed(6)], ["0.158740", "0.088740"]);
 });
 
-test("a sum with a request that has no price has no money", () => {
+test("a sum with a request that has no price has no amount of money", () => {
   const { usd: _none, ...unpriced } = row(["main", 1], used(0, 100), { model: "somebody-elses" });
   const { total, instead } = explain([{ ...row(["main", 1], used(0, 100)), usd: 1 }, unpriced]);
   assert.deepEqual(
@@ -82,7 +82,7 @@ test("a sum with a request that has no price has no money", () => {
   );
 });
 
-test("one agent alone is held against no cache and a cold start, but not against a line without forks", () => {
+test("a single agent is compared with no cache and a cold start, but not with a conversation without forks", () => {
   const own = explain(rows.filter(({ agent }) => agent === "task-1"));
   assert.deepEqual(
     own.instead.map(({ id }) => id),
@@ -90,7 +90,7 @@ test("one agent alone is held against no cache and a cold start, but not against
   );
 });
 
-test("a miss says how many tokens it lost, what they cost beyond reading them, and what would avoid it", () => {
+test("a miss says how many tokens it lost, what they cost beyond reading them, and how to avoid it", () => {
   const cause = { kind: "expired", ttl: "5m", unusedMs: 420_000 } as const;
   const expired = row(["main", 2], used(0, 10_060, { output: 50 }), { expected: 0, writtenBefore: 10_000, cause });
   const { misses } = explain([
@@ -104,8 +104,8 @@ test("a miss says how many tokens it lost, what they cost beyond reading them, a
         ...{ row: 1, agent: "main", turn: 2, cause, lost: 10_000 },
         // 10,000 × ($2.50 − $0.20) a million.
         usd: "0.023000",
-        why: "the entry had expired: 7.0 min without use, and it is kept for 5m",
-        advice: "where pauses are longer than five minutes, markers of 1h cost less",
+        why: "the cache entry had expired: unused for 7.0 min, with a lifetime of 5m",
+        advice: "if pauses are longer than five minutes, a cache lifetime of 1h costs less",
       },
     ],
   );
@@ -123,7 +123,7 @@ test("a task whose journal cannot be read is counted as a whole", () => {
   assert.deepEqual([total.usage, total.usd, total.requests], [used(0, 100, { plain: 1_000, output: 20 }), 1.5, 2]);
 });
 
-test("the bill of a real family is exactly what its session spent, and less than any other way", async () => {
+test("the bill of a real family is exactly what its session spent, and less than any alternative", async () => {
   await using ground = await openForking(5);
   await using session = await ground.open();
   await prompted(session, "Look at every part.");

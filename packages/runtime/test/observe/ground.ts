@@ -1,5 +1,6 @@
-/** A folder, a simulator and a session that forks, and what its journals tell afterwards.
- *  Invariant: journals and simulator have one clock, which a test can move; nothing of the user's own home is touched. */
+/** A folder, a simulator and a session that forks, and what its journals say afterwards.
+ *  Invariant: journals and simulator share one clock, which a test can move. Nothing of the user's own home is
+ *  touched. */
 
 import { writeFileSync } from "node:fs";
 import {
@@ -77,13 +78,14 @@ export const openGround = async ({ conventions = 8_000, ...rest }: GroundOptions
 export const directiveIn = ({ body }: SimRequest): string | undefined =>
   /fork-directive: ([^"\\]*)/.exec(JSON.stringify(body.messages))?.[1];
 
-/** All text of the last message: each notification is a block of its own. */
+/** All text of the last message: each notification is its own block. */
 export const lastWords = ({ body }: SimRequest): string => {
   const last: unknown = Array.isArray(body.messages) ? body.messages.at(-1) : undefined;
   return JSON.stringify(last ?? "").replaceAll("\\n", "\n");
 };
 
-/** The parent starts one fork a part; a fork reads its part's file and reports; the parent sums up what it was told. */
+/** The parent starts one fork per part. A fork reads its part's file and reports. The parent summarizes what it was
+ *  told. */
 export const forking =
   (parts: readonly string[]): SimScript =>
   (request) => {
@@ -109,7 +111,7 @@ export const openForking = async (count: number, options: GroundOptions = {}): P
   return ground;
 };
 
-/** Runs one prompt to its end; `at` is called with each event. */
+/** Runs one prompt to its end. `at` is called with each event. */
 export const prompted = async (
   session: Session,
   words: string,
@@ -122,7 +124,7 @@ export const prompted = async (
 
 // --- what a test compares ------------------------------------------------------------------------------------------------
 
-/** Agents by the order of their first request: ids of tasks are not the same twice. */
+/** Agents in the order of their first request, because task ids differ from run to run. */
 export const namesOf = (rows: readonly RequestRow[]): ReadonlyMap<string, string> => {
   const names = new Map<string, string>();
   for (const { agent } of rows)

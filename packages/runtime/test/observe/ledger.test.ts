@@ -1,5 +1,5 @@
-/** Rows of requests, beside what the simulator itself billed: every figure is the provider's, and each shortfall has the
- *  cause that was made on purpose. */
+/** Rows of requests, compared with what the simulator itself billed: every figure is the provider's, and each miss
+ *  has the reason that was provoked. */
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ import {
   prompted,
 } from "./ground.ts";
 
-/** What both sides say of a request, by the provider's name for its answer. */
+/** What both sides say about a request, by the provider's id of its answer. */
 const figures = ({ answer, expected, usage, usd }: RequestRow) => ({
   answer,
   expected,
@@ -51,7 +51,7 @@ const assertAsBilled = (rows: readonly RequestRow[], { simulator }: Ground): voi
   assert.deepEqual(rows.map(figures).toSorted(byAnswer), simulator.ledger().map(billed).toSorted(byAnswer));
 
 for (const count of [1, 2, 5])
-  test(`a warm family of ${count}: every row expects and reads what the simulator says, and all sum to what was spent`, async () => {
+  test(`a warm family of ${count}: every row expects and reads what the simulator says, and all add up to what was spent`, async () => {
     await using ground = await openForking(count);
     await using session = await ground.open();
     await prompted(session, "Look at every part.");
@@ -62,7 +62,7 @@ for (const count of [1, 2, 5])
       .filter(({ agent, turn }) => turn === 1 || (agent === "main" && turn === 2))
       .map(({ agent, turn, family }) => `${agent === "main" ? "main" : "fork"} ${turn} ${family?.role ?? "alone"}`);
     assert.deepEqual(begun.slice(0, 2), ["main 1 alone", "fork 1 leader"]);
-    // Those that follow are released together: which of them is answered first is nobody's to say.
+    // The followers are released together, so the order of their answers is not fixed.
     assert.deepEqual(begun.slice(2).sort(), [...PARTS.slice(1, count).map(() => "fork 1 follower"), "main 2 follower"]);
     assert.deepEqual(
       [
@@ -110,7 +110,7 @@ for (const tail of TAILS)
     assert.deepEqual(explainFamily(await ground.family(session.id)).total.usage, session.spent.usage);
   });
 
-test("a task that is gone on with reads what it had written itself, in the rows of the same agent", async () => {
+test("a resumed task reads what it had written itself, in rows of the same agent", async () => {
   await using ground = await openForking(1);
   await using session = await ground.open();
   await prompted(session, "Look at every part.");
@@ -152,7 +152,7 @@ test("an agent that starts empty has a first request of its own", async () => {
   assert.deepEqual(explainFamily(await ground.family(session.id)).total.usage, session.spent.usage);
 });
 
-test("it can be read while the session is still at work, and a request under way has no figures yet", async () => {
+test("the ledger can be read while the session is running, and a request in flight has no figures yet", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const parts = PARTS.slice(0, 2);
   await using ground = await openForking(2, {
@@ -191,7 +191,7 @@ test("it can be read while the session is still at work, and a request under way
   );
 });
 
-test("an entry that is older than its lifetime is expired, for the main line and for the leader of a family", async () => {
+test("an entry older than its lifetime has expired, for the main agent and for the leader of a family", async () => {
   await using ground = await openForking(2);
   await using session = await ground.open();
   await prompted(session, "Look at every part.", (event) => {
@@ -228,7 +228,7 @@ test("an entry that is older than its lifetime is expired, for the main line and
   ]);
 });
 
-test("an entry that the provider dropped before its time is unexplained: the journal shows no reason", async () => {
+test("an entry that the provider dropped early is unexplained: the journal shows no reason", async () => {
   await using ground = await openGround({ script: () => say("heard") });
   await using session = await ground.open();
   await prompted(session, "one");
@@ -240,7 +240,7 @@ test("an entry that the provider dropped before its time is unexplained: the jou
   assert.deepEqual([second?.expected, second?.usage.read], [first && promptTokens(first.usage), 0]);
 });
 
-test("a summary stands as an aside that reads the old context, and what follows begins a new epoch", async () => {
+test("a summary is a side request that reads the old context, and what follows begins a new epoch", async () => {
   await using ground = await openGround({
     script: (request) =>
       say(
@@ -264,11 +264,11 @@ test("a summary stands as an aside that reads the old context, and what follows 
       ["turn", 3, 2, { kind: "new-epoch", reason: "compaction" }],
     ],
   );
-  // What begins the new epoch is the same head: that much of it is read again.
+  // The new epoch begins with the same head: that much of it is read again.
   assertAsBilled(rows, ground);
 });
 
-test("another model reads nothing of what the first one wrote", async () => {
+test("another model reads nothing that the first one wrote", async () => {
   await using ground = await openGround({ script: () => say("heard") });
   const { id } = await (async () => {
     await using session = await ground.open();
@@ -287,7 +287,7 @@ test("another model reads nothing of what the first one wrote", async () => {
   );
 });
 
-test("a prompt below the model's minimum is not kept, so the next one reads nothing", async () => {
+test("a prompt below the model's minimum is not cached, so the next one reads nothing", async () => {
   await using ground = await openGround({ script: () => say("heard"), conventions: 0 });
   await using session = await ground.open({ model: "claude-opus-4-6" });
   await prompted(session, "one");
@@ -303,16 +303,16 @@ test("a prompt below the model's minimum is not kept, so the next one reads noth
   );
 });
 
-test("followers that are let go before the leader's entry can be read have raced it", async () => {
+test("followers that are released before the leader's entry can be read have raced it", async () => {
   const parts = PARTS.slice(0, 3);
   let asked = 0;
   const all = Promise.withResolvers<void>();
-  // This provider keeps an entry only when an answer is complete, and none is before everybody has asked.
+  // This provider creates an entry only when an answer is complete, and none is before all requests were sent.
   await using ground = await openForking(3, {
     rules: { cache: { readable: "complete" } },
     script: async (request) => {
       const answer = await forking(parts)(request);
-      // With its calls the parent says much that all share.
+      // With its calls the parent adds much that all share.
       if (directiveIn(request) === undefined && asked === 0)
         return { ...answer, content: [{ type: "text", text: textOfTokens(2_000) }, ...answer.content] };
       asked += 1;
@@ -335,7 +335,7 @@ test("followers that are let go before the leader's entry can be read have raced
   );
 });
 
-test("bytes that were changed in the journal between two lives are named by the place of the first one", async () => {
+test("bytes that were changed in the journal between two runs are reported with the location of the first one", async () => {
   await using ground = await openGround({ script: () => say("heard") });
   const { id } = await (async () => {
     await using session = await ground.open();
@@ -350,13 +350,13 @@ test("bytes that were changed in the journal between two lives are named by the 
   const { rows, problems } = await ground.family(id);
   const [first, second, third] = rows;
   assert.match(problems.join("\n"), /from here on the bytes differ/);
-  // Its last marker stood on the prompt that was changed.
+  // Its last marker was on the prompt that was changed.
   const { reading } = await readSession(ground.store, id);
   const asked = reading.entries.flatMap(({ entry }) => (entry.kind === "request" ? [entry.markers] : []));
   const segment = asked[1]?.at(-1)?.segment;
   assert.deepEqual(third?.cause, { kind: "changed-bytes", segment, path: "messages[2].content[0]" });
   assert.equal(third?.expected, second && promptTokens(second.usage));
-  // What stands before the change is read all the same.
+  // What comes before the change is read all the same.
   assert.equal(third?.usage.read, first && promptTokens(first.usage));
   assert.deepEqual([first?.cause.kind, second?.cause.kind], ["first-request", "none"]);
 });
@@ -374,7 +374,7 @@ test("forks whose parent's journal was changed afterwards are counted as a whole
     session.tasks.map(({ id, result }) => [id, result?.usage, true]),
   );
   assert.deepEqual(explainFamily(after).total.usage, session.spent.usage);
-  // What the main line was billed stands as before; that its bytes are gone is no reason to blame anybody.
+  // What the main agent was billed stays the same. That its bytes are gone is not anybody's fault.
   const main = ({ rows }: typeof before) => rows.filter(({ agent }) => agent === "main").map(({ usage }) => usage);
   assert.deepEqual(main(after), main(before));
   assert.deepEqual(
@@ -383,7 +383,7 @@ test("forks whose parent's journal was changed afterwards are counted as a whole
   );
 });
 
-test("a model that leaves out earlier thinking at new words loses what stood after it, by rule", async () => {
+test("a model that drops earlier thinking at a new user message always loses what came after it", async () => {
   await using ground = await openGround({
     script: (request) =>
       think(

@@ -1,4 +1,4 @@
-/** Journals by hand, as a loop would write them, without a disk: for cases that no running session comes to. */
+/** Handwritten journals, as a loop would write them, without a disk: for cases that no running session produces. */
 
 import {
   anthropic,
@@ -54,7 +54,7 @@ export class Sketch {
     this.#write({ ...opened, protocol: "anthropic", product: "test", ...more });
   }
 
-  /** Goes on elsewhere. */
+  /** Continues at another address. */
   moved(address: string): this {
     return this.#write({ kind: "state", slot: "address", value: address });
   }
@@ -120,7 +120,7 @@ export class Sketch {
 
 const asBlock = (given: string | Block): Block => (typeof given === "string" ? text(given) : given);
 
-/** What a request read and wrote; an answer has 10 tokens unless it says otherwise. */
+/** What a request read and wrote. An answer has 10 tokens unless stated otherwise. */
 export const used = (
   read: number,
   written: number,

@@ -5,7 +5,7 @@ import { cpSync } from "node:fs";
 import { test } from "node:test";
 import { callTools, say, toolResults } from "@prefork/simulator";
 import type { Answer } from "../../src/index.ts";
-import { listTasks, namedSession, showTask, type TaskRow } from "../../src/observe/index.ts";
+import { listTasks, resolveSession, showTask, type TaskRow } from "../../src/observe/index.ts";
 import { readSession } from "../../src/observe.ts";
 import { directiveIn, forking, openForking, openGround, prompted } from "./ground.ts";
 
@@ -17,7 +17,7 @@ const shown = ({ task, state, isOrphan, turns, owner }: TaskRow) => ({
   pid: owner?.pid,
 });
 
-test("a task that runs is listed with what it has spent so far and the process that runs it, and an ended one only if asked", async () => {
+test("a running task is listed with what it has spent so far and the process that runs it, an ended one only on request", async () => {
   const held = Promise.withResolvers<void>();
   const script = forking(["schema", "service"]);
   await using ground = await openForking(2, {
@@ -93,7 +93,7 @@ test("a task whose process is gone is interrupted, whatever its journal says las
   ]);
 });
 
-test("one task is shown by its id or the first letters of it, with what it was told, what it reported and its requests", async () => {
+test("one task is shown by its id or the start of it, with its directive, its report and its requests", async () => {
   await using ground = await openForking(2);
   await using session = await ground.open();
   await prompted(session, "Look at every part.");
@@ -127,14 +127,14 @@ test("one task is shown by its id or the first letters of it, with what it was t
   await assert.rejects(showTask(ground.store, "nope", { cwd }), { message: "there is no task nope" });
 });
 
-test("a session is named by its first letters, or as the last one of the folder", async () => {
+test("a session is found by the start of its id, or as the last one of the folder", async () => {
   await using ground = await openGround({ script: () => say("heard") });
   const cwd = ground.folder.path;
-  await assert.rejects(namedSession(ground.store, undefined, cwd), { message: `there is no session of ${cwd}` });
+  await assert.rejects(resolveSession(ground.store, undefined, cwd), { message: `there is no session of ${cwd}` });
   await using session = await ground.open();
   assert.deepEqual(
     await Promise.all(
-      [undefined, "latest", session.id.slice(0, 6)].map((given) => namedSession(ground.store, given, cwd)),
+      [undefined, "latest", session.id.slice(0, 6)].map((given) => resolveSession(ground.store, given, cwd)),
     ),
     [session.id, session.id, session.id],
   );

@@ -7,7 +7,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { eraseKeysFromBlock } from "@prefork/guard/internal";
 import type { JsonObject, ToolSpec } from "@prefork/wire";
 import * as z from "zod";
-import { type Offered, type OfferedTool, type ToolHashes, toolName } from "../../context/index.ts";
+import { type OfferedTool, type OfferedTools, type ToolHashes, toolName } from "../../context/index.ts";
 import type { EventBody } from "../../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../../ports.ts";
 import { defineTool, type Tool, toToolOutput } from "../../tools/index.ts";
@@ -81,7 +81,7 @@ export class Servers {
   }
 
   /** All that is offered now, beside what stands in the list. */
-  readonly offered = (): Offered => ({
+  readonly offered = (): OfferedTools => ({
     listed: this.#listed,
     servers: [...this.#servers.values()].flatMap(({ name, tools }) => (tools ? [{ name, tools }] : [])),
   });

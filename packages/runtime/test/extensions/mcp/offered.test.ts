@@ -4,7 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Json } from "@prefork/wire";
 import fc from "fast-check";
-import { changesBetween, type Offered, type OfferedTool, toldOf } from "../../../src/context/index.ts";
+import {
+  changesBetween,
+  type OfferedTool,
+  type OfferedTools,
+  toKnownSurroundings,
+} from "../../../src/context/index.ts";
 import { hashOf, isListable, offeredBy } from "../../../src/extensions/mcp/content.ts";
 
 const named = (name: string, more: object = {}): Json => ({ name, inputSchema: { type: "object" }, ...more }) as Json;
@@ -78,7 +83,7 @@ const tool = (server: string, name: string, description = ""): OfferedTool => ({
   hash: hashOf(description, { type: "object" }),
 });
 
-const serversOf = (tools: readonly OfferedTool[]): Offered["servers"] =>
+const serversOf = (tools: readonly OfferedTool[]): OfferedTools["servers"] =>
   [...new Set(tools.map(({ server }) => server))].map((name) => ({
     name,
     tools: tools.filter(({ server }) => server === name),
@@ -124,10 +129,10 @@ const anyTools = fc
 test("what was told is not told again, whatever servers come, change and go", () => {
   fc.assert(
     fc.property(fc.array(anyTools, { minLength: 1, maxLength: 6 }), (states) => {
-      let told = toldOf({ offered: { listed: LISTED, servers: [] } });
+      let told = toKnownSurroundings({ offered: { listed: LISTED, servers: [] } });
       for (const state of states) {
         const around = { offered: { listed: LISTED, servers: serversOf(state) } };
-        told = toldOf(around, told);
+        told = toKnownSurroundings(around, told);
         assert.deepEqual(changesBetween(told, around), []);
       }
     }),

@@ -1,7 +1,7 @@
-/** What did one agent's context look like at each entry of its journal? Pure.
- *  Invariant: while every hash agrees, the prefix of a point has the bytes that were sent, and all points share them. From
- *  the first hash that does not, a point says how far its bytes can be trusted and where the change stands.
- *  Elsewhere: what replaces lost bytes (replay of ../journal), who sent what from here (requests.ts). */
+/** What did an agent's context look like at each entry of its journal? Pure.
+ *  Invariant: as long as every hash agrees, the prefix at a point has the bytes that were sent, and all points share
+ *  them. From the first hash that does not, a point says how far its bytes can be trusted and where the change is.
+ *  Elsewhere: what replaces lost bytes (replay of ../journal), which requests were sent (requests.ts). */
 
 import {
   type Block,
@@ -22,7 +22,7 @@ import {
   type WireEntry,
 } from "../journal/index.ts";
 
-/** One agent and what its journal says. */
+/** One agent and the entries of its journal. */
 export type AgentJournal = {
   /** `main`, or the id of a task. */
   readonly agent: string;
@@ -30,45 +30,45 @@ export type AgentJournal = {
   readonly entries: readonly StoredEntry[];
 };
 
-/** The first segment whose bytes are not those that were sent before. */
+/** The first segment whose bytes differ from those that were sent before. */
 export type ChangedBytes = Pick<Divergence, "segment" | "path">;
 
-/** A line right after one of its entries. */
-export type Point = {
+/** The state of an agent's context right after an entry. */
+export type TimelinePoint = {
   readonly seq: number;
   readonly epoch: EpochEntry | undefined;
-  /** The epoch began in this journal, and was not inherited. */
+  /** The epoch began in this journal and was not inherited. */
   readonly isOwnEpoch: boolean;
   readonly prefix: FrozenPrefix | undefined;
-  /** Where the journal no longer says what was sent; absent while every hash agrees. */
+  /** Where the journal no longer has what was sent; absent as long as every hash agrees. */
   readonly changed?: ChangedBytes;
-  /** How often new words of the user came after thinking of the model, which some models then leave out. */
+  /** How often a user message came after the model's thinking, which some models then drop. */
   readonly thinkingPassed: number;
   readonly thinks: boolean;
 };
 
-export type Line = {
+export type AgentTimeline = {
   readonly journal: AgentJournal;
   readonly parent: ParentPointer | undefined;
   /** After the entry with this number, or the last one before it. */
-  readonly at: (seq: number) => Point | undefined;
-  /** As far as it can still be made: where bytes are lost, what a session that goes on would send instead. */
+  readonly at: (seq: number) => TimelinePoint | undefined;
+  /** As far as it can still be rebuilt. Where bytes are lost, it has what a resumed session would send instead. */
   readonly replayedAt: (seq: number) => Replayed;
 };
 
-/** Of all agents of a family; a parent stands before its children. */
-export const linesOf = (
+/** For all agents of a family. A parent comes before its children. */
+export const timelinesOf = (
   journals: readonly AgentJournal[],
   protocols: readonly Protocol[] = knownProtocols,
-): ReadonlyMap<string, Line> => {
-  const lines = new Map<string, Line>();
-  for (const journal of journals) lines.set(journal.session, lineOf(journal, { lines, protocols }));
+): ReadonlyMap<string, AgentTimeline> => {
+  const lines = new Map<string, AgentTimeline>();
+  for (const journal of journals) lines.set(journal.session, timelineOf(journal, { lines, protocols }));
   return lines;
 };
 
-type Around = { readonly lines: ReadonlyMap<string, Line>; readonly protocols: readonly Protocol[] };
+type FamilyContext = { readonly lines: ReadonlyMap<string, AgentTimeline>; readonly protocols: readonly Protocol[] };
 
-const lineOf = (journal: AgentJournal, { lines, protocols }: Around): Line => {
+const timelineOf = (journal: AgentJournal, { lines, protocols }: FamilyContext): AgentTimeline => {
   const { entries } = journal;
   const pointer = openedIn(entries)?.parent;
   const parent = pointer && lines.get(pointer.session);
@@ -78,17 +78,17 @@ const lineOf = (journal: AgentJournal, { lines, protocols }: Around): Line => {
       until: seq,
       ...(parent && pointer ? { inherited: parent.replayedAt(pointer.seq) } : {}),
     });
-  const points: Point[] = [];
+  const points: TimelinePoint[] = [];
   let point = inheritedPoint(pointer && parent?.at(pointer.seq), pointer);
   for (const stored of entries) {
     if (stored.sent && isWireEntry(stored.entry)) {
       const { entry, sent } = stored;
-      point = grown(point, { entry, pieces: sent.pieces, hash: sent.hash, seq: stored.seq, protocols, replayedAt });
+      point = advance(point, { entry, pieces: sent.pieces, hash: sent.hash, seq: stored.seq, protocols, replayedAt });
     } else point = { ...point, seq: stored.seq };
     points.push(point);
   }
   const bySeq = new Map(points.map((each) => [each.seq, each]));
-  const at = (seq: number): Point | undefined => bySeq.get(seq) ?? points.findLast((each) => each.seq <= seq);
+  const at = (seq: number): TimelinePoint | undefined => bySeq.get(seq) ?? points.findLast((each) => each.seq <= seq);
   return { journal, parent: pointer, replayedAt, at };
 };
 
@@ -97,20 +97,20 @@ export const openedIn = (entries: readonly StoredEntry[]): OpenedEntry | undefin
   return first?.kind === "opened" ? first : undefined;
 };
 
-const NOTHING: Point = {
+const START: TimelinePoint = {
   ...{ seq: 0, epoch: undefined, isOwnEpoch: false, prefix: undefined },
   ...{ thinkingPassed: 0, thinks: false },
 };
 
-/** A parent whose entries are no longer what they were gives bytes that the child never sent. */
-const inheritedPoint = (from: Point | undefined, pointer: ParentPointer | undefined): Point => {
-  if (!from || !pointer) return NOTHING;
+/** If a parent's entries have changed, they give bytes that the child never sent. */
+const inheritedPoint = (from: TimelinePoint | undefined, pointer: ParentPointer | undefined): TimelinePoint => {
+  if (!from || !pointer) return START;
   const inherited = { ...from, seq: 0, isOwnEpoch: false };
   if (from.prefix?.hash === pointer.hash || from.changed) return inherited;
   return { ...inherited, changed: { segment: 0, path: "" } };
 };
 
-type Growing = {
+type NextEntry = {
   readonly entry: WireEntry;
   readonly pieces: readonly Buffer[];
   readonly hash: string;
@@ -119,12 +119,12 @@ type Growing = {
   readonly replayedAt: (seq: number) => Replayed;
 };
 
-const grown = (before: Point, growing: Growing): Point => {
+const advance = (before: TimelinePoint, growing: NextEntry): TimelinePoint => {
   const { entry, hash, seq, pieces, protocols, replayedAt } = growing;
   const protocol = entry.kind === "epoch" ? protocols.find(({ name }) => name === entry.protocol) : undefined;
-  const start: Point =
+  const start: TimelinePoint =
     entry.kind === "epoch"
-      ? { ...NOTHING, seq, epoch: entry, isOwnEpoch: true }
+      ? { ...START, seq, epoch: entry, isOwnEpoch: true }
       : { ...before, seq, ...thinkingAfter(before, entry) };
   if (start.changed) return { ...start, prefix: replayedAt(seq).prefix };
   for (const sent of [pieces, undefined]) {
@@ -132,13 +132,13 @@ const grown = (before: Point, growing: Growing): Point => {
     if (prefix?.hash === hash) return { ...start, prefix };
   }
   const prefix = replayedAt(seq).prefix;
-  return { ...start, prefix, changed: placeAfter(start.prefix, prefix) };
+  return { ...start, prefix, changed: changeAfter(start.prefix, prefix) };
 };
 
 const thinkingAfter = (
-  { thinks, thinkingPassed }: Point,
+  { thinks, thinkingPassed }: TimelinePoint,
   entry: Exclude<WireEntry, EpochEntry>,
-): Pick<Point, "thinks" | "thinkingPassed"> => {
+): Pick<TimelinePoint, "thinks" | "thinkingPassed"> => {
   const [role, content] =
     entry.kind === "message" ? [entry.message.role, entry.message.content] : ["user", entry.blocks];
   const has = (...types: readonly Block["type"][]): boolean => content.some(({ type }) => types.includes(type));
@@ -147,8 +147,9 @@ const thinkingAfter = (
   return passes ? { thinks: false, thinkingPassed: thinkingPassed + 1 } : { thinks, thinkingPassed };
 };
 
-/** The first segment of an entry: a hash covers all blocks that were entered together, so no more can be told. */
-const placeAfter = (before: FrozenPrefix | undefined, after: FrozenPrefix | undefined): ChangedBytes => {
+/** The first segment of an entry: a hash covers all blocks that were entered together, so nothing more precise is
+ *  known. */
+const changeAfter = (before: FrozenPrefix | undefined, after: FrozenPrefix | undefined): ChangedBytes => {
   const segment = (before?.tip?.index ?? -1) + 1;
   return { segment, path: (before && after?.firstDivergence(before)?.path) ?? "" };
 };

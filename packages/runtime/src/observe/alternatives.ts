@@ -1,18 +1,18 @@
-/** What would the same work have been billed without a fork, without a cache, or cold and all at once? Pure.
- *  Invariant: every request keeps its prompt and its answer unless the way of working itself changes them, and each way
- *  says how it is counted; requests that it does not concern are billed as they were.
+/** What would the same work have cost without forks, without a cache, or with a cold cache and all at once? Pure.
+ *  Invariant: every request keeps its prompt and its answer unless the alternative itself changes them, and each
+ *  alternative says how it is calculated. Requests that it does not affect are billed as they were.
  *  Elsewhere: what was billed (ledger.ts), sums and money (explain.ts). */
 
 import { noUsage, promptTokens, type Ttl, type Usage } from "@prefork/wire";
-import { keptTokens } from "./entries.ts";
+import { cachedTokens } from "./entries.ts";
 import type { RequestRow } from "./ledger.ts";
 
-export type InsteadId = "no-fork" | "no-cache" | "cold-at-once";
+export type AlternativeId = "no-fork" | "no-cache" | "cold-at-once";
 
-/** Another way to have done it: the rows with the usage they would have had. */
-export type Instead = { readonly id: InsteadId; readonly how: string; readonly rows: readonly RequestRow[] };
+/** Another way to do the same: the rows with the usage they would have had. */
+export type Alternative = { readonly id: AlternativeId; readonly how: string; readonly rows: readonly RequestRow[] };
 
-export const insteadOf = (rows: readonly RequestRow[]): readonly Instead[] => {
+export const alternativesTo = (rows: readonly RequestRow[]): readonly Alternative[] => {
   const hasForks = rows.some(isFork);
   return [
     ...(hasForks && rows.some(({ agent }) => agent === MAIN) ? [withoutForks(rows)] : []),
@@ -30,19 +30,19 @@ const withUsage = (row: RequestRow, usage: Omit<Usage, "output" | "thinking">): 
   usage: { ...row.usage, ...usage },
 });
 
-const withoutCache = (rows: readonly RequestRow[]): Instead => ({
+const withoutCache = (rows: readonly RequestRow[]): Alternative => ({
   id: "no-cache",
-  how: "the same requests, every prompt as plain input",
+  how: "the same requests with every prompt as uncached input",
   rows: rows.map((row) => withUsage(row, { plain: promptTokens(row.usage), read: 0, written: {} })),
 });
 
-const coldAtOnce = (rows: readonly RequestRow[]): Instead => ({
+const coldAtOnce = (rows: readonly RequestRow[]): Alternative => ({
   id: "cold-at-once",
-  how: "the first requests of forks and their parent's next one sent together with nothing to read: each writes all of it",
+  how: "the first requests of the forks and the parent's next one sent together with a cold cache: each writes the whole prefix",
   rows: rows.map((row) => {
     if (!row.family) return row;
     const { plain } = row.usage;
-    return withUsage(row, { plain, read: 0, written: { [lifetimeOf(row)]: keptTokens(row.usage) } });
+    return withUsage(row, { plain, read: 0, written: { [lifetimeOf(row)]: cachedTokens(row.usage) } });
   }),
 });
 
@@ -51,21 +51,21 @@ const lifetimeOf = ({ usage }: RequestRow): Ttl =>
 
 // --- no fork -----------------------------------------------------------------------------------------------------------
 
-/** A fork's turns as they would have stood in the parent's own line. */
-type Part = {
+/** A fork's turns as if they were in the parent's own conversation. */
+type ForkPart = {
   readonly agent: string;
   readonly epoch: number;
-  /** Its place among all rows: what comes later in the parent's line has it in its context. */
+  /** Its index among all rows: later requests of the parent have it in their context. */
   readonly begins: number;
   readonly rows: readonly RequestRow[];
-  /** What the first request of the line after the calls had to write before its own words. */
+  /** How much of its first prompt was cached already in this scenario. */
   readonly from: number;
-  /** Tokens that it leaves behind. */
+  /** Tokens that it leaves in the context. */
   readonly leaves: number;
 };
 
-const withoutForks = (rows: readonly RequestRow[]): Instead => {
-  const parts = partsIn(rows);
+const withoutForks = (rows: readonly RequestRow[]): Alternative => {
+  const parts = forkPartsIn(rows);
   const earlier = (epoch: number, place: number): number =>
     parts.reduce((sum, part) => sum + (part.epoch === epoch && part.begins < place ? part.leaves : 0), 0);
   const changed = new Map<RequestRow, RequestRow>();
@@ -85,12 +85,12 @@ const withoutForks = (rows: readonly RequestRow[]): Instead => {
   }
   return {
     id: "no-fork",
-    how: "the forks' turns one after another in the parent's line: only what is new is written, and all of it stays in the context of every later request",
+    how: "the forks' turns one after another in the parent's conversation: only what is new is written, and all of it stays in the context of every later request",
     rows: rows.map((row) => changed.get(row) ?? row),
   };
 };
 
-const partsIn = (rows: readonly RequestRow[]): readonly Part[] => {
+const forkPartsIn = (rows: readonly RequestRow[]): readonly ForkPart[] => {
   const families = new Set<string>();
   const agents = new Set<string>();
   return rows.flatMap((first, begins) => {
@@ -99,7 +99,7 @@ const partsIn = (rows: readonly RequestRow[]): readonly Part[] => {
     agents.add(agent);
     const isFirst = !families.has(family.family);
     families.add(family.family);
-    // After a rewrite of its own nothing of what it inherited is left; those turns are billed as they were.
+    // After a rewrite of its own, nothing of what it inherited is left. Those turns are billed as they were.
     const own = rows.filter(
       (row) => row.agent === agent && row.epoch === epoch && row.kind === "turn" && row.isAnswered,
     );
