@@ -191,7 +191,8 @@ const buildEntry = (segment: Segment, { request, uses, lengths }: EntryUses): Ca
   if (!first || !prefix || !writer) return undefined;
   const ttl = writes.reduce<Ttl>((longest, use) => longerTtl(longest, use.ttl ?? longest), first.ttl ?? "5m");
   const facts = factsOf(request);
-  const lives = (use: EntryUse): number => Math.min(entryLifetimeMs(ttl, facts), entryLifetimeMs(use.ttl ?? ttl, facts));
+  const lives = (use: EntryUse): number =>
+    Math.min(entryLifetimeMs(ttl, facts), entryLifetimeMs(use.ttl ?? ttl, facts));
   return {
     ...lengths.at(writer, segment),
     segment,

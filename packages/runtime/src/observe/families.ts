@@ -64,7 +64,7 @@ type LedFamily = { readonly leader: SentRequest; readonly entries: CacheEntries 
 const isLeaderFirst = (all: readonly SentRequest[], { leader, entries }: LedFamily): boolean => {
   const answered = all.filter(({ answer }) => answer);
   if (answered.length < 2) return false;
-  const before = leader.continues;
+  const before = leader.previous;
   const written = before?.answer ? cachedTokens(before.answer.usage) : 0;
   if (answered.some(({ answer }) => (answer?.usage.read ?? 0) > written)) return true;
   const shared = sharedTokens(leader, entries);

@@ -127,7 +127,7 @@ const rowOf = (request: SentRequest, around: LedgerContext): RequestRow => {
   const { speed } = point.epoch?.head.settings ?? {};
   const found = lookUpCache(request, around);
   const role = around.families.roleOf(request);
-  const before = request.continues?.answer;
+  const before = request.previous?.answer;
   const family = role && {
     ...role,
     shared: sharedTokens(request, around.entries),
@@ -159,7 +159,7 @@ const lookUpCache = (request: SentRequest, around: LedgerContext): CacheLookup =
     break;
   }
   const changed = changeSinceLast(request);
-  const moved = movedFrom(best?.usedAt ?? request.continues?.askedAt);
+  const moved = movedFrom(best?.usedAt ?? request.previous?.askedAt);
   const lost = changed ? lostToChange(request) : { written: 0, expected: 0 };
   const named = findNamedEntry(request, all);
   const unwritten = best || changed || named || moved ? undefined : findUnwritten(request, around);
@@ -180,11 +180,7 @@ const lookUpCache = (request: SentRequest, around: LedgerContext): CacheLookup =
 };
 
 /** What the previous request had written, and what of it was still alive. Other bytes cannot read it. */
-const lostToChange = ({
-  continues: previous,
-  askedAt,
-  model,
-}: SentRequest): Pick<CacheLookup, "written" | "expected"> => {
+const lostToChange = ({ previous, askedAt, model }: SentRequest): Pick<CacheLookup, "written" | "expected"> => {
   if (!previous?.answer) return { written: 0, expected: 0 };
   const written = cachedTokens(previous.answer.usage);
   const ttl = previous.markers?.at(-1)?.ttl ?? "5m";
@@ -194,7 +190,7 @@ const lostToChange = ({
 /** Set if the previous request was long enough to be cached, but no report says that it was. A provider with a price
  *  for writing reports what it wrote; with others, only a later read shows it. */
 const findUnwritten = (
-  { continues: previous, askedAt, model }: SentRequest,
+  { previous, askedAt, model }: SentRequest,
   { protocols = knownProtocols }: Pick<LedgerContext, "protocols">,
 ): (UnwrittenPrefix & { readonly found: PrefixLength | undefined }) | undefined => {
   const facts = modelFacts(model);

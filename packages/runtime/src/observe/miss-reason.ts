@@ -188,8 +188,8 @@ export const findMissReason = (answered: AnsweredRequest): MissReason => {
 /** It read what was expected. Why was not more expected? */
 const explainExpectedRead = (answered: AnsweredRequest): MissReason => {
   const { request, answer, written, expected, best, moved } = answered;
-  const { continues: previous, startsEpoch: opens, askedAt } = request;
-  if (opens !== undefined && opens !== "start") return { kind: "new-epoch", reason: opens };
+  const { previous, startsEpoch, askedAt } = request;
+  if (startsEpoch !== undefined && startsEpoch !== "start") return { kind: "new-epoch", reason: startsEpoch };
   if (!previous?.answer) return { kind: "first-request" };
   const { read } = answer.usage;
   if (read > 0 && read >= written * MET) return { kind: "none" };
@@ -230,7 +230,7 @@ const beyondLookBack = ({ live, request }: AnsweredRequest): MissReason | undefi
 };
 
 const thinkingDropped = ({ request }: AnsweredRequest): MissReason | undefined => {
-  const before = request.continues?.point.thinkingPassed ?? 0;
+  const before = request.previous?.point.thinkingPassed ?? 0;
   const drops = factsOf(request)?.earlierThinking === "last-turn";
   return drops && request.point.thinkingPassed > before ? { kind: "thinking-dropped" } : undefined;
 };

@@ -45,7 +45,7 @@ export type SentRequest = {
   /** Usage of answers to it that began but were not finished. */
   readonly interrupted?: BilledUsage;
   /** The last answered request of the same context before this one: its own agent's, or its parent's. */
-  readonly continues: SentRequest | undefined;
+  readonly previous: SentRequest | undefined;
   /** Set if nothing of this epoch was answered before: why the epoch began. */
   readonly startsEpoch?: EpochReason;
   /** For the first requests of a fork, until one is answered: the chain hash of what it inherits. */
@@ -118,7 +118,7 @@ const requestsIn = (line: AgentTimeline, above: readonly SentRequest[] | undefin
       ...{ agent: line.journal.agent, session: line.journal.session, point, model: point.epoch?.head.model ?? "" },
       exactUpTo: exactUpTo(point, asked.prefixHash),
       ...asked.request,
-      continues: last ?? inherited,
+      previous: last ?? inherited,
       ...(last === undefined && point.isOwnEpoch ? { startsEpoch: point.epoch?.reason ?? "start" } : {}),
       ...(isFirstOfFork && line.parent ? { forkedFrom: line.parent.hash } : {}),
     });
@@ -207,7 +207,7 @@ const exactUpTo = ({ prefix, changed }: TimelinePoint, sent: string | undefined)
 
 /** Where this request's bytes differ from those of the request that it should continue; undefined if they do not. */
 export const changeSinceLast = (request: SentRequest): ChangedBytes | undefined => {
-  const { continues: before, point } = request;
+  const { previous: before, point } = request;
   const [ours, theirs] = [point.prefix, before?.point.prefix];
   if (!before || !ours || !theirs) return undefined;
   // What was sent is no longer known, so nothing can be compared.
