@@ -17,6 +17,8 @@ export {
 } from "./files/index.ts";
 export { GitViews } from "./git/index.ts";
 export {
+  globMatcher,
+  globProblem,
   isPseudoPath,
   isSecret,
   judgeInside,
@@ -39,7 +41,6 @@ export {
 } from "./process/index.ts";
 export {
   type ForkRules,
-  globMatcher,
   inBoth,
   type MemoryFolder,
   type Move,
@@ -53,5 +54,13 @@ export {
   type WrittenServers,
   writtenPattern,
 } from "./rules/index.ts";
-export { type DatedBreach, type Entered, editText, leavesCell, type TextEdit, waitingFile } from "./run/index.ts";
+export {
+  type DatedBreach,
+  type Entered,
+  editText,
+  findOccurrences,
+  leavesCell,
+  type TextEdit,
+  waitingFile,
+} from "./run/index.ts";
 export { isEntryOf } from "./trust/index.ts";

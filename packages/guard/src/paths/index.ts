@@ -1,3 +1,4 @@
+export { globMatcher, globProblem } from "./glob.ts";
 export { isPseudoPath, type Judged, judgeInside, judgePath, partsBelow, type Refused } from "./judge.ts";
 export { anyCase, fitsPattern, isMatch, readPart, type Sign } from "./name-pattern.ts";
 export {

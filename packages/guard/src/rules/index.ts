@@ -58,7 +58,7 @@ export {
   TIGHTENING,
 } from "./policy.ts";
 export { planRules, type ReadRules, readRules } from "./read-rules.ts";
-export { globMatcher, parseRule, type Rule, type RuleList } from "./rules.ts";
+export { parseRule, type Rule, type RuleList } from "./rules.ts";
 export {
   describeProblem,
   type PermissionFlags,

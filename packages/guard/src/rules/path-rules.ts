@@ -3,9 +3,8 @@
  *  forgiving file system would, at any depth if the rule has no slash, and with everything below what it names.
  *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
 
-import picomatch from "picomatch";
 import type { PathPatternData } from "../bash/index.ts";
-import { isSecret } from "../paths/index.ts";
+import { globMatcher, globProblem, isSecret } from "../paths/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
 type Name = {
@@ -84,7 +83,12 @@ const compile = (names: readonly string[]): readonly Component[] | string => {
     if (name === "**") components.push("any");
     else if (name.includes("**")) return "has `**` beside other letters; it stands alone between slashes";
     else if ((name.match(/\*/g)?.length ?? 0) > MOST_STARS) return `has more than ${MOST_STARS} stars in one name`;
-    else components.push(/[*?[\]{}]/.test(name) ? globbed(name) : literal(name));
+    else if (!/[*?[\]{}]/.test(name)) components.push(literal(name));
+    else {
+      const problem = globProblem(name) ?? globProblem(name.normalize("NFKC").toLowerCase());
+      if (problem !== undefined) return problem;
+      components.push(globbed(name));
+    }
   }
   return components;
 };
@@ -105,10 +109,8 @@ const literal = (wanted: string): Name => {
 };
 
 const globbed = (glob: string): Name => {
-  const options = { dot: true, nonegate: true, noextglob: true } as const;
-  const exact = picomatch(glob, options);
-  const forgiving = picomatch(glob.normalize("NFKC").toLowerCase(), options);
-  return { exact, forgiving, source: glob };
+  const forgiving = globMatcher(glob.normalize("NFKC").toLowerCase());
+  return { exact: globMatcher(glob), forgiving, source: glob };
 };
 
 export const writtenPattern = ({ forgiving }: PathPattern): PathPatternData =>

@@ -3,8 +3,8 @@
  *  to allow and forgivingly to ask or deny, so doubt never loosens.
  *  Elsewhere: commands (bash-rules.ts), paths (path-rules.ts), which rules count (policy.ts), the answer (decide.ts). */
 
-import picomatch from "picomatch";
 import type { JsonObject } from "../json.ts";
+import { globMatcher, globProblem } from "../paths/index.ts";
 import { allowsCommand, type BashPattern, couldRun, parseBashPattern } from "./bash-rules.ts";
 import { nearest } from "./nearest.ts";
 import { allowsPath, coversPath, type PathPattern, type PathPlace, parsePathPattern } from "./path-rules.ts";
@@ -82,15 +82,13 @@ const wholeTool = (name: string, others: readonly string[] | "any"): RuleForm | 
   return `names no known tool${meant === undefined ? "" : `; did you mean ${meant}?`}`;
 };
 
-/** `*`, `**`, `?`, `[…]` and `{…}`; names that begin with a dot match too. */
-export const globMatcher = (glob: string): ((text: string) => boolean) =>
-  picomatch(glob, { dot: true, nonegate: true, noextglob: true });
-
 const mcpPattern = (text: string, list: RuleList): ((name: string) => boolean) | string => {
   if (text === "mcp__*") return list === "allow" ? "would allow every server; name one" : () => true;
   const [, server = "", tool = "*"] = /^mcp__([A-Za-z0-9.-]+(?:_[A-Za-z0-9.-]+)*)(?:__(.+))?$/.exec(text) ?? [];
   if (server === "") return "must be mcp__server, mcp__server__tool or mcp__server__*";
   if (!/^[\w.*-]+$/.test(tool) || (tool.match(/\*/g)?.length ?? 0) > 2) return "has an unreadable tool pattern";
+  const problem = globProblem(tool);
+  if (problem !== undefined) return problem;
   const fits = globMatcher(tool);
   const start = `mcp__${server}__`;
   return (name) => {

@@ -1,5 +1,6 @@
 /** What a file says after an edit by its text.
  *  Invariant: pure; the old text must stand there exactly once unless all of it is meant; `$` in the new text is a dollar.
+ *  Takes time in proportion to both texts, whatever they contain.
  *  Elsewhere: reading and writing the file (../files). */
 
 import type { Refused } from "../paths/index.ts";
@@ -7,28 +8,65 @@ import type { Refused } from "../paths/index.ts";
 export type TextEdit = { readonly old_string: string; readonly new_string: string; readonly replace_all?: boolean };
 
 /** As much as Read accepts: an edit must not make a file that nothing can read afterwards. */
-const MOST_CHARACTERS = 32 * 1024 * 1024;
+const MAX_CHARACTERS = 32 * 1024 * 1024;
+const MAX_PLACES = 1_000_000;
 
 export const editText = (text: string, edit: TextEdit): { readonly ok: true; readonly text: string } | Refused => {
   const { old_string: old, new_string: next, replace_all: all = false } = edit;
   if (old === "") return { ok: false, reason: "old_string is empty; Write makes a new file" };
   if (old === next) return { ok: false, reason: "old_string and new_string are equal; nothing would change" };
-  const places = countOf(old, text);
-  if (places === 0) return { ok: false, reason: "old_string does not stand in the file; read it again" };
-  if (places > 1 && !all)
-    return { ok: false, reason: `old_string stands in the file ${places} times; give more of it, or replace_all` };
-  const grownTo = text.length + places * (next.length - old.length);
-  if (grownTo > Math.max(MOST_CHARACTERS, text.length))
+  const places = findOccurrences(text, old, MAX_PLACES + 1);
+  if (places.length === 0) return { ok: false, reason: "old_string does not stand in the file; read it again" };
+  if (places.length > MAX_PLACES)
+    return { ok: false, reason: `old_string stands in the file more than ${MAX_PLACES} times` };
+  if (places.length > 1 && !all)
+    return {
+      ok: false,
+      reason: `old_string stands in the file ${places.length} times; give more of it, or replace_all`,
+    };
+  const grownTo = text.length + places.length * (next.length - old.length);
+  if (grownTo > Math.max(MAX_CHARACTERS, text.length))
     return {
       ok: false,
       reason: `the file would grow to ${grownTo.toLocaleString("en-US")} characters; the limit is 32 MiB`,
     };
-  return { ok: true, text: text.replaceAll(old, () => next) };
+  const pieces = places.map((at, index) => text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + old.length, at));
+  return { ok: true, text: [...pieces, text.slice((places.at(-1) ?? 0) + old.length)].join(next) };
 };
 
-/** Counts without making a list: a file may hold millions of them. */
-const countOf = (wanted: string, text: string): number => {
-  let count = 0;
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) count++;
-  return count;
+/** For longer parts, the search of V8 takes up to the length of the text times the length of the part. */
+const MAX_BUILT_IN_SEARCH = 200;
+
+/** Where a part occurs in a text: from the left, without overlaps, at most so many. */
+export const findOccurrences = (text: string, part: string, most: number): readonly number[] => {
+  const places: number[] = [];
+  if (part === "" || part.length > text.length) return places;
+  if (part.length <= MAX_BUILT_IN_SEARCH) {
+    for (let at = text.indexOf(part); at !== -1 && places.length < most; at = text.indexOf(part, at + part.length))
+      places.push(at);
+    return places;
+  }
+  const repeats = repeatsOf(part);
+  let same = 0;
+  for (let at = 0; at < text.length && places.length < most; at += 1) {
+    const letter = text.charCodeAt(at);
+    while (same > 0 && part.charCodeAt(same) !== letter) same = repeats[same - 1] ?? 0;
+    if (part.charCodeAt(same) === letter) same += 1;
+    if (same < part.length) continue;
+    places.push(at + 1 - part.length);
+    same = 0;
+  }
+  return places;
+};
+
+/** For each letter: the length of the longest beginning of the part that ends there again (Knuth, Morris, Pratt). */
+const repeatsOf = (part: string): Int32Array => {
+  const repeats = new Int32Array(part.length);
+  let same = 0;
+  for (let at = 1; at < part.length; at += 1) {
+    while (same > 0 && part.charCodeAt(same) !== part.charCodeAt(at)) same = repeats[same - 1] ?? 0;
+    if (part.charCodeAt(same) === part.charCodeAt(at)) same += 1;
+    repeats[at] = same;
+  }
+  return repeats;
 };

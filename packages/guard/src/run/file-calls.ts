@@ -3,6 +3,7 @@
  *  must say yes, and the path goes through one reading of the arguments for both.
  *  Elsewhere: the filter and the arguments (../rules), holding files (../files). */
 
+import { setImmediate } from "node:timers/promises";
 import type { Root } from "../files/index.ts";
 import type { Json } from "../json.ts";
 import type { Refused } from "../paths/index.ts";
@@ -62,6 +63,7 @@ const edit = async (root: Root, writing: Writing): Promise<{ readonly ok: true }
   let text = before;
   for (const each of editsOf(writing)) {
     if (each === undefined) return { ok: false, reason: "an edit needs old_string and new_string, both text" };
+    await setImmediate(); // each goes through the whole text, and there may be many
     const edited = editText(text, each);
     if (!edited.ok) return edited;
     text = edited.text;

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
+  globMatcher,
+  globProblem,
   isPseudoPath,
   isSecret,
   judgeInside,
@@ -357,4 +359,116 @@ test("names that stand for keys, and copies of them, are told from names that on
     [],
   );
   assert.deepEqual(NOT_SECRET.filter(isSecret), []);
+});
+
+const PATHS =
+  "a.ts b.ts c.ts app.ts src src/app.ts src/app.test.ts src/deep/er/x.py src/deep/y.ts docs/a.md docs/in/b.md .gitignore .github/workflows/ci.yml test/a.ts x/test/b/c.ts types.d.ts [id].tsx i.tsx app/[id]/page.tsx app/(shop)/page.tsx v1 v4 page-1.md page-10.md *.ts {a} {a,b [a a,b +page.svelte $x^.ts a+b.ts ab axxb one-two-three lib.min.js ünï.ts".split(
+    " ",
+  );
+
+const GLOBS: readonly (readonly [string, string])[] = [
+  [
+    "*",
+    "a.ts b.ts c.ts app.ts src .gitignore types.d.ts [id].tsx i.tsx v1 v4 page-1.md page-10.md *.ts {a} {a,b [a a,b +page.svelte $x^.ts a+b.ts ab axxb one-two-three lib.min.js ünï.ts",
+  ],
+  [
+    "**",
+    "a.ts b.ts c.ts app.ts src src/app.ts src/app.test.ts src/deep/er/x.py src/deep/y.ts docs/a.md docs/in/b.md .gitignore .github/workflows/ci.yml test/a.ts x/test/b/c.ts types.d.ts [id].tsx i.tsx app/[id]/page.tsx app/(shop)/page.tsx v1 v4 page-1.md page-10.md *.ts {a} {a,b [a a,b +page.svelte $x^.ts a+b.ts ab axxb one-two-three lib.min.js ünï.ts",
+  ],
+  ["*.ts", "a.ts b.ts c.ts app.ts types.d.ts *.ts $x^.ts a+b.ts ünï.ts"],
+  ["*.{ts,tsx}", "a.ts b.ts c.ts app.ts types.d.ts [id].tsx i.tsx *.ts $x^.ts a+b.ts ünï.ts"],
+  [
+    "**/*.ts",
+    "a.ts b.ts c.ts app.ts src/app.ts src/app.test.ts src/deep/y.ts test/a.ts x/test/b/c.ts types.d.ts *.ts $x^.ts a+b.ts ünï.ts",
+  ],
+  ["src/*.ts", "src/app.ts src/app.test.ts"],
+  ["src/**", "src src/app.ts src/app.test.ts src/deep/er/x.py src/deep/y.ts"],
+  ["src/**/*.ts", "src/app.ts src/app.test.ts src/deep/y.ts"],
+  ["src/**/*.{ts,py}", "src/app.ts src/app.test.ts src/deep/er/x.py src/deep/y.ts"],
+  ["**/test/**", "test/a.ts x/test/b/c.ts"],
+  ["*/*.ts", "src/app.ts src/app.test.ts test/a.ts"],
+  ["**/*.test.*", "src/app.test.ts"],
+  ["src/*/", ""],
+  ["?pp.ts", "app.ts"],
+  ["src/app.ts", "src/app.ts"],
+  ["{src,docs}/**/*.md", "docs/a.md docs/in/b.md"],
+  ["**/{a,b}.ts", "a.ts b.ts test/a.ts"],
+  ["*.d.ts", "types.d.ts"],
+  ["a*", "a.ts app.ts a,b a+b.ts ab axxb"],
+  ["*a*", "a.ts app.ts page-1.md page-10.md {a} {a,b [a a,b +page.svelte a+b.ts ab axxb"],
+  ["**/.*", ".gitignore"],
+  ["**/.*/**", ".github/workflows/ci.yml"],
+  [".github/**/*.yml", ".github/workflows/ci.yml"],
+  ["[ab].ts", "a.ts b.ts"],
+  ["[a-c]*.ts", "a.ts b.ts c.ts app.ts a+b.ts"],
+  ["[id].tsx", "[id].tsx i.tsx"],
+  ["**/[id]/*", "app/[id]/page.tsx"],
+  [
+    "[!.]*",
+    "a.ts b.ts c.ts app.ts src types.d.ts [id].tsx i.tsx v1 v4 page-1.md page-10.md *.ts {a} {a,b [a a,b +page.svelte $x^.ts a+b.ts ab axxb one-two-three lib.min.js ünï.ts",
+  ],
+  ["src/{deep/er,other}/*.py", "src/deep/er/x.py"],
+  ["{a..c}.ts", "a.ts b.ts c.ts"],
+  ["v{1..3}", "v1"],
+  ["page-?.md", "page-1.md"],
+  [
+    "**/*",
+    "a.ts b.ts c.ts app.ts src src/app.ts src/app.test.ts src/deep/er/x.py src/deep/y.ts docs/a.md docs/in/b.md .gitignore .github/workflows/ci.yml test/a.ts x/test/b/c.ts types.d.ts [id].tsx i.tsx app/[id]/page.tsx app/(shop)/page.tsx v1 v4 page-1.md page-10.md *.ts {a} {a,b [a a,b +page.svelte $x^.ts a+b.ts ab axxb one-two-three lib.min.js ünï.ts",
+  ],
+  [
+    "***",
+    "a.ts b.ts c.ts app.ts src .gitignore types.d.ts [id].tsx i.tsx v1 v4 page-1.md page-10.md *.ts {a} {a,b [a a,b +page.svelte $x^.ts a+b.ts ab axxb one-two-three lib.min.js ünï.ts",
+  ],
+  ["src**", "src"],
+  ["**b", "{a,b a,b ab axxb"],
+  ["a**b", "a,b ab axxb"],
+  ["\\*.ts", "*.ts"],
+  ["{a}", "{a}"],
+  ["{a,b", "{a,b"],
+  ["[a", "[a"],
+  ["a,b", "a,b"],
+  ["(a|b).ts", "a.ts b.ts"],
+  ["app/(shop)/*.tsx", "app/(shop)/page.tsx"],
+  ["+page.svelte", "+page.svelte"],
+  ["$x^.ts", "$x^.ts"],
+  ["a+b.ts", "a+b.ts"],
+  ["*.", ""],
+  ["src/../x", ""],
+  ["{,src/}*.ts", "a.ts b.ts c.ts app.ts src/app.ts src/app.test.ts types.d.ts *.ts $x^.ts a+b.ts ünï.ts"],
+  [
+    "**/{*.ts,*.md}",
+    "a.ts b.ts c.ts app.ts src/app.ts src/app.test.ts src/deep/y.ts docs/a.md docs/in/b.md test/a.ts x/test/b/c.ts types.d.ts page-1.md page-10.md *.ts $x^.ts a+b.ts ünï.ts",
+  ],
+  ["*-*-*", "one-two-three"],
+  ["*.min.{js,css}", "lib.min.js"],
+];
+
+test("globs match what they match in other programs", () => {
+  for (const [glob, matching] of GLOBS) assert.equal(PATHS.filter(globMatcher(glob)).join(" "), matching, glob);
+});
+
+test("a glob that excludes a folder excludes everything below it", () => {
+  const matches = globMatcher("src/de*", { orBelow: true });
+  assert.deepEqual(PATHS.filter(matches), ["src/deep/er/x.py", "src/deep/y.ts"]);
+});
+
+test("a glob takes time in proportion to the path, whatever it repeats", () => {
+  const globs = [
+    "*a".repeat(400),
+    "*?".repeat(400),
+    "{a,a}{a,a}*".repeat(80),
+    "**/*a/".repeat(100),
+    "{a*,".repeat(20) + "}".repeat(20),
+  ];
+  for (const glob of globs) {
+    const matches = globMatcher(`${glob}Z`);
+    assert.deepEqual([matches("a".repeat(4_000)), matches("a/".repeat(2_000))], [false, false], glob);
+  }
+});
+
+test("a glob that is very long or deep is refused", () => {
+  assert.deepEqual(
+    ["{a,".repeat(8_000) + "}".repeat(8_000), "{a,".repeat(21) + "}".repeat(21), "*.ts"].map(globProblem),
+    ["is longer than 1000 characters", "has braces more than 20 deep", undefined],
+  );
 });

@@ -5,7 +5,7 @@
  *  Elsewhere: one exact replacement and writing (@prefork/guard), what was read (read-state.ts), encodings
  *  (file-content.ts). */
 
-import { editText, type Refused, type TextEdit } from "@prefork/guard/internal";
+import { editText, findOccurrences, type Refused, type TextEdit } from "@prefork/guard/internal";
 import * as z from "zod";
 import {
   countLines,
@@ -16,6 +16,7 @@ import {
   splitLines,
   type TextFile,
 } from "./file-content.ts";
+import { Turns } from "./in-turns.ts";
 import { changeProblem } from "./read-state.ts";
 import { findMostSimilar } from "./similar.ts";
 import { defineTool, failed } from "./tool.ts";
@@ -45,7 +46,7 @@ export const editTool = defineTool({
   readOnly: false,
   touches: ({ file_path }) => ({ writes: [file_path] }),
   startsPrograms: false,
-  run: async (given, { files, reads, approved = false }) => {
+  run: async (given, { files, reads, signal, approved = false }) => {
     const { file_path } = given;
     const refuse = (reason: string) => failed(`${reason}${reason.endsWith(".") ? " " : "\n"}Nothing was changed.`);
     const edits = editsOf(given);
@@ -63,7 +64,7 @@ export const editTool = defineTool({
     if (kind.kind !== "text") return refuse(`${file_path} is not text, so it cannot be edited.`);
     if (file.encoding !== "utf-8")
       return refuse(`${file_path} is ${file.encoding} text; only UTF-8 can be edited without harm to the rest.`);
-    const edited = applyEdits(file, edits);
+    const edited = await applyEdits(file, edits, signal);
     if (!edited.ok) return refuse(`${file_path}: ${edited.reason}`);
     const bytes = encodeText(file, edited.text);
     const written = await files.write(path, bytes, { expected: version, approved });
@@ -100,7 +101,7 @@ const asEdit = ({
   readonly replace_all?: boolean | undefined;
 }): TextEdit => ({ old_string, new_string, replace_all });
 
-/** Pure. */
+/** Pure. Each edit takes time in proportion to the file, whatever the texts are. */
 
 export type AppliedEdits = {
   readonly ok: true;
@@ -109,21 +110,29 @@ export type AppliedEdits = {
   readonly lines: readonly number[];
 };
 
-export const applyEdits = (file: TextFile, edits: readonly TextEdit[]): AppliedEdits | Refused => {
+export const applyEdits = async (
+  file: TextFile,
+  edits: readonly TextEdit[],
+  signal: AbortSignal,
+): Promise<AppliedEdits | Refused> => {
   let text = file.text;
   const lines: number[] = [];
+  const turns = new Turns(signal);
   for (const [at, edit] of edits.entries()) {
+    if (turns.isOver) await turns.yield();
     const spelled = withFileLineEndings(text, file.lineEnding, edit);
     const edited = editText(text, spelled);
     if (!edited.ok) {
       const reason = explainFailure(text, spelled, edited.reason);
       return { ok: false, reason: edits.length === 1 ? reason : `edit ${at + 1} of ${edits.length}: ${reason}` };
     }
-    lines.push(...lineNumbersOf(text, spelled.old_string).slice(0, edit.replace_all ? undefined : 1));
+    for (const line of lineNumbersOf(text, spelled.old_string)) lines.push(line);
     text = edited.text;
   }
   return { ok: true, text, lines };
 };
+
+const contains = (text: string, part: string): boolean => findOccurrences(text, part, 1).length > 0;
 
 /** Models write `\n`. A file with other line endings is matched with its own, and keeps them. */
 const withFileLineEndings = (text: string, ending: TextFile["lineEnding"], edit: TextEdit): TextEdit => {
@@ -134,47 +143,54 @@ const withFileLineEndings = (text: string, ending: TextFile["lineEnding"], edit:
   });
   const other = ending === "\n" ? "\r\n" : "\n";
   const ways = [ending === "\n" ? edit : as("\r\n"), as(ending), as(other)];
-  return ways.find(({ old_string }) => old_string !== "" && text.includes(old_string)) ?? (ways[0] as TextEdit);
+  return ways.find(({ old_string }) => contains(text, old_string)) ?? (ways[0] as TextEdit);
 };
+
+const MAX_OCCURRENCES = 1_000_000;
 
 /** The line numbers of all occurrences. */
 const lineNumbersOf = (text: string, part: string): readonly number[] => {
-  const lines: number[] = [];
   let [line, from] = [1, 0];
-  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) {
-    line += text.slice(from, at).split("\n").length - 1;
-    from = at;
-    lines.push(line);
-  }
-  return lines;
+  return findOccurrences(text, part, MAX_OCCURRENCES).map((at) => {
+    for (; from < at; from += 1) if (text[from] === "\n") line += 1;
+    return line;
+  });
 };
 
 const MAX_PLACES = 10;
 
-const explainFailure = (text: string, { old_string: old, new_string: next }: TextEdit, reason: string): string => {
+const explainFailure = (text: string, edit: TextEdit, reason: string): string => {
+  const { old_string: old, new_string: next, replace_all: replacesAll = false } = edit;
   if (old === "") return "old_string is empty. Give the text to replace; to make a file use Write.";
   if (old === next) return "old_string and new_string are equal, so nothing would change.";
   const places = lineNumbersOf(text, old);
-  if (places.length > 1) {
-    const shown = places.slice(0, MAX_PLACES).join(", ");
-    const more = places.length > MAX_PLACES ? ` and ${places.length - MAX_PLACES} more` : "";
-    return `old_string stands in the file ${places.length} times, at lines ${shown}${more}. Give more of the text around the one you mean, or set replace_all.`;
-  }
-  return places.length === 0 ? explainMissing(text, old) : reason;
+  if (places.length === 0) return explainMissing(text, old);
+  if (places.length === 1 || replacesAll) return `${reason}.`;
+  const shown = places.slice(0, MAX_PLACES).join(", ");
+  const more = places.length > MAX_PLACES ? ` and ${places.length - MAX_PLACES} more` : "";
+  return `old_string stands in the file ${places.length} times, at lines ${shown}${more}. Give more of the text around the one you mean, or set replace_all.`;
 };
 
-const explainMissing = (text: string, old: string): string => {
+/** How much of the file, and of the wanted text, an explanation looks at. */
+const MAX_EXPLAINED = 1_000_000;
+const MAX_LINES_SHOWN = 200;
+
+const explainMissing = (whole: string, old: string): string => {
+  const nothingSimilar = "old_string does not stand in the file, nor anything like it. Read the file again.";
+  if (old.length > MAX_EXPLAINED) return nothingSimilar;
+  const text = whole.slice(0, MAX_EXPLAINED);
   const lines = splitLines(text);
   const wanted = splitLines(old);
-  const shown = (at: number, count: number): string => numberLines(lines.slice(at, at + count), at + 1, 300);
+  const shown = (at: number, count: number): string =>
+    numberLines(lines.slice(at, at + Math.min(count, MAX_LINES_SHOWN)), at + 1, 300);
   const unnumbered = wanted.map((line) => line.replace(/^\s*\d+\t/, ""));
-  if (wanted.every((line) => /^\s*\d+\t/.test(line)) && text.includes(unnumbered.join("\n")))
+  if (wanted.every((line) => /^\s*\d+\t/.test(line)) && contains(text, unnumbered.join("\n")))
     return "old_string holds the line numbers that Read puts before each line. Leave number and tab out.";
   const loose = findIgnoringWhitespace(lines, wanted);
   if (loose !== undefined)
     return `old_string does not stand in the file as given, but with other white space it does:\n${shown(loose, wanted.length)}\nCopy it from there exactly.`;
   const near = nearestLine(lines, wanted);
-  if (near === undefined) return "old_string does not stand in the file, nor anything like it. Read the file again.";
+  if (near === undefined) return nothingSimilar;
   const from = Math.max(0, near);
   return `old_string does not stand in the file. The nearest lines are:\n${shown(from, Math.min(Math.max(wanted.length, 3), 12))}`;
 };
@@ -184,27 +200,25 @@ const collapseWhitespace = (line: string): string => line.replace(/\s+/g, " ").t
 /** The index of the first line where the same lines occur if white space is ignored. */
 const findIgnoringWhitespace = (lines: readonly string[], wanted: readonly string[]): number | undefined => {
   const plain = lines.map(collapseWhitespace);
-  const [first = "", ...more] = wanted.map(collapseWhitespace);
-  if (first === "" && more.every((line) => line === "")) return undefined;
-  const isAt = (at: number): boolean =>
-    more.length === 0
-      ? (plain[at] ?? "").includes(first)
-      : [first, ...more].every((line, step) => plain[at + step] === line);
-  const at = lines.findIndex((_, index) => isAt(index));
-  return at === -1 ? undefined : at;
+  const wantedPlain = wanted.map(collapseWhitespace);
+  if (wantedPlain.every((line) => line === "")) return undefined;
+  if (wantedPlain.length === 1) {
+    const at = plain.findIndex((line) => contains(line, wantedPlain[0] ?? ""));
+    return at === -1 ? undefined : at;
+  }
+  // Found as text, because comparing line by line would start over at every line.
+  const text = `\n${plain.join("\n")}\n`;
+  const [at] = findOccurrences(text, `\n${wantedPlain.join("\n")}\n`, 1);
+  return at === undefined ? undefined : countLines(text.slice(1, at + 1));
 };
-
-const MAX_COMPARED = 20_000;
 
 /** Finds the line most similar to the longest wanted line, and counts back to where the wanted text would begin. */
 const nearestLine = (lines: readonly string[], wanted: readonly string[]): number | undefined => {
-  const longest = wanted.reduce(
-    (best, line, at) => (line.trim().length > (wanted[best] ?? "").trim().length ? at : best),
-    0,
-  );
+  const trimmed = wanted.map((line) => line.trim());
+  const longest = trimmed.reduce((best, line, at) => (line.length > (trimmed[best] ?? "").length ? at : best), 0);
   const found = findMostSimilar(
-    (wanted[longest] ?? "").trim(),
-    lines.slice(0, MAX_COMPARED).map((line) => line.trim()),
+    trimmed[longest] ?? "",
+    lines.map((line) => line.trim()),
     0.4,
   );
   return found === undefined ? undefined : Math.max(0, found.at - longest);

@@ -34,9 +34,19 @@ const decode = (bytes: Buffer): Pick<TextFile, "text" | "encoding" | "hasBom"> =
 
 export const decodeText = (bytes: Buffer): TextFile => {
   const decoded = decode(bytes);
-  const crlf = decoded.text.split("\r\n").length - 1;
-  const all = decoded.text.split("\n").length - 1;
-  return { ...decoded, lineEnding: crlf > all - crlf ? "\r\n" : "\n" };
+  return { ...decoded, lineEnding: commonLineEnding(decoded.text) };
+};
+
+const [LINE_FEED, CARRIAGE_RETURN] = [10, 13];
+
+const commonLineEnding = (text: string): TextFile["lineEnding"] => {
+  let [crlf, all] = [0, 0];
+  for (let at = 0; at < text.length; at += 1) {
+    if (text.charCodeAt(at) !== LINE_FEED) continue;
+    all += 1;
+    if (at > 0 && text.charCodeAt(at - 1) === CARRIAGE_RETURN) crlf += 1;
+  }
+  return crlf > all - crlf ? "\r\n" : "\n";
 };
 
 export const encodeText = (file: TextFile, text: string): Buffer => Buffer.from(`${file.hasBom ? BOM : ""}${text}`);
@@ -50,11 +60,36 @@ export const splitLines = (text: string): readonly string[] => {
 };
 
 export const countLines = (text: string): number => {
-  if (text === "") return 0;
-  let count = text.endsWith("\n") ? 0 : 1;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++;
+  let count = text === "" || text.endsWith("\n") ? 0 : 1;
+  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) === LINE_FEED) count += 1;
   return count;
 };
+
+/** Reads single lines, each below the one before. For texts with millions of lines of which a few are wanted. */
+export class LineReader {
+  readonly #text: string;
+  #line = 0;
+  #from = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Counted from 0. Undefined after the last line. */
+  line(index: number): string | undefined {
+    for (; this.#line < index && this.#from < this.#text.length; this.#line += 1) this.#from = this.#lineEnd() + 1;
+    if (this.#from >= this.#text.length) return undefined;
+    const end = this.#lineEnd();
+    const isCrlf = end > this.#from && end < this.#text.length && this.#text.charCodeAt(end - 1) === CARRIAGE_RETURN;
+    return this.#text.slice(this.#from, isCrlf ? end - 1 : end);
+  }
+
+  #lineEnd(): number {
+    let at = this.#from;
+    while (at < this.#text.length && this.#text.charCodeAt(at) !== LINE_FEED) at += 1;
+    return at;
+  }
+}
 
 /** Lines as Read shows them: number, tab, text. */
 export const numberLines = (lines: readonly string[], first: number, most = Number.POSITIVE_INFINITY): string =>

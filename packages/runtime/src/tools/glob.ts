@@ -5,8 +5,9 @@
 
 import { lstat } from "node:fs/promises";
 import { basename } from "node:path";
-import { globMatcher } from "@prefork/guard/internal";
+import { globMatcher, globProblem } from "@prefork/guard/internal";
 import * as z from "zod";
+import { filterInTurns } from "./in-turns.ts";
 import { listFiles, NO_RIPGREP_NOTE, ripgrepFor } from "./list-files.ts";
 import { findSearchRoot, shownPath } from "./search-root.ts";
 import { defineTool, failed } from "./tool.ts";
@@ -35,8 +36,8 @@ export const globTool = defineTool({
     if (typeof matches === "string") return failed(matches);
     const listed = await listFiles(folder, context);
     if (!listed.ok) return failed(`${listed.reason}.`);
-    const names = listed.names.filter(matches).map((name) => `${folder}/${name}`);
-    const found = await newestFirst(names.filter(context.files.mayRead(folder)));
+    const names = (await filterInTurns(listed.names, matches, context.signal)).map((name) => `${folder}/${name}`);
+    const found = await newestFirst(await filterInTurns(names, context.files.mayRead(folder), context.signal));
     const notes = [
       ...(found.length > MAX_SHOWN ? [`[${found.length - MAX_SHOWN} more; narrow the pattern or the path]`] : []),
       ...(listed.isCut ? ["[the folder holds too many files; not all were looked at]"] : []),
@@ -53,6 +54,8 @@ const compilePattern = (pattern: string, folder: string): ((name: string) => boo
   const below = pattern.startsWith(`${folder}/`) ? pattern.slice(folder.length + 1) : pattern.replace(/^(?:\.\/)+/, "");
   if (below.startsWith("/") || below.startsWith("~") || below.split("/").includes(".."))
     return `The pattern ${pattern} leads out of ${folder}. Give the folder as path, and a pattern below it.`;
+  const problem = globProblem(below);
+  if (problem !== undefined) return `The pattern ${problem}.`;
   const matches = globMatcher(below);
   return (name) => matches(below.includes("/") ? name : basename(name));
 };

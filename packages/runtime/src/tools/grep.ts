@@ -45,12 +45,14 @@ export const grepTool = defineTool({
   run: async (request, context) => {
     const root = await findSearchRoot(request.path, context);
     if (!root.ok) return failed(`${root.reason}.`);
+    const isWanted = globFilter(request.glob, root);
+    if (typeof isWanted === "string") return failed(`Not searched: ${isWanted}.`, "bad-input");
     const results = new Results(request, context, root.path);
     const search: Search = {
       pattern: request.pattern,
       root,
       options: optionsOf(request),
-      isWanted: globFilter(request.glob, root),
+      isWanted,
       onMatch: (match) => results.add(match),
     };
     const ripgrep = ripgrepFor(context);
@@ -92,6 +94,8 @@ class Results {
   #left: number;
   #notShown = 0;
   #last: GrepMatch | undefined;
+  /** The matches of a file come together, so the guard judges each file once. */
+  #judged = { path: "", mayRead: false };
 
   /** `from`: the file or folder that is searched. */
   constructor(request: GrepInput, context: ToolContext, from: string) {
@@ -102,8 +106,10 @@ class Results {
   }
 
   add(match: GrepMatch): boolean {
-    if (!this.#mayRead(match.path)) return true;
-    const lines = this.#linesOf(match);
+    const { path } = match;
+    if (path !== this.#judged.path) this.#judged = { path, mayRead: this.#mayRead(path) };
+    if (!this.#judged.mayRead) return true;
+    const lines = this.#left === 0 ? [] : this.#linesOf(match);
     const size = lines.reduce((sum, line) => sum + line.length + 1, 0);
     if (this.#left === 0 || size > this.#room) {
       this.#left = 0; // a later result is never shown if an earlier one was not

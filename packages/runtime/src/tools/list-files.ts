@@ -98,14 +98,9 @@ const walk = async (folder: string, { signal }: ToolContext): Promise<FileList> 
   return { ok: true, names, isCut: open.length > 0 };
 };
 
-const compareNames = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-/** Orders names as a walk through the folders would. */
-export const compareWalkOrder = (a: string, b: string): number => {
-  const [left, right] = [a.split("/"), b.split("/")];
-  for (let at = 0; at < Math.min(left.length, right.length); at++) {
-    const order = compareNames(left[at] ?? "", right[at] ?? "");
-    if (order !== 0) return order;
-  }
-  return left.length - right.length;
-};
+/** Orders names as a walk through the folders would. No name contains NUL, and NUL sorts before every other letter. */
+export const sortInWalkOrder = (names: readonly string[]): readonly string[] =>
+  names
+    .map((name) => name.replaceAll("/", "\0"))
+    .sort()
+    .map((name) => name.replaceAll("\0", "/"));

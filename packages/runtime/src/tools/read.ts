@@ -7,7 +7,15 @@ import { basename, dirname } from "node:path";
 import type { ReadResult } from "@prefork/guard";
 import { shownName } from "@prefork/guard/internal";
 import * as z from "zod";
-import { decodeText, detectFileKind, type FileKind, numberLines, splitLines, truncateLine } from "./file-content.ts";
+import {
+  countLines,
+  decodeText,
+  detectFileKind,
+  type FileKind,
+  LineReader,
+  numberLines,
+  truncateLine,
+} from "./file-content.ts";
 import { findSimilar } from "./similar.ts";
 import { defineTool, failed, type ToolContext, type ToolOutput } from "./tool.ts";
 
@@ -62,18 +70,20 @@ type LineSelection = {
 
 const showLines = ({ shown, path, read, first, most }: LineSelection, { reads }: ToolContext): ToolOutput => {
   const { text, encoding } = decodeText(read.bytes);
-  const all = splitLines(text);
+  const count = countLines(text);
   const { version } = read.facts;
-  if (all.length === 0) {
+  if (count === 0) {
     reads.recordRead(path, { version, bytes: read.bytes, lines: 0, range: [1, 1] });
     return { content: `${shown} is empty.` };
   }
-  if (first > all.length) return failed(`${shown} has ${all.length} lines; there is no line ${first}.`);
-  const lines = linesThatFit(all.slice(first - 1, first - 1 + most));
+  if (first > count) return failed(`${shown} has ${count} lines; there is no line ${first}.`);
+  const reader = new LineReader(text);
+  const length = Math.min(most, count - first + 1);
+  const lines = linesThatFit(Array.from({ length }, (_, at) => reader.line(first - 1 + at) ?? ""));
   const last = first + lines.length - 1;
-  reads.recordRead(path, { version, bytes: read.bytes, lines: all.length, range: [first, last] });
+  reads.recordRead(path, { version, bytes: read.bytes, lines: count, range: [first, last] });
   const notes = [
-    ...(last < all.length ? [`lines ${first} to ${last} of ${all.length}; read on with offset ${last + 1}`] : []),
+    ...(last < count ? [`lines ${first} to ${last} of ${count}; read on with offset ${last + 1}`] : []),
     ...(encoding === "utf-8" ? [] : [`the file is ${encoding} text, which can be read and not edited`]),
   ];
   const body = numberLines(lines, first, MAX_LINE_LENGTH);
@@ -144,10 +154,19 @@ const explainRefusal = async (path: string, reason: string, { files }: ToolConte
   return near.length === 0 ? `${reason}.` : `${reason}. There is ${near.map(shownName).join(", ")}.`;
 };
 
+const MAX_SIMILAR = 3;
+/** How many names the guard is asked about, in case the most similar ones may not be shown. */
+const MAX_ASKED = 100;
+
 const similarPaths = async (path: string, files: ToolContext["files"]): Promise<readonly string[]> => {
   const listed = await files.list(dirname(path));
   if (!listed.ok) return [];
   const mayRead = files.mayRead();
-  const names = listed.entries.map(({ name }) => name).filter((name) => mayRead(`${dirname(path)}/${name}`));
-  return findSimilar(basename(path), names, 3).map((name) => `${dirname(path)}/${name}`);
+  const names = listed.entries.map(({ name }) => name);
+  const paths: string[] = [];
+  for (const name of findSimilar(basename(path), names).slice(0, MAX_ASKED)) {
+    if (paths.length === MAX_SIMILAR) break;
+    if (mayRead(`${dirname(path)}/${name}`)) paths.push(`${dirname(path)}/${name}`);
+  }
+  return paths;
 };

@@ -69,7 +69,7 @@ export const createRegistry = (tools: readonly Tool[]): Registry => {
       return checked.ok ? touchesOf(tool, checked.input) : undefined;
     },
     advice: (name) => {
-      const near = findSimilar(name, [...byName.keys()], 1);
+      const near = findSimilar(name, [...byName.keys()]);
       return near.length > 0 ? `Did you mean ${near[0]}?` : `There are ${[...byName.keys()].join(", ")}.`;
     },
   };
@@ -181,7 +181,7 @@ export const describeInputProblems = ({ schema, args, issues, refuses }: InputTo
   const given = Object.keys(args);
   const free = known.filter((name) => !given.includes(name));
   const unknown = schema.additionalProperties === false ? given.filter((key) => !known.includes(key)) : [];
-  const meant = new Map(unknown.map((key) => [key, findSimilar(key, free, 1)[0]]));
+  const meant = new Map(unknown.map((key) => [key, findSimilar(key, free)[0]]));
   const isCovered = ({ code, path: [key] }: core.$ZodIssue): boolean =>
     (code === "unrecognized_keys" && key === undefined) ||
     (code === "invalid_type" && [...meant.values()].includes(String(key)));

@@ -93,8 +93,12 @@ const translateNext = (rest: string): { readonly out: string; readonly length: n
   return { out: isSyntax ? first : literal(first), length: first.length };
 };
 
+/** V8 needs memory for each nested group and kills the whole process when it runs out, at about 8,000 of them. */
+const MAX_LENGTH = 2_000;
+
 /** The translation, or why there is none. */
 export const translatePattern = (pattern: string, flags: string): TranslatedPattern | string => {
+  if (pattern.length > MAX_LENGTH) return `it is longer than ${MAX_LENGTH} characters`;
   try {
     const [start = "", inline = ""] = /^\(\?([imsu]+)\)/.exec(pattern) ?? [];
     let source = "";

@@ -6,8 +6,8 @@
  *  Elsewhere: searching (glob.ts, grep.ts), opening files (tool-files.ts), listing files (list-files.ts,
  *  ripgrep.ts). */
 
-import { dirname } from "node:path";
-import { globMatcher, type Refused, shownName } from "@prefork/guard/internal";
+import { basename, dirname } from "node:path";
+import { globMatcher, globProblem, type Refused, shownName } from "@prefork/guard/internal";
 import type { ToolContext } from "./tool.ts";
 
 export type SearchRoot = {
@@ -46,24 +46,24 @@ export const shownPath = (path: string, cwd: string): string =>
   shownName(path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
 
 /** `*.ts` matches names at any depth, `src/*.ts` matches paths below the folder. A leading `!` excludes matching
- *  files and everything below a matching folder. */
-export const globFilter = (glob: string | undefined, { folder, isFile }: SearchRoot): ((path: string) => boolean) => {
+ *  files and everything below a matching folder. A string says what is wrong with the glob. */
+export const globFilter = (
+  glob: string | undefined,
+  { folder, isFile }: SearchRoot,
+): ((path: string) => boolean) | string => {
   if (glob === undefined || isFile) return () => true;
   const isExcluding = glob.startsWith("!");
-  const pattern = (isExcluding ? glob.slice(1) : glob).replace(/^(?:\.\/)+/, "");
-  const matches = compileGlob(pattern);
-  return (path) => {
-    const names = path.slice(folder.length + 1).split("/");
-    if (!isExcluding) return matches(names);
-    return !names.some((_, at) => matches(names.slice(0, at + 1)));
-  };
-};
-
-const compileGlob = (pattern: string): ((names: readonly string[]) => boolean) => {
-  const bare = pattern.replace(/\/$/, "");
-  const isPath = bare.includes("/");
-  const matches = globMatcher(bare.replace(/^\//, ""));
-  return (names) => matches(isPath ? names.join("/") : (names.at(-1) ?? ""));
+  const pattern = (isExcluding ? glob.slice(1) : glob).replace(/^(?:\.\/)+/, "").replace(/\/$/, "");
+  const problem = globProblem(pattern);
+  if (problem !== undefined) return `the glob ${problem}`;
+  const matches = globMatcher(pattern.replace(/^\//, ""), { orBelow: isExcluding });
+  if (pattern.includes("/")) return (path) => matches(path.slice(folder.length + 1)) !== isExcluding;
+  if (!isExcluding) return (path) => matches(basename(path));
+  return (path) =>
+    !path
+      .slice(folder.length + 1)
+      .split("/")
+      .some(matches);
 };
 
 /** A file name pattern that every wanted file matches, so that ripgrep need not read the others. It becomes a type:

@@ -1,13 +1,15 @@
 /** How are file contents searched if ripgrep is not installed?
- *  Invariant: ordinary patterns give what ripgrep would give, in the same order. A pattern that takes too long is
- *  aborted, because it blocks the main thread.
- *  Elsewhere: searching with ripgrep (ripgrep.ts), listing files (list-files.ts), showing results (grep.ts). */
+ *  Invariant: ordinary patterns give what ripgrep would give, in the same order. Nothing blocks the event loop for
+ *  long, and memory does not grow with the number of files or matches.
+ *  Elsewhere: searching with ripgrep (ripgrep.ts), listing files (list-files.ts), running the pattern
+ *  (find-pattern.ts), showing results (grep.ts). */
 
 import { basename } from "node:path";
-import { createContext, Script } from "node:vm";
 import type { Refused } from "@prefork/guard/internal";
-import { decodeText, splitLines } from "./file-content.ts";
-import { compareWalkOrder, listFiles } from "./list-files.ts";
+import { decodeText, LineReader } from "./file-content.ts";
+import { type LineMatches, PatternFinder } from "./find-pattern.ts";
+import { filterInTurns, Turns } from "./in-turns.ts";
+import { listFiles, sortInWalkOrder } from "./list-files.ts";
 import { translatePattern } from "./search-pattern.ts";
 import type { SearchRoot } from "./search-root.ts";
 import type { ToolContext } from "./tool.ts";
@@ -71,134 +73,108 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
 };
 
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
+/** How many files are read in parallel. Each may be as large as the limit. */
+const AT_ONCE = 4;
+/** How many matching lines of one file are reported. Grep stops before: it counts a million and shows far fewer. */
+const MAX_LINES = 1_100_000;
+/** For the search as a whole. What was found until then is shown. */
+const MAX_SEARCH_MS = 60_000;
 
 type SearchResult = { readonly ok: true; readonly isCut: boolean } | Refused;
 
 export const searchWithoutRipgrep = async (search: Search, context: ToolContext): Promise<SearchResult> => {
   const { root, options } = search;
-  const finder = compileFinder(search);
-  if (typeof finder === "string") return { ok: false, reason: finder };
+  const { signal } = context;
+  const finder = createFinder(search, signal);
+  if (typeof finder === "string") return { ok: false, reason: `the pattern cannot be read: ${finder}` };
+  await using _ = finder;
   if (options.type !== undefined && !Object.hasOwn(TYPES, options.type))
     return { ok: false, reason: `without ripgrep the types are ${Object.keys(TYPES).join(", ")}` };
   const listed = root.isFile
     ? { ok: true as const, names: [basename(root.path)], isCut: false }
     : await listFiles(root.folder, context);
   if (!listed.ok) return listed;
-  const chosen = root.isFile ? () => true : typeFilter(options.type);
-  const mayRead = context.files.mayRead(root.path);
-  const paths = listed.names
-    .filter(chosen)
-    .toSorted(compareWalkOrder)
-    .map((name) => `${root.folder}/${name}`)
-    .filter((path) => search.isWanted(path) && mayRead(path));
+  const paths = await pathsToSearch(search, listed.names, context);
+  const start = performance.now();
   for (let from = 0; from < paths.length; from += AT_ONCE) {
-    context.signal.throwIfAborted();
     const some = paths.slice(from, from + AT_ONCE);
-    const texts = await Promise.all(some.map((path) => readLines(path, context)));
-    for (const [at, text = NO_LINES] of texts.entries()) {
-      const { lines } = text;
-      const matches = finder(text);
-      if (matches === undefined) return { ok: false, reason: "the pattern takes too long; make it simpler" };
-      if (matches.lines.length > 0 && !reportMatches({ path: some[at] ?? "", lines, matches }, search))
-        return { ok: true, isCut: true };
+    const texts = await Promise.all(some.map((path) => readSearchable(path, context)));
+    for (const [at, text = ""] of texts.entries()) {
+      signal.throwIfAborted();
+      if (performance.now() - start > MAX_SEARCH_MS) return { ok: true, isCut: true };
+      if (text === "") continue;
+      const matches = await finder.find(text);
+      if (typeof matches === "string") return { ok: false, reason: matches };
+      const file = { path: some[at] ?? "", text, matches };
+      if (matches.count > 0 && !(await reportMatches(file, search, signal))) return { ok: true, isCut: true };
     }
   }
   return { ok: true, isCut: listed.isCut };
 };
 
-const NO_LINES: Lines = { lines: [], isEnded: false };
+/** A string says what is wrong with the pattern. */
+const createFinder = ({ pattern, options }: Search, signal: AbortSignal): PatternFinder | string => {
+  const { mode, ignoreCase, multiline } = options;
+  const translated = translatePattern(pattern, `${ignoreCase ? "i" : ""}${multiline ? "gms" : ""}`);
+  if (typeof translated === "string") return translated;
+  const maxLines = mode === "content" ? MAX_LINES : 0;
+  const how = { isMultiline: multiline, maxLines, firstIsEnough: mode === "files_with_matches" };
+  try {
+    return new PatternFinder({ ...translated, ...how, signal });
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+};
 
-/** How many files are read in parallel. */
-const AT_ONCE = 16;
+const pathsToSearch = async (
+  { root, options, isWanted }: Search,
+  names: readonly string[],
+  { files, signal }: ToolContext,
+): Promise<readonly string[]> => {
+  const hasType = root.isFile ? () => true : typeFilter(options.type);
+  const mayRead = files.mayRead(root.path);
+  const pathOf = (name: string): string => `${root.folder}/${name}`;
+  const isMeant = (name: string): boolean => hasType(name) && isWanted(pathOf(name)) && mayRead(pathOf(name));
+  return sortInWalkOrder(await filterInTurns(names, isMeant, signal)).map(pathOf);
+};
 
 const typeFilter = (type: string | undefined): ((name: string) => boolean) => {
   const endings = type === undefined ? undefined : TYPES[type];
-  return (name) => endings === undefined || endings.includes(name.split(".").at(-1) ?? "");
+  return (name) => endings === undefined || endings.includes(name.slice(name.lastIndexOf(".") + 1));
 };
 
-type Lines = { readonly lines: readonly string[]; readonly isEnded: boolean };
-
-const readLines = async (path: string, { files }: ToolContext): Promise<Lines | undefined> => {
+/** Undefined if the file cannot be read or is binary. */
+const readSearchable = async (path: string, { files }: ToolContext): Promise<string | undefined> => {
   const read = await files.read(path, { maxBytes: MAX_FILE_BYTES }); // through ToolFiles, because git also lists links
   if (!read.ok) return undefined;
   const { text } = decodeText(read.bytes);
-  if (text.includes("\0")) return undefined; // binary, by ripgrep's rule
-  return { lines: splitLines(text), isEnded: text.endsWith("\n") };
+  return text.includes("\0") ? undefined : text; // binary, by ripgrep's rule
 };
 
-/** Indices of the matching lines, and the number of matches: a match across several lines counts once. */
-type LineMatches = { readonly lines: readonly number[]; readonly count: number };
+type FileMatches = { readonly path: string; readonly text: string; readonly matches: LineMatches };
 
-/** Undefined if it took too long. */
-type Finder = (text: Lines) => LineMatches | undefined;
-
-const FIND_LINES = new Script("lines.flatMap((line, at) => (pattern.test(line) ? [at] : [])).join()");
-const FIND_SPANS = new Script(
-  '[...(lines.join("\\n") + end).matchAll(pattern)].map((found) => found.index + ":" + found[0].length).join()',
-);
-const PATIENCE_MS = 2_000;
-
-/** In a separate context, because only there can the regular expression be given a time limit. */
-const compileFinder = ({ pattern, options: { ignoreCase, multiline } }: Search): Finder | string => {
-  const flags = `${ignoreCase ? "i" : ""}${multiline ? "gms" : ""}`;
-  const translated = translatePattern(pattern, flags);
-  if (typeof translated === "string") return `the pattern cannot be read: ${translated}`;
-  const scope: { lines: readonly string[]; end: string; pattern: RegExp } = { lines: [], end: "", pattern: /$^/ };
-  try {
-    scope.pattern = new RegExp(translated.source, translated.flags);
-  } catch (error) {
-    return `the pattern cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-  }
-  const inside = createContext(scope);
-  return ({ lines, isEnded }) => {
-    scope.lines = lines;
-    scope.end = isEnded ? "\n" : "";
-    try {
-      const found: unknown = (multiline ? FIND_SPANS : FIND_LINES).runInContext(inside, { timeout: PATIENCE_MS });
-      const parts = typeof found === "string" && found !== "" ? found.split(",") : [];
-      return { lines: multiline ? linesOfSpans(parts, lines) : parts.map(Number), count: parts.length };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return undefined;
-      throw error;
-    }
-  };
-};
-
-/** Spans are in order and do not overlap, so one pass over the lines is enough. */
-const linesOfSpans = (spans: readonly string[], lines: readonly string[]): readonly number[] => {
-  const found = new Set<number>();
-  let line = 0;
-  let start = 0;
-  for (const span of spans) {
-    const [from = 0, length = 0] = span.split(":").map(Number);
-    const last = from + Math.max(0, length - 1);
-    for (; line < lines.length && start + (lines[line]?.length ?? 0) < from; line++)
-      start += (lines[line]?.length ?? 0) + 1;
-    for (; line < lines.length && start <= last; line++) {
-      found.add(line);
-      if (start + (lines[line]?.length ?? 0) >= last) break; // the next match may begin on the same line
-      start += (lines[line]?.length ?? 0) + 1;
-    }
-  }
-  return [...found];
-};
-
-type FileMatches = { readonly path: string; readonly lines: readonly string[]; readonly matches: LineMatches };
-
-const reportMatches = ({ path, lines, matches }: FileMatches, { options, onMatch }: Search): boolean => {
+/** Reports the matching lines and the context lines around them, each once. */
+const reportMatches = async (
+  { path, text, matches: { lines, count } }: FileMatches,
+  { options, onMatch }: Search,
+  signal: AbortSignal,
+): Promise<boolean> => {
   const { mode, before = 0, after = 0 } = options;
   if (mode === "files_with_matches") return onMatch({ path });
-  if (mode === "count") return onMatch({ path, count: matches.count });
-  const matching = new Set(matches.lines);
-  const shown = new Set(
-    matches.lines.flatMap((at) => Array.from({ length: before + after + 1 }, (_, step) => at - before + step)),
-  );
-  return [...shown]
-    .filter((at) => at >= 0 && at < lines.length)
-    .sort((a, b) => a - b)
-    .every((at) => {
-      const text = lines[at] ?? "";
-      const cut = Buffer.byteLength(text) > MAX_LINE_BYTES ? { isCut: true as const } : {};
-      return onMatch({ path, line: { number: at + 1, isMatch: matching.has(at), text, ...cut } });
-    });
+  if (mode === "count") return onMatch({ path, count });
+  const reader = new LineReader(text);
+  const turns = new Turns(signal);
+  let [next, match] = [0, 0];
+  for (const at of lines) {
+    for (next = Math.max(next, at - before); next <= at + after; next += 1) {
+      const line = reader.line(next);
+      if (line === undefined) break;
+      while ((lines[match] ?? next) < next) match += 1;
+      const cut = Buffer.byteLength(line) > MAX_LINE_BYTES ? { isCut: true as const } : {};
+      const isMatch = lines[match] === next;
+      if (!onMatch({ path, line: { number: next + 1, isMatch, text: line, ...cut } })) return false;
+      if (turns.isOver) await turns.yield();
+    }
+  }
+  return true;
 };

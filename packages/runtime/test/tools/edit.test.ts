@@ -182,24 +182,57 @@ test("two sessions each know their own files", async () => {
   assert.equal((await one.call("Edit", args)).fault, undefined);
 });
 
-test("an edit changes its target and no other byte, in every text file", () => {
+test("an edit changes its target and no other byte, in every text file", async () => {
   const line = fc.string({ unit: "grapheme", maxLength: 8 }).map((text) => text.replace(/[\r\n\ufeff]/g, ""));
   const file = fc.tuple(
     fc.array(line, { minLength: 1, maxLength: 6 }),
     fc.constantFrom("\n", "\r\n"),
     fc.constantFrom("", "\ufeff"),
   );
-  fc.assert(
-    fc.property(file, fc.nat(), fc.array(line, { minLength: 1, maxLength: 3 }), ([lines, ending, mark], at, next) => {
-      const place = at % lines.length;
-      const marked = lines.map((text, index) => (index === place ? `${text}<place>` : text));
-      const before = Buffer.from(mark + marked.join(ending));
-      const text = decodeText(before);
-      const edited = applyEdits(text, [{ old_string: "<place>", new_string: `<${next.join("\n")}>` }]);
-      assert.ok(edited.ok);
-      const after = marked.join(ending).replace("<place>", () => `<${next.join(lines.length > 1 ? ending : "\n")}>`);
-      assert.equal(encodeText(text, edited.text).toString("utf8"), mark + after);
-      assert.deepEqual(edited.lines, [place + 1]);
-    }),
+  await fc.assert(
+    fc.asyncProperty(
+      file,
+      fc.nat(),
+      fc.array(line, { minLength: 1, maxLength: 3 }),
+      async ([lines, ending, mark], at, next) => {
+        const place = at % lines.length;
+        const marked = lines.map((text, index) => (index === place ? `${text}<place>` : text));
+        const before = Buffer.from(mark + marked.join(ending));
+        const text = decodeText(before);
+        const edits = [{ old_string: "<place>", new_string: `<${next.join("\n")}>` }];
+        const edited = await applyEdits(text, edits, new AbortController().signal);
+        assert.ok(edited.ok);
+        const after = marked.join(ending).replace("<place>", () => `<${next.join(lines.length > 1 ? ending : "\n")}>`);
+        assert.equal(encodeText(text, edited.text).toString("utf8"), mark + after);
+        assert.deepEqual(edited.lines, [place + 1]);
+      },
+    ),
   );
+});
+
+test("an edit that misses is explained in proportion to the file, whatever both contain", async () => {
+  await using b = await bench();
+  const miss = async (text: string, old_string: string): Promise<string> => {
+    const file_path = b.put("f", text);
+    await b.call("Read", { file_path, limit: 1 });
+    const { content, fault } = await b.call("Edit", { file_path, old_string, new_string: "x" });
+    assert.equal(fault, "failed");
+    return String(content).replace(`${file_path}: `, "").slice(0, 60);
+  };
+  const missing = "old_string does not stand in the file. The nearest lines are";
+  const nothing = "old_string does not stand in the file, nor anything like it.";
+  assert.equal(await miss("a\n".repeat(400_000), `${"a\n".repeat(100_000)}b`), missing);
+  assert.equal(await miss("a".repeat(1_000_000), `${"a".repeat(50_000)}b${"a".repeat(50_000)}`), nothing);
+  assert.equal(await miss(`${"letters ".repeat(200)}\n`.repeat(2_000), "zz1yy2xx3"), nothing);
+  assert.equal(await miss(`${"ab".repeat(100)}\n`.repeat(4_000), `${"cd".repeat(200_000)}`), nothing);
+});
+
+test("every occurrence is replaced, however many there are, unless the file would grow too large", async () => {
+  await using b = await bench();
+  const file_path = b.put("f", "a\n".repeat(200_000));
+  await b.call("Read", { file_path });
+  const edit = (new_string: string) => b.call("Edit", { file_path, old_string: "a", new_string, replace_all: true });
+  assert.match(String((await edit("b".repeat(10_000))).content), /the file would grow to 2,000,200,000 characters/);
+  assert.match(String((await edit("b")).content), /: 200000 places, at lines 1, 2, /);
+  assert.equal(readFileSync(file_path, "utf8"), "b\n".repeat(200_000));
 });

@@ -156,3 +156,25 @@ test("what is not a readable file is refused with what it is, and what there is 
   assert.equal(await said("../x"), "../x: there is no such file.");
   assert.match(await said("/proc/self/environ"), /it is no ordinary folder/);
 });
+
+test("a few lines of a file that consists of line ends are shown", async () => {
+  await using b = await bench();
+  const file_path = b.put("f", "\r\n".repeat(4_999_999).concat("end\r"));
+  assert.deepEqual(await b.call("Read", { file_path, offset: 3, limit: 2 }), {
+    content: "3\t\n4\t\n[lines 3 to 4 of 5000000; read on with offset 5]",
+  });
+  assert.deepEqual(await b.call("Read", { file_path, offset: 5_000_000 }), { content: "5000000\tend\r" });
+});
+
+test("a name that is missing in a large folder is explained by similar ones that may be shown", async () => {
+  const asked: string[] = [];
+  const mayRead = () => (path: string) => {
+    asked.push(path);
+    return !path.endsWith("file-2001.txt");
+  };
+  await using b = await bench({ fileOptions: { mayRead } });
+  for (let at = 1_900; at < 2_100; at += 1) b.put(`many/file-${at}.txt`);
+  const { content } = await b.call("Read", { file_path: "many/file-20011.txt" });
+  assert.match(String(content), /There is \S+file-2011\.txt, /);
+  assert.ok(asked.length <= 100, `${asked.length} names were judged`);
+});

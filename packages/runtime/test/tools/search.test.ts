@@ -329,10 +329,82 @@ test("without git and ripgrep every file counts, and the missing program is ment
 test("without ripgrep, a pattern that would never finish is aborted", async () => {
   await using b = await bench({ fileOptions: { ripgrep: null } });
   b.put("a", `${"a".repeat(40)}!`);
+  const turns = countTurns();
   assert.deepEqual(await b.call("Grep", { pattern: "^(a+)+$" }), {
     content: "Not searched: the pattern takes too long; make it simpler",
     fault: "bad-input",
   });
+  assert.ok(turns.stop() > 100, "others go on meanwhile");
+  const pattern = `${"(?:a|".repeat(10_000)}${")".repeat(10_000)}`;
+  assert.deepEqual(await b.call("Grep", { pattern }), {
+    content: "Not searched: the pattern cannot be read: it is longer than 2000 characters",
+    fault: "bad-input",
+  });
+});
+
+/** How often the event loop comes round. */
+const countTurns = (): { readonly stop: () => number; readonly count: () => number } => {
+  let count = 0;
+  let next = setImmediate(function again() {
+    count += 1;
+    next = setImmediate(again);
+  });
+  const stop = (): number => {
+    clearImmediate(next);
+    return count;
+  };
+  return { stop, count: () => count };
+};
+
+test("a glob that repeats itself takes no longer than another", async () => {
+  await using b = await ground("without");
+  b.put("a".repeat(200), "hello");
+  b.put("tsconfig.build.development.json", "hello");
+  const none = "Nothing found (what git ignores was not searched).";
+  for (const glob of ["*a*a*a*a*a*a*a*a*b", "*?*?*?*?*?*?*?*?*?*?*?*?*?*?*Z", "{a,a}".repeat(150)]) {
+    assert.match(textOf(await b.call("Glob", { pattern: glob })), /^No file fits/);
+    assert.equal(textOf(await b.call("Grep", { pattern: "hello", glob })), none);
+  }
+  const deep = `${"{a,".repeat(8_000)}${"}".repeat(8_000)}`;
+  assert.deepEqual(
+    [await b.call("Glob", { pattern: deep }), await b.call("Grep", { pattern: "hello", glob: deep })],
+    [
+      { content: "The pattern is longer than 1000 characters.", fault: "failed" },
+      { content: "Not searched: the glob is longer than 1000 characters.", fault: "bad-input" },
+    ],
+  );
+});
+
+test("a search that asks about many files lets others work in between", async () => {
+  const turns = countTurns();
+  const asked: number[] = [];
+  const mayRead = () => () => {
+    asked.push(turns.count());
+    for (const start = performance.now(); performance.now() - start < 2; );
+    return true;
+  };
+  await using b = await ground("without", { mayRead });
+  for (let at = 0; at < 40; at += 1) b.put(`many/${at}.txt`, "needle");
+  for (const [tool, args] of [
+    ["Glob", { pattern: "many/*" }],
+    ["Grep", { pattern: "needle", path: "many" }],
+  ] as const) {
+    asked.length = 0;
+    assert.equal((await ask(b, tool, args)).length, 40);
+    assert.ok(new Set(asked).size > 5, tool);
+  }
+  turns.stop();
+});
+
+test("without ripgrep, a file of a million matches is searched with lines around", async () => {
+  await using b = await ground("without");
+  b.put("lines", "\n".repeat(1_200_000));
+  const found = await ask(b, "Grep", { pattern: "^$", path: "lines", output_mode: "content", "-C": 100 });
+  assert.deepEqual(found.slice(-2), [
+    "[1000000 more matching lines; narrow the search or raise head_limit]",
+    "[the search was ended before it was through; narrow it]",
+  ]);
+  assert.deepEqual(await ask(b, "Grep", { pattern: "^$", path: "lines", output_mode: "count" }), ["lines: 1200000"]);
 });
 
 test("a repository's configuration starts nothing when git lists its files", async () => {
