@@ -8,10 +8,8 @@ export {
   type EngineOptions,
   type ExchangeResult,
   engineFor,
-  type SpendLimits,
-  type Spent,
 } from "./agent/index.ts";
-export { type ForkHandle, type ForkOutcome, type MergeBackOptions, type Report, readReport } from "./children/index.ts";
+export { type ForkHandle, type ForkOutcome, type MergeBackOptions, readReport } from "./children/index.ts";
 export type { Section } from "./context/index.ts";
 export type { CallFault, EventBody, ExchangeEnd, Level, NoteKind, RuntimeEvent, Todo } from "./events.ts";
 export {
@@ -27,20 +25,28 @@ export {
   type SkillPlaces,
   skills,
 } from "./extensions/index.ts";
-export type { CacheSafeParams, DelegateMode, ForkLimits, ForkOptions, Observer, TailChoice } from "./fork/index.ts";
+export type { CacheSafeParams, ForkOptions, Observer } from "./fork/index.ts";
 export { JournalError } from "./journal/index.ts";
 export type {
   Answer,
   Ask,
   CallVerdict,
   Clock,
+  DelegateMode,
+  ForkLimits,
   HookedCall,
   Hooks,
   Ids,
   PromptEnd,
   Question,
+  Report,
   SessionControl,
+  SpendLimits,
+  Spent,
   Subscription,
+  TailChoice,
+  TaskEnd,
+  TaskResult,
 } from "./ports.ts";
 export {
   createSession,
@@ -54,5 +60,5 @@ export {
   type SessionLimits,
   type SessionOptions,
 } from "./session/index.ts";
-export type { Task, TaskEnd, TaskKind, TaskResult, TaskState } from "./tasks/index.ts";
+export type { Task, TaskKind, TaskState } from "./tasks/index.ts";
 export { builtInTools, defineTool, failed, type Tool, type ToolContext, type ToolOutput } from "./tools/index.ts";

@@ -25,6 +25,22 @@ export {
 } from "./extensions/index.ts";
 export { cacheKeyHash } from "./fork/index.ts";
 export { REHEARSAL_SCHEME } from "./journal/index.ts";
-export type { HookNote } from "./ports.ts";
+export type {
+  Budget,
+  ChildEnding,
+  ChildEntry,
+  ChildHost,
+  ChildParent,
+  ChildPlan,
+  ChildResult,
+  ForkPlan,
+  HookNote,
+  Isolation,
+  Mail,
+  OpenChild,
+  Reservation,
+  Shortage,
+  Siblings,
+} from "./ports.ts";
 export { addressIn, requestStop } from "./session/index.ts";
 export { createRegistry, hasForkAncestor } from "./tools/index.ts";

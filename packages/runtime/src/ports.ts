@@ -4,7 +4,17 @@
  *  Elsewhere: filling them (session.ts), what is asked (guard/). */
 
 import type { Touches } from "@prefork/guard";
-import type { DocumentBlock, ImageBlock, Json, JsonObject, TextBlock, Usage } from "@prefork/wire";
+import type {
+  Addition,
+  ChildProtocol,
+  DocumentBlock,
+  ImageBlock,
+  Json,
+  JsonObject,
+  Message,
+  TextBlock,
+  Usage,
+} from "@prefork/wire";
 import type { CallFault, EventBody, ExchangeEnd, RuntimeEvent } from "./events.ts";
 
 /** The time, from one place, so that a test can hold it still. */
@@ -68,6 +78,191 @@ export type Delegated = {
   readonly content?: readonly (TextBlock | ImageBlock)[];
   readonly isError?: boolean;
   readonly facts?: Json;
+};
+
+// --- money and tokens ----------------------------------------------------------------------------------------------------
+
+export type SpendLimits = {
+  readonly usd?: number;
+  /** Prompt and output tokens of all requests. */
+  readonly tokens?: number;
+};
+
+export type Spent = { readonly usage: Usage; readonly usd: number };
+
+/** The worst case of one request. `usd` is 0 where the price is unknown. */
+export type Reservation = { readonly usd: number; readonly tokens: number };
+
+export type Shortage = { readonly limit: "usd" | "tokens"; readonly needed: number; readonly left: number };
+
+/** What several agents spend from. */
+export type Budget = {
+  /** What may still be reserved. */
+  readonly left: Reservation;
+  /** What could be reserved if no request were in flight. */
+  readonly unspent: Reservation;
+  /** Is money limited? Then a model without a price cannot be used. */
+  readonly countsMoney: boolean;
+  readonly reserve: (amount: Reservation) => Shortage | undefined;
+  /** The request has ended: what it really used takes the place of what was reserved. */
+  readonly settle: (reservation: Reservation, used: Spent) => void;
+  /** Resolves when a reservation was settled, or on `signal`. */
+  readonly freed: (signal: AbortSignal) => Promise<void>;
+};
+
+// --- children ------------------------------------------------------------------------------------------------------------
+
+/** How a task came to its end. Each leaves what it had done so far. */
+export type TaskEnd = "reported" | "failed" | "aborted" | "timed-out" | "out-of-turns" | "over-budget" | "interrupted";
+
+export type TaskResult = {
+  /** One line. */
+  readonly summary: string;
+  readonly text: string;
+  readonly usage: Usage;
+  readonly usd: number;
+  readonly turns: number;
+  readonly toolUses: number;
+  readonly ms: number;
+};
+
+/** Words for a task, under an id by which they are delivered once. `by`: whose; default: the main agent's. */
+export type Mail = { readonly id: string; readonly message: string; readonly by?: "user" };
+
+/** "sync": whoever asked for it waits for its result. */
+export type DelegateMode = "sync" | "fire-and-forget";
+
+export type Isolation = "worktree";
+
+export type ForkLimits = SpendLimits & {
+  readonly turns?: number; // default: 200
+  /** Time that it may work; waiting for a person's answer does not count. */
+  readonly ms?: number;
+};
+
+/** How much of the parent's turn under way a child is given. */
+export type TailChoice = {
+  /** "trim": nothing of it. Default: keep. */
+  readonly inFlight?: "keep" | "trim";
+  /** "all": constants even where a result is known. Default: forks. */
+  readonly placeholders?: "forks" | "all";
+};
+
+/** What a child is to do. Kept with its task, so that a later life of the session can resume it. */
+export type ForkPlan = {
+  readonly task: string;
+  /** Of this run, for traces. */
+  readonly runId: string;
+  readonly label: string;
+  readonly agentType: string;
+  readonly querySource: string;
+  readonly mode: DelegateMode;
+  readonly directive: string;
+  readonly protocol: ChildProtocol;
+  /** In place of the directive, where the caller brings messages of its own. */
+  readonly messages?: readonly Message[];
+  readonly tail: Required<TailChoice>;
+  readonly limits: ForkLimits;
+  /** Stands at the tail, before the directive. */
+  readonly reminder?: string;
+  /** What tools and traces call it. Default: the task's id. */
+  readonly agentId?: string;
+  /** Leaves no journal and no row. */
+  readonly skipTranscript: boolean;
+  /** A filter of the caller's narrows what it may call; it has to be given again to resume it. */
+  readonly isFiltered: boolean;
+  /** It works in a worktree of its own. */
+  readonly isolation?: Isolation;
+  /** The call that waits for it. */
+  readonly call?: string;
+};
+
+/** What a host opens a child from: plain data that survives `structuredClone` and JSON, so that any host can open it. */
+export type ChildPlan = {
+  readonly fork: ForkPlan;
+  /** The tasks that were started together with it, in the order they were asked for. */
+  readonly siblings: Siblings;
+  readonly begins: /** From a prefix of its parent: the entry of that session's journal with this chain hash. Then what only it is told. */
+    | {
+        readonly kind: "fork";
+        readonly from: { readonly session: string; readonly hash: string };
+        readonly additions: readonly Addition[];
+      }
+    /** With nothing but its prompt. */
+    | { readonly kind: "empty" }
+    /** From its own journal. */
+    | { readonly kind: "resume"; readonly session: string; readonly mail: readonly Mail[] };
+  /** By its earlier runs. */
+  readonly spent?: Spent;
+};
+
+/** `family`: as the rows of tasks name it. */
+export type Siblings = { readonly family: string; readonly tasks: readonly string[] };
+
+/** What of a child's journal its parent follows. */
+export type ChildEntry =
+  | { readonly kind: "message"; readonly message: Message }
+  /** Its last turn is over: it reads nothing more. */
+  | { readonly kind: "exchange_ended"; readonly end: ExchangeEnd };
+
+/** What a child has of whoever started it. What goes in and comes out is plain data. */
+export type ChildParent = {
+  /** Events of a child begin while it is being opened. */
+  readonly emit: (event: EventBody) => void;
+  /** Puts a question to whoever answers for the session. Absent: there is nobody. */
+  readonly ask?: Ask | undefined;
+  /** What its requests are reserved from and settled with. */
+  readonly budget: Budget;
+  readonly append: (entry: ChildEntry) => void;
+  /** Resolves when its first request may be sent: not beside a leader that is not answered. */
+  readonly awaitTurn: (signal: AbortSignal) => Promise<void>;
+  /** What became of that request: others may be waiting for it. */
+  readonly reportTurn: (state: "readable" | "failed") => void;
+};
+
+export type ChildResult = {
+  readonly end: TaskEnd;
+  readonly summary: string;
+  readonly text: string;
+  readonly usage: Usage;
+  readonly usd: number;
+  readonly turns: number;
+  /** Where it has the form that was asked for. */
+  readonly report?: Report;
+};
+
+/** What a fork reported, by its headings. */
+export type Report = {
+  readonly scope: string;
+  readonly result: string;
+  readonly keyFiles: readonly string[];
+  readonly filesChanged: readonly string[];
+  readonly issues: string;
+};
+
+/** Why a child is stopped, where that is not its parent's or a user's wish. */
+export type ChildEnding = { readonly end: TaskEnd; readonly reason: string };
+
+export type OpenChild = {
+  /** The session that keeps its own entries; absent where none is kept. */
+  readonly session?: string | undefined;
+  readonly cacheKeyHash: string;
+  /** JSON path of the first byte that differs from what its parent had sent, if one does. */
+  readonly diverged?: string | undefined;
+  /** False: it has said its last, and reads nothing more. */
+  readonly steer: (mail: Mail) => boolean;
+  /** From now on every call is refused, with this reason. */
+  readonly refuseCalls: (reason: string) => void;
+  readonly stop: (ending?: ChildEnding) => void;
+  /** Starts it, once. Resolves when it has ended and everything of it is closed. */
+  readonly result: () => Promise<ChildResult>;
+};
+
+/** Where children run: in this process, in a worktree, or elsewhere. Whoever opens one does not know which. */
+export type ChildHost = {
+  /** Called for all that start together, before the first of them is opened. */
+  readonly prepare?: (plans: readonly ChildPlan[]) => Promise<void>;
+  readonly open: (plan: ChildPlan, parent: ChildParent, signal: AbortSignal) => Promise<OpenChild>;
 };
 
 // --- extensions --------------------------------------------------------------------------------------------------------

@@ -17,29 +17,20 @@ import {
   writeMultiplier,
 } from "@prefork/wire";
 import type { Pictures } from "../journal/index.ts";
+import type { Budget, Reservation, Shortage, SpendLimits, Spent } from "../ports.ts";
 
-export type SpendLimits = {
-  readonly usd?: number;
-  /** Prompt and output tokens of all requests. */
-  readonly tokens?: number;
-};
-
-export type Spent = { readonly usage: Usage; readonly usd: number };
-
-/** The worst case of one request. `usd` is 0 where the price is unknown. */
-export type Hold = { readonly usd: number; readonly tokens: number };
-
-export type Shortage = { readonly limit: "usd" | "tokens"; readonly needed: number; readonly left: number };
-
-export class Account {
+export class Account implements Budget {
   readonly #limits: SpendLimits;
-  readonly #above: Account | undefined;
+  readonly #above: Budget | undefined;
   #spent: Spent;
-  #held: Hold = { usd: 0, tokens: 0 };
-  /** Those who wait until something that is held is free again. */
+  #reserved: Reservation = { usd: 0, tokens: 0 };
+  /** Callers that wait until a reservation is settled. */
   #waiting: (() => void)[] = [];
 
-  constructor(limits: SpendLimits = {}, options: { readonly spent?: Spent; readonly above?: Account } = {}) {
+  constructor(
+    limits: SpendLimits = {},
+    options: { readonly spent?: Spent | undefined; readonly above?: Budget | undefined } = {},
+  ) {
     this.#limits = limits;
     this.#spent = options.spent ?? { usage: noUsage, usd: 0 };
     this.#above = options.above;
@@ -49,73 +40,69 @@ export class Account {
     return this.#spent;
   }
 
-  /** What may still be held, here and above. */
-  get left(): Hold {
-    const { usd = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY } = this.#limits;
-    const above = this.#above?.left ?? { usd: Number.POSITIVE_INFINITY, tokens: Number.POSITIVE_INFINITY };
+  /** What may still be reserved, here and above. */
+  get left(): Reservation {
+    const { usd, tokens } = this.#limited;
+    const above = this.#above?.left ?? UNLIMITED;
     return {
-      usd: Math.min(usd - this.#spent.usd - this.#held.usd, above.usd),
-      tokens: Math.min(tokens - tokensOf(this.#spent.usage) - this.#held.tokens, above.tokens),
+      usd: Math.min(usd - this.#reserved.usd, above.usd),
+      tokens: Math.min(tokens - this.#reserved.tokens, above.tokens),
     };
   }
 
-  /** What could be held if no request were in flight. */
-  get unspent(): Hold {
-    const { usd = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY } = this.#limits;
-    const above = this.#above?.unspent ?? { usd: Number.POSITIVE_INFINITY, tokens: Number.POSITIVE_INFINITY };
-    return {
-      usd: Math.min(usd - this.#spent.usd, above.usd),
-      tokens: Math.min(tokens - tokensOf(this.#spent.usage), above.tokens),
-    };
+  get unspent(): Reservation {
+    const { usd, tokens } = this.#limited;
+    const above = this.#above?.unspent ?? UNLIMITED;
+    return { usd: Math.min(usd, above.usd), tokens: Math.min(tokens, above.tokens) };
   }
 
-  /** Resolves when a request has been settled, here or above, or on `signal`. */
+  get countsMoney(): boolean {
+    return this.#limits.usd !== undefined || (this.#above?.countsMoney ?? false);
+  }
+
   freed(signal: AbortSignal): Promise<void> {
+    if (this.#above) return this.#above.freed(signal); // whatever is settled here is settled there
     return new Promise((resolve) => {
-      const top = this.#top();
       const done = (): void => {
-        top.#waiting = top.#waiting.filter((waiter) => waiter !== done);
+        this.#waiting = this.#waiting.filter((waiter) => waiter !== done);
         signal.removeEventListener("abort", done);
         resolve();
       };
-      top.#waiting.push(done);
+      this.#waiting.push(done);
       signal.addEventListener("abort", done, { once: true });
       if (signal.aborted) done();
     });
   }
 
-  #top(): Account {
-    return this.#above ? this.#above.#top() : this;
-  }
-
-  /** Is money limited, here or above? Then a model without a price cannot be used. */
-  get countsMoney(): boolean {
-    return this.#limits.usd !== undefined || (this.#above?.countsMoney ?? false);
-  }
-
-  hold(wanted: Hold): Shortage | undefined {
+  reserve(amount: Reservation): Shortage | undefined {
     const { usd, tokens } = this.left;
-    if (wanted.usd > usd) return { limit: "usd", needed: wanted.usd, left: usd };
-    if (wanted.tokens > tokens) return { limit: "tokens", needed: wanted.tokens, left: tokens };
-    this.#add(wanted, 1);
-    return undefined;
+    if (amount.usd > usd) return { limit: "usd", needed: amount.usd, left: usd };
+    if (amount.tokens > tokens) return { limit: "tokens", needed: amount.tokens, left: tokens };
+    const short = this.#above?.reserve(amount);
+    if (!short) this.#reserved = sum(this.#reserved, amount, 1);
+    return short;
   }
 
-  /** The request is over: what it really used takes the place of what was held. */
-  settle(held: Hold, used: Spent): void {
-    this.#add(held, -1);
-    for (let account: Account | undefined = this; account; account = account.#above) {
-      account.#spent = { usage: addUsage(account.#spent.usage, used.usage), usd: account.#spent.usd + used.usd };
-    }
-    for (const waiter of [...this.#top().#waiting]) waiter();
+  settle(reservation: Reservation, used: Spent): void {
+    this.#reserved = sum(this.#reserved, reservation, -1);
+    this.#spent = { usage: addUsage(this.#spent.usage, used.usage), usd: this.#spent.usd + used.usd };
+    this.#above?.settle(reservation, used);
+    for (const waiter of [...this.#waiting]) waiter();
   }
 
-  #add({ usd, tokens }: Hold, sign: 1 | -1): void {
-    for (let account: Account | undefined = this; account; account = account.#above) {
-      account.#held = { usd: account.#held.usd + sign * usd, tokens: account.#held.tokens + sign * tokens };
-    }
+  /** What the limits leave of what was spent here. */
+  get #limited(): Reservation {
+    const { usd = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY } = this.#limits;
+    return { usd: usd - this.#spent.usd, tokens: tokens - tokensOf(this.#spent.usage) };
   }
 }
+
+const UNLIMITED: Reservation = { usd: Number.POSITIVE_INFINITY, tokens: Number.POSITIVE_INFINITY };
+
+const sum = (a: Reservation, b: Reservation, sign: 1 | -1): Reservation => ({
+  usd: a.usd + sign * b.usd,
+  tokens: a.tokens + sign * b.tokens,
+});
 
 const tokensOf = (usage: Usage): number => promptTokens(usage) + usage.output;
 
@@ -131,7 +118,7 @@ export type Asked = {
 };
 
 /** All of the prompt at the price of writing it, and an answer as long as it may be, at the dearest hour. */
-export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"], speed }: Asked): Hold => {
+export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"], speed }: Asked): Reservation => {
   const tokens = prompt + maxTokens;
   const prices = facts && highestPrices(facts, prompt, { speed });
   if (!prices) return { usd: 0, tokens };
@@ -145,7 +132,7 @@ export const worstCase = ({ promptTokens: prompt, maxTokens, facts, ttls = ["5m"
 const SHORTEST_ANSWER = 1_024;
 
 export type Fitted =
-  | { readonly ok: true; readonly maxTokens: number; readonly held: Hold }
+  | { readonly ok: true; readonly maxTokens: number; readonly reserved: Reservation }
   | { readonly ok: false; readonly shortage: Shortage };
 
 /** Holds back what the request may cost. The length of an answer is in no cache key, so it is lowered first. */
@@ -153,8 +140,8 @@ export const fit = (account: Account, asked: Asked): Fitted => {
   const wanted = worstCase(asked);
   const unpriced = unpricedIn(account, asked);
   if (unpriced) return unpriced;
-  const first = account.hold(wanted);
-  if (!first) return { ok: true, maxTokens: asked.maxTokens, held: wanted };
+  const first = account.reserve(wanted);
+  if (!first) return { ok: true, maxTokens: asked.maxTokens, reserved: wanted };
   const none = worstCase({ ...asked, maxTokens: 0 });
   const perToken = (wanted.usd - none.usd) / Math.max(1, asked.maxTokens);
   const { usd, tokens } = account.left;
@@ -163,9 +150,9 @@ export const fit = (account: Account, asked: Asked): Fitted => {
   );
   if (affordable < Math.min(SHORTEST_ANSWER, asked.maxTokens)) return { ok: false, shortage: first };
   const shorter = { ...asked, maxTokens: Math.min(affordable, asked.maxTokens) };
-  const held = worstCase(shorter);
-  const second = account.hold(held);
-  return second ? { ok: false, shortage: second } : { ok: true, maxTokens: shorter.maxTokens, held };
+  const reserved = worstCase(shorter);
+  const second = account.reserve(reserved);
+  return second ? { ok: false, shortage: second } : { ok: true, maxTokens: shorter.maxTokens, reserved };
 };
 
 /** The same, but where only requests in flight stand in the way it waits for them: what they hold is mostly given back.
@@ -175,15 +162,15 @@ export const fitInTime = async (account: Account, asked: Asked, signal: AbortSig
   if (unpriced) return unpriced;
   const whole = worstCase(asked);
   for (;;) {
-    const short = account.hold(whole);
-    if (!short) return { ok: true, maxTokens: asked.maxTokens, held: whole };
+    const short = account.reserve(whole);
+    if (!short) return { ok: true, maxTokens: asked.maxTokens, reserved: whole };
     const { unspent, left } = account;
-    const nobodyHolds = left.usd === unspent.usd && left.tokens === unspent.tokens;
+    const nobodyReserves = left.usd === unspent.usd && left.tokens === unspent.tokens;
     if (signal.aborted) return { ok: false, shortage: short };
-    if (nobodyHolds || !isWithin(whole, unspent)) {
+    if (nobodyReserves || !isWithin(whole, unspent)) {
       const fitted = fit(account, asked);
       const shortest = worstCase({ ...asked, maxTokens: Math.min(SHORTEST_ANSWER, asked.maxTokens) });
-      if (fitted.ok || nobodyHolds || !isWithin(shortest, unspent)) return fitted;
+      if (fitted.ok || nobodyReserves || !isWithin(shortest, unspent)) return fitted;
     }
     await account.freed(signal);
   }
@@ -195,7 +182,8 @@ const unpricedIn = (account: Account, { facts, speed }: Asked): Fitted | undefin
     ? undefined
     : { ok: false, shortage: { limit: "usd", needed: Number.POSITIVE_INFINITY, left: account.left.usd } };
 
-const isWithin = (wanted: Hold, left: Hold): boolean => wanted.usd <= left.usd && wanted.tokens <= left.tokens;
+const isWithin = (wanted: Reservation, left: Reservation): boolean =>
+  wanted.usd <= left.usd && wanted.tokens <= left.tokens;
 
 /** What a provider last said of this line: its tokens for that many bytes. */
 export type Measured = { readonly bytes: number; readonly tokens: number };

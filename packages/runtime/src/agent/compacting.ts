@@ -25,7 +25,8 @@ import {
   shouldCompact,
   summaryDirective,
 } from "../context/index.ts";
-import { estimatePrompt, estimateTokens, fit, type Spent } from "./account.ts";
+import type { Spent } from "../ports.ts";
+import { estimatePrompt, estimateTokens, fit } from "./account.ts";
 import { textOf } from "./answer.ts";
 import { Heard } from "./heard.ts";
 import type { Beginning } from "./lineage.ts";
@@ -134,7 +135,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
   const heard = new Heard(promptLength);
   let used: Spent = { usage: noUsage, usd: 0 };
   try {
-    // Only one attempt is held back for.
+    // Only one attempt is reserved.
     const { id, model, stop, usage, message } = await client.send(prepared, signal, {
       ...{ onEvent: (event) => heard.hear(event), mayRetry: () => false, promptTokens: promptLength },
       onRetry: reportRetry(compacting.emit),
@@ -154,7 +155,7 @@ const sumUp = async (compacting: Compacting, signal: AbortSignal): Promise<Summe
     }
     return { ok: false, reason: caught.message };
   } finally {
-    account.settle(fitted.held, used);
+    account.settle(fitted.reserved, used);
   }
 };
 

@@ -6,11 +6,7 @@ export {
   estimateTokens,
   fit,
   fitInTime,
-  type Hold,
   type Measured,
-  type Shortage,
-  type SpendLimits,
-  type Spent,
   worstCase,
 } from "./account.ts";
 export { Agent, makeAgent, PRODUCT, routed } from "./agent.ts";

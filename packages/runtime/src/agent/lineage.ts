@@ -32,7 +32,8 @@ import {
   type PlainEntry,
   type Replayed,
 } from "../journal/index.ts";
-import type { Hold, Measured } from "./account.ts";
+import type { Reservation } from "../ports.ts";
+import type { Measured } from "./account.ts";
 
 export type LineageJournal = Pick<Journal, "appendAll" | "flush">;
 
@@ -165,13 +166,16 @@ export class Lineage {
   }
 
   /** A request is about to be sent. Gives its number. */
-  asking(markers: readonly Marker[], { maxTokens, held }: { readonly maxTokens: number; readonly held: Hold }): number {
+  asking(
+    markers: readonly Marker[],
+    { maxTokens, reserved }: { readonly maxTokens: number; readonly reserved: Reservation },
+  ): number {
     const turns = this.#state.turns + 1;
-    const reserved = held.usd > 0 ? { reservedUsd: held.usd } : {};
+    const reservedUsd = reserved.usd > 0 ? { reservedUsd: reserved.usd } : {};
     const places = markerPlaces(markers);
     const prefixHash = this.prefix.hash;
     this.#journal.appendAll([
-      { entry: { kind: "request", turn: turns, markers: places, prefixHash, maxTokens, ...reserved } },
+      { entry: { kind: "request", turn: turns, markers: places, prefixHash, maxTokens, ...reservedUsd } },
     ]);
     this.#state = { ...this.#state, markers, turns, unanswered: true };
     return turns;

@@ -6,7 +6,7 @@
 import { estimatedPart, type ModelResponse, noUsage, text, type Usage } from "@prefork/wire";
 import type { ExchangeEnd } from "../events.ts";
 import { JournalError } from "../journal/index.ts";
-import type { Shortage, Spent } from "./account.ts";
+import type { Shortage, Spent } from "../ports.ts";
 import type { Answered } from "./answer.ts";
 import { type Batch, type Dispatch, runBatch } from "./dispatch.ts";
 import type { AgentParts, StartedFamily, Tail } from "./options.ts";

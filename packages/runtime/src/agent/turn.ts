@@ -24,7 +24,8 @@ import {
   type Ttl,
 } from "@prefork/wire";
 import { JournalError } from "../journal/index.ts";
-import { estimatePrompt, fitInTime, type Hold, type Shortage, type Spent } from "./account.ts";
+import type { Reservation, Shortage, Spent } from "../ports.ts";
+import { estimatePrompt, fitInTime } from "./account.ts";
 import { type Answered, readAnswer, readPartial } from "./answer.ts";
 import { Heard } from "./heard.ts";
 import type { Lineage, LineageState, NextRequest } from "./lineage.ts";
@@ -53,7 +54,7 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
   const asked = { promptTokens, maxTokens: parts.settings.maxTokens, facts, ttls, speed: settings.speed };
   const fitted = await fitInTime(account, asked, signal);
   if (!fitted.ok) return signal.aborted ? { kind: "aborted" } : { kind: "short", shortage: fitted.shortage };
-  const { maxTokens, held } = fitted;
+  const { maxTokens, reserved } = fitted;
   const prepared = prepare({
     protocol: line.state.protocol,
     prefix: line.prefix,
@@ -65,17 +66,21 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     },
   });
   const heard = new Heard(promptTokens);
-  const shown: Shown = { text: "", heard, holds: 1 };
+  const shown: Shown = { text: "", heard, reservations: 1 };
   let used: Spent | undefined;
   let askedAt = now();
   const service = (): Service => serviceOf(settings, askedAt);
   try {
-    const turn = line.asking(markers, { maxTokens, held });
+    const turn = line.asking(markers, { maxTokens, reserved });
     const { hash: prefixHash, byteLength: bytes } = line.prefix;
     emit({ type: "turn_started", turn, prefixHash, bytes, markers: markerPlaces(markers) });
     const response = await inOrder(planned, signal, (ticket) => {
       askedAt = now(); // a family may have let it wait
-      return receive(prepared, { ...parts, turn, shown, held, promptTokens, ...(ticket ? { ticket } : {}) }, signal);
+      return receive(
+        prepared,
+        { ...parts, turn, shown, reserved, promptTokens, ...(ticket ? { ticket } : {}) },
+        signal,
+      );
     });
     const { usage } = response;
     const cost = costOf(usage, facts, service())?.total;
@@ -97,9 +102,9 @@ export const runTurn = async (parts: TurnParts, signal: AbortSignal): Promise<Tu
     return unanswered(caught, { line, shown }, signal);
   } finally {
     // Once, however it ended. An answer that had begun is paid for as far as it came.
-    const { holds } = shown;
+    const { reservations } = shown;
     const { usage, usd = 0 } = used ?? heard.all(facts, service()) ?? { usage: noUsage };
-    account.settle({ usd: held.usd * holds, tokens: held.tokens * holds }, { usage, usd });
+    account.settle({ usd: reserved.usd * reservations, tokens: reserved.tokens * reservations }, { usage, usd });
   }
 };
 
@@ -156,14 +161,14 @@ const RESTARTS = 2;
 type Shown = {
   text: string;
   readonly heard: Heard;
-  /** How often the worst case is held. */
-  holds: number;
+  /** How often the worst case is reserved. */
+  reservations: number;
 };
 
 type Receiving = TurnParts & {
   readonly turn: number;
   readonly shown: Shown;
-  readonly held: Hold;
+  readonly reserved: Reservation;
   readonly promptTokens: number;
   readonly ticket?: Ticket;
 };
@@ -182,8 +187,8 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
       const canHelp =
         caught instanceof ModelError && caught.afterContent && !caught.isFinal && isPassing(caught.reason);
       if (!canHelp || restarts >= RESTARTS || signal.aborted) throw caught;
-      if (receiving.account.hold(receiving.held)) throw caught; // what it may take once more is not there
-      receiving.shown.holds += 1;
+      if (receiving.account.reserve(receiving.reserved)) throw caught; // what it may take once more is not there
+      receiving.shown.reservations += 1;
       reportRetry(receiving.emit)(caught, restarts + 1, 0);
     }
   }
@@ -191,7 +196,7 @@ const receive = async (prepared: Prepared, receiving: Receiving, signal: AbortSi
 
 const receiveOnce = async (
   prepared: Prepared,
-  { engine, turn, shown, held, account, emit, ticket, promptTokens }: Receiving,
+  { engine, turn, shown, reserved, account, emit, ticket, promptTokens }: Receiving,
   signal: AbortSignal,
 ): Promise<ModelResponse> => {
   const { readable } = prepared.protocol;
@@ -204,8 +209,8 @@ const receiveOnce = async (
       show(event, { turn, shown, emit });
     },
     mayRetry: () => {
-      if (account.hold(held)) return false;
-      shown.holds += 1;
+      if (account.reserve(reserved)) return false;
+      shown.reservations += 1;
       return true;
     },
   });

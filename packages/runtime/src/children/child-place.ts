@@ -6,9 +6,7 @@ import { join } from "node:path";
 import type { Policy, Touches } from "@prefork/guard";
 import { movedPath, movedPolicy } from "@prefork/guard/internal";
 import type { Agent, AgentOptions, AgentParts, Bounds } from "../agent/index.ts";
-import type { ForkPlan } from "../fork/index.ts";
-import type { Question } from "../ports.ts";
-import type { TaskEnd } from "../tasks/index.ts";
+import type { ForkPlan, Question, TaskEnd } from "../ports.ts";
 import type { Registry } from "../tools/index.ts";
 import { heldText, relocated, type WriteClaims } from "./bounds.ts";
 import type { IsolatedWork, Placed } from "./isolation.ts";
@@ -129,7 +127,7 @@ export class ChildPlace {
       return held && heldText(held);
     const { world, guarding } = this.#agent;
     const placed = await isolated
-      .place(plan, { siblings: { tasks: [plan.task] }, signal: this.#parts.signal })
+      .place(plan, { siblings: { family: `${plan.task} moves`, tasks: [plan.task] }, signal: this.#parts.signal })
       .catch((error: Error) => error);
     if (placed instanceof Error) return `${heldText(held)} No worktree could be made for you: ${placed.message}`;
     this.#placed = placed;

@@ -2,7 +2,7 @@
  *  Invariant: words that are not clearly a name are held against nobody; looking takes no longer than the text is long.
  *  Elsewhere: taking a report apart (report.ts), whether it is so (claims.ts). */
 
-import type { Report } from "./report.ts";
+import type { Report } from "../ports.ts";
 
 export type Claim = {
   /** As it was written. */

@@ -7,11 +7,12 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, normalize, relative, resolve } from "node:path";
 import type { PlanCell, Touches } from "@prefork/guard";
 import { oneLine } from "../context/index.ts";
+import type { EventBody } from "../events.ts";
 import type { JournalEntry } from "../journal/index.ts";
+import type { Report } from "../ports.ts";
 import type { NamedCall } from "../tools/index.ts";
 import { type Claim, claimsIn, commitsIn, MOST_CLAIMS } from "./claimed.ts";
 import { type GitStatus, type GitView, isThere, viewGit } from "./claims-git.ts";
-import type { Report } from "./report.ts";
 
 export type ClaimCheck = {
   readonly report: Report;
@@ -185,3 +186,19 @@ export const editedIn = (
   }
   return [...edited];
 };
+
+/** The files that the calls of a child have changed. */
+export class Edits {
+  readonly files = new Set<string>();
+  readonly #proposed = new Map<string, readonly string[]>();
+
+  noticed(event: EventBody): void {
+    if (event.type === "call_proposed" || event.type === "call_changed")
+      this.#proposed.set(event.callId, event.touches?.writes ?? []);
+    else if (event.type === "call_ended") {
+      const paths = this.#proposed.get(event.callId) ?? [];
+      this.#proposed.delete(event.callId);
+      if (event.fault === undefined) for (const path of paths) this.files.add(path);
+    }
+  }
+}

@@ -4,61 +4,31 @@
  *  Elsewhere: who asks for them (host.ts), bytes and order (../fork: family.ts), running them (runs.ts). */
 
 import { addAbortListener } from "node:events";
-import {
-  type Addition,
-  entryLifetimeMs,
-  growLine,
-  type Ticket,
-  type ToolResultBlock,
-  USUAL_HIT_RATE,
-} from "@prefork/wire";
-import { Account, type Lineage, type LineageState, type NextRequest } from "../agent/index.ts";
+import { entryLifetimeMs, growLine, type Ticket, type ToolResultBlock, USUAL_HIT_RATE } from "@prefork/wire";
+import type { Account, Lineage, LineageState, NextRequest } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import {
   FamilyAlarm,
   type FamilyStart,
   type ForkOptions,
-  type ForkPlan,
   type GrownFamily,
   growFamily,
   SnapshotGates,
   type Store,
   type StoredPrefixes,
 } from "../fork/index.ts";
-import type { Clock } from "../ports.ts";
-import type { Child, ChildTold, RunStart } from "./running.ts";
+import type { Clock, ForkPlan, Siblings } from "../ports.ts";
+import type { ChildOrigin } from "./local-host.ts";
+import type { RunStart } from "./running.ts";
 import type { Runs } from "./runs.ts";
-
-/** Agents that one turn or one call started, whatever their kind, in the order they were asked for. */
-export type Siblings = { readonly tasks: readonly string[] };
-
-/** What a fork is opened with. */
-export type ForkStart = {
-  readonly plan: ForkPlan;
-  readonly siblings: Siblings;
-  /** The parent's line, at the point that the child goes on from. */
-  readonly parent: LineageState;
-  readonly family: GrownFamily;
-  readonly place: number;
-  readonly words: readonly Addition[];
-  readonly account: Account;
-  readonly options: Pick<ForkOptions, "filter">;
-  readonly told: ChildTold;
-};
-
-export type AgentStart = {
-  readonly plan: ForkPlan;
-  readonly siblings: Siblings;
-  readonly account: Account;
-  readonly told: ChildTold;
-};
 
 export type FamilyStartsOptions = {
   readonly clock: Clock;
   readonly runs: Pick<Runs, "places">;
   readonly around: (model: string) => Pick<FamilyStart, "facts" | "ttl" | "insideLastResult" | "diagnoses">;
-  readonly openFork: (start: ForkStart) => Promise<Child>;
-  readonly openAgent: (start: AgentStart) => Promise<Child>;
+  /** The session that these are children of. */
+  readonly session: string;
+  readonly origins: Map<string, ChildOrigin>;
   /** The main line: its next request is not sent beside a leader that is not answered. */
   readonly line: () => Lineage;
   readonly emit: (event: EventBody, agent?: string) => void;
@@ -77,9 +47,11 @@ export class FamilyStarts {
   }
 
   /** One that starts empty. */
-  agent(plan: ForkPlan, { family, siblings }: Pick<Forking, "family" | "siblings">): Omit<RunStart, "notifies"> {
-    const account = new Account(plan.limits, { above: family });
-    return { plan, open: (told) => this.#options.openAgent({ plan, siblings, account, told }) };
+  agent(
+    fork: ForkPlan,
+    { family: budget, siblings }: Pick<Forking, "family" | "siblings">,
+  ): Omit<RunStart, "notifies"> {
+    return { child: { fork, siblings, begins: { kind: "empty" } }, budget };
   }
 
   /** Those that go on from their parent's bytes. */
@@ -87,7 +59,7 @@ export class FamilyStarts {
     plans: readonly ForkPlan[],
     { parent, held, parentFollows, options, family: above, siblings, isPrograms }: Forking,
   ): ForkStarts {
-    const { clock, around, emit, openFork, line } = this.#options;
+    const { clock, around, emit, line } = this.#options;
     const [first] = plans;
     if (!first) return NO_FORKS;
     const { tail } = first;
@@ -114,19 +86,16 @@ export class FamilyStarts {
     const { reason, advice } = grown;
     emit({ type: "family_launched", family: first.task, forks: plans.length, reason, advice });
     const alarm = new FamilyAlarm(plans.map(({ task }) => task));
-    const starts = plans.map((plan, place): Omit<RunStart, "notifies"> => {
-      const { filter, signal, onMessage } = options[place] ?? {};
-      const account = new Account(plan.limits, { above });
-      const words = grown.children[place] ?? [];
-      const expectation = grown.expectations[place];
-      const own = { plan, siblings, parent, words, account, options: filter ? { filter } : {} };
-      const start = { ...own, family: grown, place };
+    const from = { session: this.#options.session, hash: grown.base.hash };
+    const starts = plans.map((fork, order): Omit<RunStart, "notifies"> => {
+      const { filter, signal, onMessage } = options[order] ?? {};
+      this.#options.origins.set(fork.task, { fork: { parent, family: grown, order }, filter });
       return {
-        plan,
-        open: (told) => openFork({ ...start, told }),
-        ...(expectation ? { expectation, alarm } : {}),
-        ...(signal ? { signal } : {}),
-        ...(onMessage ? { observers: [onMessage].flat() } : {}),
+        child: { fork, siblings, begins: { kind: "fork", from, additions: grown.children[order] ?? [] } },
+        budget: above,
+        ...{ signal, alarm, expectation: grown.expectations[order] },
+        admit: grown.requests[order]?.admit,
+        observers: onMessage ? [onMessage].flat() : [],
       };
     });
     return { starts, next: grown.parent, over: async () => store?.over(isPrograms) };

@@ -5,8 +5,7 @@
 
 import { InputError } from "@prefork/wire";
 import type { RuntimeEvent } from "../events.ts";
-import type { TaskEnd, TaskResult } from "../tasks/index.ts";
-import type { Report } from "./report.ts";
+import type { Report, TaskEnd, TaskResult } from "../ports.ts";
 import type { Ended, Running } from "./running.ts";
 
 export type ForkOutcome =

@@ -11,7 +11,7 @@ import {
   type ToolResultBlock,
   type ToolUseBlock,
 } from "@prefork/wire";
-import { Account, type Beside, type Lineage, type NextRequest, type StartedFamily } from "../agent/index.ts";
+import type { Account, Beside, Lineage, StartedFamily } from "../agent/index.ts";
 import type { RuntimeEvent } from "../events.ts";
 import {
   type Around,
@@ -22,30 +22,22 @@ import {
   FamilyAccounts,
   type ForkGate,
   type ForkOptions,
-  type ForkPlan,
   type ForkSettings,
-  type LeftFamily,
   planFor,
   planJson,
   planOf,
 } from "../fork/index.ts";
-import type { Delegated, DelegatedCall, Ids } from "../ports.ts";
-import { describeState, type Inbox, isEnded, type Task, type TaskTable } from "../tasks/index.ts";
-import { type AgentStart, FamilyStarts, type FamilyStartsOptions, NO_FORKS, type Siblings } from "./family-starts.ts";
+import type { ChildHost, Delegated, DelegatedCall, ForkPlan, Ids } from "../ports.ts";
+import { describeState, type Inbox, isEnded, type TaskTable } from "../tasks/index.ts";
+import { FamilyStarts, type FamilyStartsOptions, NO_FORKS } from "./family-starts.ts";
 import { eventsOf, ForkHandle, noEvents } from "./handle.ts";
 import { MovedCalls } from "./moved-calls.ts";
-import type { Child, RunStart } from "./running.ts";
+import type { RunStart } from "./running.ts";
 import { notRun, type Runs } from "./runs.ts";
 import { startedText } from "./started-text.ts";
 
 /** `by`: whose words the message is. Default: the main agent's. */
 export type WakeOptions = { readonly message?: string; readonly by?: "user" } & Pick<ForkOptions, "filter">;
-export type WakeStart = AgentStart & {
-  readonly filter: ForkOptions["filter"] | undefined;
-  readonly task: Task;
-  /** How its first request is sent, where none of it was answered yet. */
-  readonly again: (left: LeftFamily) => NextRequest;
-};
 
 export type ForkHostOptions = FamilyStartsOptions & {
   readonly settings: ForkSettings;
@@ -57,11 +49,9 @@ export type ForkHostOptions = FamilyStartsOptions & {
   /** The session's, which all families take from. */
   readonly account: () => Account;
   readonly snapshot: () => CacheSafeParams | undefined;
-  readonly wake: (start: WakeStart) => Promise<Child>;
+  readonly host: ChildHost;
   /** Does a call of another tool start a fork, as a skill may? */
   readonly startsFork?: (call: ToolUseBlock) => boolean;
-  /** Takes the state of the checkout that those of them start from who get a copy of it. */
-  readonly takeState: (siblings: Siblings) => Promise<void>;
   /** Ends a background shell of this name, where there is one. */
   readonly stopShell: (id: string) => Promise<unknown>;
   readonly listen: () => AsyncIterableIterator<RuntimeEvent>;
@@ -165,18 +155,19 @@ export class ForkHost {
     const mail =
       message === undefined ? {} : { mail: { id: this.#options.ids.next("notice"), message, ...(by ? { by } : {}) } };
     if (!table.step(id, { type: "woken", ...mail })) return `it is ${describeState(task)}`;
-    const above = this.#accounts.of(task.family);
-    const account = new Account(plan.limits, { above, ...(task.spent ? { spent: task.spent } : {}) });
+    this.#options.origins.set(id, { filter: how.filter });
+    const begins = { kind: "resume", session: task.session, mail: table.find(id)?.mail ?? [] } as const;
     const start: RunStart = {
-      plan: again,
+      child: {
+        fork: again,
+        siblings: { family: task.family, tasks: [id] },
+        begins,
+        ...(task.spent ? { spent: task.spent } : {}),
+      },
+      budget: this.#accounts.of(task.family),
+      admit: (signal) => this.#again.admit(task.family, signal),
       notifies: true,
       isPrograms: by === "user",
-      open: (told) =>
-        this.#options.wake({
-          ...{ plan: again, account, told, filter: how.filter, task: table.find(id) ?? task },
-          siblings: { tasks: [id] },
-          again: (left) => this.#firstAgain(task, left, plan),
-        }),
     };
     const [problem] = await runs.start([start]);
     return problem;
@@ -215,14 +206,12 @@ export class ForkHost {
     if (!first) return [];
     const isKept = plans.some(({ skipTranscript }) => !skipTranscript);
     const family = isKept ? this.#accounts.of(first.task) : this.#accounts.unkept();
-    const siblings = { tasks: plans.map(({ task }) => task) };
+    const siblings = { family: first.task, tasks: plans.map(({ task }) => task) };
     const forking = { parent: snapshot, held: undefined, parentFollows: false, options: list, family, siblings };
     const { starts, over } = this.#starts.forks(plans, { ...forking, isPrograms: true });
     this.#started += plans.length;
     for (const plan of plans) if (!plan.skipTranscript) this.#add(plan, first.task);
-    const begun = runs.start(
-      this.#fromOneState(starts, siblings).map((start) => ({ ...start, notifies: false, isPrograms: true })),
-    );
+    const begun = runs.start(this.#prepared(starts).map((start) => ({ ...start, notifies: false, isPrograms: true })));
     void this.#whenOver(plans, over);
     return plans.map((plan) => this.#handle(plan, begun));
   }
@@ -232,7 +221,7 @@ export class ForkHost {
     const { runs, emit } = this.#options;
     for (const running of id === undefined ? runs.ids.map((each) => runs.find(each)) : [runs.find(id)]) {
       if (!running || running.notifies) continue;
-      if (running.start.plan.skipTranscript) {
+      if (running.plan.skipTranscript) {
         if (id === undefined) continue;
         throw new InputError("a fork without a transcript cannot go to the background: nobody would hear of its end");
       }
@@ -268,10 +257,6 @@ export class ForkHost {
       if (task.state.kind === "ended" && task.state.end !== "reported") return true;
       return table.hasFamilyEnded(task.family);
     });
-  }
-
-  #firstAgain({ family }: Task, left: LeftFamily, { limits }: ForkPlan): NextRequest {
-    return this.#again.ofFork(family, left, { ...this.#around(left.shared.model), tail: limits.turns !== 1 });
   }
 
   #around(model: string): Around {
@@ -313,10 +298,10 @@ export class ForkHost {
       for (const { task } of forks) problems.set(task, this.#refuse(task, error.message));
     }
     const agents = others.map((plan) => this.#starts.agent(plan, { family, siblings: turn }));
-    const all = this.#fromOneState([...starts, ...agents], turn);
+    const all = this.#prepared([...starts, ...agents]);
     const begun = await runs.start(all.map((start) => ({ ...start, notifies: true })));
     begun.forEach((problem, at) => {
-      const id = all[at]?.plan.task;
+      const id = all[at]?.child.fork.task;
       if (problem !== undefined && id !== undefined) problems.set(id, problem);
     });
     void this.#whenOver(forks, over);
@@ -326,13 +311,10 @@ export class ForkHost {
     return told;
   }
 
-  /** Nobody begins before the state of the checkout is taken that some of them get a copy of: whoever is first may change
-   *  the checkout. */
-  #fromOneState(starts: readonly Unstarted[], siblings: Siblings): readonly Unstarted[] {
-    if (!starts.some(({ plan }) => plan.isolation !== undefined)) return starts;
-    // Where it cannot be taken, those that need it tell why.
-    const taken = this.#options.takeState(siblings).catch(() => undefined);
-    return starts.map((start) => ({ ...start, open: async (told) => taken.then(() => start.open(told)) }));
+  /** Where a host cannot prepare, those that need it tell why. */
+  #prepared(starts: readonly Unstarted[]): readonly Unstarted[] {
+    const ready = this.#options.host.prepare?.(starts.map(({ child }) => child)).catch(() => undefined);
+    return starts.map((start) => ({ ...start, ready }));
   }
 
   async #whenOver(plans: readonly ForkPlan[], over: () => Promise<void>): Promise<void> {

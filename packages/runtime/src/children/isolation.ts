@@ -10,9 +10,9 @@ import { runCheck, type Snapshot, type Work } from "@prefork/worktrees/internal"
 import type { AgentOptions } from "../agent/index.ts";
 import { oneLine } from "../context/index.ts";
 import type { EventBody } from "../events.ts";
-import { type ForkPlan, planOf } from "../fork/index.ts";
+import { planOf } from "../fork/index.ts";
+import type { ForkPlan, Siblings } from "../ports.ts";
 import type { Task } from "../tasks/index.ts";
-import type { Siblings } from "./family-starts.ts";
 import { type Folders, someOf } from "./worktree-notice.ts";
 
 /** A child's copy. */
@@ -44,7 +44,8 @@ export class IsolatedWork {
   readonly #emit: Emit;
   readonly #session: string;
   #worktrees: Promise<Worktrees> | undefined;
-  readonly #snapshots = new WeakMap<Siblings, Promise<Snapshot>>();
+  /** By family. */
+  readonly #snapshots = new Map<string, Promise<Snapshot>>();
 
   constructor(options: AgentOptions, { session, emit }: { readonly session: string; readonly emit: Emit }) {
     this.#options = options;
@@ -166,12 +167,12 @@ export class IsolatedWork {
   #snapshotFor(siblings: Siblings, worktrees: Worktrees): Promise<Snapshot> {
     const { untrackedMegabytes, largeFiles } = this.#rules;
     const taken =
-      this.#snapshots.get(siblings) ??
+      this.#snapshots.get(siblings.family) ??
       worktrees.snapshot({
         ...(untrackedMegabytes === undefined ? {} : { bytes: untrackedMegabytes * 1024 * 1024 }),
         ...(largeFiles === undefined ? {} : { over: largeFiles }),
       });
-    this.#snapshots.set(siblings, taken);
+    this.#snapshots.set(siblings.family, taken);
     return taken;
   }
 

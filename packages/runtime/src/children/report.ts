@@ -2,13 +2,7 @@
  *  Invariant: whatever was written is kept as text; what does not have the form is said in a note, never dropped.
  *  Elsewhere: the form it was asked for (fork-messages of @prefork/wire), checking claims (claims.ts). */
 
-export type Report = {
-  readonly scope: string;
-  readonly result: string;
-  readonly keyFiles: readonly string[];
-  readonly filesChanged: readonly string[];
-  readonly issues: string;
-};
+import type { Report } from "../ports.ts";
 
 export type ReadReport =
   | { readonly kind: "report"; readonly report: Report; readonly text: string }

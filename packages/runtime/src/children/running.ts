@@ -1,60 +1,42 @@
-/** One task that runs, and all that belongs to it alone.
- *  Invariant: its signal comes from above and never goes there; time that it waits for a person is not counted; whoever
- *  looks on may leave, and it goes on.
- *  Elsewhere: all of them together (runs.ts), what it does (../agent). */
+/** One task that runs, as whoever started it sees it.
+ *  Its signal comes from above and never goes there. Time that it waits for a person does not count. Whoever looks on may
+ *  leave, and it continues.
+ *  Elsewhere: all of them together (runs.ts), what runs (child.ts). */
 
-import type { Message } from "@prefork/wire";
-import type { Lineage, Run, TurnLimits } from "../agent/index.ts";
+import type { Ticket } from "@prefork/wire";
 import type { EventBody } from "../events.ts";
-import type { Expectation, FamilyAlarm, ForkPlan, Observer } from "../fork/index.ts";
-import type { Clock } from "../ports.ts";
-import { Denials, type Mail, type TaskEnd, type TaskResult } from "../tasks/index.ts";
-import type { Report } from "./report.ts";
+import type { Expectation, FamilyAlarm, Observer } from "../fork/index.ts";
+import type {
+  Budget,
+  ChildEnding,
+  ChildPlan,
+  Clock,
+  ForkPlan,
+  Mail,
+  OpenChild,
+  Report,
+  TaskEnd,
+  TaskResult,
+} from "../ports.ts";
+import { Denials } from "../tasks/index.ts";
 
-/** A child that is composed and ready to run. */
-export type Child = AsyncDisposable & {
-  /** The session that keeps its own entries; absent where none is kept. */
-  readonly session?: string;
-  readonly line: Lineage;
-  readonly run: (limits: TurnLimits, signal: AbortSignal) => Run;
-  /** Words of its parent, for its next boundary. In its journal when this returns. */
-  readonly steer: (mail: Mail) => void;
-  /** Enters what came after its last turn. False: nothing did. */
-  readonly goOn: () => boolean;
-  /** It is done as far as it knows. Where what it brings does not fit yet, it is told so and goes on. */
-  readonly reconsider?: () => Promise<void>;
-  /** From now on every call is refused, with this reason. */
-  readonly shut: (reason: string) => void;
-  /** Looks whether it left alone what it had to: why it failed if not, and what its parent should know. Once, at its end. */
-  readonly audit?: () => Promise<{ readonly breach?: string; readonly notes: readonly string[] }>;
-  /** Keeps what it has done, where that is not done already; gives what its parent should know of it. */
-  readonly settle: (end: TaskEnd, said: string) => Promise<readonly string[]>;
-  /** What its report should not have said, and what it should have. Without a report: of what was given as it is. */
-  readonly check: (report: Report | undefined, text: string) => Promise<readonly string[]>;
-};
-
-/** What a child tells while it runs. */
-export type ChildTold = {
-  readonly emit: (event: EventBody) => void;
-  /** Aborts when it is to end, also before it has begun. */
-  readonly signal: AbortSignal;
-  /** A question of it begins or ends to wait for an answer. */
-  readonly waits: (isWaiting: boolean) => void;
-  /** A message stands in its context. */
-  readonly entered: (message: Message) => void;
-};
-
+/** A child that is about to be started. */
 export type RunStart = {
-  readonly plan: ForkPlan;
-  readonly open: (told: ChildTold) => Promise<Child>;
+  readonly child: ChildPlan;
+  /** What it spends from. */
+  readonly budget: Budget;
+  /** Waits for the turn of its first request. Default: it is sent at once. */
+  readonly admit?: ((signal: AbortSignal) => Promise<Ticket>) | undefined;
+  /** Resolves when it may be opened. Default: at once. */
+  readonly ready?: Promise<unknown> | undefined;
   /** Is the parent's model told how it ended? */
   readonly notifies: boolean;
   /** A program started it: it belongs to the session, and ends with no exchange of it. Default: false. */
   readonly isPrograms?: boolean;
-  readonly expectation?: Expectation;
+  readonly expectation?: Expectation | undefined;
   /** Shared by a family: one warning for all of it. */
   readonly alarm?: FamilyAlarm;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   readonly observers?: readonly Observer[];
 };
 
@@ -86,13 +68,11 @@ export class Running {
   readonly #proposed = new Map<string, string>();
   readonly #timer: Timer | undefined;
   #leave: (() => void) | undefined;
-  child: Child | undefined;
+  child: OpenChild | undefined;
   notifies: boolean;
   toolUses = 0;
   /** Its first request was held against what it could have read. */
   isChecked = false;
-  /** Set when it was ended for what it did, not by anybody. */
-  ending: { readonly end: TaskEnd; readonly reason: string } | undefined;
   #isOver = false;
   #turnsLeft = Number.POSITIVE_INFINITY;
   /** Calls of one turn were made before the first refusal could be read: they count once. */
@@ -103,13 +83,17 @@ export class Running {
     this.notifies = start.notifies;
     const signals = [this.#stop.signal, above, start.signal].filter((one) => one !== undefined);
     this.signal = signals.length === 1 ? this.#stop.signal : AbortSignal.any(signals);
-    const { ms } = start.plan.limits;
+    const { ms } = this.plan.limits;
     if (ms !== undefined)
-      this.#timer = new Timer(ms, clock, () => this.#endAs("timed-out", "the time limit is reached"));
+      this.#timer = new Timer(ms, clock, () => this.#endAs({ end: "timed-out", reason: "the time limit is reached" }));
+  }
+
+  get plan(): ForkPlan {
+    return this.start.child.fork;
   }
 
   get id(): string {
-    return this.start.plan.task;
+    return this.plan.task;
   }
 
   /** Until it has a place, an abort is all there is to hear of. A signal that is made of others is kept, with all that
@@ -126,7 +110,7 @@ export class Running {
     this.#leave = undefined;
   }
 
-  begin(child: Child): void {
+  begin(child: OpenChild): void {
     this.child = child;
     this.#timer?.resume();
   }
@@ -135,8 +119,7 @@ export class Running {
   steer(mail: Mail): "given" | "not begun" | "too late" {
     if (this.#isOver) return "too late";
     if (!this.child) return "not begun";
-    this.child.steer(mail);
-    return "given";
+    return this.child.steer(mail) ? "given" : "too late";
   }
 
   stop(): void {
@@ -174,7 +157,8 @@ export class Running {
       case "turn_started":
         this.#isDenied = false;
         this.#turnsLeft -= 1;
-        if (this.#turnsLeft < 0) this.#endAs("failed", "it went on calling tools after all of them were refused");
+        if (this.#turnsLeft < 0)
+          this.#endAs({ end: "failed", reason: "it went on calling tools after all of them were refused" });
         return undefined;
       default:
         return undefined;
@@ -187,11 +171,13 @@ export class Running {
     const verdict = this.#denials.recordDenial(what);
     if (verdict.kind !== "end" || this.#turnsLeft !== Number.POSITIVE_INFINITY) return;
     this.#turnsLeft = LAST_TURNS;
-    this.child?.shut(`${verdict.reason} No further call will run: report now what you have, and what you would need.`);
+    this.child?.refuseCalls(
+      `${verdict.reason} No further call will run: report now what you have, and what you would need.`,
+    );
   }
 
-  #endAs(end: TaskEnd, reason: string): void {
-    this.ending ??= { end, reason };
+  #endAs(ending: ChildEnding): void {
+    this.child?.stop(ending);
     this.#stop.abort();
   }
 }

@@ -1,21 +1,23 @@
 /** Everything that an agent has started and that runs beside it: started in order, a bounded number at once, ended once.
- *  Invariant: the task owns the run: whoever started it may look away, and its end is told once; an abort goes downwards
- *  only; every child is closed, also after a failure; what waits for a place is not lost.
- *  Elsewhere: one of them (running.ts), who asks for them (host.ts), states and notices (../tasks). */
+ *  The task owns the run: whoever started it may look away, and its end is told once. An abort only goes downwards. What
+ *  waits for a place is not lost.
+ *  Elsewhere: one of them (running.ts), who asks for them (host.ts), where they run (the port `ChildHost`, ../ports.ts),
+ *  states and notices (../tasks). */
 
-import { addUsage, noUsage } from "@prefork/wire";
-import { CUT_AGAIN, type ExchangeResult, type Run, runExchange } from "../agent/index.ts";
+import { noUsage, type Ticket } from "@prefork/wire";
 import { oneLine } from "../context/index.ts";
-import type { EventBody, ExchangeEnd } from "../events.ts";
-import { cacheKeyHash, MOST_TURNS, missOf } from "../fork/index.ts";
-import type { Clock } from "../ports.ts";
-import { summarizeReport, type TaskEnd, type TaskResult, type TaskTable } from "../tasks/index.ts";
-import { readReport } from "./report.ts";
-import { type Child, type Ended, Running, type RunStart } from "./running.ts";
+import type { EventBody } from "../events.ts";
+import { missOf } from "../fork/index.ts";
+import type { Ask, ChildEntry, ChildHost, ChildParent, Clock, OpenChild, TaskEnd, TaskResult } from "../ports.ts";
+import type { TaskTable } from "../tasks/index.ts";
+import { type Ended, Running, type RunStart } from "./running.ts";
 
 export type RunsOptions = {
+  readonly host: ChildHost;
   readonly table: TaskTable;
   readonly clock: Clock;
+  /** Answers the questions of all of them. Absent: there is nobody. */
+  readonly ask?: Ask | undefined;
   /** `agent`: who it happened to; default: the main agent. */
   readonly emit: (event: EventBody, agent?: string) => void;
   /** Further ones wait for a place. */
@@ -146,93 +148,111 @@ export class Runs {
   }
 
   /** Gives why it could not be opened, if so. */
-  async #open(running: Running): Promise<Child | string> {
-    const { table, emit } = this.#options;
-    const { plan, open } = running.start;
-    const agent = plan.agentId ?? plan.task;
+  async #open(running: Running): Promise<OpenChild | string> {
+    const { child, ready } = running.start;
     try {
-      return await open({
-        signal: running.signal,
-        emit: (event) => {
-          emit(event, agent);
-          const also = running.noticed(event);
-          if (also) emit(also, agent);
-        },
-        entered: (message) => {
-          const failed = (error: unknown): void =>
-            emit({ type: "observer_failed", taskId: plan.task, reason: reasonOf(error) }, agent);
-          for (const observe of running.start.observers ?? [])
-            try {
-              // It may be an async function: what it rejects with is nobody else's to catch.
-              Promise.resolve(observe(message)).catch(failed);
-            } catch (error) {
-              failed(error);
-            }
-        },
-        waits: (isWaiting) => {
-          running.waits(isWaiting);
-          if (!plan.skipTranscript)
-            table.step(plan.task, isWaiting ? { type: "waits", reason: "permission" } : { type: "resumed" });
-        },
-      });
+      await ready;
+      return await this.#options.host.open(child, this.#parentOf(running), running.signal);
     } catch (error) {
       return reasonOf(error);
     }
   }
 
-  async #work(running: Running, child: Child): Promise<void> {
+  /** What one child has of this agent. */
+  #parentOf(running: Running): ChildParent {
+    const { ask, emit } = this.#options;
+    const { plan, start } = running;
+    const agent = plan.agentId ?? plan.task;
+    let ticket: Ticket | undefined;
+    return {
+      emit: (event) => {
+        emit(event, agent);
+        const also = running.noticed(event);
+        if (also) emit(also, agent);
+        this.#verify(running, event);
+      },
+      append: (entry) => this.#appended(running, entry),
+      budget: start.budget,
+      awaitTurn: async (signal) => {
+        ticket = await start.admit?.(signal);
+      },
+      reportTurn: (state) => ticket?.[state](),
+      ask:
+        ask &&
+        (async (question, signal) => {
+          this.#waits(running, true);
+          try {
+            return await ask(question, signal);
+          } finally {
+            this.#waits(running, false);
+          }
+        }),
+    };
+  }
+
+  #waits(running: Running, isWaiting: boolean): void {
+    running.waits(isWaiting);
+    const { skipTranscript, task } = running.plan;
+    if (skipTranscript) return;
+    this.#options.table.step(task, isWaiting ? { type: "waits", reason: "permission" } : { type: "resumed" });
+  }
+
+  #appended(running: Running, entry: ChildEntry): void {
+    if (entry.kind === "exchange_ended") {
+      running.over();
+      return;
+    }
+    const { task, agentId = task } = running.plan;
+    const failed = (error: unknown): void =>
+      this.#options.emit({ type: "observer_failed", taskId: task, reason: reasonOf(error) }, agentId);
+    for (const observe of running.start.observers ?? [])
+      try {
+        // It may be an async function: what it rejects with is nobody else's to catch.
+        Promise.resolve(observe(entry.message)).catch(failed);
+      } catch (error) {
+        failed(error);
+      }
+  }
+
+  /** Compares what the first request of a fork read with what it could have read. */
+  #verify(running: Running, event: EventBody): void {
+    const { expectation, alarm } = running.start;
+    if (running.isChecked || event.type !== "turn_ended" || !expectation) return;
+    running.isChecked = true;
+    const { clock } = this.#options;
+    const { task, agentId = task } = running.plan;
+    const emit = (found: EventBody): void => this.#options.emit(found, agentId);
+    const { usage, missed: diagnosed, ms } = event;
+    const miss = missOf({
+      expectation,
+      diverged: running.child?.diverged,
+      usage,
+      askedAt: clock.now() - ms,
+      diagnosed,
+    });
+    if (alarm) alarm.checked(task, miss, emit);
+    else if (miss) emit({ type: "fork_cache_missed", taskId: task, ...miss });
+  }
+
+  async #work(running: Running, child: OpenChild): Promise<void> {
     const { table, clock, emit, parent } = this.#options;
-    const { plan } = running.start;
+    const { plan } = running;
     const begun = clock.now();
-    let result: ExchangeResult;
     try {
       const session = child.session === undefined ? {} : { session: child.session };
       // Kept with the task until they are in its own journal, which knows what it was given before.
       for (const mail of table.find(plan.task)?.mail ?? []) child.steer(mail);
       if (!plan.skipTranscript) table.step(plan.task, { type: "started", ...session });
       const { task: taskId, runId, label, querySource, mode, skipTranscript } = plan;
-      const hash = cacheKeyHash({
-        ...child.line.state,
-        prefix: running.start.expectation?.parent ?? child.line.prefix,
-      });
       const about = { taskId, runId, parent, label, querySource, mode, skipTranscript };
-      emit({ type: "fork_started", ...about, ...session, cacheKeyHash: hash });
+      emit({ type: "fork_started", ...about, ...session, cacheKeyHash: child.cacheKeyHash });
       running.begin(child);
-      result = await untilDone(running, child);
     } catch (error) {
-      result = { ...NOTHING, end: "provider-failed", reason: reasonOf(error) };
+      child.stop({ end: "failed", reason: reasonOf(error) });
     }
-    running.over();
-    const outcome = await this.#outcome(running, child, { result, ms: clock.now() - begun });
-    await Promise.resolve(child[Symbol.asyncDispose]()).catch((error: unknown) =>
-      emit({ type: "journal_troubled", problem: reasonOf(error) }),
-    );
-    this.#end(running, outcome);
-  }
-
-  async #outcome(running: Running, child: Child, { result, ms }: Worked): Promise<Ended> {
-    const { turns, usage, usd } = result;
-    const audited = await child.audit?.();
-    const ended = running.ending && result.end === "aborted" ? running.ending.end : endOf(result.end);
-    const end = audited?.breach === undefined ? ended : "failed";
-    const why = (result.end === "aborted" ? running.ending?.reason : undefined) ?? result.reason;
-    const reason = audited?.breach ?? why;
-    const spent = { usage, usd, turns, toolUses: running.toolUses, ms };
-    const summary = summarizeReport(result.text, end);
-    const cut = result.reason === CUT_AGAIN.reason ? [CUT_AGAIN.reason] : [];
-    const kept = [...(audited?.notes ?? []), ...(await child.settle(end, result.text))];
-    if (end !== "reported")
-      return {
-        end,
-        result: { summary, text: withNotes(unfinishedText(result.text, { end, reason }), kept), ...spent },
-      };
-    if (running.start.plan.protocol === "none" || running.start.plan.agentType !== "fork")
-      return { end, result: { summary, text: withNotes(result.text, [...cut, ...kept]), ...spent } };
-    const read = readReport(result.text);
-    const form = read.kind === "text" ? [read.note] : [];
-    const claims = await child.check(read.kind === "report" ? read.report : undefined, read.text);
-    const text = withNotes(result.text, [...cut, ...form, ...claims, ...kept]);
-    return { end, result: { summary, text, ...spent }, ...(read.kind === "report" ? { report: read.report } : {}) };
+    const { end, report, ...result } = await child.result();
+    const ended = { ...result, toolUses: running.toolUses, ms: clock.now() - begun };
+    this.#end(running, { end, result: ended, ...(report ? { report } : {}) });
   }
 
   #leaveQueue(running: Running): void {
@@ -249,7 +269,7 @@ export class Runs {
 
   #end(running: Running, outcome: Ended): void {
     const { table, clock, emit } = this.#options;
-    const { plan } = running.start;
+    const { plan } = running;
     const { end, result } = outcome;
     this.#all.delete(running.id); // it is too late to look away now: whoever waits gets the outcome
     try {
@@ -279,43 +299,9 @@ export class Runs {
   }
 }
 
-/** A message that came while its last turn was under way is still answered. */
-const untilDone = async (running: Running, child: Child): Promise<ExchangeResult> => {
-  const { signal, start } = running;
-  const { turns: most = MOST_TURNS } = start.plan.limits;
-  const once = (maxTurns: number): Promise<ExchangeResult> => {
-    const run = child.run({ maxTurns }, signal);
-    return runExchange({ ...run, emit: verifying(running, run) }, signal);
-  };
-  let result = await once(most);
-  while (result.end === "done" && (child.goOn() || (await reconsiders(child)))) {
-    const next = await once(Math.max(0, most - result.turns));
-    result = {
-      ...next,
-      text: next.text === "" ? result.text : next.text,
-      turns: result.turns + next.turns,
-      usage: addUsage(result.usage, next.usage),
-      usd: result.usd + next.usd,
-    };
-  }
-  return result;
-};
-
-/** What it has to hear then is entered as any other message is, and so is what came meanwhile. */
-const reconsiders = async (child: Child): Promise<boolean> => {
-  await child.reconsider?.();
-  return child.goOn();
-};
-
-const withNotes = (text: string, notes: readonly string[]): string =>
-  [text, ...notes.map((note) => `[${note}]`)].join("\n\n");
-
 type Beginning = { readonly problems: Map<string, string>; readonly before: Promise<void> };
-type Worked = { readonly result: ExchangeResult; readonly ms: number };
 
 const MOST_REASON = 300;
-
-const NOTHING = { text: "", turns: 0, usage: noUsage, usd: 0 } as const;
 
 export const notRun = (end: TaskEnd, reason: string): Ended => ({
   end,
@@ -330,43 +316,4 @@ export const notRun = (end: TaskEnd, reason: string): Ended => ({
   },
 });
 
-/** The first request of a fork is held against what it could have read. */
-const verifying = (running: Running, run: Run): Run["emit"] => {
-  const { expectation, plan, alarm } = running.start;
-  return (event) => {
-    run.emit(event);
-    if (running.isChecked || event.type !== "turn_ended" || !expectation) return;
-    running.isChecked = true;
-    const { usage, missed } = event;
-    const child = run.line.state.asked ?? run.line.prefix;
-    const { askedAt } = run.line.state;
-    const miss = missOf({ expectation, child, usage, askedAt, diagnosed: missed });
-    if (alarm) alarm.checked(plan.task, miss, run.emit);
-    else if (miss) run.emit({ type: "fork_cache_missed", taskId: plan.task, ...miss });
-  };
-};
-
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-const endOf = (end: ExchangeEnd): TaskEnd => {
-  switch (end) {
-    case "done":
-      return "reported";
-    case "aborted":
-      return "aborted";
-    case "max-turns":
-      return "out-of-turns";
-    case "over-budget":
-      return "over-budget";
-    case "out-of-time":
-      return "timed-out";
-    case "refused":
-    case "context-full":
-    case "provider-failed":
-    case "journal-failed":
-      return "failed";
-  }
-};
-
-const unfinishedText = (said: string, { end, reason }: { readonly end: TaskEnd; readonly reason: string }): string =>
-  [`Ended as ${end}: ${reason}`, ...(said === "" ? [] : [`What it had said:\n${said}`])].join("\n");

@@ -3,7 +3,7 @@
  *  Elsewhere: starting them (host.ts), how their ends are told (../tasks). */
 
 import { escapeTags, noteText, oneLine } from "../context/index.ts";
-import type { ForkPlan } from "../fork/index.ts";
+import type { ForkPlan } from "../ports.ts";
 
 type Starting = {
   readonly problems: ReadonlyMap<string, string>;

@@ -14,6 +14,7 @@ import {
   type ModelFacts,
   nextMarkers,
   type Pacing,
+  type Ticket,
   type Ttl,
 } from "@prefork/wire";
 import type { Lineage, NextRequest } from "../agent/index.ts";
@@ -41,10 +42,9 @@ export class FamiliesAgain {
     this.#pacing = pacing;
   }
 
-  /** The first request of a fork that was never answered. */
-  ofFork(family: string, left: LeftFamily, { tail, ...around }: Around & { readonly tail: boolean }): NextRequest {
-    const { facts } = around;
-    return this.#request(family, left, { line: "fork", tail, ttl: childTtl(facts), cold: isCold(left, around) });
+  /** For the first request of a fork that was never answered. */
+  admit(family: string, signal: AbortSignal): Promise<Ticket> {
+    return this.#gateOf(family).admit(signal);
   }
 
   /** The parent's own next one, where it was to follow the family. */
@@ -63,13 +63,8 @@ export class FamiliesAgain {
     );
   }
 
-  #request(family: string, { shared, markers }: LeftFamily, marking: Marking): NextRequest {
-    const gate = this.#gateOf(family);
-    const sharedEnd = shared.tip;
-    return {
-      markers: (grown) => familyMarkers(grown, markers, { ...marking, ...(sharedEnd ? { sharedEnd } : {}) }),
-      admit: (signal) => gate.admit(signal),
-    };
+  #request(family: string, left: LeftFamily, marking: Marking): NextRequest {
+    return { markers: (grown) => markersFor(grown, left, marking), admit: (signal) => this.admit(family, signal) };
   }
 
   #gateOf(family: string): LaunchGate {
@@ -78,6 +73,17 @@ export class FamiliesAgain {
     return gate;
   }
 }
+
+/** Of the first request of a fork that was never answered. */
+export const markersAgain = (
+  grown: FrozenPrefix,
+  left: LeftFamily,
+  { tail, ...around }: Around & { readonly tail: boolean },
+): readonly Marker[] =>
+  markersFor(grown, left, { line: "fork", tail, ttl: childTtl(around.facts), cold: isCold(left, around) });
+
+const markersFor = (grown: FrozenPrefix, { shared, markers }: LeftFamily, marking: Marking): readonly Marker[] =>
+  familyMarkers(grown, markers, { ...marking, ...(shared.tip ? { sharedEnd: shared.tip } : {}) });
 
 type Joining = { readonly shared: FrozenPrefix; readonly around: Around };
 type Marking = { readonly line: "fork" | "parent"; readonly tail?: boolean; readonly ttl: Ttl; readonly cold: boolean };

@@ -4,7 +4,8 @@
  *  Elsewhere: holding and settling (../agent), who starts a family (../children: host.ts). */
 
 import { addUsage, noUsage } from "@prefork/wire";
-import { Account, type SpendLimits, type Spent } from "../agent/index.ts";
+import { Account } from "../agent/index.ts";
+import type { SpendLimits, Spent } from "../ports.ts";
 import type { TaskTable } from "../tasks/index.ts";
 
 export type FamilyAccountsOptions = {

@@ -27,7 +27,7 @@ import {
 import type { LineageState, NextRequest } from "../agent/index.ts";
 import { noteText } from "../context/index.ts";
 import type { Growth } from "../journal/index.ts";
-import type { ForkPlan, TailChoice } from "./plan.ts";
+import type { ForkPlan, TailChoice } from "../ports.ts";
 import type { Expectation } from "./verify.ts";
 
 export type FamilyStart = {

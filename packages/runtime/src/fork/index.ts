@@ -1,6 +1,6 @@
 /** Forks: who may start one, from which bytes, in which order, and whether it read what it could. */
 
-export { type Around, FamiliesAgain, type LeftFamily } from "./again.ts";
+export { type Around, FamiliesAgain, type LeftFamily, markersAgain } from "./again.ts";
 export { type FamilyStart, type GrownFamily, growFamily } from "./family.ts";
 export { FamilyAccounts } from "./family-accounts.ts";
 export { FamilyAlarm } from "./family-alarm.ts";
@@ -8,14 +8,10 @@ export { type ForkGate, type ForkQuestion, forkAllowed, LEAST_HEADROOM } from ".
 export { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
 export {
   checkMessages,
-  type DelegateMode,
   FORK_SOURCE,
-  type ForkLimits,
-  type ForkPlan,
   MOST_TURNS,
   planJson,
   planOf,
-  type TailChoice,
 } from "./plan.ts";
 export { askedFor, type ForkOptions, type ForkSettings, GENERAL_PURPOSE, type Observer, planFor } from "./request.ts";
 export { type CacheSafeParams, cacheKeyHash, SnapshotSlot } from "./snapshot.ts";
@@ -29,4 +25,4 @@ export {
   type StoredPrefixesOptions,
   type Storing,
 } from "./stored-prefixes.ts";
-export { type CacheMiss, type Expectation, missOf } from "./verify.ts";
+export { type CacheMiss, divergenceOf, type Expectation, missOf } from "./verify.ts";

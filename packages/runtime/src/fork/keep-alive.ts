@@ -17,10 +17,10 @@ import {
   serviceOf,
   type Ttl,
 } from "@prefork/wire";
-import { type Account, fit, reportRetry, type Spent } from "../agent/index.ts";
+import { type Account, fit, reportRetry } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Journal, JournalError } from "../journal/index.ts";
-import type { Clock } from "../ports.ts";
+import type { Clock, Spent } from "../ports.ts";
 import type { CacheSafeParams } from "./snapshot.ts";
 
 export type KeepAliveOptions = {
@@ -105,7 +105,7 @@ export class KeepAlive {
       else if (!(error instanceof ModelError || error instanceof InputError)) throw error;
       return false;
     } finally {
-      account().settle(fitted.held, used);
+      account().settle(fitted.reserved, used);
     }
   }
 }

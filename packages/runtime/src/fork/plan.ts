@@ -2,60 +2,12 @@
  *  Invariant: survives `structuredClone` and JSON; nothing in it is behaviour. What is not said is filled once, here.
  *  Elsewhere: what runs it (../children: runs.ts), its bytes (family.ts), who may start one (gate.ts). */
 
-import { type ChildProtocol, InputError, type Json, type Message } from "@prefork/wire";
-import type { SpendLimits } from "../agent/index.ts";
+import { InputError, type Json, type Message } from "@prefork/wire";
 import { oneLine } from "../context/index.ts";
+import type { ForkPlan } from "../ports.ts";
 
 /** `main` and `sdk` write snapshots; all others only read them. */
 export const FORK_SOURCE = "agent:builtin:fork";
-
-export type DelegateMode = "sync" | "fire-and-forget";
-
-export type Isolation = "worktree";
-
-export type ForkLimits = SpendLimits & {
-  readonly turns?: number; // default: 200
-  /** Time that it may work; waiting for an answer of a person does not count. */
-  readonly ms?: number;
-};
-
-/** How much of the parent's turn under way a child is given. */
-export type TailChoice = {
-  /** "trim": nothing of it. Default: keep. */
-  readonly inFlight?: "keep" | "trim";
-  /** "all": constants even where a result is known. Default: forks. */
-  readonly placeholders?: "forks" | "all";
-};
-
-export type ForkPlan = {
-  readonly task: string;
-  /** Of this run, for traces. */
-  readonly runId: string;
-  readonly label: string;
-  readonly agentType: string;
-  readonly querySource: string;
-  readonly mode: DelegateMode;
-  readonly directive: string;
-  readonly protocol: ChildProtocol;
-  /** In place of the directive, where the caller brings messages of its own. */
-  readonly messages?: readonly Message[];
-  readonly tail: Required<TailChoice>;
-  readonly limits: ForkLimits;
-  /** Told at the tail, before the directive. */
-  readonly reminder?: string;
-  /** What tools and traces call it. Default: the task's id. */
-  readonly agentId?: string;
-  /** Leaves no journal and no row. */
-  readonly skipTranscript: boolean;
-  /** A filter of the caller's narrows what it may call; it has to be given again to resume it. */
-  readonly isFiltered: boolean;
-  /** It works in a copy of the checkout. */
-  readonly isolation?: Isolation;
-  /** The call that waits for it. */
-  readonly call?: string;
-  /** Where it branched off: the parent's session, the entry, and the chain hash of the prefix. */
-  readonly from?: { readonly session: string; readonly seq: number; readonly hash: string };
-};
 
 export const MOST_TURNS = 200;
 const LABEL_CHARACTERS = 120;

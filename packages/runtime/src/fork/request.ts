@@ -5,17 +5,10 @@
 
 import type { ToolFilter } from "@prefork/guard";
 import { type ChildProtocol, InputError, type JsonObject, type Message } from "@prefork/wire";
-import { mustBeAmounts, mustBeCounts, mustBeTimes, type SpendLimits } from "../agent/index.ts";
+import { mustBeAmounts, mustBeCounts, mustBeTimes } from "../agent/index.ts";
+import type { DelegateMode, ForkLimits, ForkPlan, Isolation, SpendLimits, TailChoice } from "../ports.ts";
 import type { ForkGate } from "./gate.ts";
-import {
-  type DelegateMode,
-  FORK_SOURCE,
-  type ForkLimits,
-  type ForkPlan,
-  type Isolation,
-  labelOf,
-  type TailChoice,
-} from "./plan.ts";
+import { FORK_SOURCE, labelOf } from "./plan.ts";
 
 /** How agents are started in a session. */
 export type ForkSettings = {

@@ -5,7 +5,7 @@
 
 import type { LaunchGate } from "@prefork/wire";
 import type { LineageState } from "../agent/index.ts";
-import type { TailChoice } from "./plan.ts";
+import type { TailChoice } from "../ports.ts";
 
 type Kept = { readonly key: string; readonly gate: LaunchGate; readonly at: number };
 

@@ -22,10 +22,9 @@ import {
   storedBills,
   withCachedContent,
 } from "@prefork/wire";
-import type { Account, Hold } from "../agent/index.ts";
 import type { EventBody } from "../events.ts";
 import { type Journal, JournalError } from "../journal/index.ts";
-import type { Clock } from "../ports.ts";
+import type { Budget, Clock, Reservation } from "../ports.ts";
 import { pause } from "./keep-alive.ts";
 
 export type StoredPrefixesOptions = {
@@ -48,7 +47,7 @@ export type Storing = {
   readonly hitRate: number;
   readonly facts: ModelFacts | undefined;
   /** What creating and holding it is taken from. */
-  readonly account: Account;
+  readonly account: Budget;
 };
 
 export type Store = {
@@ -72,7 +71,7 @@ export const STORED_SLOT = "stored:";
 
 type Kept = {
   readonly plan: CachedContentPlan;
-  readonly account: Account;
+  readonly account: Budget;
   readonly facts: ModelFacts | undefined;
   readonly end: AbortController;
   ready: Promise<boolean>;
@@ -81,7 +80,7 @@ type Kept = {
   from: number;
   until: number;
   /** What its storage may still cost. */
-  held: Hold;
+  reserved: Reservation;
   /** When the last request was sent that found it. */
   seenAt: number;
   /** When the provider no longer knew it. */
@@ -131,7 +130,7 @@ export class StoredPrefixes {
   }
 
   /** Entries that an earlier life of the session left behind. */
-  async takeOver(state: ReadonlyMap<string, Json>, account: Account): Promise<void> {
+  async takeOver(state: ReadonlyMap<string, Json>, account: Budget): Promise<void> {
     for (const [slot, value] of state) {
       const left = slot.startsWith(STORED_SLOT) ? leftIn(value) : undefined;
       if (!left) continue;
@@ -140,7 +139,7 @@ export class StoredPrefixes {
       const how = await this.#remove(name);
       this.#release(
         { name, tokens, from, until: how === "left" ? until : Math.min(until, now), endedAt: now },
-        { how, account, held: NOTHING_HELD, facts: modelFacts(model) },
+        { how, account, reserved: NOTHING_RESERVED, facts: modelFacts(model) },
       );
     }
   }
@@ -164,7 +163,7 @@ export class StoredPrefixes {
     const now = this.#options.clock.now();
     const kept: Kept = {
       ...{ plan, account, facts, end: new AbortController(), families: 0, from: now, until: now + TTL_MS },
-      ...{ ready: Promise.resolve(false), held: NOTHING_HELD, seenAt: now },
+      ...{ ready: Promise.resolve(false), reserved: NOTHING_RESERVED, seenAt: now },
     };
     kept.ready = this.#create(kept, starting);
     this.#kept.set(plan.hash, kept);
@@ -180,13 +179,13 @@ export class StoredPrefixes {
       return false;
     };
     const worst = costs(tokens, { facts, heldMs: TTL_MS });
-    const creating: Hold = { usd: worst.creation, tokens };
-    if (account.hold(creating)) return failed("the budget has no room for it");
+    const creating: Reservation = { usd: worst.creation, tokens };
+    if (account.reserve(creating)) return failed("the budget has no room for it");
     let spent = { usage: noUsage, usd: 0 };
     try {
-      const held = { usd: worst.storage, tokens: 0 };
-      if (account.hold(held)) return failed("the budget has no room for holding it");
-      kept.held = held;
+      const reserved = { usd: worst.storage, tokens: 0 };
+      if (account.reserve(reserved)) return failed("the budget has no room for holding it");
+      kept.reserved = reserved;
       const entry = await contents.create(kept.plan, line, kept.end.signal);
       const { creation } = costs(entry.tokens, { facts, heldMs: 0 });
       spent = { usage: { ...noUsage, plain: entry.tokens }, usd: creation };
@@ -199,8 +198,8 @@ export class StoredPrefixes {
       return true;
     } catch (error) {
       if (!(error instanceof ModelError || error instanceof JournalError)) throw error;
-      account.settle(kept.held, { usage: noUsage, usd: 0 });
-      kept.held = NOTHING_HELD;
+      account.settle(kept.reserved, { usage: noUsage, usd: 0 });
+      kept.reserved = NOTHING_RESERVED;
       if (kept.entry) await this.#remove(kept.entry.name); // nobody would find it again
       // What this endpoint does not know, or does not let us do, it will not the next time either.
       if (error instanceof ModelError && !error.retryable && !kept.end.signal.aborted) this.#isRefused = true;
@@ -219,8 +218,8 @@ export class StoredPrefixes {
       const { entry, facts, account } = kept;
       if (signal.aborted || !entry || kept.lostAt !== undefined) return;
       const more = { usd: costs(entry.tokens, { facts, heldMs: RENEW_MS }).storage, tokens: 0 };
-      if (account.hold(more)) return; // it ends by itself
-      kept.held = { ...kept.held, usd: kept.held.usd + more.usd };
+      if (account.reserve(more)) return; // it ends by itself
+      kept.reserved = { ...kept.reserved, usd: kept.reserved.usd + more.usd };
       try {
         const now = clock.now();
         kept.entry = await contents.extend(entry, TTL_SECONDS, signal);
@@ -264,13 +263,13 @@ export class StoredPrefixes {
   async #letGo(kept: Kept): Promise<void> {
     kept.end.abort();
     await kept.ready;
-    const { entry, account, held, facts, from } = kept;
+    const { entry, account, reserved, facts, from } = kept;
     if (!entry) return;
     const now = this.#options.clock.now();
     const how = await this.#remove(entry.name);
     const until = how === "gone" ? lastedUntil(kept, now) : how === "removed" ? now : kept.until;
     const { name, tokens } = entry;
-    this.#release({ name, tokens, from, until, endedAt: now }, { how, account, held, facts });
+    this.#release({ name, tokens, from, until, endedAt: now }, { how, account, reserved, facts });
   }
 
   async #remove(name: string): Promise<Removed> {
@@ -286,7 +285,7 @@ export class StoredPrefixes {
 
   #release(
     { name, tokens, from, until, endedAt }: Held & { readonly endedAt: number },
-    { how, account, held, facts }: Releasing,
+    { how, account, reserved, facts }: Releasing,
   ): void {
     const { journal, emit } = this.#options;
     const ms = Math.max(0, until - from);
@@ -295,7 +294,7 @@ export class StoredPrefixes {
       journal.append({ kind: "billed", turn: 0, for: "storage", usage: noUsage, usd });
       journal.append({ kind: "state", slot: STORED_SLOT + name, value: { endedAt } });
     });
-    account.settle(held, { usage: noUsage, usd });
+    account.settle(reserved, { usage: noUsage, usd });
     emit({ type: "prefix_released", name, tokens, ms, usd, how });
   }
 
@@ -331,11 +330,11 @@ type Starting = {
 };
 type Held = { readonly name: string; readonly tokens: number; readonly from: number; readonly until: number };
 type Removed = "removed" | "gone" | "left";
-type Releasing = Pick<Kept, "account" | "held" | "facts"> & { readonly how: Removed };
+type Releasing = Pick<Kept, "account" | "reserved" | "facts"> & { readonly how: Removed };
 
 export type Naming = { readonly prepared: Prepared; readonly found: () => void; readonly lost: () => void };
 
-const NOTHING_HELD: Hold = { usd: 0, tokens: 0 };
+const NOTHING_RESERVED: Reservation = { usd: 0, tokens: 0 };
 
 /** One that is gone before its time was removed by somebody, and no bill says when: it lived as long as it was found. */
 const lastedUntil = ({ until, seenAt, lostAt }: Kept, now: number): number =>

@@ -36,7 +36,8 @@ const HALF = 0.5;
 
 export type Verifying = {
   readonly expectation: Expectation;
-  readonly child: FrozenPrefix;
+  /** Where its bytes differ from what the parent had sent, if they do (`divergenceOf`). */
+  readonly diverged?: string | undefined;
   readonly usage: Usage;
   /** When it was sent. */
   readonly askedAt?: number | undefined;
@@ -44,16 +45,19 @@ export type Verifying = {
   readonly diagnosed?: string | undefined;
 };
 
+/** JSON path of the first byte of a child that differs from its parent's; undefined: none does. */
+export const divergenceOf = (parent: FrozenPrefix, child: FrozenPrefix): string | undefined =>
+  child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
+
 /** Undefined where it read all that it could. */
-export const missOf = ({ expectation, child, usage, askedAt = 0, diagnosed }: Verifying): CacheMiss | undefined => {
-  const { tokens: expected, estimated, foreseen, parent, untold, until = Number.POSITIVE_INFINITY } = expectation;
+export const missOf = ({ expectation, diverged, usage, askedAt = 0, diagnosed }: Verifying): CacheMiss | undefined => {
+  const { tokens: expected, estimated, foreseen, untold, until = Number.POSITIVE_INFINITY } = expectation;
   const { settledAt = 0 } = expectation;
   const prompt = promptTokens(usage);
   const { read } = usage;
   const isShort = read < (expected - estimated) * ALL_BUT_NOISE;
   const isLow = read < prompt * HALF;
   if (!isShort && !(isLow && foreseen !== undefined)) return undefined;
-  const diverged = child.startsWith(parent) ? undefined : parent.firstDivergence(child)?.path;
   const isUntold = read === 0 && untold !== undefined && diverged === undefined;
   const isLate = askedAt > until && diverged === undefined;
   const isEarly = askedAt < settledAt && diverged === undefined;

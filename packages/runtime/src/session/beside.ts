@@ -13,7 +13,7 @@ import {
   estimatePrompt,
   type Lineage,
 } from "../agent/index.ts";
-import { Children, ForkHost, IsolatedWork, type LeftBehind, Runs, TaskTools } from "../children/index.ts";
+import { type ChildOrigin, ForkHost, IsolatedWork, LocalHost, Runs, TaskTools } from "../children/index.ts";
 import type { Extensions } from "../extensions/index.ts";
 import {
   type CacheSafeParams,
@@ -24,7 +24,8 @@ import {
   SnapshotSlot,
   type StoredPrefixes,
 } from "../fork/index.ts";
-import type { JournalWriter, Replayed, SessionStore } from "../journal/index.ts";
+import { type JournalWriter, type Replayed, readSession, type SessionStore } from "../journal/index.ts";
+import type { TaskResult } from "../ports.ts";
 import { findReportedEnd, Inbox, type Notification, type Questions, type Task, TaskTable } from "../tasks/index.ts";
 import type { Registry, ShellEnded, ShellStarted, ShellsOptions } from "../tools/index.ts";
 import type { EventHub } from "./event-hub.ts";
@@ -75,34 +76,27 @@ export const composeBeside = (parts: BesideParts): Beside => {
   const inbox = new Inbox(journal, replayed);
   const table = new TaskTable({ journal, inbox, state, newNoticeId: () => ids.next("notice") });
   const slot = new SnapshotSlot();
+  const requests = new Requests(dirname(journal.outputs.path), (task) => void host.stop(task));
+  const isolated = new IsolatedWork(options, { session: journal.id, emit: (event) => hub.emit(event) });
+  const origins = new Map<string, ChildOrigin>();
+  const store = storeOf(options);
+  const local = new LocalHost({
+    ...{ options, store, journal, engines, registry, settings, parent, extensions, origins, worktrees: isolated },
+    follow: (follower) => hub.follow(follower),
+    firstAddress: replayed ? replayed.opened?.address : options.engine.address,
+  });
+  const childHost = options.childHost?.(local) ?? local;
   const runs = new Runs({
-    ...{ table, clock, atOnce: options.mostTasks ?? 50, parent: "main" },
+    ...{ table, clock, atOnce: options.mostTasks ?? 50, parent: "main", host: childHost },
+    ask: questions && ((question, signal) => questions.ask(question, signal)),
     emit: (event, agent) => hub.emit(event, agent),
     busy: (isBusy) => requests.watch("runs", isBusy),
     ...(options.signal ? { lasting: options.signal } : {}),
     // The bill of a session is all that it was billed for, also where nothing else is kept of it.
     spent: ({ usage, usd }) => void journal.append({ kind: "billed", turn: 0, usage, usd }),
   });
-  const requests = new Requests(dirname(journal.outputs.path), (task) => void host.stop(task));
-  const isolated = new IsolatedWork(options, { session: journal.id, emit: (event) => hub.emit(event) });
-  const children = new Children({
-    ...{
-      isolated,
-      options,
-      store: storeOf(options),
-      journal,
-      engines,
-      registry,
-      settings,
-      questions,
-      parent,
-      extensions,
-    },
-    follow: (follower) => hub.follow(follower),
-    firstAddress: replayed ? replayed.opened?.address : options.engine.address,
-  });
   const host = new ForkHost({
-    ...{ table, inbox, runs, clock, ids, stored },
+    ...{ table, inbox, runs, clock, ids, stored, origins, host: childHost, session: journal.id },
     settings: forkSettings(options),
     gate: () => gateOf(parts),
     account: () => parent().account,
@@ -113,11 +107,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
       insideLastResult: settings.thinks && modelFacts(model)?.earlierThinking === "last-turn",
       diagnoses: parent().engine.engine.diagnoses ?? false,
     }),
-    openFork: children.openFork,
-    openAgent: children.openAgent,
-    wake: children.wake,
     startsFork: extensions.startsFork,
-    takeState: (siblings) => isolated.takeState(siblings),
     stopShell: (id) => parent().world.shells.stop(id),
     line: () => parent().line,
     listen: () => hub.read(),
@@ -141,7 +131,7 @@ export const composeBeside = (parts: BesideParts): Beside => {
     for (const task of table.running) {
       // Told first, and taken back by the very write that wakes it: a process that dies in between forgets nothing.
       const told = findReportedEnd(task, replayed);
-      await interrupt(task, { table, children, account: parent().account, now, told });
+      await interrupt(task, { table, store, account: parent().account, now, told });
       if (told) continue;
       if (options.forking?.interrupted !== "resume" || task.session === undefined || task.plan === undefined) continue;
       const problem = await host.wake(task.id);
@@ -190,7 +180,7 @@ const isInsideFork = (
 
 type Interrupting = {
   readonly table: TaskTable;
-  readonly children: Children;
+  readonly store: SessionStore;
   readonly account: Account;
   readonly now: number;
   /** What its parent has heard of its end, where only the line with that end is lost. */
@@ -200,16 +190,33 @@ type Interrupting = {
 /** Of a command or another call, which keeps no entries. */
 const UNKNOWN = "What it has done until then is unknown; look at the present state before you go on.";
 
+type LeftBehind = Pick<TaskResult, "text" | "turns" | "usage" | "usd">;
+
+/** What a task had come to, for one that nobody let finish. */
+const readLeftBehind = async (store: SessionStore, session: string): Promise<LeftBehind> => {
+  const { replayed } = await readSession(store, session);
+  const said = replayed.messages
+    .slice(replayed.inherited?.messages.length ?? 0)
+    .flatMap(({ role, content }) =>
+      role === "assistant" ? content.flatMap((block) => (block.type === "text" ? [block.text] : [])) : [],
+    );
+  const { turns, usage, usd } = replayed;
+  const begun = `It had made ${turns} ${turns === 1 ? "turn" : "turns"}; its entries are in session ${session}.`;
+  const text = said.length === 0 ? begun : `${begun} What it had said:\n${said.at(-1)}`;
+  return { text, turns, usage, usd };
+};
+
 /** Told with what it had come to and spent; its journal holds the rest. */
 const interrupt = async (task: Task, interrupting: Interrupting): Promise<void> => {
-  const { table, children, account, now, told } = interrupting;
+  const { table, store, account, now, told } = interrupting;
   const nothing = { turns: 0, usage: noUsage, usd: 0 };
   const left: LeftBehind =
     task.session === undefined
       ? { ...nothing, text: task.state.kind === "queued" ? "Nothing of it was begun." : UNKNOWN }
-      : await children
-          .leftBy(task.session)
-          .catch(() => ({ ...nothing, text: `Its session ${task.session} cannot be read.` }));
+      : await readLeftBehind(store, task.session).catch(() => ({
+          ...nothing,
+          text: `Its session ${task.session} cannot be read.`,
+        }));
   const { turns } = left;
   // Of a task that was woken, what its earlier runs took is counted already.
   const usage = task.spent ? subtractUsage(left.usage, task.spent.usage) : left.usage;

@@ -3,8 +3,8 @@
  *  Elsewhere: what the settings say (@prefork/guard), what is done with it (../fork). */
 
 import type { ForkRules } from "@prefork/guard/internal";
-import type { SpendLimits } from "../agent/index.ts";
-import type { ForkLimits, ForkSettings, TailChoice } from "../fork/index.ts";
+import type { ForkSettings } from "../fork/index.ts";
+import type { ForkLimits, SpendLimits, TailChoice } from "../ports.ts";
 
 export type ForkingOptions = TailChoice & {
   /** An Agent call must say "fork" to get one. Default: false. */

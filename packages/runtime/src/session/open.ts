@@ -30,7 +30,6 @@ import {
   PRODUCT,
   resumeLineage,
   routed,
-  type Spent,
   toolEnvironment,
 } from "../agent/index.ts";
 import { systemPrompt } from "../context/index.ts";
@@ -45,6 +44,7 @@ import {
   openJournal,
   type Replayed,
 } from "../journal/index.ts";
+import type { Spent } from "../ports.ts";
 import { describeState, Questions, type Task, tasksIn } from "../tasks/index.ts";
 import { createRegistry, type Registry } from "../tools/index.ts";
 import { composeBeside, storeOf } from "./beside.ts";

@@ -7,16 +7,9 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { type Mode, mergeLayers, type Policy, parseRule, type Rule, type RuleList, stateFolder } from "@prefork/guard";
 import { childTtl, InputError, type KeySettings, modelFacts, type Ttl } from "@prefork/wire";
-import {
-  type Engine,
-  mustBeAmounts,
-  mustBeCounts,
-  mustBeTimes,
-  type SpendLimits,
-  type TurnLimits,
-} from "../agent/index.ts";
+import { type Engine, mustBeAmounts, mustBeCounts, mustBeTimes, type TurnLimits } from "../agent/index.ts";
 import type { Extension, HookTimes, ServerEntry, ServersOptions, Skill } from "../extensions/index.ts";
-import type { Ask, Clock, Ids } from "../ports.ts";
+import type { Ask, ChildHost, Clock, Ids, SpendLimits } from "../ports.ts";
 import { builtInTools, type Tool, withBlockingAgent } from "../tools/index.ts";
 import { type ForkingOptions, forkingOf } from "./forking.ts";
 import { steadyNow } from "./steady-clock.ts";
@@ -73,6 +66,8 @@ export type SessionOptions = {
   readonly forking?: ForkingOptions;
   /** Who the main line is: `main` of a terminal or the command line, `sdk` of a program. Default: sdk. */
   readonly querySource?: "main" | "sdk";
+  /** Where children run: given the host of this process, which may serve some of them. Default: that one. */
+  readonly childHost?: (local: ChildHost) => ChildHost;
   readonly mostTasks?: number; // at once, further ones wait for a place; default: 50
   /** Tool servers (MCP). Default: none; `readServers` finds those of the settings. */
   readonly servers?: readonly ServerEntry[];

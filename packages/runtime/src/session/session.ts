@@ -13,7 +13,6 @@ import {
   type ExchangeResult,
   type Run,
   runExchange,
-  type Spent,
   spentSince,
   type TurnLimits,
 } from "../agent/index.ts";
@@ -23,7 +22,7 @@ import type { Todo } from "../events.ts";
 import type { Extensions } from "../extensions/index.ts";
 import type { CacheSafeParams, ForkOptions, StoredPrefixes } from "../fork/index.ts";
 import { JournalError, type JournalWriter } from "../journal/index.ts";
-import type { SessionControl } from "../ports.ts";
+import type { SessionControl, Spent } from "../ports.ts";
 import type { Questions, Task } from "../tasks/index.ts";
 import type { Beside } from "./beside.ts";
 import { controlOf, type RunningExchange } from "./control.ts";

@@ -13,13 +13,10 @@ export {
   applyStep,
   describeState,
   isEnded,
-  type Mail,
   parseTask,
   TASK_ENDS,
   type Task,
-  type TaskEnd,
   type TaskKind,
-  type TaskResult,
   type TaskState,
   type TaskStep,
 } from "./task.ts";

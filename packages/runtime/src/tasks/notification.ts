@@ -4,7 +4,8 @@
  *  Elsewhere: delivery (../session), the task itself (task.ts). */
 
 import { promptTokens, writtenTokens } from "@prefork/wire";
-import { TASK_ENDS, type Task, type TaskEnd, type TaskResult } from "./task.ts";
+import type { TaskEnd, TaskResult } from "../ports.ts";
+import { TASK_ENDS, type Task } from "./task.ts";
 
 export type Notification = {
   /** Of the notification itself, so that the same one is never shown twice. */

@@ -4,12 +4,11 @@
  *  Elsewhere: who owns tasks (table.ts), how the parent is notified (notification.ts). */
 
 import { addUsage, type Json, noUsage, type Usage } from "@prefork/wire";
+import type { Mail, TaskEnd, TaskResult } from "../ports.ts";
 
 /** `call`: a tool call that took too long to wait for. */
 export type TaskKind = "fork" | "agent" | "shell" | "call" | "sidecar";
 
-/** How a task ended. Each way keeps what the task had done so far. */
-export type TaskEnd = "reported" | "failed" | "aborted" | "timed-out" | "out-of-turns" | "over-budget" | "interrupted";
 export const TASK_ENDS: readonly TaskEnd[] = [
   ...(["reported", "failed", "aborted", "timed-out", "out-of-turns", "over-budget", "interrupted"] as const),
 ];
@@ -43,20 +42,6 @@ export type Task = {
   readonly mail?: readonly Mail[];
   /** In all its runs: a resumed task has had several. */
   readonly spent?: { readonly usage: Usage; readonly usd: number };
-};
-
-/** A message for a task. The id makes sure that it is delivered once. `by`: who wrote it; default: the main agent. */
-export type Mail = { readonly id: string; readonly message: string; readonly by?: "user" };
-
-export type TaskResult = {
-  /** One line. */
-  readonly summary: string;
-  readonly text: string;
-  readonly usage: Usage;
-  readonly usd: number;
-  readonly turns: number;
-  readonly toolUses: number;
-  readonly ms: number;
 };
 
 export type TaskStep =

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { modelFacts, noUsage, type Usage } from "@prefork/wire";
 import fc from "fast-check";
-import { Account, estimateTokens, fit, fitInTime, type Hold, worstCase } from "../../src/agent/index.ts";
+import { Account, estimateTokens, fit, fitInTime, worstCase } from "../../src/agent/index.ts";
+import type { Reservation } from "../../src/ports.ts";
 
 /** 2 dollars a million in, 10 out; a write of five minutes costs a quarter more. */
 const sonnet = modelFacts("claude-sonnet-5");
@@ -20,11 +21,11 @@ test("the worst case is all of the prompt written, and the longest answer", () =
   assert.deepEqual(worstCase({ promptTokens: 10, maxTokens: 5, facts: undefined }), { usd: 0, tokens: 15 });
 });
 
-test("what is held counts as spent until what was used takes its place", () => {
+test("what is reserved counts as spent until what was used takes its place", () => {
   const account = new Account({ usd: 10, tokens: 1_000 });
-  assert.equal(account.hold({ usd: 6, tokens: 600 }), undefined);
-  assert.deepEqual(account.hold({ usd: 5, tokens: 1 }), { limit: "usd", needed: 5, left: 4 });
-  assert.deepEqual(account.hold({ usd: 1, tokens: 500 }), { limit: "tokens", needed: 500, left: 400 });
+  assert.equal(account.reserve({ usd: 6, tokens: 600 }), undefined);
+  assert.deepEqual(account.reserve({ usd: 5, tokens: 1 }), { limit: "usd", needed: 5, left: 4 });
+  assert.deepEqual(account.reserve({ usd: 1, tokens: 500 }), { limit: "tokens", needed: 500, left: 400 });
   assert.deepEqual(account.left, { usd: 4, tokens: 400 });
   account.settle({ usd: 6, tokens: 600 }, { usage: used(100, 20), usd: 1 });
   assert.deepEqual(account.left, { usd: 9, tokens: 880 });
@@ -34,10 +35,10 @@ test("what is held counts as spent until what was used takes its place", () => {
 test("an account inside another takes from both or from neither", () => {
   const above = new Account({ usd: 10 });
   const [one, other] = [new Account({ usd: 8 }, { above }), new Account({}, { above })];
-  assert.equal(one.hold({ usd: 7, tokens: 1 }), undefined);
-  assert.deepEqual(other.hold({ usd: 4, tokens: 1 }), { limit: "usd", needed: 4, left: 3 });
+  assert.equal(one.reserve({ usd: 7, tokens: 1 }), undefined);
+  assert.deepEqual(other.reserve({ usd: 4, tokens: 1 }), { limit: "usd", needed: 4, left: 3 });
   assert.deepEqual([one.left.usd, other.left.usd, above.left.usd], [1, 3, 3]);
-  assert.deepEqual(one.hold({ usd: 2, tokens: 1 }), { limit: "usd", needed: 2, left: 1 });
+  assert.deepEqual(one.reserve({ usd: 2, tokens: 1 }), { limit: "usd", needed: 2, left: 1 });
   assert.deepEqual([one.left.usd, other.left.usd, above.left.usd], [1, 3, 3]);
   one.settle({ usd: 7, tokens: 1 }, { usage: used(1, 1), usd: 2 });
   assert.deepEqual([one.spent.usd, other.spent.usd, above.spent.usd], [2, 0, 2]);
@@ -46,7 +47,7 @@ test("an account inside another takes from both or from neither", () => {
 
 test("what an earlier life of the session spent counts", () => {
   const account = new Account({ usd: 1 }, { spent: { usage: noUsage, usd: 0.75 } });
-  assert.deepEqual(account.hold({ usd: 0.5, tokens: 0 }), { limit: "usd", needed: 0.5, left: 0.25 });
+  assert.deepEqual(account.reserve({ usd: 0.5, tokens: 0 }), { limit: "usd", needed: 0.5, left: 0.25 });
 });
 
 /** Dollars in eighths, so that sums are exact. */
@@ -62,33 +63,33 @@ test("in whatever order requests of several accounts begin and end, no limit is 
       const above = new Account({ usd: 12, tokens: 1_500 });
       const limits = [{ usd: 5 }, { tokens: 700 }, {}, { usd: 20, tokens: 100 }];
       const accounts = limits.map((limit) => new Account(limit, { above }));
-      let open: readonly { readonly account: Account; readonly held: Hold }[] = [];
-      let [heldUsd, spentUsd] = [0, 0];
+      let open: readonly { readonly account: Account; readonly reserved: Reservation }[] = [];
+      let [reservedUsd, spentUsd] = [0, 0];
       for (const taken of steps) {
         if (taken.kind === "hold") {
           const account = accounts[taken.by] ?? above;
           const before = accounts.map(({ left }) => left);
-          if (account.hold(taken.hold))
+          if (account.reserve(taken.hold))
             assert.deepEqual(
               accounts.map(({ left }) => left),
               before,
             );
           else {
-            open = [...open, { account, held: taken.hold }];
-            heldUsd += taken.hold.usd;
+            open = [...open, { account, reserved: taken.hold }];
+            reservedUsd += taken.hold.usd;
           }
         } else {
           const ending = open[taken.which % Math.max(1, open.length)];
           if (!ending) continue;
           open = open.filter((one) => one !== ending);
-          const usd = ending.held.usd * taken.share;
-          const tokens = Math.floor(ending.held.tokens * taken.share);
-          ending.account.settle(ending.held, { usage: used(tokens, 0), usd });
-          heldUsd -= ending.held.usd;
+          const usd = ending.reserved.usd * taken.share;
+          const tokens = Math.floor(ending.reserved.tokens * taken.share);
+          ending.account.settle(ending.reserved, { usage: used(tokens, 0), usd });
+          reservedUsd -= ending.reserved.usd;
           spentUsd += usd;
         }
         assert.ok(accounts.every(({ left }) => left.usd >= 0 && left.tokens >= 0));
-        assert.deepEqual([above.left.usd, above.spent.usd], [12 - heldUsd - spentUsd, spentUsd]);
+        assert.deepEqual([above.left.usd, above.spent.usd], [12 - reservedUsd - spentUsd, spentUsd]);
       }
     }),
     { numRuns: 300 },
@@ -100,7 +101,7 @@ test("a request that does not fit is asked to be shorter before it is refused", 
   assert.deepEqual(fit(tight, asked(6_000, 16_000)), {
     ok: true,
     maxTokens: 4_000,
-    held: worstCase(asked(6_000, 4_000)),
+    reserved: worstCase(asked(6_000, 4_000)),
   });
   assert.deepEqual(tight.left.tokens, 0);
   const poor = new Account({ usd: 0.05 });
@@ -134,7 +135,7 @@ test("whatever is asked and left, a fit holds what it says, and is refused only 
         return;
       }
       assert.ok(fitted.maxTokens >= shortest && fitted.maxTokens <= maxTokens);
-      assert.deepEqual(fitted.held, worstCase(asked(promptTokens, fitted.maxTokens)));
+      assert.deepEqual(fitted.reserved, worstCase(asked(promptTokens, fitted.maxTokens)));
       assert.ok(account.left.usd >= 0 && account.left.tokens >= 0);
     }),
     { numRuns: 500 },
@@ -159,8 +160,8 @@ test("a request that only others in flight keep from fitting waits for them, and
   });
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(isWaiting, true);
-  one.settle(first.held, { usage: used(10_000, 500), usd: 0 });
-  assert.deepEqual(await second, { ok: true, maxTokens: 8_000, held: worstCase(asked(10_000, 8_000)) });
+  one.settle(first.reserved, { usage: used(10_000, 500), usd: 0 });
+  assert.deepEqual(await second, { ok: true, maxTokens: 8_000, reserved: worstCase(asked(10_000, 8_000)) });
 });
 
 test("where waiting would not help, the answer is shortened or the request refused at once; an abort ends the wait", async () => {

@@ -6,8 +6,9 @@ import { anyCharacter } from "@prefork/testing/any-character";
 import { scratch } from "@prefork/testing/scratch";
 import fc from "fast-check";
 import { type ClaimCheck, checkClaims, editedIn } from "../../src/children/claims.ts";
-import { type Report, readReport } from "../../src/children/report.ts";
+import { readReport } from "../../src/children/report.ts";
 import type { JournalEntry } from "../../src/journal/index.ts";
+import type { Report } from "../../src/ports.ts";
 import { builtInTools, createRegistry } from "../../src/tools/index.ts";
 import { type Ground, repository } from "../context/repository.ts";
 

@@ -4,11 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callTools, type SimAnswer, say } from "@prefork/simulator";
 import { promptTokens } from "@prefork/wire";
+import { Account } from "../../src/agent/index.ts";
 import { Running } from "../../src/children/running.ts";
-import type { ForkHandle, ForkOptions, ForkOutcome } from "../../src/index.ts";
+import type { ForkHandle, ForkOptions, ForkOutcome, SessionOptions } from "../../src/index.ts";
+import type { ChildEnding, ChildHost, ChildParent, Mail } from "../../src/ports.ts";
 import {
   bash,
   begun,
+  countedIds,
   ended,
   endsOf,
   type FamilyGround,
@@ -16,8 +19,10 @@ import {
   gate,
   openFamily,
   openListening,
+  part,
   prompted,
   type Seen,
+  starts,
   unkeptPlan,
   watched,
 } from "./family-ground.ts";
@@ -200,19 +205,24 @@ test("a provider that fails for good ends the fork as failed, with the work of t
 });
 
 test("a fork whose calls are all refused has three turns for its report, and fails with the next", () => {
-  const open = (): Promise<never> => Promise.reject(new Error("not opened"));
   const clock = { now: () => 0 };
-  const running = new Running({ plan: unkeptPlan("task-1"), notifies: false, open }, { clock, above: undefined });
+  const start = { child: unkeptPlan("task-1"), budget: new Account(), notifies: false };
+  const running = new Running(start, { clock, above: undefined });
+  const stops: unknown[] = [];
+  running.begin({
+    cacheKeyHash: "",
+    steer: () => true,
+    refuseCalls: () => undefined,
+    stop: (ending) => void stops.push(ending),
+    result: () => Promise.reject(new Error("not run")),
+  });
   const turn = (): boolean => {
     running.noticed({ type: "turn_started", turn: 1, prefixHash: "", bytes: 0, markers: [] });
     running.noticed({ type: "call_ended", callId: "call-1", tool: "Bash", text: "no", fault: "denied", ms: 0 });
     return running.signal.aborted;
   };
   assert.deepEqual(Array.from({ length: 7 }, turn), [false, false, false, false, false, false, true]);
-  assert.deepEqual(running.ending, {
-    end: "failed",
-    reason: "it went on calling tools after all of them were refused",
-  });
+  assert.deepEqual(stops, [{ end: "failed", reason: "it went on calling tools after all of them were refused" }]);
 });
 
 test("without a turn nothing is sent and nothing said; a fork that said nothing gives none of its parent's words", async () => {
@@ -293,4 +303,75 @@ test("leaving a handle ends its fork only while nobody has taken the result", as
   released.open();
   assert.equal((await taken).status, "ended");
   assert.deepEqual(endsOf(session), { left: "aborted", taken: "reported" });
+});
+
+// --- hosts ---------------------------------------------------------------------------------------------------------------
+
+/** What is left of a value that went to another process and back. */
+const crossed = <T>(value: T): T =>
+  value === undefined ? value : (JSON.parse(JSON.stringify(structuredClone(value))) as T);
+
+/** As if children ran in another process: nothing but data goes in and out. */
+const farHost = (local: ChildHost): ChildHost => ({
+  prepare: async (plans) => local.prepare?.(crossed(plans)),
+  open: async (plan, parent, signal) => {
+    const { ask, budget } = parent;
+    const far: ChildParent = {
+      emit: (event) => parent.emit(crossed(event)),
+      append: (entry) => parent.append(crossed(entry)),
+      ask: ask && (async (question, aborted) => crossed(await ask(crossed(question), aborted))),
+      awaitTurn: (aborted) => parent.awaitTurn(aborted),
+      reportTurn: (state) => parent.reportTurn(crossed(state)),
+      budget: {
+        get left() {
+          return structuredClone(budget.left);
+        },
+        get unspent() {
+          return structuredClone(budget.unspent);
+        },
+        get countsMoney() {
+          return budget.countsMoney;
+        },
+        reserve: (amount) => crossed(budget.reserve(crossed(amount))),
+        settle: (reservation, used) => budget.settle(crossed(reservation), crossed(used)),
+        freed: (aborted) => budget.freed(aborted),
+      },
+    };
+    const { session, cacheKeyHash, diverged, ...child } = await local
+      .open(crossed(plan), far, signal)
+      .then((opened) => ({
+        ...{ session: opened.session, cacheKeyHash: opened.cacheKeyHash, diverged: opened.diverged },
+        steer: (mail: Mail) => opened.steer(crossed(mail)),
+        refuseCalls: (reason: string) => opened.refuseCalls(crossed(reason)),
+        stop: (ending?: ChildEnding) => opened.stop(crossed(ending)),
+        result: async () => crossed(await opened.result()),
+      }));
+    return { ...crossed({ session, cacheKeyHash, diverged }), ...child };
+  },
+});
+
+test("a plan and all that a child and its parent exchange survive another process, and give the same requests", async () => {
+  const run = async (host: Partial<SessionOptions>): Promise<unknown> => {
+    const parts = ["one", "two", "three"];
+    await using place = await openFamily(
+      familyScript({
+        main: starts([...parts.map(part), { ...part("four"), subagent_type: "general-purpose" }]),
+        fork: ({ directive, answers }) =>
+          answers === 0 ? callTools([bash("echo found")]) : say(`Scope: ${directive}\nResult: done`),
+      }),
+      { conventions: 6_000 },
+    );
+    await using session = await place.open({ ...host, ids: countedIds(), limits: { usd: 5 } });
+    const { result } = await prompted(session, "go");
+    const fork = await ended(session.fork({ prompt: "later", maxTurns: 1, skipTranscript: true }));
+    const [first] = session.tasks;
+    const { state } = await session.resumeTask(first?.id ?? "", { message: "look again" });
+    const told = session.tasks.map(({ result: kept }) => [kept?.text, kept?.turns, kept?.toolUses]);
+    // Of the forks of the turn: what the parent hears of them afterwards comes in any order.
+    const bodies = place.bodies().map((body) => JSON.stringify(body).replaceAll(place.folder.at(), ""));
+    const own = bodies.filter((body) => parts.some((name) => body.includes(`fork-directive: ${name}`))).sort();
+    assert.ok(own.length >= 2 * parts.length, `${own.length} requests are compared`);
+    return { end: result.end, told, state, fork: [fork.end, fork.text, fork.turns], own };
+  };
+  assert.deepEqual(await run({ childHost: farHost }), await run({}));
 });

@@ -20,7 +20,6 @@ import {
 } from "@prefork/simulator";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
 import type { Json, JsonObject } from "@prefork/wire";
-import type { ForkPlan } from "../../src/fork/plan.ts";
 import {
   anthropicEngine,
   createSession,
@@ -34,7 +33,7 @@ import {
   type Session,
   type SessionOptions,
 } from "../../src/index.ts";
-import type { Ids } from "../../src/ports.ts";
+import type { ChildPlan, ForkPlan, Ids } from "../../src/ports.ts";
 import { type Notification, parseNotifications } from "../../src/tasks/index.ts";
 
 export type FamilyGround = AsyncDisposable & {
@@ -228,10 +227,16 @@ export const openListening = (fork: FamilyScript["fork"], conventions = 0): Prom
   openFamily(familyScript({ main: () => say("heard"), fork }), { conventions });
 
 /** What a fork without a transcript is started with. */
-export const unkeptPlan = (task: string): ForkPlan => ({
+const unkeptFork = (task: string): ForkPlan => ({
   ...{ task, runId: "run-1", label: "look", agentType: "fork", querySource: "agent:builtin:fork", mode: "sync" },
   ...{ directive: "look", protocol: "standard", tail: { inFlight: "keep", placeholders: "forks" }, limits: {} },
   ...{ skipTranscript: true, isFiltered: false },
+});
+
+export const unkeptPlan = (task: string): ChildPlan => ({
+  fork: unkeptFork(task),
+  siblings: { family: task, tasks: [task] },
+  begins: { kind: "empty" },
 });
 
 /** A session that has something to inherit. */

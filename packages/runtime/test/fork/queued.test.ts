@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 import { callTools, ManualClock, say } from "@prefork/simulator";
+import { Account } from "../../src/agent/index.ts";
 import type { RunStart } from "../../src/children/running.ts";
 import { Runs } from "../../src/children/runs.ts";
 import { ephemeralJournal } from "../../src/journal/index.ts";
@@ -29,18 +30,17 @@ const AT_ONCE = 3;
 test("a fork that is stopped while it waits for a place leaves no gap and takes none", async () => {
   await using journal = await ephemeralJournal("session-1");
   const table = new TaskTable({ journal, inbox: new Inbox(journal), newNoticeId: () => "notice-1", state: new Map() });
+  const opening = gate();
   const runs = new Runs({
     ...{ table, clock: { now: () => 0 }, emit: () => undefined, atOnce: 1, parent: "main", spent: () => undefined },
-  });
-  const opening = gate();
-  const start = (task: string): RunStart => ({
-    plan: unkeptPlan(task),
-    notifies: false,
-    open: async () => {
-      await opening.passed;
-      throw new Error("no room");
+    host: {
+      open: async () => {
+        await opening.passed;
+        throw new Error("no room");
+      },
     },
   });
+  const start = (task: string): RunStart => ({ child: unkeptPlan(task), budget: new Account(), notifies: false });
   const ends = ["task-1", "task-2"].map(async (task) => {
     const started = runs.start([start(task)]);
     const running = runs.find(task);

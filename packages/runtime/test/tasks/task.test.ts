@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ephemeralJournal } from "../../src/journal/index.ts";
+import type { TaskResult } from "../../src/ports.ts";
 import {
   applyStep,
   describeState,
@@ -10,7 +11,6 @@ import {
   parseTask,
   TASK_ENDS,
   type Task,
-  type TaskResult,
   type TaskStep,
   TaskTable,
   tasksIn,

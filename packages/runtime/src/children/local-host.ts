@@ -1,0 +1,464 @@
+/** Children that run in this process, in their parent's checkout or in a worktree: forks, agents that start empty, and
+ *  either of them resumed.
+ *  A child changes nothing of its parent: what was read is copied, setters are the child's own, rights are the parent's at
+ *  the time of the start, and every way to start another agent is closed.
+ *  Elsewhere: the port (../ports.ts), what is sent and when (../fork), running a child (child.ts), what an agent is (../agent). */
+
+import { basename } from "node:path";
+import type { ToolFilter } from "@prefork/guard";
+import type { MemoryFolder } from "@prefork/guard/internal";
+import {
+  type Addition,
+  childTtl,
+  directiveText,
+  type FrozenPrefix,
+  type Json,
+  type Message,
+  modelFacts,
+  text,
+} from "@prefork/wire";
+import {
+  Account,
+  type Agent,
+  type AgentEngine,
+  type AgentExtensions,
+  type AgentOptions,
+  type AgentParts,
+  type AgentSettings,
+  beginLineage,
+  type Engines,
+  type Guarding,
+  Lineage,
+  type LineageState,
+  makeAgent,
+  type NextRequest,
+  PRODUCT,
+  resumeLineage,
+  routed,
+  toolEnvironment,
+} from "../agent/index.ts";
+import { agentPrompt, noteText } from "../context/index.ts";
+import type { RuntimeEvent } from "../events.ts";
+import { cacheKeyHash, divergenceOf, type GrownFamily, markersAgain } from "../fork/index.ts";
+import {
+  createJournal,
+  ephemeralJournal,
+  forkJournal,
+  type Journal,
+  type JournalEntry,
+  type JournalWriter,
+  openJournal,
+  type Replayed,
+  readJournal,
+  type SessionStore,
+} from "../journal/index.ts";
+import type { Ask, ChildHost, ChildParent, ChildPlan, Delegation, ForkPlan, OpenChild, Report } from "../ports.ts";
+import { Inbox } from "../tasks/index.ts";
+import { ReadState, type Registry } from "../tools/index.ts";
+import { WriteClaims } from "./bounds.ts";
+import { ChildRun } from "./child.ts";
+import { ChildPlace } from "./child-place.ts";
+import { checkClaims, Edits, editedIn } from "./claims.ts";
+import type { IsolatedWork, Placed } from "./isolation.ts";
+import { RunAudit } from "./run-audit.ts";
+import { withLast } from "./worktree-notice.ts";
+
+/** Set in the journal of a child that moved into a copy while it worked. */
+const MOVED_SLOT = "worktree";
+
+/** What this process still has in memory of a child that is about to be opened. Another host would grow the prefix again
+ *  from the journal that the plan names, and would refuse a child with a filter, which is a function of the caller's. */
+export type ChildOrigin = {
+  readonly fork?: { readonly parent: LineageState; readonly family: GrownFamily; readonly order: number };
+  readonly filter?: ToolFilter | undefined;
+};
+
+export type LocalHostOptions = {
+  readonly options: AgentOptions;
+  readonly store: SessionStore;
+  readonly parent: () => Agent;
+  readonly journal: JournalWriter;
+  readonly engines: Engines;
+  /** Where the session's engine was when it began; unknown where nobody noted it. */
+  readonly firstAddress: string | undefined;
+  readonly registry: Registry;
+  readonly settings: AgentSettings;
+  readonly extensions: AgentExtensions;
+  readonly worktrees: IsolatedWork;
+  /** By task. Whoever starts a child puts it here, and opening the child takes it. */
+  readonly origins: Map<string, ChildOrigin>;
+  /** Reports what happens in the session, before whoever caused it continues. */
+  readonly follow: (follower: (event: RuntimeEvent) => void) => Disposable;
+};
+
+const CLOSED = "Not available in a fork: do this part of the work yourself, and report when it is done.";
+
+const closed = async (): Promise<{ readonly text: string; readonly isError: true }> => ({
+  text: CLOSED,
+  isError: true,
+});
+
+const NOBODY_ELSE: Delegation = {
+  agent: closed,
+  sendMessage: closed,
+  taskOutput: closed,
+  taskStop: closed,
+  mcpCall: closed,
+};
+
+export class LocalHost implements ChildHost {
+  readonly #options: LocalHostOptions;
+  readonly #guardings = new Set<Guarding>();
+  readonly #environment: Readonly<Record<string, string>>;
+  readonly #claims = new WriteClaims();
+
+  constructor(options: LocalHostOptions) {
+    this.#options = options;
+    this.#environment = toolEnvironment(options.options.environment);
+  }
+
+  /** Nobody begins before the state of the checkout is taken that some of them get a worktree of: whoever is first may
+   *  change the checkout. */
+  async prepare(plans: readonly ChildPlan[]): Promise<void> {
+    const placed = plans.find(({ fork }) => fork.isolation !== undefined);
+    if (placed) await this.#options.worktrees.takeState(placed.siblings);
+  }
+
+  async open(plan: ChildPlan, parent: ChildParent, signal: AbortSignal): Promise<OpenChild> {
+    const { origins } = this.#options;
+    const { task } = plan.fork;
+    const opening: Opening = { plan, parent, signal, origin: origins.get(task) ?? {} };
+    origins.delete(task);
+    const { begins } = plan;
+    if (begins.kind === "fork") return this.#openFork(opening, begins.additions);
+    return begins.kind === "empty" ? this.#openEmpty(opening) : this.#resume(opening, begins);
+  }
+
+  /** A child that continues its parent's bytes. */
+  async #openFork(opening: Opening, additions: readonly Addition[]): Promise<OpenChild> {
+    const { fork } = opening.origin;
+    if (!fork) throw new Error(`${opening.plan.fork.task} has no prefix in this process`);
+    const { parent, family, order } = fork;
+    const from = { prefix: family.base, model: parent.head.model, protocol: parent.protocol.name, ...this.#addressed };
+    return this.#placed(
+      opening,
+      (facts) => forkJournal(this.#options.store, this.#options.journal, { ...facts, ...from }),
+      async (opened) => {
+        const { journal, place } = opened;
+        const line = new Lineage(journal, { ...parent, prefix: family.base, markers: [], turns: 0 }, entersIn(opening));
+        if (family.shared) line.take(family.shared);
+        const { notice } = place;
+        for (const addition of notice === undefined ? additions : withLast(additions, notice))
+          if (addition.kind === "blocks") line.extend(addition.blocks, { source: "directive" });
+          else line.enter(addition.message, { source: "directive" });
+        const first = family.requests[order];
+        if (first) line.plan({ ...first, admit: admitBy(opening.parent) });
+        const { world } = this.#options.parent();
+        // What was read, was read in another folder.
+        const reads = place.isOwn ? ReadState.empty() : world.reads.clone();
+        const sent = family.expectations[order]?.parent;
+        const made = await this.#make(opening, {
+          ...opened,
+          line,
+          inherited: { reads, replacements: world.replacements },
+        });
+        return this.#run(opening, { ...made, sent });
+      },
+    );
+  }
+
+  /** A child that knows nothing but its prompt. */
+  async #openEmpty(opening: Opening): Promise<OpenChild> {
+    const { options, registry, store, journal: writer } = this.#options;
+    const parent = this.#options.parent();
+    const { protocol } = parent.engine;
+    const { model } = parent.line.state.head;
+    const { fork } = opening.plan;
+    const facts = {
+      model,
+      protocol: protocol.name,
+      ...this.#addressed,
+      startedBy: { session: writer.id, task: fork.task },
+    };
+    return this.#placed(
+      opening,
+      (more) => createJournal(store, { ...more, ...facts }),
+      async (opened) => {
+        const { journal, place } = opened;
+        const settings = routed(options.settings, protocol, journal.id);
+        const line = beginLineage(journal, protocol, {
+          head: { model, tools: registry.specs, system: agentPrompt(), settings },
+        });
+        const made = await this.#make(opening, { ...opened, line });
+        const { notice } = place;
+        const prompt = notice === undefined ? fork.directive : `${fork.directive}\n\n${notice}`;
+        await made.agent.enterPrompt(prompt, NEVER);
+        opening.parent.append({ kind: "message", message: { role: "user", content: [text(prompt)] } });
+        return this.#run(opening, made);
+      },
+    );
+  }
+
+  /** A child that has ended, from its journal. */
+  async #resume(opening: Opening, { session, mail }: Resuming): Promise<OpenChild> {
+    const { worktrees, store, settings } = this.#options;
+    const { fork } = opening.plan;
+    const { journal, replayed } = await openJournal(store, session);
+    return this.#closingOnFailure({ journal }, async () => {
+      const isPlaced = fork.isolation !== undefined || replayed.state.has(MOVED_SLOT);
+      const place = this.#place(opening, { journal, placed: isPlaced ? await worktrees.again(fork) : undefined });
+      const line = resumeLineage(journal, replayed, entersIn(opening));
+      if (!line) throw new Error(`session ${session} holds nothing to go on from`);
+      const state = new Map([...readsOf(replayed.inherited), ...replayed.state]);
+      const engine = this.#engineFor(line, replayed);
+      const made = await this.#make(opening, { journal, line, place, replayed, state, engine });
+      const { shared, inherited, turns } = replayed;
+      if (turns === 0 && shared && inherited) {
+        const around = { facts: modelFacts(shared.model), ttl: settings.ttl, now: this.#options.options.clock.now() };
+        const marking = { ...around, tail: fork.limits.turns !== 1 };
+        const markers = (grown: FrozenPrefix) => markersAgain(grown, { ...inherited, shared }, marking);
+        line.plan({ markers, admit: admitBy(opening.parent) });
+      }
+      const child = this.#run(opening, made);
+      for (const words of mail) child.steer(words);
+      await made.agent.takeUp(mail.length > 0 ? [] : [text(noteText({ kind: "resumed", text: RESUMED }))], NEVER);
+      return child;
+    });
+  }
+
+  get #addressed(): { readonly address?: string } {
+    const { address } = this.#options.parent().engine.engine;
+    return address === undefined ? {} : { address };
+  }
+
+  /** The engine that its journal names: the parent's, unless the session has moved since. */
+  #engineFor({ state: { protocol, head } }: Lineage, { opened }: Replayed): AgentEngine {
+    const named = { protocol: protocol.name, address: opened?.address ?? this.#options.firstAddress };
+    return this.#options.engines.resume(head.model, named);
+  }
+
+  /** Opens what a new child needs before its line can begin: a worktree where its plan says so, and a journal. */
+  async #placed(
+    opening: Opening,
+    createKept: (facts: JournalFacts) => Promise<JournalWriter>,
+    open: (opened: Opened) => Promise<OpenChild>,
+  ): Promise<OpenChild> {
+    const { fork, siblings } = opening.plan;
+    const { worktrees, options } = this.#options;
+    const placed =
+      fork.isolation === undefined ? undefined : await worktrees.place(fork, { siblings, signal: opening.signal });
+    const facts = { cwd: placed?.folders.to ?? options.cwd, product: PRODUCT };
+    const journal: Journal = await (fork.skipTranscript ? ephemeralJournal(fork.task) : createKept(facts));
+    return this.#closingOnFailure({ journal, placed }, () =>
+      open({ journal, place: this.#place(opening, { journal, placed }) }),
+    );
+  }
+
+  #place({ plan, signal }: Opening, { journal, placed }: Closing): ChildPlace {
+    const { options, worktrees, registry } = this.#options;
+    const moved = (): void => void journal.appendAll([{ entry: { kind: "state", slot: MOVED_SLOT, value: true } }]);
+    const { touches: touchesOf } = registry;
+    const claims = this.#claims;
+    return new ChildPlace({ plan: plan.fork, options, isolated: worktrees, claims, touchesOf, moved, placed, signal });
+  }
+
+  /** A child that cannot be opened leaves nothing open, and no worktree without an end. */
+  async #closingOnFailure<T>({ journal, placed }: Closing, open: () => Promise<T>): Promise<T> {
+    try {
+      return await open();
+    } catch (error) {
+      await journal.close();
+      if (placed) await this.#options.worktrees.settle(placed, { end: "failed", said: "", label: placed.task });
+      throw error;
+    }
+  }
+
+  async #make(opening: Opening, making: Making): Promise<Made> {
+    const { registry, settings, extensions } = this.#options;
+    const { plan, origin } = opening;
+    const { fork } = plan;
+    const { journal, line, place, replayed, inherited } = making;
+    const { filter } = origin;
+    const parent = this.#options.parent();
+    const ask = askFor(opening.parent, place);
+    const inbox = new Inbox(journal, replayed);
+    const edits = new Edits();
+    const earlier = replayed ? editedIn(await this.#entriesOf(journal.id), registry.touches) : [];
+    const isFork = fork.agentType === "fork" && fork.directive !== "";
+    const audit =
+      filter?.memory && (await this.#audit(filter.memory, fork, { place, hasCell: () => agent.world.hasCell() }));
+    const parts: AgentParts = {
+      ...{ registry, journal, line, extensions, replayed, inherited, ask },
+      options: place.options,
+      engine: making.engine ?? parent.engine,
+      account: new Account(fork.limits, { above: opening.parent.budget, spent: plan.spent }),
+      settings: {
+        ...settings,
+        name: fork.agentId ?? fork.task,
+        scope: fork.label,
+        ttl: childTtl(modelFacts(line.state.head.model)),
+        ...(isFork ? { directive: directiveOf(fork, place) } : {}),
+      },
+      rights: {
+        policy: place.policy(parent.guarding.policy),
+        mode: parent.guarding.mode,
+        asks: ask ? "parent" : "nobody",
+        filter,
+        unwatched: typeof audit === "string" ? audit : undefined,
+      },
+      delegation: { ...NOBODY_ELSE, ...extensions.delegation() },
+      environment: { ...this.#environment, PREFORK_LINEAGE: `fork:${fork.task}` },
+      ...(place.isOwn ? place.making : { files: parent.world.files }),
+      bounds: place.bounds,
+      notices: () => inbox.tail(),
+      emit: (event) => {
+        edits.noticed(event);
+        opening.parent.emit(event);
+      },
+      remember: (rule) => this.#remember(rule),
+      lastPrompt: isFork ? "" : fork.directive,
+      state: making.state ?? replayed?.state ?? new Map(),
+    };
+    const agent: Agent = await makeAgent(parts).catch(async (error: unknown) => {
+      if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
+      throw error;
+    });
+    this.#guardings.add(agent.guarding);
+    place.livesIn(agent);
+    return { agent, place, inbox, journal, audit, edited: () => [...earlier, ...edits.files] };
+  }
+
+  #run({ plan: { fork }, parent, signal }: Opening, made: Made): OpenChild {
+    const { agent, place, inbox, journal, audit, edited, sent } = made;
+    const { state, prefix } = agent.line;
+    return new ChildRun({
+      ...{ plan: fork, parent, agent, place, inbox, signal },
+      session: fork.skipTranscript ? undefined : journal.id,
+      cacheKeyHash: cacheKeyHash({ ...state, prefix: sent ?? prefix }),
+      diverged: sent && divergenceOf(sent, prefix),
+      newNoticeId: () => this.#options.options.ids.next("notice"),
+      audit:
+        audit instanceof RunAudit
+          ? async () => {
+              const { event, ...audited } = await audit.end();
+              if (event) parent.emit({ ...event, taskId: fork.task });
+              return audited;
+            }
+          : undefined,
+      check: (report, said) => {
+        // Words without a form may name a file anywhere.
+        const unnamed = report ? edited() : edited().filter((path) => !said.includes(basename(path)));
+        const { changed, cwd } = place;
+        const known = changed ? { gitStatus: changed } : {};
+        return checkClaims({ report: report ?? NO_REPORT, text: said, edited: unnamed, cwd, ...known });
+      },
+      close: async () => {
+        this.#guardings.delete(agent.guarding);
+        try {
+          await agent[Symbol.asyncDispose]();
+          if (audit instanceof RunAudit) await audit[Symbol.asyncDispose]();
+        } finally {
+          await journal.close();
+        }
+      },
+    });
+  }
+
+  /** What its folders hold before it begins; a text where they hold too much for that. */
+  #audit(
+    memory: MemoryFolder,
+    plan: ForkPlan,
+    { place, hasCell }: { readonly place: ChildPlace; readonly hasCell: () => Promise<boolean> },
+  ): Promise<RunAudit | string> {
+    const { options, journal, parent, follow } = this.#options;
+    const { cwd, directories } = place.options;
+    return RunAudit.begin({
+      ...{ memory, cwd, hasCell, follow },
+      roots: [cwd, ...directories],
+      agent: plan.agentId ?? plan.task,
+      ours: [options.state],
+      keep: journal.outputs.path,
+      othersRun: parent()
+        .world.shells.list()
+        .some(({ state }) => state.kind === "running"),
+    });
+  }
+
+  /** Who says "always" says it for the session: for the parent, and for all that run now. */
+  async #remember(rule: string): Promise<void> {
+    const { parent, options } = this.#options;
+    for (const guarding of [parent().guarding, ...this.#guardings]) guarding.allow(rule);
+    await options.permissions.remember?.(rule);
+  }
+
+  async #entriesOf(session: string): Promise<readonly JournalEntry[]> {
+    const { entries } = await readJournal(this.#options.store, session);
+    return entries.map(({ entry }) => entry);
+  }
+}
+
+/** A child's questions wait in its parent's queue, as a person should read them. */
+const askFor = ({ ask }: ChildParent, place: ChildPlace): Ask | undefined =>
+  ask && (async (question, signal) => ask(await place.asked(question), signal));
+
+/** The parent reads along. */
+const entersIn =
+  ({ parent }: Opening) =>
+  (message: Message): void =>
+    parent.append({ kind: "message", message });
+
+const admitBy =
+  ({ awaitTurn, reportTurn }: ChildParent): NextRequest["admit"] =>
+  async (signal) => {
+    await awaitTurn(signal);
+    return { readable: () => reportTurn("readable"), failed: () => reportTurn("failed") };
+  };
+
+const NO_REPORT: Report = { scope: "", result: "", keyFiles: [], filesChanged: [], issues: "" };
+
+type JournalFacts = { readonly cwd: string; readonly product: string };
+
+/** A child that is being opened. */
+type Opening = {
+  readonly plan: ChildPlan;
+  readonly parent: ChildParent;
+  readonly signal: AbortSignal;
+  readonly origin: ChildOrigin;
+};
+
+type Resuming = Extract<ChildPlan["begins"], { readonly kind: "resume" }>;
+
+type Closing = { readonly journal: Journal; readonly placed?: Placed | undefined };
+
+type Opened = { readonly journal: Journal; readonly place: ChildPlace };
+
+type Making = Opened &
+  Pick<AgentParts, "line" | "replayed" | "inherited"> & {
+    /** Default: what its journal holds. */
+    readonly state?: AgentParts["state"];
+    /** Default: its parent's. */
+    readonly engine?: AgentEngine;
+  };
+
+type Made = Opened & {
+  readonly agent: Agent;
+  readonly inbox: Inbox;
+  /** A text: why there is none. */
+  readonly audit: RunAudit | string | undefined;
+  /** Files that its own calls have changed, in earlier runs too. */
+  readonly edited: () => readonly string[];
+  /** Of a fork: what its parent had sent. */
+  readonly sent?: FrozenPrefix | undefined;
+};
+
+const directiveOf = ({ directive, protocol }: ForkPlan, { notice }: ChildPlace): string =>
+  [directiveText(directive, protocol), ...(notice === undefined ? [] : [notice])].join("\n\n");
+
+const NEVER = new AbortController().signal;
+
+const RESUMED =
+  "You were interrupted and go on here. Calls that were under way are answered above; look at the present state where their effect is unknown, finish your part and report as you were told.";
+
+/** What the parent had read when the fork was made: the fork knows it too. */
+const readsOf = (inherited: Replayed | undefined): readonly (readonly [string, Json])[] =>
+  [...(inherited?.state ?? [])].filter(([slot]) => slot.startsWith("read:"));
