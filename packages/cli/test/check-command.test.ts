@@ -223,7 +223,7 @@ test("what the runner does not start is named beside the exit code", uses("bwrap
   const [line = ""] = await run({ words: ["--run", "--cwd", folder.path, "cat pipe"] });
   const { readOnly, stdout, exitCode, refused } = JSON.parse(line) as Record<string, unknown>;
   assert.deepEqual([readOnly, stdout, exitCode], [true, "", 127]);
-  assert.match(String(refused), /pipe is no plain file/);
+  assert.match(String(refused), /pipe is not a regular file/);
   const [plain = ""] = await run({ words: ["--run", "--cwd", folder.path, "test -f none"] });
   assert.deepEqual(Object.keys(JSON.parse(plain) as object).slice(-2), ["stdout", "exitCode"]);
 });

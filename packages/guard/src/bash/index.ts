@@ -1,4 +1,4 @@
-/** Bash commands: may they run unasked, and as what? */
+/** Bash commands: may they run without approval, and as which plan? */
 
 export { type ClassifyOptions, classify, type Verdict, walkOf } from "./classify.ts";
 export { broadFolderProblem, findStarts, innerProgramIndex, LISTS_NAMES, PRINTS_WORDS } from "./indirect-reads.ts";

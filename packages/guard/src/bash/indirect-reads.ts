@@ -1,13 +1,15 @@
-/** Reading all that is below a folder: where may such a walk begin, and what may it follow?
- *  Invariant: never at or above what holds keys, devices or other programs' memory; links met on the way are not
- *  followed, since a repository can plant one that leads anywhere.
- *  Elsewhere: single names (secrets.ts), asking again where a name really leads (../run). */
+/** Which files may a command read that its text does not name? It walks everything below a folder, or it receives names through
+ *  a pipe.
+ *  Invariant: no walk starts at or above a folder with secrets, devices or other programs' memory. Links met on a walk are not
+ *  followed, because a repository can plant one that leads anywhere. Piped names come from a program that lists names of the
+ *  project, and nothing in between can make up others; the runner checks each name again before it passes it on.
+ *  Elsewhere: names in the text (secrets.ts), the inner command itself (programs/xargs.ts), where a name really leads (../run). */
 
 import type { CompiledRule } from "./options.ts";
 import type { PlanCommand, PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Folders that are no project: somewhere below them are keys, devices or the state of running programs. */
+/** Folders that are not a project: somewhere below them are secrets, devices or the state of running programs. */
 const BROAD_FOLDERS: readonly RegExp[] = [
   /^\/$/,
   /^\/(proc|dev|sys|run|etc|var|boot|root|home|Users|mnt|media|snap)$/,
@@ -15,31 +17,31 @@ const BROAD_FOLDERS: readonly RegExp[] = [
   /^\/var\/(lib|run|backups|spool|mail)$/,
   /^\/(home|Users)\/[^/]+$/,
   /^~[^/]*$/,
-  // What programs keep for a user, keys among it; but the copies that isolated forks work in are checkouts.
+  // Programs keep a user's data here, including secrets. The worktrees of isolated forks are checkouts, so they are excepted.
   /^(~[^/]*|\/root|\/(home|Users)\/[^/]+)\/(?!\.local\/state\/prefork\/worktrees\/[^/]+\/trees\/[^/])(\.[^/]+|Library)(\/|$)/,
 ];
 
-/** Why all below a folder may not be read; the folder without doubled slashes and dots. */
+/** Why everything below a folder may not be read. Expects a normalized path. */
 export const broadFolderProblem = (folder: string): string | undefined =>
   BROAD_FOLDERS.some((form) => form.test(folder))
-    ? `below ${folder} stand keys and no plain files; name a folder of the project`
+    ? `${folder} contains secrets or special files; name a folder of the project instead`
     : undefined;
 
 const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
-/** `-d recurse` is one more way to say `-r`, alone or behind other letters. */
+/** `-d recurse` is another way to write `-r`, alone or after other letters. */
 const GREP_RECURSIVE = /^-[a-zA-Z]*[rRd]|^--(dereference-)?recursive$|^--directories(=|$)/;
 const DIFF_RECURSIVE = /^-[a-zA-Z]*r|^--recursive$/;
 
-/** Where in its arguments the program stands that xargs runs: each option before it is one word (programs/xargs.ts). */
+/** The index of the program that xargs runs. Each option before it is a single word (programs/xargs.ts). */
 export const innerProgramIndex = (args: readonly PlanWord[]): number =>
   args.findIndex(({ text }) => !text.startsWith("-"));
 
 type Walk = {
-  /** The words that are no options; text to look for is not among them. */
+  /** Operands that are not text to search for. */
   readonly starts: readonly PlanWord[];
 };
 
-/** The walk that a command makes through files' contents; undefined where it reads single files or only names. */
+/** The walk that a command makes through the contents of files; undefined if it reads single files or only names. */
 export const walkByOptions = (program: string, args: readonly PlanWord[]): Walk | undefined => {
   if (program === "xargs") {
     const at = innerProgramIndex(args);
@@ -55,8 +57,8 @@ export const walkByOptions = (program: string, args: readonly PlanWord[]): Walk 
   return { starts: [...findStarts(args), ...own.filter(({ text }) => text !== "{}")] };
 };
 
-/** The commands that find runs, each up to its `{}`. A program that is given its text by an option there looks for names
- *  in what it walks itself. */
+/** The commands that find runs, each up to its `{}`. If the `{}` is the text to search for, the program walks the working
+ *  directory instead. */
 const findRuns = (args: readonly PlanWord[]): readonly (readonly PlanWord[])[] =>
   args.flatMap(({ text }, at) => {
     if (text !== "-exec") return [];
@@ -66,7 +68,7 @@ const findRuns = (args: readonly PlanWord[]): readonly (readonly PlanWord[])[] =
     return [/^(-[a-zA-Z]*e|--regexp)$/.test(words.at(-1)?.text ?? "") ? [...words, { text: "." }] : words];
   });
 
-/** The folders that find begins in: what stands before its expression. */
+/** The folders that find starts in: the words before its expression. */
 export const findStarts = (args: readonly PlanWord[]): readonly PlanWord[] => {
   const first = args.findIndex(({ text }) => !/^-[HLP]$/.test(text));
   const from = first < 0 ? [] : args.slice(first);
@@ -74,7 +76,7 @@ export const findStarts = (args: readonly PlanWord[]): readonly PlanWord[] => {
   return end < 0 ? from : from.slice(0, end);
 };
 
-/** Options as they stand, but for those that would follow links: `grep -R` is run as `grep -r`, `rg -L` as `rg`. */
+/** Replaces options that follow links: `grep -R` runs as `grep -r`, `rg -L` as `rg`. */
 export const withoutFollowingLinks = (
   program: string,
   args: readonly PlanWord[],
@@ -89,39 +91,36 @@ export const withoutFollowingLinks = (
     if (text === "--dereference-recursive") return { text: "--recursive" };
     if (text === "--follow") return { text: "--no-follow" };
     if (text.startsWith("--")) return word;
-    const [flags, rest] = flagsOf(text, rule);
+    const [flags, rest] = splitFlags(text, rule);
     const kept = isGrep ? flags.replaceAll("R", "r") : flags.replaceAll("L", "");
     return kept === flags ? word : { text: kept + rest === "-" ? "--no-follow" : kept + rest };
   });
 };
 
-/** The letters before the first that takes a value are options; the rest is its value. */
-const flagsOf = (text: string, rule: CompiledRule): readonly [string, string] => {
+/** Splits a group of short options: the letters before the first that takes a value, and the rest. */
+const splitFlags = (text: string, rule: CompiledRule): readonly [string, string] => {
   const value = [...text].findIndex((letter, at) => at > 0 && rule.valued?.includes(letter));
   return value < 0 ? [text, ""] : [text.slice(0, value), text.slice(value)];
 };
 
-/** Names that only turn up at run time: who may hand them to a program that prints what files hold?
- *  Invariant: they come from a program that lists names of the project, and nothing on the way can make up others; the
- *  runner looks at each of them again before it is handed over.
- *  Elsewhere: the inner command by itself (programs/wrappers.ts), looking at the names (../run). */
+// --- names that come through a pipe ----------------------------------------------------------------------------------
 
-/** They tell of names, never of what is in a file. */
+/** They report names, never the contents of a file. */
 export const LISTS_NAMES: readonly string[] = [
   ...["ls", "dir", "du", "stat", "echo", "printf", "basename", "dirname", "realpath", "readlink", "which", "test"],
 ];
 
-/** Whatever words they get, they print them or parts of them. */
+/** They print the words they get, or parts of them. */
 export const PRINTS_WORDS: readonly string[] = ["echo", "printf", "basename", "dirname"];
 
-/** No word, be it an option, makes them tell what is in a file. */
+/** No word, not even an option, makes them print the contents of a file. */
 const TAKES_ANY_NAME: readonly string[] = [...PRINTS_WORDS, "ls", "dir", "stat", "realpath", "readlink", "which"];
 
-/** Programs with options that write or run: they get names only whole, and only such as begin with a folder. */
+/** Programs with options that write or run. They only get whole names that start with a folder. */
 export const NEEDS_WHOLE_NAMES: readonly string[] = ["sed", "awk", "gawk", "mawk", "file", "rg", "sort"];
 
 const LINE_FILTERS: readonly string[] = ["head", "tail", "sort", "uniq", "cut", "tac", "shuf"];
-/** Take one field, or take something away: no name comes out that did not go in. */
+/** Programs that select one field or delete text, so no name comes out that did not go in. */
 const ONE_FIELD = /^\s*(?:\/[\w .^$-]*\/\s*)?\{\s*print\s+\$(?:\d+|NF)\s*(?:;\s*)?\}\s*$/;
 const ONLY_DELETES = /^s([/|,#:@])(?:(?!\1).)*\1\1g?$/;
 
@@ -166,32 +165,33 @@ const onlyFiltersLines = ({ program, args, redirects }: PlanCommand): boolean =>
   return LINE_FILTERS.includes(program) && plain.every(({ text }) => /^\d+$/.test(text));
 };
 
-/** Refuses a pipe that hands names of unknown origin to a reader. `broad`: may all below a folder be listed for it? */
+/** Refuses a pipe that passes names of unknown origin to a program that reads files. `startProblem`: why everything below a
+ *  folder may not be listed for it. */
 export const checkPipedNames = (
   commands: readonly PlanCommand[],
-  broad: (start: PlanWord) => string | undefined,
+  startProblem: (start: PlanWord) => string | undefined,
 ): void => {
   commands.forEach(({ program, args, redirects }, at) => {
     if (program !== "xargs") return;
     const inner = args[innerProgramIndex(args)]?.text ?? "echo";
-    // Only what comes through the pipe is looked at by the runner.
+    // The runner only checks names that come through the pipe.
     if (redirects.some(({ kind }) => kind === "input") && !PRINTS_WORDS.includes(inner))
       throw new Refusal(
-        `names from a file may not be given to ${inner}; list them with find, ls, rg -l or git ls-files`,
+        `names from a file may not be passed to ${inner}; list them with find, ls, rg -l or git ls-files`,
       );
     if (TAKES_ANY_NAME.includes(inner)) return;
-    if (at === 0) return; // reads nothing: there is no standard input
+    if (at === 0) return; // nothing to read: there is no standard input
     const source = commands.slice(0, at).findLastIndex((command) => !onlyFiltersLines(command));
     const lister = commands[Math.max(source, 0)] as PlanCommand;
     const isWhole =
       lister.program === "find" && lister.args.some(({ text }) => text === "-print0") && source === at - 1;
     if (NEEDS_WHOLE_NAMES.includes(inner) && !isWhole)
-      throw new Refusal(`${inner} could take a name for an option; use find DIR … -exec ${inner} … {} +`);
+      throw new Refusal(`${inner} could mistake a name for an option; use find DIR … -exec ${inner} … {} +`);
     if (!listsNames(lister))
       throw new Refusal(
-        `names that ${lister.program} makes up may not be given to ${inner}; list them with find, ls, rg -l or git ls-files`,
+        `names printed by ${lister.program} may not be passed to ${inner}; list them with find, ls, rg -l or git ls-files`,
       );
-    const problem = lister.program === "find" ? findStarts(lister.args).map(broad).find(Boolean) : undefined;
+    const problem = lister.program === "find" ? findStarts(lister.args).map(startProblem).find(Boolean) : undefined;
     if (problem) throw new Refusal(problem);
   });
 };

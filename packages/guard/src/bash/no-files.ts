@@ -1,7 +1,7 @@
-/** Does a plan open no file at all? Then it is as harmless in a plain shell, where nobody looks at names, links and
+/** Does a plan open no file at all? Then it is just as harmless in a plain shell, where nobody checks names, links and
  *  repositories before it runs.
- *  Invariant: an allow-list of programs; a filter counts only where it is given no file, by the rules it was judged by.
- *  Elsewhere: what runs as a plan, with every name looked at (../run). */
+ *  Invariant: an allow-list of programs. A filter counts only if it is given no file, by the same rules that classified it.
+ *  Elsewhere: running a plan, with every name checked (../run). */
 
 import { walkOf } from "./classify.ts";
 import { LISTS_NAMES } from "./indirect-reads.ts";
@@ -9,7 +9,7 @@ import { readOptions } from "./options.ts";
 import type { CommandPlan, PlanCommand, PlanStep, PlanWord } from "./plan.ts";
 import { programs } from "./programs/index.ts";
 
-/** Whatever they are given, they open nothing; or they only tell that something is there. */
+/** Whatever their arguments, they open nothing, or only tell that a file exists. */
 const OPENS_NOTHING: readonly string[] = [
   ...LISTS_NAMES.filter((name) => name !== "du"), // an option has it read a file with names
   ...["true", "false", "pwd", "uname", "whoami", "seq", "sleep", "tr"],
@@ -17,13 +17,13 @@ const OPENS_NOTHING: readonly string[] = [
 
 const GREPS: readonly string[] = ["grep", "egrep", "fgrep"];
 
-/** They read what comes through a pipe where no file is named. */
+/** They read standard input if no file is named. */
 const FILTERS: readonly string[] = [
   ...["cat", "head", "tail", "wc", "sort", "uniq", "cut", "tac", "nl", "rev", "column"],
   ...GREPS,
 ];
 
-/** Values of these are files; of the short one where it is grep's. */
+/** Options whose values are files; for grep, also `-f`. */
 const FILE_OPTIONS = /^(?:file|exclude-from|files0-from)$/;
 
 /** `sed -n 1,5p`, `awk '{print $2}'`. */

@@ -1,35 +1,35 @@
-/** Options of a program by allow-list, with arity.
- *  Invariant: what is not listed is refused, and so are abbreviations; a word that could become an option by expansion
- *  is never taken for an operand; values of options are literal.
+/** Options of a program, by allow-list and with their arity.
+ *  Invariant: unlisted options are refused, and so are abbreviations. A word that could expand to an option is never taken as
+ *  an operand. Values of options are literal.
  *  Elsewhere: which options each program has (programs/). */
 
 import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
-/** What a program may be given. Strings of letters are short options. */
+/** The options that a program accepts. Strings of letters are short options. */
 export type OptionRule = {
   readonly flags?: string;
   /** Short options that take a value, glued or as the next word. */
   readonly valued?: string;
-  /** Short options with a value only if it is glued: `-M`, `-M90%`. */
+  /** Short options whose value, if any, is glued: `-M`, `-M90%`. */
   readonly glued?: string;
-  /** Long options by name: `all`, `color?` (a value only after `=`), `width=` (a value is required). */
+  /** Long options by name: `all`, `color?` (optional value after `=`), `width=` (required value). */
   readonly long?: string;
   /** `-20` counts as an option (head, tail, git log). */
   readonly count?: boolean;
   /** Options end at the first operand, as in find and xargs. */
   readonly optionsFirst?: boolean;
-  /** Options whose next word may start with a dash: patterns to search for. Everywhere else such a word is refused,
-   *  because a program that reads the arity otherwise would take it for an option. */
+  /** Options whose value may start with a dash: patterns to search for. Everywhere else such a value is refused, because a
+   *  program with a different arity would take it for an option. */
   readonly dashValues?: string;
-  /** Values are words of their own, or numbers: the program reads other letters after the option as more options. */
+  /** Values are separate words, or numbers: the program reads other letters after the option as more options. */
   readonly separateValues?: boolean;
-  /** One option a word: the program does not take letters together. */
+  /** One option per word: the program does not combine letters. */
   readonly oneLetter?: boolean;
 };
 
 export type ParsedArguments = {
-  /** Options as given: name without dashes, and its value. */
+  /** In the order given: the name without dashes, and its value. */
   readonly options: readonly { readonly name: string; readonly value?: string }[];
   readonly operands: readonly PlanWord[];
 };
@@ -48,13 +48,13 @@ const readLongNames = (rule: OptionRule): ReadonlyMap<string, Arity> =>
       }),
   );
 
-/** A rule with its long options looked up once. */
+/** A rule with its long options split once. */
 export type CompiledRule = OptionRule & { readonly names: ReadonlyMap<string, Arity> };
 export const compileRule = (rule: OptionRule): CompiledRule => ({ ...rule, names: readLongNames(rule) });
 
 const mayBeDashed = (rule: OptionRule, name: string): boolean => (rule.dashValues ?? "").split(" ").includes(name);
 
-/** What was given, or a Refusal that names the option. */
+/** The options and operands, or a Refusal that names the option. */
 export const readOptions = (program: string, words: readonly PlanWord[], rule: CompiledRule): ParsedArguments => {
   const options: { name: string; value?: string }[] = [];
   const operands: PlanWord[] = [];
@@ -70,10 +70,12 @@ export const readOptions = (program: string, words: readonly PlanWord[], rule: C
     const next = (name: string): string => {
       at += 1;
       const given = words[at];
-      // Text to search for may be a name that turns up; any other value is plain.
+      // Text to search for may be a name known only at run time; any other value is literal.
       const value = given?.placeholder && mayBeDashed(rule, name) ? given.text : literalValue(program, text, given);
       if (value === "--" || (/^-(?!\d*$)/.test(value) && !mayBeDashed(rule, name))) {
-        throw new Refusal(`${program} ${text} ${value}: give a value that starts with a dash as ${text}=… or glued`);
+        throw new Refusal(
+          `${program} ${text} ${value}: attach a value that starts with a dash to its option, as ${text}=… or -x…`,
+        );
       }
       return value;
     };
@@ -83,18 +85,18 @@ export const readOptions = (program: string, words: readonly PlanWord[], rule: C
   return { options, operands };
 };
 
-type Reading = { readonly rule: CompiledRule; readonly next: (name: string) => string };
+type OptionReader = { readonly rule: CompiledRule; readonly next: (name: string) => string };
 
 const refuse = (program: string, option: string): never => {
   throw new Refusal(`${program} ${option} is not a known read-only option; leave it out`);
 };
 
 const literalValue = (program: string, option: string, word: PlanWord | undefined): string => {
-  if (!word || word.pattern || word.home) throw new Refusal(`${program} ${option} needs a plain value; quote it`);
+  if (!word || word.pattern || word.home) throw new Refusal(`${program} ${option} needs a literal value; quote it`);
   return word.text;
 };
 
-const readLong = (program: string, text: string, { rule, next }: Reading): { name: string; value?: string } => {
+const readLong = (program: string, text: string, { rule, next }: OptionReader): { name: string; value?: string } => {
   const [, name = "", value] = /^--([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
   const arity = rule.names.get(name) ?? refuse(program, text);
   if (arity === "none") return value === undefined ? { name } : refuse(program, text);
@@ -102,7 +104,7 @@ const readLong = (program: string, text: string, { rule, next }: Reading): { nam
   return arity === "required" ? { name, value: next(name) } : { name };
 };
 
-const readShort = (program: string, text: string, { rule, next }: Reading): { name: string; value?: string }[] => {
+const readShort = (program: string, text: string, { rule, next }: OptionReader): { name: string; value?: string }[] => {
   if (rule.count && /^-\d+$/.test(text)) return [{ name: "count", value: text.slice(1) }];
   const found: { name: string; value?: string }[] = [];
   for (let at = 1; at < text.length; at += 1) {

@@ -1,12 +1,13 @@
-/** The simple commands of a text, for rules that speak of commands.
- *  Invariant: all of them or none: a text that holds anything the small grammar does not know has no parts.
+/** The simple commands of a text, for rules about commands.
+ *  Invariant: all of them or none. A text with anything outside the small grammar has no parts.
  *  Elsewhere: the grammar (syntax.ts). */
 
 import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 import { commandsOf, readSteps } from "./syntax.ts";
 
-/** Each simple command as words with their quotes resolved, quoted again only where a rule could misread them. */
+/** Each simple command as words with their quotes resolved. A word is quoted again only if a rule could misread it.
+ *  Undefined if the text cannot be split. */
 export const splitCommands = (text: string): readonly string[] | undefined => {
   try {
     return commandsOf(readSteps(text)).map(({ assignments, words }) =>

@@ -1,5 +1,5 @@
-/** Why a text cannot be taken as read-only, and what form would pass. Thrown inside this folder and caught in
- *  classify.ts. No Error: most verdicts are refusals, and recording a stack for each would take longer than judging. */
+/** Why a command does not count as read-only, and which form would. Thrown inside this folder and caught in classify.ts.
+ *  It is not an Error: most verdicts are refusals, and recording a stack for each would take longer than classifying. */
 export class Refusal {
   readonly message: string;
   readonly verdict: "write" | "unknown";

@@ -1,12 +1,12 @@
-/** Files whose contents are keys, and files that are no files: reading them is not harmless.
- *  Invariant: judged by name alone, here as it is written and again by the runner as it is reached.
+/** Files that contain secrets, and special files: reading them is not harmless.
+ *  Invariant: judged by name alone, here as the name is written and again by the runner as it is resolved.
  *  Elsewhere: what patterns stand for and where a relative name leads (../run). */
 
 import { couldBeSecret, fitsPattern, isSecret } from "../paths/index.ts";
 import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Links stand there: what follows `..` is another folder than the text says. */
+/** These folders contain links, so what follows `..` is a different folder than the text says. */
 const leadsThroughLinks = (path: string): boolean => {
   const names = path.split("/");
   const first = names.findIndex((name) => /^(dev|proc|sys)$/.test(name));
@@ -19,15 +19,15 @@ const SPECIAL_FILE =
 /** Why a path may not be read; undefined if it may. */
 export const pathProblem = (path: string): string | undefined => {
   const plain = normalizePath(path);
-  if (isSecret(plain)) return `${path} may hold keys; ask for it`;
+  if (isSecret(plain)) return `${path} may contain secrets, so reading it needs approval`;
   return specialFileProblem(path);
 };
 
-/** Why a path is nothing to read from: devices, connections, and what the system tells of running programs. */
+/** Why a path is not a file to read: devices, connections, and what the system reports about running programs. */
 export const specialFileProblem = (path: string): string | undefined =>
-  SPECIAL_FILE.test(normalizePath(path)) || leadsThroughLinks(path) ? `${path} is no plain file` : undefined;
+  SPECIAL_FILE.test(normalizePath(path)) || leadsThroughLinks(path) ? `${path} is not a regular file` : undefined;
 
-/** Without doubled slashes, `.`, and `..` after a name. */
+/** Removes doubled slashes, `.`, and each `..` after a name. */
 export const normalizePath = (path: string): string => {
   if (!path.includes("/")) return path === "." ? "" : path;
   const parts: string[] = [];
@@ -39,24 +39,24 @@ export const normalizePath = (path: string): string => {
   return (path.startsWith("/") ? "/" : "") + parts.join("/");
 };
 
-/** A word as the paths it may hold: itself, the value of an option, what follows some letters. */
+/** The paths that a word may contain: itself, the value of an option, or what follows some letters. */
 const pathsIn = (text: string): readonly string[] => {
   if (!text.startsWith("-")) return [text];
   const value = /^--?[\w-]+=(.*)$/s.exec(text)?.[1];
   return value === undefined ? [text, ...gluedValues(text)] : [value];
 };
 
-/** No file has a longer name. */
+/** No file name is longer. */
 const LONGEST_NAME = 255;
 
-/** The paths that may be glued to the letters of an option: `-nf.netrc` may name `f.netrc` or `.netrc`. Any number of
- *  letters, digits and dots (a flag of rg) may stand before the value; after five characters whatever they are. */
+/** The paths that may be glued to the letters of an option: `-nf.netrc` may name `f.netrc` or `.netrc`. The value may start
+ *  after any number of letters, digits and dots (a flag of rg), or after up to five characters of any kind. */
 export const gluedValues = (option: string): readonly string[] => {
   const { first, count } = gluedRange(option);
   return Array.from({ length: count }, (_, at) => option.slice(first + at));
 };
 
-/** How many letters all of these have together, and some for the work that each one makes. */
+/** What checking all of these costs: their total length, plus a constant for each. */
 export const gluedWork = (word: string): number => {
   if (!word.startsWith("-")) return 0;
   const { first, count } = gluedRange(word);
@@ -71,10 +71,10 @@ const gluedRange = (option: string): { readonly first: number; readonly count: n
   return { first, count: Math.max(0, last - first + 1) };
 };
 
-/** Folders that a command may be in, as far as the text says: `""` is where it started. */
+/** Folders that a command may run in, as far as the text tells: `""` is where it started. */
 export type PossibleFolders = readonly string[];
 
-/** `ways`: a name counts from each of these folders. */
+/** `folders`: a relative name is resolved against each of them. */
 export const checkSecrets = (words: readonly PlanWord[], folders: PossibleFolders = [""]): void => {
   for (const { text, pattern, home } of words) {
     for (const path of pathsIn(text).flatMap((one) =>
@@ -86,30 +86,32 @@ export const checkSecrets = (words: readonly PlanWord[], folders: PossibleFolder
   }
 };
 
-/** Where an automounter asks the network for a host of any name, as soon as somebody looks. */
+/** Folders where an automounter looks up a host of any name on the network, as soon as a path is looked up. */
 const NETWORK = /^\/(?:net|afs|Network)\/[^/]/;
 
-/** No matter what is done with a name there: looking it up is enough. */
+/** Refuses names there, whatever the command does with them: looking one up is enough. */
 export const checkNetwork = (words: readonly PlanWord[], folders: PossibleFolders): void => {
   for (const { text, home } of words) {
     if (home || !/net|afs/i.test(text + folders.join())) continue;
     const paths = pathsIn(text).flatMap((one) => folders.map((folder) => normalizePath(joinPath(folder, one))));
     if (paths.some((path) => NETWORK.test(path)))
-      throw new Refusal(`${text} may lead to another host, which is asked as soon as somebody looks; ask for it`);
+      throw new Refusal(
+        `${text} may be on another host, which is contacted as soon as the path is looked up, so it needs approval`,
+      );
   }
 };
 
-/** A name as it is reached from a folder. */
+/** A name resolved against a folder. */
 export const joinPath = (folder: string, name: string): string =>
   folder === "" || name.startsWith("/") || name.startsWith("~")
     ? name
     : `${folder}${folder.endsWith("/") ? "" : "/"}${name}`;
 
-/** A pattern written so that it hits keys or `/proc`; those that only happen to are found when they are expanded. */
+/** A pattern written to match secrets or `/proc`. Patterns that only happen to match them are caught at expansion. */
 const patternProblem = (path: string): string | undefined => {
   const parts = path.split("/");
   const keys = parts.some(couldBeSecret);
   const system =
     parts[0] === "" && parts.length > 2 && ["proc", "dev"].some((name) => fitsPattern(name, parts[1] ?? ""));
-  return keys || system ? `${path} may stand for keys or for no plain file; name the files` : undefined;
+  return keys || system ? `${path} may match secrets or special files; name the files` : undefined;
 };

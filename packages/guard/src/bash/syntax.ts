@@ -1,6 +1,6 @@
 /** The small part of bash that a read-only command may use, taken from a real parse.
- *  Invariant: every node of the parse is known here or the text is refused; every letter of the text is accounted for;
- *  words come out with their quotes resolved.
+ *  Invariant: every node of the parse is known here, or the text is refused. Every character of the text is accounted for. Words
+ *  come out with their quotes resolved.
  *  Elsewhere: what the words mean (programs/), the whole verdict (classify.ts). */
 
 import {
@@ -30,7 +30,7 @@ export type Step = {
   readonly after: "always" | "success" | "failure";
   readonly negated: boolean;
   readonly commands: readonly SimpleCommand[];
-  /** Steps in brackets, in place of commands; `( … )` forgets a `cd` at its end. */
+  /** Steps in brackets, in place of commands. A `cd` inside `( … )` ends with it. */
   readonly group?: { readonly steps: readonly Step[]; readonly scoped: boolean };
 };
 
@@ -41,21 +41,21 @@ export const readSteps = (text: string): readonly Step[] => {
   const steps = readStatements(script.commands, 0);
   checkGaps(text, script);
   const commands = commandsOf(steps).length;
-  if (commands === 0) throw new Refusal("there is no command");
-  if (commands > MOST_COMMANDS) throw new Refusal(`more than ${MOST_COMMANDS} commands; run fewer at a time`);
+  if (commands === 0) throw new Refusal("contains no command");
+  if (commands > MOST_COMMANDS) throw new Refusal(`has more than ${MOST_COMMANDS} commands; run fewer at a time`);
   return steps;
 };
 
-/** Every simple command, those in brackets included. */
+/** Every simple command, including those in brackets. */
 export const commandsOf = (steps: readonly Step[]): readonly SimpleCommand[] =>
   steps.flatMap(({ commands, group }) => (group ? commandsOf(group.steps) : commands));
 
-/** Control and format characters (bidi among them), spaces that are none to bash, letters that show nothing, and halves of
- *  characters: what a reader sees would not be what is run. Joiners and variants stand only inside emoji. */
+/** Control and format characters (including bidi), spaces that bash does not treat as spaces, invisible letters, and lone
+ *  surrogates: what a reader sees would not be what runs. Joiners and variation selectors are allowed only inside emoji. */
 const MISLEADING = /[^\P{Cc}\t\n]|\p{Cf}|\p{Cs}|\p{DI}|[^\P{Z} ]|[\u2800\ufffc-\uffff]/u;
 const EMOJI = /\p{Extended_Pictographic}(\ufe0f|\u200d\p{Extended_Pictographic})*/gu;
 
-/** The parser looks for the end of each from its start; many that stay open would make that slow. */
+/** The parser searches for the end of each of these; many that are never closed would make it slow. */
 const MAX_OPENERS: readonly (readonly [RegExp, number])[] = [
   [/\{/g, 200],
   [/<</g, 200],
@@ -64,12 +64,12 @@ const MAX_OPENERS: readonly (readonly [RegExp, number])[] = [
 ];
 
 const checkText = (text: string): void => {
-  if (text.length > LONGEST_TEXT) throw new Refusal(`longer than ${LONGEST_TEXT} characters; run a shorter command`);
+  if (text.length > LONGEST_TEXT) throw new Refusal(`is longer than ${LONGEST_TEXT} characters; run a shorter command`);
   if (MAX_OPENERS.some(([opens, most]) => (text.match(opens)?.length ?? 0) > most))
     throw new Refusal("has too many braces, brackets or here-documents; run a shorter command");
-  if (/(?<!\\)(\\\\)*\\$/.test(text)) throw new Refusal("ends in a backslash that continues nothing");
+  if (/(?<!\\)(\\\\)*\\$/.test(text)) throw new Refusal("ends in a backslash with nothing after it");
   if (MISLEADING.test(text.replace(EMOJI, "")))
-    throw new Refusal("holds a control character or an odd space; use plain spaces and newlines");
+    throw new Refusal("contains an invisible or control character; use plain spaces and newlines");
 };
 
 const parseText = (text: string): ParsedScript => {
@@ -79,13 +79,13 @@ const parseText = (text: string): ParsedScript => {
   } catch (cause) {
     throw new Refusal(`does not parse: ${(cause as Error).message}`);
   }
-  if (script.shebang) throw new Refusal("starts with an interpreter line");
+  if (script.shebang) throw new Refusal("starts with a #! line; leave it out");
   const [error] = script.errors ?? [];
   if (error) throw new Refusal(`does not parse: ${error.message}`);
   return script;
 };
 
-/** What stands between the words must be operators, space and comments: nothing of the text may have been passed over. */
+/** Between the words there may be only operators, space and comments: no part of the text may have been skipped. */
 export const checkGaps = (text: string, script: ParsedScript): void => {
   let at = 0;
   for (const { pos, end } of spansOf(script)) {
@@ -98,7 +98,8 @@ export const checkGaps = (text: string, script: ParsedScript): void => {
 const checkGap = (gap: string, first: boolean): void => {
   if (gap === " " || gap === "") return;
   const bare = gap.replace(/\\\n/g, " ").replace(first ? /(^|\s|[;|&])#[^\n]*/g : /([\s;|&])#[^\n]*/g, "$1");
-  if (!/^[\s;|&!]*$/.test(bare)) throw new Refusal("a part of the text was not understood");
+  if (!/^[\s;|&!]*$/.test(bare))
+    throw new Refusal("a part of the text was not understood; write simple commands joined by | && || ;");
 };
 
 type TextSpan = { readonly pos: number; readonly end: number };
@@ -119,15 +120,12 @@ const spansOf = (script: ParsedScript): readonly TextSpan[] => {
 
 // --- statements ------------------------------------------------------------------------------------------------------
 
-type After = Step["after"];
-
-type NodePosition = { readonly after: After; readonly depth: number };
+type NodePosition = { readonly after: Step["after"]; readonly depth: number };
 
 const DEEPEST = 4;
 
 const readStatements = (statements: readonly Statement[], depth: number): readonly Step[] => {
-  if (depth > DEEPEST)
-    throw new Refusal("brackets stand too deep in brackets; write simple commands joined by | && || ;");
+  if (depth > DEEPEST) throw new Refusal("brackets are nested too deeply; write simple commands joined by | && || ;");
   return statements.flatMap(({ background, command }) => {
     if (background) throw new Refusal("runs in the background; leave out the `&`");
     return readNode(command, { after: "always", depth });
@@ -148,11 +146,11 @@ const readNode = (node: Statement["command"], { after, depth }: NodePosition): r
       });
     case "Pipeline": {
       if (node.prefixes.some(({ type }) => type !== "Negation") || node.prefixes.length > 1) {
-        throw new Refusal("`time` and doubled `!` are not read; leave them out");
+        throw new Refusal("uses `time` or a double `!`; leave it out");
       }
       const commands = node.commands.map((part, index) => {
         const command = readCommand(part);
-        // `a |& b` joins standard error to the pipe.
+        // `a |& b` also sends standard error through the pipe.
         const joined: PlanRedirect = { kind: "join", from: 2, to: 1 };
         return node.operators[index] === "|&" ? { ...command, redirects: [...command.redirects, joined] } : command;
       });
@@ -204,7 +202,7 @@ const readCommand = (node: { readonly type: string }): SimpleCommand => {
         throw new Refusal("uses a here-document or here-string; give the text as an argument or a file");
     }
   }
-  if (!name) throw new Refusal("sets variables or redirects without a command");
+  if (!name) throw new Refusal("sets variables or redirects without running a command");
   if (words.some(({ status }) => status) && words[0]?.text !== "echo") {
     throw new Refusal("uses $? for more than printing it; run the command and read its exit code");
   }
@@ -213,24 +211,26 @@ const readCommand = (node: { readonly type: string }): SimpleCommand => {
 
 const plainWord = (word: Word): PlanWord => literal(word, "uses a pattern in `[[ ]]`; use grep, or a plain word");
 
-/** `[[ ]]` of one question about a file or two plain words: what `test` answers the same way. */
-const readTest = (asked: TestExpression): readonly PlanWord[] => {
-  switch (asked.type) {
+/** `[[ ]]` with one test of a file or of two plain words, which `test` answers the same way. */
+const readTest = (expression: TestExpression): readonly PlanWord[] => {
+  switch (expression.type) {
     case "TestNot":
-      if (asked.negations.length > 1 || asked.operand.type === "TestNot") break;
-      return [{ text: "!" }, ...readTest(asked.operand)];
+      if (expression.negations.length > 1 || expression.operand.type === "TestNot") break;
+      return [{ text: "!" }, ...readTest(expression.operand)];
     case "TestUnary":
-      if (/^-[bcdefghkLnprsStuwxz]$/.test(asked.operator)) return [{ text: asked.operator }, plainWord(asked.operand)];
+      if (/^-[bcdefghkLnprsStuwxz]$/.test(expression.operator))
+        return [{ text: expression.operator }, plainWord(expression.operand)];
       break;
     case "TestBinary": {
-      const [left, right] = [plainWord(asked.left), plainWord(asked.right)];
-      const number = /^-(eq|ne|lt|le|gt|ge)$/.test(asked.operator);
+      const [left, right] = [plainWord(expression.left), plainWord(expression.right)];
+      const number = /^-(eq|ne|lt|le|gt|ge)$/.test(expression.operator);
       if (number && !(/^\d+$/.test(left.text) && /^\d+$/.test(right.text))) break;
-      if (number || /^(-nt|-ot|-ef|=|!=)$/.test(asked.operator)) return [left, { text: asked.operator }, right];
-      if (asked.operator === "==") return [left, { text: "=" }, right];
+      if (number || /^(-nt|-ot|-ef|=|!=)$/.test(expression.operator))
+        return [left, { text: expression.operator }, right];
+      if (expression.operator === "==") return [left, { text: "=" }, right];
     }
   }
-  throw new Refusal("uses `[[ ]]` for more than one plain question; use test, or [ … ] joined by && ||");
+  throw new Refusal("uses `[[ ]]` for more than one plain test; use test, or [ … ] joined by && ||");
 };
 
 type AssignmentNode = Extract<Command["suffix"][number], { readonly type: "Assignment" }>;
@@ -245,37 +245,48 @@ const readAssignment = ({ name, value, append, index }: AssignmentNode): { name:
 
 // --- redirections ----------------------------------------------------------------------------------------------------
 
-const literal = (word: Word | undefined, complaint = "redirects to something other than one plain file"): PlanWord => {
+const literal = (
+  word: Word | undefined,
+  complaint = "redirects to something other than one literal file name",
+): PlanWord => {
   const [only, ...more] = word ? readWord(word) : [];
   if (!only || more.length > 0 || only.pattern || only.status) throw new Refusal(complaint);
   return only;
 };
 
 const readRedirect = ({ operator, descriptor, target }: Redirect): PlanRedirect => {
-  if (descriptor && descriptor.type !== "FileDescriptor") throw new Refusal("opens a descriptor by name");
+  if (descriptor && descriptor.type !== "FileDescriptor")
+    throw new Refusal("opens a named file descriptor; use < FILE or > /dev/null");
   const number = descriptor?.value;
   const file = literal(target);
   switch (operator) {
     case "<":
-      if (number !== undefined && number !== 0) throw new Refusal("reads into another descriptor than standard input");
+      if (number !== undefined && number !== 0)
+        throw new Refusal("redirects input to a descriptor other than standard input; use < FILE");
       return { kind: "input", file };
     case ">":
     case ">>":
-      if (file.text !== "/dev/null") throw new Refusal(`writes to ${file.text}; only /dev/null is read-only`, "write");
-      if (number !== undefined && number !== 1 && number !== 2) throw new Refusal("redirects an unusual descriptor");
+      if (file.text !== "/dev/null")
+        throw new Refusal(`writes to ${file.text}; read-only commands may only redirect to /dev/null`, "write");
+      if (number !== undefined && number !== 1 && number !== 2)
+        throw new Refusal("redirects a descriptor other than standard output and error");
       return { kind: "discard", descriptor: number ?? 1 };
     case "&>":
     case "&>>":
-      if (file.text !== "/dev/null") throw new Refusal(`writes to ${file.text}; only /dev/null is read-only`, "write");
+      if (file.text !== "/dev/null")
+        throw new Refusal(`writes to ${file.text}; read-only commands may only redirect to /dev/null`, "write");
       return { kind: "discard", descriptor: "both" };
     case ">&":
       return joinDescriptors(number ?? 1, file.text);
     default:
-      throw new Refusal(`redirects with ${operator}`, operator === "<&" ? "unknown" : "write");
+      throw new Refusal(
+        `redirects with ${operator}; use < FILE or > /dev/null`,
+        operator === "<&" ? "unknown" : "write",
+      );
   }
 };
 
 const joinDescriptors = (from: number, to: string): PlanRedirect => {
   if ((from === 1 || from === 2) && (to === "1" || to === "2")) return { kind: "join", from, to: Number(to) as 1 | 2 };
-  throw new Refusal("redirects to something other than standard output or error", "write");
+  throw new Refusal("redirects to something other than standard output or error; use 2>&1", "write");
 };

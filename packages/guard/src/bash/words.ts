@@ -1,20 +1,20 @@
 /** Words with their quotes resolved.
  *  Invariant: a word is literal text, file name patterns, and a leading `~`; anything the shell would compute (variables,
- *  substitutions, arithmetic) is refused. What the parser says a word means and what our own reading says must agree.
+ *  substitutions, arithmetic) is refused. The parser's reading of a word and our own must agree.
  *  Elsewhere: statements and redirections (syntax.ts). */
 
 import type { Word, WordPart } from "unbash";
 import type { PlanWord } from "./plan.ts";
 import { Refusal } from "./refusal.ts";
 
-/** A piece of a word: text as it is, or a pattern character that stood unquoted. */
+/** A piece of a word: literal text, or an unquoted pattern character. */
 type Piece = { readonly text: string; readonly pattern: boolean; readonly status?: true };
 
 const MAX_BRACE_WORDS = 32;
 
-/** The word, or the words that braces make of it. */
+/** The word, or the words that its braces expand to. */
 export const readWord = (word: Word): readonly PlanWord[] => {
-  // Most words are made of nothing but these letters.
+  // Most words consist only of these characters.
   if (!word.parts && word.value === word.text && /^[\w./:=,@%+-]+$/.test(word.text)) return [{ text: word.text }];
   const parts: readonly WordPart[] = word.parts ?? [
     { type: "Literal", pos: word.pos, end: word.end, value: word.value, text: word.text },
@@ -24,13 +24,14 @@ export const readWord = (word: Word): readonly PlanWord[] => {
   for (const [index, part] of parts.entries()) {
     alternatives = combine(alternatives, readPart(ofHome && index === 0 ? withTilde(part) : part));
   }
-  if (/^~[^/]/.test(word.text)) throw new Refusal("names another user's home, or quotes its ~; write the path out");
+  if (/^~[^/]/.test(word.text))
+    throw new Refusal("names another user's home, or quotes part of a word after ~; write the path out");
   if (/^!(?!=?$)/.test(word.text))
-    throw new Refusal("starts with an unquoted `!`, which may stand for an earlier command");
+    throw new Refusal("starts with an unquoted `!`, which may recall an earlier command; quote it");
   return alternatives.map((pieces) => finish(pieces, ofHome || /^~/.test(word.text)));
 };
 
-/** `$HOME` at the start of a word, in double quotes or not, is what `~` is: the only variable that is read. */
+/** `$HOME` at the start of a word, in double quotes or not, means `~`. It is the only variable that is supported. */
 const HOME = /^"?\$(HOME\b|\{HOME\})/;
 
 const withTilde = (part: WordPart): WordPart => {
@@ -44,12 +45,13 @@ const isHome = (text: string): boolean => /^\$(HOME|\{HOME\})$/.test(text);
 
 const combine = (words: Piece[][], choices: readonly (readonly Piece[])[]): Piece[][] => {
   const [only, ...more] = choices;
-  // Added in place: a word of many parts would be copied for each of them.
+  // Appended in place; otherwise a word of many parts would be copied for each part.
   if (only && more.length === 0) {
     for (const word of words) word.push(...only);
     return words;
   }
-  if (words.length * choices.length > MAX_BRACE_WORDS) throw new Refusal("braces make too many words");
+  if (words.length * choices.length > MAX_BRACE_WORDS)
+    throw new Refusal("braces expand to too many words; write fewer");
   return words.flatMap((word) => choices.map((choice) => [...word, ...choice]));
 };
 
@@ -64,9 +66,10 @@ const finish = (pieces: readonly Piece[], tilde: boolean): PlanWord => {
     return { text: plain, status: true };
   }
   if (!isPattern) return { text: plain, ...home };
-  // As bash does where no file has such a name, and none can be made to pass for an option.
+  // bash keeps the text if no file matches, and a file cannot be named so that it passes as an option.
   if (/^--[a-z-]+=/.test(plain)) return { text: plain };
-  if (plain.startsWith("-")) throw new Refusal("a pattern could become an option; put ./ before it");
+  if (plain.startsWith("-"))
+    throw new Refusal("a pattern that starts with a dash could expand to an option; put ./ before it");
   const text = pieces
     .map(({ text, pattern }) => (pattern ? text : text.replace(/[\\*?[\]{}()!|+@]/g, "\\$&")))
     .join("");
@@ -95,9 +98,9 @@ const readPart = (part: WordPart): readonly (readonly Piece[])[] => {
       throw new Refusal(`uses ${part.text}; write the value out`);
     case "CommandExpansion":
     case "ProcessSubstitution":
-      throw new Refusal("runs a command inside another; run it first and use its output");
+      throw new Refusal("runs a command inside another; run it first, then use its output");
     case "ArithmeticExpansion":
-      throw new Refusal("computes a number; write it out");
+      throw new Refusal("computes a number; write the number out");
     case "ExtendedGlob":
       throw new Refusal("uses an extended pattern; use * or find -name");
     case "LocaleString":
@@ -105,7 +108,7 @@ const readPart = (part: WordPart): readonly (readonly Piece[])[] => {
   }
 };
 
-/** The exit code of the step before: a number, so it can be printed as it stands. */
+/** The exit code of the previous step: a number, so it can be printed as it is. */
 const STATUS: Piece = { text: "$?", pattern: false, status: true };
 
 const readQuoted = (part: Extract<WordPart, { readonly type: "DoubleQuoted" }>["parts"][number]): Piece => {
@@ -114,23 +117,24 @@ const readQuoted = (part: Extract<WordPart, { readonly type: "DoubleQuoted" }>["
     return { text: requireAgreement(part.value, text), pattern: false };
   }
   if (part.text === "$?") return STATUS;
-  if (part.type === "CommandExpansion") throw new Refusal("runs a command inside another; run it first");
-  throw new Refusal(`uses ${part.text}; write the value out, or use single quotes if it is meant as text`);
+  if (part.type === "CommandExpansion")
+    throw new Refusal("runs a command inside another; run it first, then use its output");
+  throw new Refusal(`uses ${part.text}; write the value out, or use single quotes for literal text`);
 };
 
-/** Two readings of the same letters: where they differ, the text means something to somebody that we do not see. */
+/** Compares two readings of the same text. If they differ, some shell gives the text a meaning that we do not see. */
 const requireAgreement = (theirs: string, ours: string): string => {
-  if (theirs !== ours) throw new Refusal("a word is quoted in a way that is not read; use single quotes");
+  if (theirs !== ours) throw new Refusal("a word is quoted in an unusual way; use single quotes");
   return theirs;
 };
 
-/** Braces without a comma or a range are letters (`stash@{0}`, `{}`); the parser says so, and the form must agree. */
+/** Braces without a comma or a range are literal (`stash@{0}`, `{}`). The parser says so, and their form must agree. */
 const withoutEscapes = (text: string): string => {
   if (!/[\\{}[]/.test(text)) return text;
   const unquoted = text.replace(/\\./gs, "");
-  if (unquoted.includes("$[")) throw new Refusal("computes a number; write it out");
+  if (unquoted.includes("$[")) throw new Refusal("computes a number; write the number out");
   if (/[{}]/.test(unquoted.replace(/\{[^{},]*\}/g, (group) => (group.includes("..") ? group : "")))) {
-    throw new Refusal("braces stand unquoted; quote them");
+    throw new Refusal("contains unquoted braces; quote them");
   }
   return text.replace(/\\\n/g, "").replace(/\\(.)/gs, "$1");
 };
@@ -139,9 +143,9 @@ const ANSI: Readonly<Record<string, string>> = { t: "\t", n: "\n", "\\": "\\", "
 
 const unescapeAnsi = (text: string): string =>
   text.slice(2, -1).replace(/\\(.)/gs, (_, letter: string) => {
-    const meant = ANSI[letter];
-    if (meant === undefined) throw new Refusal(`uses \\${letter} in $'…'; write the character itself`);
-    return meant;
+    const character = ANSI[letter];
+    if (character === undefined) throw new Refusal(`uses \\${letter} in $'…'; write the character itself`);
+    return character;
   });
 
 const readGlob = (text: string): string => {
@@ -159,7 +163,7 @@ const readBraces = (text: string): readonly (readonly Piece[])[] => {
 
 const numbers = (from: number, to: number): readonly (readonly Piece[])[] => {
   const count = Math.abs(to - from) + 1;
-  if (count > MAX_BRACE_WORDS) throw new Refusal("braces make too many words");
+  if (count > MAX_BRACE_WORDS) throw new Refusal("braces expand to too many words; write fewer");
   const step = Math.sign(to - from);
   return Array.from({ length: count }, (_, index) => [{ text: String(from + index * step), pattern: false }]);
 };

@@ -1,4 +1,4 @@
-/** Programs that are known to change something: for a better reason than "unknown". */
+/** Programs that are known to change something: a better reason than "unknown". */
 
 const WRITERS: ReadonlySet<string> = new Set([
   ...["rm", "mv", "cp", "ln", "mkdir", "rmdir", "touch", "chmod", "chown", "chgrp", "dd", "truncate", "install", "tee"],

@@ -21,7 +21,7 @@ export const readUpTo = async (handle: FileHandle, limit: number): Promise<Buffe
   return Buffer.concat(chunks);
 };
 
-/** Undefined where it is no plain file, has more than `most` bytes, or cannot be read. Links are followed. */
+/** Undefined where it is not a regular file, has more than `most` bytes, or cannot be read. Links are followed. */
 export const readBounded = async (path: string, most: number): Promise<Buffer | undefined> => {
   try {
     await using handle = await open(path, READ);

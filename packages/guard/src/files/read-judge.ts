@@ -1,6 +1,6 @@
 /** May a plan read this place? Asked of where a name really leads, when it is known.
  *  Invariant: one judge for names, links, folders that are walked and files of commits: names that stand for keys, settings
- *  in the home folder wherever that lies, what is no plain file, and the rules of the plan.
+ *  in the home folder wherever that lies, what is not a regular file, and the rules of the plan.
  *  Elsewhere: names as they are written (../bash), rules (../rules). */
 
 import { existsSync, realpathSync } from "node:fs";

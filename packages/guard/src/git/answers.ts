@@ -104,7 +104,7 @@ const configAnswer = (
   const name = `${first.toLowerCase()}${middle}.${last.toLowerCase()}`;
   const found = settings.findLast((setting) => nameOf(setting) === name);
   if (found === undefined && settings.some(isInclude))
-    return { problem: "the repository has git read settings from other files, which may hold keys; ask for it" };
+    return { problem: "the repository has git read settings from other files, which may contain secrets; ask for it" };
   if (!isGiven(asked, "show-origin")) return undefined;
   if (more.length > 0 || asked.options.some(({ name }) => name !== "get" && name !== "show-origin"))
     return { problem: "git config --show-origin takes one key: git config --show-origin --get KEY" };

@@ -1,6 +1,6 @@
-/** Files that may hold keys, as attributes that keep git from showing what is in them: a change to one of them is told as
+/** Files that may contain secrets, as attributes that keep git from showing what is in them: a change to one of them is told as
  *  a change to a binary file, in every command that compares, logs or searches.
- *  Invariant: each name that may hold keys is hit, whatever its case.
+ *  Invariant: each name that may contain secrets is hit, whatever its case.
  *  Elsewhere: where git finds them, over those of the repository (view.ts), options that would show such files all
  *  the same (../bash). */
 

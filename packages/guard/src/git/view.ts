@@ -1,6 +1,6 @@
 /** A private folder that git reads in place of the repository's own `.git`.
  *  Invariant: git never opens the repository's `.git`, but for its objects. The view holds only what was read as a plain
- *  file and understood, in words of our own; the attributes in it hide files that may hold keys, and outrank every attribute of the
+ *  file and understood, in words of our own; the attributes in it hide files that may contain secrets, and outrank every attribute of the
  *  repository. It is readable by its owner only, made anew for each pipe, and removed at its end.
  *  Elsewhere: reading the repository (repository.ts), its folder of objects (links.ts), questions about git's own
  *  paths (answers.ts). */
@@ -114,7 +114,7 @@ type ViewPlace = {
   readonly folder: string;
   /** Where the view is written when it is asked for. */
   readonly place: string;
-  /** Attributes of files that may hold keys. */
+  /** Attributes of files that may contain secrets. */
   readonly hiding: string;
   readonly signal?: AbortSignal;
 };

@@ -424,7 +424,7 @@ const byKind = (question: Question): Decision => {
     case "file": {
       const secret = question.matters.flatMap(pathOf).find((path) => mayHoldKeys(path, homesOf(context)));
       if (target.access === "write") {
-        if (secret !== undefined) return ask(question, `${secret} may hold keys`);
+        if (secret !== undefined) return ask(question, `${secret} may contain secrets`);
         if (context.mode === "accept-edits" && isInside(question))
           return allow("inside the workspace, in accept-edits mode");
         return ask(
@@ -432,8 +432,8 @@ const byKind = (question: Question): Decision => {
           isInside(question) ? `${tool} changes ${target.path}` : `${target.path} is outside the workspace`,
         );
       }
-      if (isPseudoPath(target.path)) return ask(question, `${target.path} is no plain file`, false);
-      if (secret !== undefined) return ask(question, `${secret} may hold keys`);
+      if (isPseudoPath(target.path)) return ask(question, `${target.path} is not a regular file`, false);
+      if (secret !== undefined) return ask(question, `${secret} may contain secrets`);
       return isInside(question)
         ? allow("reads inside the workspace")
         : ask(question, `${target.path} is outside the workspace`);

@@ -85,8 +85,8 @@ const judgeReading = ({ subject, tool }: ReadArguments, context: FilterContext, 
 
 const judgeSubject = (subject: string, { homes = [] }: FilterContext, instead: string): FilterVerdict => {
   if (/\p{Cc}/u.test(subject)) return deny("the path holds control characters", instead);
-  if (isPseudoPath(subject)) return deny(`${subject} is no plain file`, instead);
-  if (mayHoldKeys(normalizePath(subject), homes)) return deny(`${subject} may hold keys`, instead);
+  if (isPseudoPath(subject)) return deny(`${subject} is not a regular file`, instead);
+  if (mayHoldKeys(normalizePath(subject), homes)) return deny(`${subject} may contain secrets`, instead);
   return ALLOWED;
 };
 

@@ -124,7 +124,7 @@ const suggestPath = (
   const isFolder = tool === "Grep" || tool === "Glob";
   const folder = isFolder ? path : `/${names.slice(0, -1).join("/")}`;
   const isTooMuch = folder === "/" || folder === home || (access === "write" && roots.includes(folder));
-  // A rule for its folder would open every other file that may hold keys.
+  // A rule for its folder would open every other file that may contain secrets.
   if (mayHoldKeys(path, home === undefined ? [] : [home])) return isFolder ? undefined : `${ruleTool}(/${path})`;
   if (!isTooMuch) return `${ruleTool}(/${folder}/**)`;
   return isFolder ? undefined : `${ruleTool}(/${path})`;

@@ -1,6 +1,6 @@
 /** The second layer under read-only plans: a cell in which nothing can be written, sent or learned of other programs.
  *  Invariant: tried before it is promised; where it is required and not to be had, nothing runs. What a plan may do was
- *  decided before; the cell is for what nobody thought of. Files that may hold keys are empty in it.
+ *  decided before; the cell is for what nobody thought of. Files that may contain secrets are empty in it.
  *  Elsewhere: the first layer (../bash), the cell of approved commands (sandbox.ts). */
 
 import { lstatSync, readdirSync } from "node:fs";

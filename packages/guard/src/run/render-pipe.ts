@@ -1,6 +1,6 @@
 /** One pipe of a plan as canonical bash, with every name in it looked at once more.
  *  Invariant: the script holds only pipes and fixed redirections, the words stand beside it; a name that leads to keys or
- *  to what is no plain file is not handed to a program that prints contents.
+ *  to what is not a regular file is not handed to a program that prints contents.
  *  Elsewhere: judging names as they are written (../bash), running (run-pipe.ts). */
 
 import { realpathSync, statSync } from "node:fs";
@@ -189,7 +189,7 @@ const expandGit = async (
 const ignoreProblem = (starts: readonly { readonly path: string }[], judge: PathJudge): string | undefined => {
   const mayNot = (target: string): boolean => judge.problem(target) !== undefined;
   const waiting = starts.map(({ path }) => waitingFile(path, mayNot)).find((path) => path !== undefined);
-  return waiting === undefined ? undefined : `${waiting} is no plain file, or leads to what may not be read`;
+  return waiting === undefined ? undefined : `${waiting} is not a regular file, or leads to what may not be read`;
 };
 
 /** find takes a name that begins with one of these signs for a part of its expression, and looks no further for folders. */
@@ -237,7 +237,7 @@ const linkProblem = (path: string, judge: PathJudge): string | undefined => {
   try {
     const real = realpathSync.native(path);
     const stats = statSync(real);
-    if (stats.isFIFO() || stats.isSocket()) return `${path} is no plain file`;
+    if (stats.isFIFO() || stats.isSocket()) return `${path} is not a regular file`;
     const problem = judge.problem(real) ?? judge.rules.problem(resolve(path));
     return problem === undefined || real === path ? problem : `${path} leads to what may not be read: ${problem}`;
   } catch {

@@ -59,7 +59,7 @@ export const planHazard = (
     if (looked.size > MOST_REPOSITORIES) return `git would run in more than ${MOST_REPOSITORIES} folders`;
     if (!isFolder(place)) continue; // git says so itself
     const waiting = waitingFile(place);
-    if (waiting !== undefined) return `${waiting} is no plain file, and git would wait for it`;
+    if (waiting !== undefined) return `${waiting} is not a regular file, and git would wait for it`;
     const problem = viewProblem(place, budget);
     if (problem !== undefined) return problem;
   }

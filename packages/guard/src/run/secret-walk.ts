@@ -1,4 +1,4 @@
-/** Which files that may hold keys stand below some folders?
+/** Which files that may contain secrets stand below some folders?
  *  Invariant: bounded, nearest first; links are not entered, but what they lead to is judged; what was not looked at is
  *  said, so that nobody takes it for harmless.
  *  Elsewhere: the names (../paths), leaving them out of a walk (walk-limits.ts), covering them in the cell (plan-cell.ts). */
@@ -11,7 +11,7 @@ export type FoundSecret = {
   /** Absolute. */
   readonly path: string;
   readonly kind: "file" | "folder" | "link";
-  /** Where a link leads: that is what may hold keys. */
+  /** Where a link leads: that is what may contain secrets. */
   readonly target?: string;
   /** No key, but named by a rule. */
   readonly byRule?: true;

@@ -1,4 +1,4 @@
-/** A walk through files' contents leaves out those that may hold keys. Pure.
+/** A walk through files' contents leaves out those that may contain secrets. Pure.
  *  Invariant: only what a program leaves out is added, and it stands last, where it counts over what was said before.
  *  Where the walk was looked through beforehand, just what was found is left out; else whatever a pattern can name.
  *  Elsewhere: where a walk may begin (../bash), names that are spelled out (render-pipe.ts), looking through it

@@ -1,4 +1,4 @@
-/** Where does a command that is about to run begin to walk, and what stands there that may hold keys?
+/** Where does a command that is about to run begin to walk, and what stands there that may contain secrets?
  *  Invariant: a program that reads folders without being told to counts as one that walks; what is looked through always
  *  includes the working directory, so that no word taken for a folder can stand in for it.
  *  Elsewhere: looking through folders (secret-walk.ts), leaving names out (walk-limits.ts). */
@@ -82,7 +82,7 @@ const walked = (folders: readonly string[], { walks, judge }: Pick<Known, "walks
   return result;
 };
 
-/** What stands there that may hold keys, or that a rule names. What rules name is left out one by one: no pattern is known
+/** What stands there that may contain secrets, or that a rule names. What rules name is left out one by one: no pattern is known
  *  to say the same. */
 export const lookThrough = (
   walk: Walk,
@@ -172,13 +172,14 @@ export const gitProblem = async (
 ): Promise<{ readonly problem: string } | undefined> => {
   const other = keysElsewhere(view, judge);
   if (other !== undefined)
-    return { problem: `git would show files of ${other}, which may hold keys there; ask for it` };
+    return { problem: `git would show files of ${other}, which may contain secrets there; ask for it` };
   const index = searchesFiles(asked) ? view.repository?.index : undefined;
   const link = index && orDoubt(() => linkedFolder(view.top, index));
   if (isDoubt(link)) return { problem: link.message };
   if (link) return { problem: `git grep would read tracked files through ${link}, which is a link; add --cached` };
   const below = showsFiles(asked) ? await keyBelowTop(view, judge) : undefined;
-  if (below !== undefined) return { problem: `the repository keeps ${below}, which may hold keys there; ask for it` };
+  if (below !== undefined)
+    return { problem: `the repository keeps ${below}, which may contain secrets there; ask for it` };
   if (asked.verb !== "diff" || !asked.operands.some(({ text }) => isFolder(reached(view.folder, text))))
     return undefined;
   const asIs = isGiven(asked, "no-index") || view.repository === undefined;
@@ -191,7 +192,7 @@ export const gitProblem = async (
 const staysBelow = (path: string): boolean => !/^[:/]|(?:^|\/)\.\.(?:\/|$)/.test(path);
 
 /** What rules name is left out of a search by git: that it holds the text is not told either. git searches what it does not
- *  keep only where it is told to; then what may hold keys is left out by name. */
+ *  keep only where it is told to; then what may contain secrets is left out by name. */
 export const gitWithout = (
   { asked, words }: { readonly asked: GitInvocation; readonly words: readonly string[] },
   { folder, top, others }: View,

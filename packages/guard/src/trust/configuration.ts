@@ -137,7 +137,7 @@ class Reading {
     if (++this.#files > MAX_FILES) throw new Unreadable(`over ${MAX_FILES} files of configuration`);
     const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
     const name = this.#nameOf(path);
-    if (bytes === undefined) throw new Unreadable(`${name}: is no plain file`);
+    if (bytes === undefined) throw new Unreadable(`${name}: is not a regular file`);
     this.#bytes += bytes.length;
     const led = path === real ? name : `${name} -> ${this.#nameOf(real)}`;
     this.#enter(led, `${INCLUDED} ${facts.mode & 0o111 ? "program" : "file"} ${sha256(bytes)}`);
@@ -172,7 +172,8 @@ class Reading {
     if (real === undefined || real === "/dev/null") return;
     const name = this.#nameOf(real);
     const facts = await stat(real).catch(() => undefined);
-    if (!facts?.isFile() || facts.size > MAX_BYTES - this.#bytes) throw new Unreadable(`${name}: is no plain file`);
+    if (!facts?.isFile() || facts.size > MAX_BYTES - this.#bytes)
+      throw new Unreadable(`${name}: is not a regular file`);
     const bytes = await readBounded(real, MAX_BYTES - this.#bytes);
     if (bytes === undefined) throw new Unreadable(`${name}: cannot be read`);
     this.#bytes += bytes.length;

@@ -1,7 +1,7 @@
 /** What of a project's settings stays in force when its files change after they were trusted: all that tightens.
  *  Without it, whoever can write to the folder lifts its denials by changing one letter.
  *  Invariant: taken from the very bytes that were trusted; nothing that allows, starts or names a program is kept, and no
- *  other value of the file, which may hold keys.
+ *  other value of the file, which may contain secrets.
  *  Elsewhere: the record it is kept in (store.ts), applying it (../settings). */
 
 import { join } from "node:path";

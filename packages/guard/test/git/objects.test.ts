@@ -90,7 +90,7 @@ test("an object of git passes only as a commit, or as a path of one, however it 
   ]);
 });
 
-test("no way of writing options has git print a file that may hold keys", async () => {
+test("no way of writing options has git print a file that may contain secrets", async () => {
   using place = withKeys();
   place.put("home/work/.env", "the secret, changed\n");
   place.put("home/work/plain.txt", "plain, changed\n");
@@ -240,7 +240,7 @@ const staysKept = async (what: string, text: string, place: Place): Promise<void
   assert.deepEqual([kept, shown.includes("the secret")], [true, false], `${what}: ${text}`);
 };
 
-/** It runs, and hides what may hold keys. */
+/** It runs, and hides what may contain secrets. */
 const staysHidden = async (what: string, text: string, place: Place): Promise<void> => {
   const { shown, kept } = await tell(text, place);
   assert.deepEqual(

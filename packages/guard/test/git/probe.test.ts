@@ -53,7 +53,7 @@ test("settings that git could act on are a reason to ask", () => {
   for (const [key, value] of settings) assert.equal(askedFor(key, value), key, `${key}=${value}`);
 });
 
-test("a file that git reads unasked and that is no plain file is said to be one, and not waited for", () => {
+test("a file that git reads unasked and that is not a regular file is said to be one, and not waited for", () => {
   const { verdict, ...judged } = classify("git status");
   assert.ok(verdict === "read-only" && "plan" in judged);
   const names = [".gitignore", "sub/.gitattributes", ".mailmap", ".git/config", ".git/HEAD", ".git/info/exclude"];
@@ -67,7 +67,7 @@ test("a file that git reads unasked and that is no plain file is said to be one,
     execFileSync("mkfifo", [join(top, name)]);
     assert.equal(
       planHazard(judged.plan, { cwd: join(top, "sub/deep") }),
-      `${join(top, name)} is no plain file, and git would wait for it`,
+      `${join(top, name)} is not a regular file, and git would wait for it`,
     );
   }
 });

@@ -60,7 +60,7 @@ test("rules hold for every name of a file, links followed", () => {
   assert.equal(decide(file("Edit", `${ROOT}/a`), contextOf({}, hook)).kind, "ask");
 });
 
-test("files that may hold keys are asked about under every name, also for writing, and a rule may allow them", () => {
+test("files that may contain secrets are asked about under every name, also for writing, and a rule may allow them", () => {
   for (const name of [".env~", "deploy/id_rsa.bak", ".git/config", "#.env#", "tls/server.pem.old"]) {
     assert.equal(decide(file("Read", `${ROOT}/${name}`), contextOf()).kind, "ask", name);
     assert.equal(decide(file("Write", `${ROOT}/${name}`), contextOf({}, { mode: "accept-edits" })).kind, "ask", name);

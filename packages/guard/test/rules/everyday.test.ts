@@ -26,7 +26,7 @@ test("every command of the everyday corpus is read-only", () => {
   assert.deepEqual(refused, []);
 });
 
-test("a plan is data: it survives JSON, and judging again gives the same one", () => {
+test("a plan is data: it survives JSON, and classifying again gives the same plan", () => {
   for (const { cmd } of everyday) {
     const first = classify(cmd);
     assert.deepEqual(JSON.parse(JSON.stringify(first)), classify(cmd), cmd);
@@ -37,12 +37,12 @@ test("every refusal of the hostile corpus is one short line", () => {
   for (const { cmd } of hostile) {
     const { verdict, reason } = classify(cmd);
     assert.notEqual(verdict, "read-only", cmd);
-    // What it quotes of the command may be longer; what it says itself is not.
+    // Text that it quotes from the command may be longer; its own words are not.
     assert.match(reason.slice(0, 60), /^[^\n]{4,}$/, `${cmd}: ${reason}`);
   }
 });
 
-/** A refused command, what the reason must name, and the form that passes when the model follows it. */
+/** A refused command, what the reason must name, and the command that passes if the model follows the hint. */
 const RECOVERIES: readonly (readonly [refused: string, names: RegExp, passes: string])[] = [
   ["for f in *.ts; do wc -l $f; done", /loop.*simple commands joined by/, "wc -l *.ts"],
   ["if [ -f a ]; then cat a; fi", /`if`.*simple commands joined by/, "[ -f a ] && cat a"],
@@ -50,17 +50,17 @@ const RECOVERIES: readonly (readonly [refused: string, names: RegExp, passes: st
   ["echo $PATH", /write the value out/, "echo /usr/bin"],
   ["wc -l <<< hello", /give the text as an argument or a file/, "wc -l notes.txt"],
   ["ls &", /leave out the `&`/, "ls"],
-  ["time ls", /`time`.*leave them out/, "ls"],
-  ["ls > files.txt", /only \/dev\/null/, "ls > /dev/null"],
+  ["time ls", /`time`.*leave it out/, "ls"],
+  ["ls > files.txt", /only redirect to \/dev\/null/, "ls > /dev/null"],
   ["FOO=1 ls", /set no variables/, "ls"],
   ["cd src | ls", /cd DIR && command/, "cd src && ls"],
-  ["./run.sh", /no program of the system/, "cat ./run.sh"],
+  ["./run.sh", /not a program in \/bin or \/usr\/bin/, "cat ./run.sh"],
   ["sed -i s/a/b/ f", /sed -i changes files/, "sed s/a/b/ f"],
   ["sed 'w out' f", /sed -n '10,20p' FILE/, "sed -n '10,20p' f"],
   ["awk '{print > \"out\"}' f", /awk '\{print \$1\}' FILE/, "awk '{print $1}' f"],
-  ["find . -name a -exec rm {} +", /rm changes something/, "find . -name a"],
+  ["find . -name a -exec rm {} +", /rm changes files/, "find . -name a"],
   ["find . -execdir ls {} +", /pipe to xargs/, "find . | xargs ls"],
-  ["find . -delete", /-delete writes/, "find . -print"],
+  ["find . -delete", /-delete deletes or writes files; use -print/, "find . -print"],
   ["git branch topic", /git branch --list/, "git branch --list topic"],
   ["git stash", /git stash list/, "git stash list"],
   ["git reflog topic", /git reflog show NAME/, "git reflog show topic"],
@@ -71,7 +71,7 @@ const RECOVERIES: readonly (readonly [refused: string, names: RegExp, passes: st
   ["date -s now", /leave it out/, "date"],
   ["sort -o out in", /sort -o .*leave it out/, "sort in"],
   ["tree -o out", /tree -o .*leave it out/, "tree"],
-  ["rg foo -g *.ts", /quote it/, "rg foo -g '*.ts'"],
+  ["rg foo -g *.ts", /quote the pattern/, "rg foo -g '*.ts'"],
   ["ls -*", /put \.\/ before it/, "ls ./-*"],
   ["tar -xf a.tar", /tar -tf FILE/, "tar -tf a.tar"],
   ["unzip a.zip", /unzip -l FILE/, "unzip -l a.zip"],
@@ -96,10 +96,18 @@ const RECOVERIES: readonly (readonly [refused: string, names: RegExp, passes: st
     "awk '{ for (i = 1; i <= NF; i++) print $i }' f",
   ],
   ["jq 'recurse(.next)' a.json", /recurse\(\.children\[\]\?\)/, "jq 'recurse(.children[]?)' a.json"],
-  ["jq env a.json", /^jq: env: it may not show the environment; a simple filter passes/, "jq .env a.json"],
-  ["jq nonsense a.json", /^jq: nonsense is not known; a simple filter passes/, "jq .nonsense a.json"],
-  ["hd -e 99999 a", /^hd takes numbers of at most four digits; 99999 is too large$/, "hd -e 9999 a"],
-  ["unexpand --tabs=99999 a", /^unexpand takes numbers of at most four digits/, "unexpand --tabs=9999 a"],
+  [
+    "jq env a.json",
+    /^jq: env: it may not show the environment; a simple filter runs without approval/,
+    "jq .env a.json",
+  ],
+  [
+    "jq nonsense a.json",
+    /^jq: nonsense is not a known function; a simple filter runs without approval/,
+    "jq .nonsense a.json",
+  ],
+  ["hd -e 99999 a", /^hd accepts numbers of at most four digits; 99999 is too large$/, "hd -e 9999 a"],
+  ["unexpand --tabs=99999 a", /^unexpand accepts numbers of at most four digits/, "unexpand --tabs=9999 a"],
   ["jq '[range(.n)]' a.json", /range\(0; length\)/, "jq '[range(0; length)]' a.json"],
   ["xargs -I X rm X", /xargs -I\{\} grep TEXT \{\}/, "xargs -I{} grep TEXT {}"],
   ["[[ a == b* ]]", /plain word/, "[[ a == b ]]"],
@@ -117,7 +125,7 @@ test("a refusal names the form that passes, and that form does pass", () => {
   }
 });
 
-test("a path is folded as it is walked: nothing is above the root, and steps back before a name stay", () => {
+test("a normalized path never goes above the root, and keeps a leading ..", () => {
   const rows: readonly (readonly [path: string, folded: string])[] = [
     ["/../../etc//./passwd", "/etc/passwd"],
     ["/a/../../b", "/b"],
@@ -129,7 +137,7 @@ test("a path is folded as it is walked: nothing is above the root, and steps bac
   for (const [path, expected] of rows) assert.equal(normalizePath(path), expected, path);
 });
 
-test("what only looks like more than reading is told from what is", () => {
+test("a harmless command and its harmful twin get different verdicts", () => {
   const pairs: readonly (readonly [harmless: string, harmful: string])[] = [
     ["find . -exec sed -n 1p {} +", "find . -exec sed -i s/a/b/ {} +"],
     ["find . -name *.ts", "find . -fprint *.ts"],

@@ -119,7 +119,11 @@ test("a text is refused where its parser has passed over a part of it, at any de
   ];
   for (const [parsed, text] of gaps) {
     checkGaps(parsed, parse(parsed));
-    assert.throws(() => checkGaps(text, parse(parsed)), new Refusal("a part of the text was not understood"), text);
+    assert.throws(
+      () => checkGaps(text, parse(parsed)),
+      new Refusal("a part of the text was not understood; write simple commands joined by | && || ;"),
+      text,
+    );
   }
 });
 
@@ -153,7 +157,7 @@ test("texts made to overwhelm a reader get a verdict at every length", () => {
 });
 
 test("letters before a path are looked at as often as there is time for, however the commands are cut", () => {
-  const reason = "has options that are too long to look for files in; write values as words of their own";
+  const reason = "has options that are too long to search for file names; write their values as separate words";
   for (const name of Object.keys(GROWING).filter((one) => one.startsWith("letters before")))
     assert.deepEqual(classify(GROWING[name]?.(9_600) ?? ""), { verdict: "unknown", reason }, name);
   const everyday = [

@@ -17,7 +17,7 @@ test("never a rule for an interpreter, a wrapper, deletion, a download, a redire
   for (const command of [...none.split("|"), "npm test | cat"]) assert.equal(suggestFor(command), undefined, command);
 });
 
-test("for a file that may hold keys, a rule for that file alone", () => {
+test("for a file that may contain secrets, a rule for that file alone", () => {
   const suggested = (tool: string, access: "read" | "write", ...names: readonly string[]) =>
     suggestRule(
       tool,

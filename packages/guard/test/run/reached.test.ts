@@ -1,4 +1,4 @@
-/** What may hold keys is not shown, by whatever way a command that only reads comes to it: another program's walk, names
+/** What may contain secrets is not shown, by whatever way a command that only reads comes to it: another program's walk, names
  *  that were listed, a repository's own objects and files. */
 
 import assert from "node:assert/strict";
@@ -106,7 +106,7 @@ test("a password in the address of a remote is not shown", async () => {
   }
 });
 
-test("settings that come from a file that may hold keys are not shown", async () => {
+test("settings that come from a file that may contain secrets are not shown", async () => {
   using place = withKeys();
   place.put("home/work/secrets.conf", "[db]\n\tname = the secret\n[user]\n\tname = the secret\n");
   place.put("home/work/other.git/config", "[mail]\n\tuser = the secret\n");

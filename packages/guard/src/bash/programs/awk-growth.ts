@@ -1,5 +1,6 @@
-/** Does what an awk program makes stay small?
- *  Invariant: no text is put together from itself twice, no field is made far beyond the last, no format pads without bound.
+/** Does the text that an awk program builds stay small?
+ *  Invariant: no text is built from two copies of itself, no field far beyond the last is created, and no format pads without
+ *  bound.
  *  Elsewhere: whether its loops end (awk-loops.ts). */
 
 import { isBounded } from "./awk-loops.ts";
@@ -18,10 +19,10 @@ import { checkRepetition, isWide } from "./program.ts";
 
 type Tokens = readonly AwkToken[];
 
-/** What stands beside a value that is only compared or counted with. */
+/** Operators next to a value that is only compared or used as a number. */
 const NUMERIC_CONTEXT = /^(\?|==|!=|<|>|<=|>=|~|!~|in|[-+*/%^]|&&|\|\|)$/;
 
-/** The names whose text goes into what is put together from `from` on. */
+/** The names whose text becomes part of the expression that starts at `from`. */
 const namesJoinedFrom = (tokens: Tokens, from: number): readonly string[] => {
   const found: string[] = [];
   for (let at = from; at < tokens.length; at += 1) {
@@ -29,7 +30,7 @@ const namesJoinedFrom = (tokens: Tokens, from: number): readonly string[] => {
     if (kind === "newline" || (kind === "sign" && /^[;{}]$/.test(word))) break;
     if (kind === "word" && textAt(tokens, at + 1) === "(") {
       const end = closingBracket(tokens, at + 1);
-      // Numbers, and a part of a length that stands there.
+      // These return numbers, or a substring whose length is given literally.
       const short = word === "substr" && textAt(tokens, end - 2) === "," && Number(textAt(tokens, end - 1)) < 10_000;
       const commas = topLevel(tokens.slice(at + 2, end)).filter((sign) => sign === ",").length;
       if (/^(length|index|int|match|split)$/.test(word) || (short && commas === 2)) {
@@ -48,7 +49,7 @@ const namesJoinedFrom = (tokens: Tokens, from: number): readonly string[] => {
 
 type Assignment = { readonly name: string; readonly sources: readonly string[]; readonly at: number };
 
-/** Each assignment: to what, from what. All fields are one, because each is a part of the line. */
+/** Each assignment with its target and sources. All fields count as one, because each is part of the line. */
 const assignmentsOf = (tokens: Tokens): readonly Assignment[] =>
   tokens.flatMap(({ kind, text: word }, at): readonly Assignment[] => {
     if (kind === "word" && word === "split" && textAt(tokens, at + 1) === "(") {
@@ -71,8 +72,8 @@ const assignmentsOf = (tokens: Tokens): readonly Assignment[] =>
     return [{ name: field ? "$" : textAt(tokens, owner), sources: namesJoinedFrom(tokens, at + 1), at }];
   });
 
-/** Text that is put together from itself twice has the length of two to the number of rounds. Fields are new on every
- *  line, so they only grow in a loop. */
+/** Text that is built from two copies of itself doubles in each round. Fields are new on every line, so they only grow in
+ *  a loop. */
 const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
   const signs = tokens.filter(({ kind, text }) => kind === "sign" && text === "=").length;
   if (signs > 40) refuseAwk("it has too many assignments");
@@ -83,9 +84,9 @@ const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
     longest *= Math.max(1, of.filter((part) => reached.has(part)).length);
     if (name === "$" && !loops.some((loop) => isIn(at, loop))) continue;
     if (of.filter((part) => part === name || reached.get(part)?.has(name)).length > 1)
-      refuseAwk("text that is put together from itself twice grows too fast");
+      refuseAwk("text built from two copies of itself grows too fast");
   }
-  if (longest > 10_000) refuseAwk("text that is put together so often grows too fast");
+  if (longest > 10_000) refuseAwk("text that is concatenated so often grows too fast");
   tokens.forEach(({ kind, text: word }, at) => {
     if (kind !== "word" || !/^(sub|gsub|gensub)$/.test(word) || !loops.some((loop) => isIn(at, loop))) return;
     const inside = tokens.slice(at + 2, closingBracket(tokens, at + 1));
@@ -99,11 +100,11 @@ const checkGrowth = (tokens: Tokens, loops: readonly Span[]): void => {
         (/^"[^\\&]"$/.test(replacement.text) &&
           pattern?.kind === "regex" &&
           !mayMatchEmpty(pattern.text.slice(1, -1))));
-    if (!shrinks) refuseAwk("in a loop, gsub may take away or put one letter for another");
+    if (!shrinks) refuseAwk("in a loop, gsub may only delete text or replace it by one letter");
   });
 };
 
-/** All that goes into it, directly or by way of others. */
+/** All names that a variable is built from, directly or through others. */
 const allSourcesOf = (made: readonly Assignment[], name: string): ReadonlySet<string> => {
   const found = new Set<string>();
   const open = [name];
@@ -119,7 +120,7 @@ const allSourcesOf = (made: readonly Assignment[], name: string): ReadonlySet<st
   return found;
 };
 
-/** A field far beyond the last makes all between. */
+/** Assigning a field far beyond the last creates all fields in between. */
 const checkFields = (tokens: Tokens): void => {
   tokens.forEach(({ kind, text: word }, at) => {
     if (
@@ -129,7 +130,8 @@ const checkFields = (tokens: Tokens): void => {
       /^[-+*/%^]?=$/.test(textAt(tokens, at + 1))
     ) {
       const small = Number(textAt(tokens, at + 2)) < 10_000 && /^([;}\n]|)$/.test(textAt(tokens, at + 3));
-      if (!(small && /^-?=$/.test(textAt(tokens, at + 1)))) refuseAwk("NF may only be made smaller");
+      if (!(small && /^-?=$/.test(textAt(tokens, at + 1))))
+        refuseAwk("NF may only be decreased or set to a small number");
     }
     if (kind !== "sign" || word !== "$") return;
     const open = textAt(tokens, at + 1) === "(";
@@ -141,21 +143,21 @@ const checkFields = (tokens: Tokens): void => {
       .join(" ");
     if (/^\d{1,4}$|^NF$|^\( NF [-+] \d{1,3} \)$/.test(index)) return;
     if (!/^[A-Za-z_]\w*$/.test(index) || !isBounded(tokens, [{ kind: "word", text: index }]))
-      refuseAwk("which field is changed must be plain");
+      refuseAwk('the changed field must be a plain number, NF or a counter: $2 = "x"');
   });
 };
 
-/** Formats stand there as they are, and pad to a width that fits a line. */
+/** Formats must be literal, and pad to a width that fits a line. */
 const checkFormats = (tokens: Tokens): void => {
   tokens.forEach(({ kind, text: word }, at) => {
     if (kind === "text" || kind === "regex") checkRepetition("awk", word);
-    if (kind === "text" && isWide(word)) refuseAwk("a format takes widths of at most four digits: %20s");
+    if (kind === "text" && isWide(word)) refuseAwk("a format may have widths of at most four digits: %20s");
     if (kind !== "word" || !/^s?printf$/.test(word)) return;
     const format = textAt(tokens, at + 1) === "(" ? at + 2 : at + 1;
     const plain =
       tokens[format]?.kind === "text" &&
       (/^[,);}]$/.test(textAt(tokens, format + 1)) || /^(newline|undefined)$/.test(String(tokens[format + 1]?.kind)));
-    if (!plain) refuseAwk(`${word} takes a format in quotes`);
+    if (!plain) refuseAwk(`${word} takes a quoted format`);
   });
 };
 

@@ -1,6 +1,6 @@
-/** Does every loop of an awk program come to an end?
- *  Invariant: a loop counts towards something that is there (fields, lines, a length, a small number), or takes away what it
- *  has found; what it counts with is changed nowhere else.
+/** Does every loop of an awk program end?
+ *  Invariant: a loop counts towards something that exists (fields, lines, a length, a small number), or removes what it has
+ *  matched; its counter is changed nowhere else.
  *  Elsewhere: what may be called at all (awk.ts), and what grows (awk-growth.ts). */
 
 import {
@@ -18,7 +18,8 @@ import { mayMatchEmpty } from "./empty-match.ts";
 type Tokens = readonly AwkToken[];
 
 const MAX_ROUNDS = 1_000_000;
-/** Where the loop's body ends: its own braces, or the braces around it. */
+
+/** The loop's body: up to its own closing brace, or to the brace that encloses the loop. */
 const bodyOf = (tokens: Tokens, header: number): Span => {
   let from = header + 1;
   while (tokens[from]?.kind === "newline") from += 1;
@@ -32,16 +33,16 @@ const bodyOf = (tokens: Tokens, header: number): Span => {
   return { from, to: tokens.length };
 };
 
-/** Where a plain variable gets another value; functions that store into what they are given count. */
+/** Where a plain variable gets another value, including functions that store into an argument. */
 const changesOf = (tokens: Tokens, name: string): readonly number[] =>
   tokens.flatMap((token, at) => {
-    // `$i = …` changes a field, not what counts it.
+    // `$i = …` changes a field, not the counter.
     if (token.kind !== "word" || token.text !== name || textAt(tokens, at - 1) === "$") return [];
     const changed = ASSIGNMENT.test(textAt(tokens, at + 1)) || /^(\+\+|--)$/.test(textAt(tokens, at - 1));
     return changed || isStoredInto(tokens, at) ? [at] : [];
   });
 
-/** The target of sub and gsub, the list of split, match and asort. */
+/** The target of sub and gsub, or the array of split, match and asort. */
 const isStoredInto = (tokens: Tokens, at: number): boolean => {
   if (!/^[,)]$/.test(textAt(tokens, at + 1)) || !/^[,(]$/.test(textAt(tokens, at - 1))) return false;
   let depth = 0;
@@ -58,7 +59,7 @@ const isStoredInto = (tokens: Tokens, at: number): boolean => {
   return false;
 };
 
-/** What is there when the loop starts: fields, lines, lengths, small numbers, counters. */
+/** Values that are bounded when the loop starts: fields, lines, lengths, small numbers, counters. */
 export const isBounded = (tokens: Tokens, part: Tokens, seen: Set<string> = new Set()): boolean => {
   for (let at = 0; at < part.length; at += 1) {
     const { kind, text: word } = part[at] as AwkToken;
@@ -76,8 +77,8 @@ export const isBounded = (tokens: Tokens, part: Tokens, seen: Set<string> = new 
   return part.length > 0;
 };
 
-/** A variable that only ever counts up by small steps, or takes what is bounded itself. Each name is asked once: one that
- *  fails makes all fail that speak of it. */
+/** A variable that only counts in small steps, or is assigned bounded values. Each name is checked once: if it fails, every
+ *  expression that uses it fails. */
 const isCounter = (tokens: Tokens, name: string, seen: Set<string>): boolean => {
   if (seen.has(name)) return true;
   if (seen.size > 20) return false;
@@ -92,19 +93,19 @@ const isCounter = (tokens: Tokens, name: string, seen: Set<string>): boolean => 
       if (textAt(tokens, end) === ")") break;
       end += 1;
     }
-    // The last step of the program may stand before its end.
+    // The last statement may have no terminator.
     return isBounded(tokens, tokens.slice(at + 2, Math.min(end, tokens.length)), seen);
   });
 };
 
-/** In the body nothing may be done to what the loop goes towards. */
+/** Whether the body leaves the loop's bound unchanged. */
 const leavesBoundAlone = (tokens: Tokens, part: Tokens, body: Span): boolean => {
   const names = part.filter(({ kind }) => kind === "word").map(({ text: word }) => word);
   if (names.some((name) => changesOf(tokens, name).some((at) => isIn(at, body)))) return false;
   return !names.includes("NF") || addsNoField(tokens, body);
 };
 
-/** Fields may be changed, but none added: not by a new line, nor by one beyond the last. */
+/** Fields may be changed, but none added: neither by replacing the line nor by assigning one beyond the last. */
 const addsNoField = (tokens: Tokens, body: Span): boolean => {
   for (let at = body.from; at <= body.to; at += 1) {
     const word = textAt(tokens, at);
@@ -121,7 +122,7 @@ const addsNoField = (tokens: Tokens, body: Span): boolean => {
   return true;
 };
 
-/** `for (i = 1; i <= NF; i++)`, or down; `for (i = 1; i in list; i++)`. */
+/** Accepts `for (i = 1; i <= NF; i++)`, the same counting down, and `for (i = 1; i in list; i++)`. */
 const checkForLoop = (tokens: Tokens, open: number): void => {
   const end = closingBracket(tokens, open);
   const parts: AwkToken[][] = [[]];
@@ -157,7 +158,7 @@ const checkForLoop = (tokens: Tokens, open: number): void => {
   if (!ends) refuseAwk("the loop may never end; count to a number, NF, NR or a length: for (i = 1; i <= NF; i++)");
 };
 
-/** Looking at another place of the list would make it. */
+/** Reading any other index of the array would create it. */
 const isOnlyRead = (tokens: Tokens, body: Span, use: string): boolean => {
   const list = use.split(" ")[0] ?? "";
   for (let at = body.from; at <= body.to; at += 1) {
@@ -168,15 +169,16 @@ const isOnlyRead = (tokens: Tokens, body: Span, use: string): boolean => {
   return true;
 };
 
-/** `while (match(s, /x/)) { …; s = substr(s, RSTART + RLENGTH) }`, or a counter that is raised at either end of the body. */
+/** Accepts `while (match(s, /x/)) { …; s = substr(s, RSTART + RLENGTH) }`, or a counter that is incremented at either end
+ *  of the body. */
 const checkWhileLoop = (tokens: Tokens, open: number): void => {
   const end = closingBracket(tokens, open);
   const body = bodyOf(tokens, end);
   const header = tokens.slice(open + 1, end);
   const inside = tokens.slice(body.from, body.to).filter(({ kind }) => kind !== "newline");
   if (textAt(inside, inside.length - 1) === ";") inside.pop();
-  const goesOn = inside.some(({ text: word }) => word === "continue");
-  const braces = textAt(tokens, body.from) === "{" && !goesOn;
+  const skipsSteps = inside.some(({ text: word }) => word === "continue");
+  const braces = textAt(tokens, body.from) === "{" && !skipsSteps;
   if (braces && (consumesMatches(header, inside) || incrementsCounter(tokens, header, { body, inside }))) return;
   // `while (i++ < 3)`.
   const [name, raise, relation, ...bound] = header;
@@ -217,16 +219,16 @@ const incrementsCounter = (tokens: Tokens, header: Tokens, { body, inside }: Bod
   return counts && more.length === 0 && (first || (last && apart)) && leavesBoundAlone(tokens, bound, body);
 };
 
-/** The line before has ended, and with no condition that this one would belong to. */
+/** Whether the previous line has ended, and not with a condition that this line would belong to. */
 const isLineEnd = (tokens: Tokens, at: number): boolean =>
   tokens[at - 1]?.kind === "newline" && !/^(\)|else|do|\n)$/.test(textAt(tokens, at - 2));
 
 const MAY_NOT_END = "the loop may never end; use for (i = 1; i <= NF; i++)";
 
-/** The bodies of all loops, or a Refusal. */
+/** The bodies of all loops, or a Refusal if one may not end. */
 export const checkAwkLoops = (tokens: Tokens): readonly Span[] => {
   const starts = tokens.flatMap(({ kind, text }, at) => (kind === "word" && /^(for|while|do)$/.test(text) ? [at] : []));
-  if (starts.length > 8) refuseAwk("it has too many loops");
+  if (starts.length > 8) refuseAwk("it has more than eight loops");
   let rounds = 1;
   const loops = starts.map((at) => {
     if (textAt(tokens, at) === "do" || textAt(tokens, at + 1) !== "(") return refuseAwk(MAY_NOT_END);
@@ -240,6 +242,6 @@ export const checkAwkLoops = (tokens: Tokens): readonly Span[] => {
     }
     return bodyOf(tokens, end);
   });
-  if (rounds > 10 * MAX_ROUNDS) refuseAwk("its loops take too long");
+  if (rounds > 10 * MAX_ROUNDS) refuseAwk("its loops run too many rounds");
   return loops;
 };

@@ -1,11 +1,11 @@
 /** An awk program as tokens.
- *  Invariant: every sign is understood or the program is refused; where awks disagree on what a slash starts, or on whether
- *  a line ends, so is it. A newline is a token only where it ends something.
+ *  Invariant: every character is understood, or the program is refused. It is also refused where awks disagree on what a slash
+ *  starts, or on whether a line ends. A newline is a token only where it ends a statement.
  *  Elsewhere: what the tokens may say (awk.ts, awk-loops.ts, awk-growth.ts). */
 
 import { Refusal } from "../refusal.ts";
 
-const HELP = "awk may print columns and sums: awk '{print $1}' FILE";
+const HELP = "a program that prints columns or sums runs without approval: awk '{print $1}' FILE";
 
 export const refuseAwk = (what: string): never => {
   throw new Refusal(`awk: ${what}; ${HELP}`);
@@ -14,7 +14,7 @@ export const refuseAwk = (what: string): never => {
 const describeUnknown = (source: string, at: number): string =>
   source[at] === "#"
     ? "a comment may not end in a backslash"
-    : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not read`;
+    : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not understood`;
 
 export const FUNCTIONS: readonly string[] = [
   ...["length", "substr", "index", "split", "sub", "gsub", "match", "sprintf", "tolower", "toupper"],
@@ -47,7 +47,7 @@ export type AwkToken = {
 };
 
 const PATTERNS: readonly (readonly [AwkToken["kind"] | "space", RegExp])[] = [
-  // No comment ends in a backslash: to some readers it would go on.
+  // No comment may end in a backslash: some awks would continue it on the next line.
   ["space", /[ \t]+|\\\n|#[^\n]*(?<!\\[ \t\r]*)(?=\n|$)/y],
   ["newline", /\n/y],
   ["text", /"(?:[^"\\\n]|\\[^\n])*"/y],
@@ -56,14 +56,14 @@ const PATTERNS: readonly (readonly [AwkToken["kind"] | "space", RegExp])[] = [
   ["sign", /\|\||&&|==|!=|<=|>=|!~|\+\+|--|\+=|-=|\*=|\/=|%=|\^=|[-+*%^!<>=~?:,;(){}[\]$]/y],
 ];
 
-/** A slash starts a pattern where a value may start, and divides elsewhere. In brackets there is neither slash nor
- *  bracket: not every awk agrees on where such a pattern ends. */
+/** A slash starts a pattern where a value may start, and divides elsewhere. A set in brackets may contain neither slash nor
+ *  bracket, because awks disagree on where such a pattern ends. */
 const REGEX = /\/(?:[^/\\\n[]|\\[^\n]|\[\^?(?:\[:[a-z]+:\]|[^\][\\/\n]|\\[^\][/\n])+\])+\//y;
 
-/** Words and signs after which some awks divide and others start a pattern. */
+/** Tokens after which some awks divide and others start a pattern. */
 const AMBIGUOUS: readonly string[] = ["++", "--", ...FUNCTIONS];
 
-/** After the brackets of `if`, `while` and `for` some awks start a pattern, after others all divide. */
+/** After the parentheses of `if`, `while` and `for`, some awks start a pattern; after other parentheses, all divide. */
 const closesHeader = (tokens: readonly AwkToken[]): boolean => {
   let depth = 0;
   for (let at = tokens.length - 1; at >= 0; at -= 1) {
@@ -80,19 +80,19 @@ const isAmbiguous = (tokens: readonly AwkToken[]): boolean => {
   return AMBIGUOUS.includes(before.text) || before.kind === "regex" || (before.text === ")" && closesHeader(tokens));
 };
 
-/** What a line may end in and go on, in every awk that takes it at all. */
+/** Tokens after which a statement continues on the next line, in every awk that accepts it at all. */
 const CONTINUES_LINE = /^(?:,|&&|\|\||\?|:)$/;
 
-/** What can stand last on a line. After any other sign, busybox passes over the newline, and to others it is an error. */
+/** Tokens that can end a line. After any other operator, busybox skips the newline, and other awks report an error. */
 const ENDS_LINE = /^(?:[;{})\]]|\+\+|--)$/;
 
-type LineEnd = "ends" | "goes on" | "unsure";
+type LineEnd = "ends" | "continues" | "ambiguous";
 
 const lineEndAfter = (before: AwkToken | undefined, isInside: boolean): LineEnd => {
   if (before === undefined || before.kind === "newline") return "ends";
-  if (before.kind === "sign" && CONTINUES_LINE.test(before.text)) return "goes on";
-  if (isInside || before.text === "in") return "unsure";
-  return before.kind !== "sign" || ENDS_LINE.test(before.text) ? "ends" : "unsure";
+  if (before.kind === "sign" && CONTINUES_LINE.test(before.text)) return "continues";
+  if (isInside || before.text === "in") return "ambiguous";
+  return before.kind !== "sign" || ENDS_LINE.test(before.text) ? "ends" : "ambiguous";
 };
 
 export const awkTokens = (source: string): readonly AwkToken[] => {
@@ -134,21 +134,21 @@ export const awkTokens = (source: string): readonly AwkToken[] => {
     if (/^[([]$/.test(found.text)) depth += 1;
     if (/^[)\]]$/.test(found.text)) depth -= 1;
     const end = found.kind === "newline" ? lineEndAfter(before, depth > 0) : undefined;
-    if (end === "unsure")
-      return refuseAwk("a line that ends inside an expression is read in two ways; write it on one");
-    if (end !== "goes on") tokens.push({ kind: found.kind, text: found.text });
+    if (end === "ambiguous")
+      return refuseAwk("a line break inside an expression is ambiguous; write the expression on one line");
+    if (end !== "continues") tokens.push({ kind: found.kind, text: found.text });
   }
   return tokens;
 };
 
-/** Tokens from one up to another. */
+/** A range of token indexes, both ends included. */
 export type Span = { readonly from: number; readonly to: number };
 
 export const isIn = (at: number, { from, to }: Span): boolean => at >= from && at <= to;
 
 export const textAt = (tokens: readonly AwkToken[], at: number): string => tokens[at]?.text ?? "";
 
-/** Where the bracket that opens at `from` closes. */
+/** The index of the bracket that closes the one at `from`. */
 export const closingBracket = (tokens: readonly AwkToken[], from: number): number => {
   let depth = 0;
   for (let at = from; at < tokens.length; at += 1) {
@@ -160,7 +160,7 @@ export const closingBracket = (tokens: readonly AwkToken[], from: number): numbe
   return tokens.length;
 };
 
-/** What stands in no brackets of its own. */
+/** The tokens that are not inside brackets. */
 export const topLevel = (part: readonly AwkToken[]): readonly string[] => {
   const found: string[] = [];
   for (let at = 0; at < part.length; at += 1) {
@@ -170,5 +170,5 @@ export const topLevel = (part: readonly AwkToken[]): readonly string[] => {
   return found;
 };
 
-/** What gives a name another value. */
+/** Operators that give a variable another value. */
 export const ASSIGNMENT = /^([-+*/%^]?=|\+\+|--)$/;

@@ -1,7 +1,7 @@
 /** awk: a small grammar of programs that only print.
- *  Invariant: no pipe, no output file, no getline, no system, no function but known ones; a `>` counts as an output file
- *  wherever it could be one.
- *  Elsewhere: whether its loops end (awk-loops.ts), and whether what it makes stays small (awk-growth.ts). */
+ *  Invariant: no pipe, no output file, no getline, no system, and only known functions. A `>` counts as an output file wherever
+ *  it could be one.
+ *  Elsewhere: whether its loops end (awk-loops.ts), and whether the text it builds stays small (awk-growth.ts). */
 
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
@@ -29,16 +29,16 @@ const FORBIDDEN: readonly string[] = [
   ...["include", "load", "namespace", "BEGINFILE", "ENDFILE", "ARGV", "ARGC", "switch", "case", "default"],
 ];
 
-/** After these an awk could still wait for more, though a line ends: words that take what follows, and signs before it. */
+/** Tokens after which an awk may continue past the end of a line: words that take what follows, and prefix operators. */
 const isOpen = ({ kind, text }: AwkToken): boolean =>
   text === "++" || text === "--" || (kind === "word" && [...FUNCTIONS, ...KEYWORDS].includes(text));
 
-/** Something is put into it, as can be done with no function: `s = s (s ? "," : "") $1`. */
+/** Whether the name is assigned, which a function cannot be: `s = s (s ? "," : "") $1`. */
 const isVariable = (tokens: readonly AwkToken[], name: string): boolean =>
   tokens.some(({ kind, text }, at) => kind === "word" && text === name && tokens[at + 1]?.text === "=");
 
 export const checkAwkProgram = (source: string): void => {
-  if (source.length > 2_000) refuseAwk("the program is too long");
+  if (source.length > 2_000) refuseAwk("the program is longer than 2,000 characters");
   let printing = false;
   let depth = 0;
   const tokens = awkTokens(source);
@@ -46,7 +46,7 @@ export const checkAwkProgram = (source: string): void => {
     if (kind === "word") {
       if (FORBIDDEN.includes(text)) refuseAwk(`${text} is not read-only`);
       if (tokens[index + 1]?.text === "(" && ![...FUNCTIONS, ...KEYWORDS].includes(text) && !isVariable(tokens, text))
-        refuseAwk(`${text}() is not known`);
+        refuseAwk(`${text}() is not a known function`);
       if (text === "print" || text === "printf") {
         printing = true;
         depth = 0;
@@ -61,14 +61,14 @@ export const checkAwkProgram = (source: string): void => {
     }
     if (text === "(") depth += 1;
     if (text === ")") depth -= 1;
-    // Without brackets of its own, a `>` after print names a file.
+    // Outside parentheses, a `>` after print names an output file.
     if (text === ">" && ((printing && depth <= 0) || tokens[index - 1]?.kind === "newline"))
       refuseAwk("print may not write to a file");
   });
   checkAwkGrowth(tokens, checkAwkLoops(tokens));
 };
 
-// No long options with a value: an awk that does not know them would take the value for its program.
+// No long options with a value: an awk that does not know them would take the value as its program.
 const rule = program({ valued: "Fv", long: "version" }).rule;
 
 const readAwk = (words: readonly PlanWord[]): readonly PlanWord[] => {
@@ -79,7 +79,7 @@ const readAwk = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (files.some(({ text, pattern }) => !pattern && (text.startsWith("-") || text.startsWith("/inet"))))
     refuseAwk("options come first");
   checkAwkProgram(source.text);
-  // Variables that are set beside the program can be formats too.
+  // Variables set on the command line can be formats, too.
   for (const { value = "" } of options) checkWidth("awk", value);
   for (const { text } of files) if (text.includes("=")) checkWidth("awk", text);
   return words;

@@ -1,20 +1,20 @@
 /** Programs that look into compiled files.
- *  Invariant: options that print the sources a file names, or dump what its debug links lead to, are left out: what they
- *  open is the file's choice.
- *  Elsewhere: no server of debug files is named in the environment they get (../../run). */
+ *  Invariant: options that print the sources a file refers to, or follow its debug links, are not listed, because the file
+ *  itself chooses what they open.
+ *  Elsewhere: their environment names no debuginfo server (../../run). */
 
 import type { ParsedArguments } from "../options.ts";
 import { Refusal } from "../refusal.ts";
 import { allOf, limitNumbers, type ProgramTable, program } from "./program.ts";
 
-/** All of them read more words from a file that is named with @. */
+/** All of them read more options from a response file that is named with @. */
 const refuseResponseFiles = ({ operands, options }: ParsedArguments): void => {
   if (
     [...operands.map(({ text }) => text), ...options.map(({ value = "" }) => value)].some((word) =>
       word.startsWith("@"),
     )
   )
-    throw new Refusal("@FILE reads options from it; put ./ before it");
+    throw new Refusal("@FILE is read as a list of options; write ./@FILE for a file of that name");
 };
 
 export const binaryPrograms: ProgramTable = {
@@ -61,12 +61,13 @@ export const binaryPrograms: ProgramTable = {
   }),
   "c++filt": program({ flags: "npit_", long: "no-params no-verbose types version", check: refuseResponseFiles }),
   ar: program({
-    // Only the list of names.
+    // It may only list the names of members.
     read: (words) => {
       const [mode, archive, ...names] = words;
-      if (!mode || mode.pattern || !/^-?(t|tv|vt)$/.test(mode.text)) throw new Refusal("ar may only list: ar t FILE");
+      if (!mode || mode.pattern || !/^-?(t|tv|vt)$/.test(mode.text))
+        throw new Refusal("ar may only list members: ar t FILE");
       if (!archive || [archive, ...names].some(({ text, pattern }) => pattern || /^[-@]/.test(text)))
-        throw new Refusal("ar t takes plain names");
+        throw new Refusal("ar t takes plain file names: ar t FILE");
       return words;
     },
   }),

@@ -1,18 +1,18 @@
-/** Could a pattern match nothing at all? A loop that takes away what it found would then never end.
- *  Invariant: "no" is certain; whatever is not understood counts as yes; the pattern itself is never run, so it takes no
- *  longer than reading it. */
+/** Could a pattern match the empty string? A loop that removes what it matched would then never end.
+ *  Invariant: "no" is certain; whatever is not understood counts as yes. The pattern is never run, so the check takes no longer
+ *  than reading it. */
 
-/** What takes no room: anchors, boundaries, what was found before. */
+/** Escapes that may match no character: anchors, boundaries, back-references. */
 const ZERO_WIDTH = /[bBAzZGyY<>`'1-9kgKQE]/;
 
-/** Zero times is among what it allows. */
+/** Quantifiers that allow zero times. */
 const ALLOWS_ZERO = /[*?]|\{0*(,|\})/;
 
 const QUANTIFIER = /(?:[*+?]|\{\d{0,9}(?:,\d{0,9})?\})[?+]*/y;
-/** A named set inside a set: `[:alpha:]`. */
+/** A named class inside a set: `[:alpha:]`. */
 const NAMED = /\[([:.=])[\w-]{1,20}\1\]/y;
 
-/** Where the set in brackets ends that opens at `from`; -1 where that is not certain. */
+/** The index after the bracketed set that opens at `from`, or -1 if its end is uncertain. */
 const endOfSet = (pattern: string, from: number): number => {
   let at = from + 1;
   if (pattern[at] === "^") at += 1;
@@ -38,7 +38,7 @@ export const mayMatchEmpty = (pattern: string): boolean => {
     at += found.length;
     return mayBeEmpty || ALLOWS_ZERO.test(found);
   };
-  /** One thing; true if it may be nothing. */
+  /** Reads one element; true if it may match the empty string. */
   const part = (depth: number): boolean => {
     const letter = pattern[at] as string;
     at += 1;
@@ -52,7 +52,7 @@ export const mayMatchEmpty = (pattern: string): boolean => {
       return quantified(end < 0);
     }
     if (letter !== "(") return quantified(/[\^$*+?{]/.test(letter));
-    // Other groups than (?:…) look around or change what the rest means.
+    // Groups other than (?:…) look around or change the meaning of the rest.
     const plain = pattern[at] !== "?" || pattern[at + 1] === ":";
     if (pattern[at] === "?" && plain) at += 2;
     const empty = choice(depth + 1);

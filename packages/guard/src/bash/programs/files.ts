@@ -1,22 +1,23 @@
-/** Programs that look at files and folders. */
+/** Programs that look at files and folders, and list archives. */
 
+import type { ParsedArguments } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
-import { limitWidths, type Program, type ProgramTable, program } from "./program.ts";
+import { limitWidths, type ProgramTable, program } from "./program.ts";
 
 const isNumber = (word: PlanWord | undefined): boolean => word === undefined || /^-?\d+$/.test(word.text);
 
 const testRule = program({
   silent: true,
-  // Operands of test look like options; each word is checked by itself instead.
+  // Operands of test look like options, so each word is checked on its own.
   read: (words) => {
     const known = /^(-[bcdefghknprstuwxzLNOSG]|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)|-\d+|!|=|==|!=|\(|\))$/;
     words.forEach(({ text, pattern }, at) => {
-      // Some shells compute what stands beside these, and computing can run commands.
+      // Some shells evaluate the words next to these as arithmetic, which can run commands.
       if (/^-(eq|ne|lt|le|gt|ge)$/.test(text) && ![words[at - 1], words[at + 1]].every(isNumber))
-        throw new Refusal(`test ${text} takes plain numbers`);
-      if (pattern) throw new Refusal("test takes plain words; write the name out");
-      if (text.startsWith("-") && !known.test(text)) throw new Refusal(`test ${text} is not read`);
+        throw new Refusal(`test ${text} compares plain numbers only: test 1 ${text} 2`);
+      if (pattern) throw new Refusal("test takes plain words; write the name without a pattern");
+      if (text.startsWith("-") && !known.test(text)) throw new Refusal(`test ${text} is not a known operator of test`);
     });
     return words;
   },
@@ -36,31 +37,28 @@ const fd = program({
 });
 
 const readPwd = (words: readonly PlanWord[]): readonly PlanWord[] => {
-  if (words.some(({ text }) => !/^-[LP]$/.test(text))) throw new Refusal("pwd takes no words");
+  if (words.some(({ text }) => !/^-[LP]$/.test(text))) throw new Refusal("pwd takes no words but -L and -P");
   return words.length === 0 ? [{ text: "-L" }] : words;
 };
 
-/** Lists what is in a packed file or prints it; without being told to print, it would put another file in its place. */
-const packer = (name: string): Program =>
-  program({
-    flags: name === "bzip2" ? "cdkqv" : "lvcdkq",
-    long:
-      name === "bzip2"
-        ? "stdout decompress keep quiet verbose version"
-        : "list verbose stdout to-stdout decompress uncompress keep quiet version",
-    // Whether it lists or unpacks, the last word decides; that it prints stays, once said.
-    check: ({ options }) => {
-      const has = (...names: readonly string[]): boolean => options.some(({ name: option }) => names.includes(option));
-      const lists = has("l", "list") && !has("d", "decompress", "uncompress");
-      if (!lists && !has("c", "stdout", "to-stdout"))
-        throw new Refusal(`${name} may only list and print: gzip -l FILE, gzip -dc FILE`, "write");
-    },
-  });
+/** gzip and its relatives may list an archive or print its contents. Without an option that says so, they replace the file. */
+const checkPacker = (name: string, { options }: ParsedArguments): void => {
+  const has = (...names: readonly string[]): boolean => options.some(({ name: option }) => names.includes(option));
+  // Of listing and unpacking, the last option wins; printing stays on once it is given.
+  const lists = has("l", "list") && !has("d", "decompress", "uncompress");
+  if (!lists && !has("c", "stdout", "to-stdout"))
+    throw new Refusal(`${name} may only list and print: gzip -l FILE, gzip -dc FILE`, "write");
+};
 
-/** unzip and zipinfo look for an archive by a pattern of their own, also where the shell takes it for a name. */
+const GZIP_OPTIONS = {
+  flags: "lvcdkq",
+  long: "list verbose stdout to-stdout decompress uncompress keep quiet version",
+} as const;
+
+/** unzip and zipinfo expand patterns in an archive's name themselves, even if the word is quoted. */
 const checkArchive = (program: string, archive: PlanWord | undefined): void => {
   if (archive && (archive.pattern || /^-|[*?[\\]/.test(archive.text)))
-    throw new Refusal(`${program} takes the plain name of one archive, without * ? [ and \\`);
+    throw new Refusal(`${program} takes the plain name of one archive, without * ? [ or \\`);
 };
 
 export const filePrograms: ProgramTable = {
@@ -85,7 +83,7 @@ export const filePrograms: ProgramTable = {
     check: limitWidths("stat", "c", "format", "printf"),
   }),
   file: program({
-    flags: "bhikLNrvE0", // not p: it sets the time of access
+    flags: "bhikLNrvE0", // not p: it resets the access time
     valued: "F",
     long: "brief mime mime-type mime-encoding dereference no-dereference no-pad keep-going raw separator= print0 version extension",
   }),
@@ -128,13 +126,13 @@ export const filePrograms: ProgramTable = {
     harmless: true,
   }),
   dirname: program({ flags: "z", long: "zero version", minOperands: 1, harmless: true }),
-  // A shell names the folder as it was entered; the program would follow links unless told.
+  // A shell's pwd prints the folder as it was entered; the program resolves links unless it gets -L.
   pwd: program({ read: readPwd }),
   test: testRule,
   "[": program({
     silent: true,
     read: (words, inner) => {
-      if (words.at(-1)?.text !== "]") throw new Refusal("[ needs its ]");
+      if (words.at(-1)?.text !== "]") throw new Refusal("[ needs a closing ]: [ -f FILE ]");
       testRule.read?.(words.slice(0, -1), inner);
       return words;
     },
@@ -147,15 +145,15 @@ export const filePrograms: ProgramTable = {
     check: ({ operands }) => checkArchive("zipinfo", operands[0]),
   }),
   tar: program({
-    // Only listing, only of a plain local file: names with a colon are reached over the network.
+    // It may only list a plain local file: tar contacts a host for a name with a colon.
     read: (words) => {
       const [mode, archive, ...names] = words;
       if (!mode || !/^-?(?=[vzjJ]{0,9}t)[tvzjJ]{1,9}f$/.test(mode.text) || mode.pattern)
-        throw new Refusal("tar may only list: tar -tf FILE");
+        throw new Refusal("tar may only list archives: tar -tf FILE");
       if (!archive || archive.pattern || archive.text.startsWith("-") || archive.text.includes(":"))
         throw new Refusal("tar -tf needs a plain file name");
       if (names.some(({ text, pattern }) => pattern || text.startsWith("-")))
-        throw new Refusal("tar -tf takes plain names and no more options");
+        throw new Refusal("tar -tf takes plain names after the archive, and no more options");
       return words;
     },
   }),
@@ -165,15 +163,19 @@ export const filePrograms: ProgramTable = {
       if (!mode || !/^-(l|v|p|Z1?|Zl|t|lv|lq|ql)$/.test(mode.text))
         throw new Refusal("unzip may only list and print: unzip -l FILE, unzip -p FILE NAME");
       if (!archive || [archive, ...names].some(({ text, pattern }) => pattern || text.startsWith("-")))
-        throw new Refusal("unzip -l takes plain names");
+        throw new Refusal("unzip -l takes plain file names: unzip -l FILE");
       checkArchive("unzip", archive);
       return words;
     },
   }),
-  gzip: packer("gzip"),
-  gunzip: packer("gunzip"),
-  xz: packer("xz"),
-  bzip2: packer("bzip2"),
+  gzip: program({ ...GZIP_OPTIONS, check: (given) => checkPacker("gzip", given) }),
+  gunzip: program({ ...GZIP_OPTIONS, check: (given) => checkPacker("gunzip", given) }),
+  xz: program({ ...GZIP_OPTIONS, check: (given) => checkPacker("xz", given) }),
+  bzip2: program({
+    flags: "cdkqv",
+    long: "stdout decompress keep quiet verbose version",
+    check: (given) => checkPacker("bzip2", given),
+  }),
   zcat: program({ minOperands: 1 }),
   bzcat: program({ minOperands: 1 }),
   xzcat: program({ minOperands: 1 }),

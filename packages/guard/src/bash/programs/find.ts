@@ -1,14 +1,14 @@
 /** find: its expression has a grammar of its own.
- *  Invariant: tests and printing only; -exec only of programs that only read whatever names they are given. A name that
- *  find hands over starts with the folder it was found in, so it is never an option; and it is never a link, which
- *  could lead out of that folder. */
+ *  Invariant: tests and printing only; -exec only for programs that only read, whatever names they receive. A name that find
+ *  passes on starts with the folder it was found in, so it is never an option. It is never a link either, which could lead
+ *  out of that folder. */
 
 import { LISTS_NAMES } from "../indirect-reads.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { checkRepetition, checkWidth, type InnerCommand, type ProgramTable, program } from "./program.ts";
 
-/** How many words each part of an expression takes. */
+/** How many values each part of an expression takes. */
 const PARTS: Readonly<Record<string, number>> = {
   ...{ "(": 0, ")": 0, "!": 0, "-not": 0, "-a": 0, "-and": 0, "-o": 0, "-or": 0, ",": 0 },
   ...{ "-true": 0, "-false": 0, "-print": 0, "-print0": 0, "-prune": 0, "-quit": 0, "-ls": 0, "-depth": 0, "-d": 0 },
@@ -44,20 +44,20 @@ const PARTS: Readonly<Record<string, number>> = {
 const WRITING: readonly string[] = ["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
 const RUNNING: readonly string[] = ["-exec", "-execdir", "-ok", "-okdir"];
 
-/** Programs that have dangerous options, but only read what is given as a name. */
+/** Programs that have dangerous options, but only read the files they are given as names. */
 const READERS: readonly string[] = ["sed", "awk", "gawk", "mawk", "jq", "file", "rg", "sort"];
 
-/** Stands for the names that are found: any number, none of them an option. */
+/** Stands for the names that find reports: any number, and none of them an option. */
 export const FOUND_NAMES: PlanWord = { text: "./*", pattern: true, placeholder: true };
 
-/** Parts whose value people leave unquoted. What such a pattern expands to is never an option, so never an action. */
+/** Parts whose value people often leave unquoted. Such a pattern never expands to an option, so never to an action. */
 const NAMES: readonly string[] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"];
 
 type Exec = { readonly end: number; readonly command: readonly PlanWord[] };
 
 const readExecAction = (words: readonly PlanWord[], at: number, inner: InnerCommand): Exec => {
   if (words[at]?.text !== "-exec")
-    throw new Refusal(`find ${words[at]?.text} is not read; pipe to xargs or use grep -r`);
+    throw new Refusal(`find ${words[at]?.text} needs approval; use -exec, pipe to xargs, or use grep -r`);
   const end = words.findIndex(({ text }, index) => index > at && (text === ";" || text === "+"));
   const command = words.slice(at + 1, end < 0 ? words.length : end);
   const places = command.filter(({ text }) => text === "{}").length;
@@ -65,14 +65,14 @@ const readExecAction = (words: readonly PlanWord[], at: number, inner: InnerComm
   if (end < 0 || places !== 1 || glued || command.at(-1)?.text !== "{}") {
     throw new Refusal("find -exec must end in {} \\; or {} +");
   }
-  if (command.some(({ pattern }) => pattern)) throw new Refusal("find -exec takes plain words");
+  if (command.some(({ pattern }) => pattern)) throw new Refusal("find -exec takes plain words; quote patterns");
   const given = command.slice(0, -1);
   const isReader = READERS.includes(given[0]?.text ?? "");
   const judged = isReader ? inner([...given, FOUND_NAMES], "none").slice(0, -1) : inner(given, "last");
   return { end: end + 1, command: [...judged, { text: "{}" }, ...words.slice(end, end + 1)] };
 };
 
-/** The words with each inner command as it may be run. */
+/** The words, with each inner command replaced by the form that may run. */
 const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readonly PlanWord[] => {
   const read: PlanWord[] = [];
   let at = 0;
@@ -82,8 +82,9 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
   read.push(...words.slice(0, at));
   while (at < words.length) {
     const { text, pattern } = words[at] as PlanWord;
-    if (pattern) throw new Refusal("quote the pattern that find shall match");
-    if (WRITING.includes(text)) throw new Refusal(`find ${text} writes`, "write");
+    if (pattern) throw new Refusal("find: quote the pattern, or the shell expands it");
+    if (WRITING.includes(text))
+      throw new Refusal(`find ${text} deletes or writes files; use -print to list them`, "write");
     if (RUNNING.includes(text)) {
       const { end, command } = readExecAction(words, at, inner);
       read.push(words[at] as PlanWord, ...command);
@@ -91,15 +92,16 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
       continue;
     }
     const takes = Object.hasOwn(PARTS, text) ? PARTS[text] : undefined;
-    if (takes === undefined) throw new Refusal(`find ${text} is not known; leave it out`);
+    if (takes === undefined) throw new Refusal(`find ${text} is not a known read-only test; leave it out`);
     const values = words.slice(at + 1, at + 1 + takes);
     const open = NAMES.includes(text);
     if (values.length < takes || values.some((value) => (value.pattern && !open) || value.home)) {
-      throw new Refusal(`find ${text} needs a quoted value`);
+      throw new Refusal(`find ${text} needs a plain or quoted value`);
     }
     const [value] = values;
-    // Whoever looks for it among the words would find an action there.
-    if (value && RUNNING.includes(value.text)) throw new Refusal(`find ${text} ${value.text} reads like an action`);
+    // Code that looks for an action among the words would find one here.
+    if (value && RUNNING.includes(value.text))
+      throw new Refusal(`find ${text} ${value.text} could be mistaken for an action; use another value`);
     if (value && text === "-printf") checkWidth("find -printf", value.text);
     if (value && /^-i?regex$/.test(text)) checkRepetition("find", value.text);
     read.push(...words.slice(at, at + 1 + takes));
@@ -108,13 +110,13 @@ const readExpression = (words: readonly PlanWord[], inner: InnerCommand): readon
   return read;
 };
 
-/** No link is handed to a program that reads contents, nor a pipe that would keep it waiting: the tests stand right before
- *  each -exec, in brackets with it, so that a `!` before it turns round the whole and not the first test. */
+/** Passes no link to a program that reads contents, and no pipe or socket that would make it wait. The added tests come
+ *  right before each -exec, in parentheses with it, so that a `!` before it negates the whole and not the first test. */
 const withoutLinks = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const runs = words.flatMap(({ text }, at) => (text === "-exec" ? [words[at + 1]?.text ?? ""] : []));
   if (runs.every((name) => LISTS_NAMES.includes(name))) return words;
   if (words.some(({ text }) => text === "-L" || text === "-follow"))
-    throw new Refusal("find -L -exec reads where links lead; leave out -L");
+    throw new Refusal("find -L -exec reads what links point to; leave out -L");
   const tests = ["l", "p", "s"].flatMap((kind) => [{ text: "!" }, { text: "-type" }, { text: kind }]);
   return parenthesizeExecs(words, tests);
 };

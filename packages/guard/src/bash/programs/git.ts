@@ -1,6 +1,6 @@
-/** git: subcommands that only look, each with its own options.
- *  Invariant: nothing that contacts a remote, checks a signature, starts a helper, or looks into submodules (their
- *  configuration is not ours to switch off); subcommands that both list and change may only list.
+/** git: subcommands that only look, each with its own options; and a git command that was allowed, as it was understood.
+ *  Invariant: nothing contacts a remote, verifies a signature, starts a helper, or looks into submodules, whose configuration
+ *  we cannot switch off. Subcommands that can both list and change may only list.
  *  Elsewhere: switching off what a repository's configuration could start (../../run). */
 
 import type { CompiledRule, OptionRule, ParsedArguments } from "../options.ts";
@@ -8,17 +8,17 @@ import { compileRule, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { checkConfig } from "./git-config.ts";
-import { DASHED, DIFF, DIFF_FLAGS, DIFF_GLUED, DIFF_VALUED, LOG, LOG_FLAGS, LOG_VALUED } from "./git-options.ts";
+import { DASH_VALUES, DIFF, DISPLAY_SETTINGS, LOG, PRETTY, WRITING } from "./git-options.ts";
 import { checkRepetition, checkWidth, type ProgramTable, program } from "./program.ts";
 
 type Subcommand = OptionRule & {
   readonly maxOperands?: number;
   readonly check?: (given: ParsedArguments, words: readonly PlanWord[]) => void;
-  /** Its verb comes first: after an option it may be taken for something else. */
+  /** Its verb must come first: after an option, git may take it for something else. */
   readonly verbFirst?: boolean;
-  /** Prints what is in files. */
+  /** It prints the contents of files. */
   readonly printsContents?: true;
-  /** Switched off by an option of its own, whatever the configuration says. */
+  /** Options added to every such command, so that the repository's configuration cannot turn a helper on. */
   readonly addedOptions?: readonly string[];
 };
 
@@ -29,56 +29,55 @@ const refuse = (text: string, verdict: "write" | "unknown" = "unknown"): never =
   throw new Refusal(`git ${text}`, verdict);
 };
 
-/** `%G` in a format asks for a signature check, which starts another program; `remerge` makes a merge to compare with. */
+/** `%G` in a format verifies a signature, which starts another program; `remerge` writes a merge to compare with. */
 const checkFormats = (given: ParsedArguments): void => {
   for (const { name, value = "" } of given.options) {
     if (["format", "pretty", "sort", "group"].includes(name) && /%[-+ ]?G|signature/i.test(value))
-      refuse(`--${name}: signatures are not checked`);
+      refuse(`--${name} may not verify signatures; leave out %G and signature`);
     if (name === "format" && /%\(\*?raw/.test(value))
       refuse("--format: %(raw) prints whole files; use git show REV:FILE");
     if (name === "diff-merges" && /^r/.test(value)) refuse(`--diff-merges=${value} writes objects`);
     if (/^(format|pretty|date)$/.test(name)) checkWidth("git", value);
-    if (/^(expand-tabs|w|threads)$/.test(name) && /\d{4}/.test(value)) refuse(`--${name}=${value}: a smaller number`);
+    if (/^(expand-tabs|w|threads)$/.test(name) && /\d{4}/.test(value))
+      refuse(`--${name}=${value} is too large; use at most three digits`);
   }
 };
-
-/** Formats that are git's own, or written out. A name that only a repository knows could stand for anything. */
-const PRETTY = /^(oneline|short|medium|full|fuller|reference|email|raw|mboxrd|)$|^t?format:|%/;
 
 const checkKnownFormat = (given: ParsedArguments): void => {
   checkFormats(given);
   for (const { name, value = "" } of given.options) {
     if (/^(format|pretty)$/.test(name) && !PRETTY.test(value))
-      refuse(`--${name}=${value} is no format of git itself; write it out: --format='%h %s'`);
+      refuse(`--${name}=${value} is not one of git's own formats; spell it out: --format='%h %s'`);
   }
 };
 
-/** Given two paths of which one lies outside, git compares them as they are, folders and all. */
+/** When one of two paths is outside the repository, git compares them directly, including whole folders. */
 const checkInsideRepository = ({ options, operands }: ParsedArguments): void => {
   const outside = operands.some(({ text, home }) => home || /^\/|(^|\/)\.\.(\/|$)/.test(text));
   const asIs = options.some(({ name }) => name === "no-index");
-  if (outside && (asIs || operands.length > 1)) refuse("diff compares what is in the repository; use diff FILE FILE");
+  if (outside && (asIs || operands.length > 1))
+    refuse("diff may only compare what is in the repository; for other files use diff FILE FILE");
 };
 
 const NO_DRIVERS = ["--no-ext-diff", "--no-textconv"];
 const NO_SUBMODULES = "--ignore-submodules=all";
 
 const diffRule: Subcommand = {
-  flags: DIFF_FLAGS,
-  valued: DIFF_VALUED,
-  glued: DIFF_GLUED,
-  long: `${DIFF} cached staged merge-base no-index ours theirs base`,
+  flags: DIFF.flags,
+  valued: DIFF.valued,
+  glued: DIFF.glued,
+  long: `${DIFF.long} cached staged merge-base no-index ours theirs base`,
   check: checkInsideRepository,
   printsContents: true,
   addedOptions: [...NO_DRIVERS, NO_SUBMODULES],
 };
 
 const logRule: Subcommand = {
-  flags: DIFF_FLAGS + LOG_FLAGS,
-  valued: DIFF_VALUED + LOG_VALUED,
-  glued: DIFF_GLUED,
-  long: `${DIFF} ${LOG}`,
-  dashValues: DASHED,
+  flags: DIFF.flags + LOG.flags,
+  valued: DIFF.valued + LOG.valued,
+  glued: DIFF.glued,
+  long: `${DIFF.long} ${LOG.long}`,
+  dashValues: DASH_VALUES,
   count: true,
   check: checkKnownFormat,
   printsContents: true,
@@ -97,7 +96,7 @@ const blameRule: Subcommand = {
 
 const refRule = "sort= format= points-at= contains? no-contains? merged? no-merged? ignore-case color? no-color";
 
-/** A subcommand that lists when asked to, and makes something when only given a name. */
+/** For a subcommand that lists with an option, and creates something when it only gets a name. */
 const listsOnly =
   (what: string, ...asks: readonly string[]) =>
   (given: ParsedArguments): void => {
@@ -106,7 +105,7 @@ const listsOnly =
       refuse(`${what} NAME changes something; use git ${what} --list`, "write");
   };
 
-/** The first operand chooses among these; anything else changes something. */
+/** The first operand must be one of these verbs; all others change something. */
 const allowVerbs =
   (subcommand: string, known: readonly string[]) =>
   ({ operands }: ParsedArguments): void => {
@@ -114,7 +113,7 @@ const allowVerbs =
     if (verb && !known.includes(verb.text)) refuse(`${subcommand} ${verb.text} is not read-only`, "write");
   };
 
-export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   status: {
     flags: "sbvz",
     glued: "u",
@@ -129,22 +128,22 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   whatchanged: logRule,
   "diff-tree": {
     ...diffRule,
-    flags: `${DIFF_FLAGS}mcv`,
-    long: `${DIFF} root no-commit-id always pretty? format= merge-base`,
+    flags: `${DIFF.flags}mcv`,
+    long: `${DIFF.long} root no-commit-id always pretty? format= merge-base`,
     check: checkKnownFormat,
   },
-  "diff-index": { ...diffRule, flags: `${DIFF_FLAGS}m`, long: `${DIFF} cached merge-base` },
-  "diff-files": { ...diffRule, flags: `${DIFF_FLAGS}0123cq` },
-  "range-diff": { ...diffRule, long: `${DIFF} creation-factor= no-dual-color left-only right-only` },
+  "diff-index": { ...diffRule, flags: `${DIFF.flags}m`, long: `${DIFF.long} cached merge-base` },
+  "diff-files": { ...diffRule, flags: `${DIFF.flags}0123cq` },
+  "range-diff": { ...diffRule, long: `${DIFF.long} creation-factor= no-dual-color left-only right-only` },
   "rev-list": {
     ...logRule,
-    long: `${DIFF} ${LOG} count objects objects-edge timestamp header disk-usage? use-bitmap-index`,
+    long: `${DIFF.long} ${LOG.long} count objects objects-edge timestamp header disk-usage? use-bitmap-index`,
     addedOptions: [],
   },
   shortlog: {
     flags: "snec",
     glued: "w",
-    long: `${LOG} summary numbered email group= committer`,
+    long: `${LOG.long} summary numbered email group= committer`,
     check: checkKnownFormat,
   },
   blame: blameRule,
@@ -188,23 +187,24 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     check: (given) => {
       allowVerbs("remote", ["get-url", "show"])(given);
       const [verb, name] = given.operands;
-      if (verb?.text === "get-url" && !name) refuse("remote get-url needs a name");
-      if (verb?.text === "show" && name) refuse("remote show NAME asks the remote; use git remote -v");
+      if (verb?.text === "get-url" && !name)
+        refuse("remote get-url needs the name of a remote: git remote get-url origin");
+      if (verb?.text === "show" && name) refuse("remote show NAME contacts the remote; use git remote -v");
     },
   },
   stash: {
     ...logRule,
-    flags: `${DIFF_FLAGS}${LOG_FLAGS}`,
-    long: `${DIFF} ${LOG} include-untracked only-untracked`,
+    flags: `${DIFF.flags}${LOG.flags}`,
+    long: `${DIFF.long} ${LOG.long} include-untracked only-untracked`,
     verbFirst: true,
     check: (given, words) => {
       checkKnownFormat(given);
       if (given.operands.length === 0) refuse("stash puts changes away; use git stash list", "write");
       allowVerbs("stash", ["list", "show"])(given);
-      // It sorts its words by their first character before it reads them: values lose their options.
+      // stash show sorts its words by their first character before it reads them, so values are separated from their options.
       const isPlain = (word: PlanWord): boolean => word.text.startsWith("-") || given.operands.includes(word);
       if (given.operands[0]?.text === "show" && !words.every(isPlain))
-        refuse("stash show takes values in the same word as their options: -U5, --stat=80");
+        refuse("stash show needs each value in the same word as its option: -U5, --stat=80");
     },
     addedOptions: [],
   },
@@ -213,7 +213,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     check: (given) => {
       checkKnownFormat(given);
       const [first] = given.operands;
-      // Verbs are bare words; a name with one of these signs is a branch or a place in its history.
+      // Verbs are bare words; a word with one of these characters is a branch or a point in its history.
       if (first && /[@/~^]/.test(first.text)) return;
       if (first && !["show", "exists", "HEAD"].includes(first.text))
         refuse(`reflog ${first.text} could change something; use git reflog show NAME`, "write");
@@ -245,7 +245,7 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     },
   },
   config: {
-    // After the first word nothing is an option to git: `git config user.name --get` sets it.
+    // After the first operand, git accepts no options: `git config user.name --get` sets the value.
     optionsFirst: true,
     flags: "lz",
     long:
@@ -253,12 +253,13 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
       "default= includes no-includes",
     check: checkConfig,
   },
-  // It compares with the submodules' heads and names those; the folders themselves are not looked into.
+  // It compares with the submodules' heads and prints them; it does not look into their folders.
   submodule: {
     verbFirst: true,
     long: "cached",
     check: (given) => {
-      if (given.operands.length === 0 && given.options.length > 0) refuse("submodule takes its verb first");
+      if (given.operands.length === 0 && given.options.length > 0)
+        refuse("submodule takes its verb first: git submodule status");
       allowVerbs("submodule", ["status"])(given);
     },
   },
@@ -277,15 +278,15 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
       allowVerbs("sparse-checkout", ["list"])(given);
     },
   },
-  // Not -l: it lists all settings.
+  // Without -l, which lists all settings.
   var: {
     maxOperands: 1,
     check: ({ operands: [name] }) => {
       if (!/^GIT_(AUTHOR_IDENT|COMMITTER_IDENT|DEFAULT_BRANCH)$/.test(name?.text ?? ""))
-        refuse("var tells who commits: git var GIT_AUTHOR_IDENT");
+        refuse("var may only show identities and the default branch: git var GIT_AUTHOR_IDENT");
     },
   },
-  // What a patch would do; nothing of it is done unless --apply is added.
+  // Shows what a patch would do; it is not applied unless --apply is given.
   apply: {
     flags: "vR",
     valued: "p",
@@ -322,9 +323,9 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     flags: "tsep",
     long: "batch? batch-check? batch-all-objects unordered buffer allow-unknown-type use-mailmap follow-symlinks",
     check: (given) => {
-      // By their numbers files with keys look like any other.
+      // By its object id, a file with secrets looks like any other.
       if (has(given, "batch"))
-        refuse("cat-file --batch prints whatever it is handed; use git show REV:FILE or --batch-check");
+        refuse("cat-file --batch prints any object it receives; use git show REV:FILE or --batch-check");
     },
   },
   "for-each-ref": { long: `count= omit-empty ${refRule}`, check: checkFormats },
@@ -345,31 +346,12 @@ export const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
 
 const COMPILED = new Map(Object.entries(SUBCOMMANDS).map(([name, sub]) => [name, { ...sub, rule: compileRule(sub) }]));
 
-const WRITING: readonly string[] = [
-  ...["add", "am", "checkout", "cherry-pick", "clone", "commit", "fetch", "gc", "init", "merge"],
-  ...[
-    "mv",
-    "prune",
-    "pull",
-    "push",
-    "rebase",
-    "reset",
-    "restore",
-    "revert",
-    "rm",
-    "switch",
-    "update-index",
-    "update-ref",
-  ],
-];
-
-/** Settings that change how an answer looks, and nothing else. */
-const DISPLAY_SETTINGS =
-  /^(color\.\w+=(always|never|auto|true|false)|core\.quote[pP]ath=(true|false|on|off)|core\.pager=cat|log\.(decorate|abbrevCommit|follow|mailmap|showRoot)=(true|false)|diff\.(renames|renameLimit|context|noprefix|mnemonicPrefix)=\w+|column\.ui=\w+)$/;
+/** The options that the rules themselves add to a command. */
+const ADDED = "no-ext-diff no-textconv ignore-submodules? no-text";
 
 type Globals = { readonly at: number; readonly kept: readonly PlanWord[] };
 
-/** Options before the subcommand: where to run and how it looks. */
+/** Options before the subcommand: where git runs, and how its output looks. */
 const readGlobals = (words: readonly PlanWord[]): Globals => {
   const kept: PlanWord[] = [];
   let at = 0;
@@ -390,26 +372,26 @@ const readGlobals = (words: readonly PlanWord[]): Globals => {
       kept.push(word, value);
       at += 2;
     } else if (word.text === "--version" && words.length === 1) return { at, kept };
-    else refuse(`${word.text} before the subcommand is not read; leave it out`);
+    else refuse(`${word.text} before the subcommand is not a known read-only option; leave it out`);
   }
 };
 
 const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const { at, kept } = readGlobals(words);
   const name = words[at];
-  if (!name) return refuse("needs a subcommand");
+  if (!name) return refuse("needs a subcommand: git status");
   if (name.text === "--version") return words;
-  if (name.pattern || name.home) return refuse("needs a plain subcommand");
+  if (name.pattern || name.home) return refuse("needs a plain subcommand: git status");
   if (WRITING.includes(name.text)) refuse(`${name.text} is not read-only`, "write");
   const sub = COMPILED.get(name.text) ?? refuse(`${name.text} is not known to be read-only`);
   const rest = words.slice(at + 1);
-  // Alone it asks for the usage of any subcommand.
+  // Alone, -h prints the usage of any subcommand.
   if (rest.length === 1 && rest[0]?.text === "-h") return [...kept, name, ...rest];
   const given = readOptions(`git ${name.text}`, rest, sub.rule);
   if (sub.maxOperands !== undefined && given.operands.length > sub.maxOperands)
-    refuse(`${name.text} takes fewer words`, "write");
+    refuse(`${name.text} takes at most ${sub.maxOperands} operands here; more could change something`, "write");
   if (sub.verbFirst && given.operands.length > 0 && rest[0] !== given.operands[0]) {
-    refuse(`${name.text} takes its verb before its options`);
+    refuse(`${name.text} needs its verb before its options`);
   }
   sub.check?.(given, rest);
   for (const { text } of rest) checkRepetition("git", text);
@@ -423,8 +405,8 @@ const readGit = (words: readonly PlanWord[]): readonly PlanWord[] => {
   ];
 };
 
-/** git tells changes to files that may hold keys as changes to binary files. These options would print binary files too, so
- *  they are dropped; where a letter `a` is left inside another option, `--no-text` behind it has the last word. */
+/** Files that may contain secrets are marked as binary for git, which then does not print them. Options that print binary
+ *  files too are dropped; if a letter `a` remains inside another option, a `--no-text` after it overrides it. */
 const withoutBinary = (words: readonly PlanWord[], rule: CompiledRule, isGrep: boolean): readonly PlanWord[] => {
   const kept: PlanWord[] = [];
   let end = 0;
@@ -437,7 +419,7 @@ const withoutBinary = (words: readonly PlanWord[], rule: CompiledRule, isGrep: b
     }
     if (word.pattern || word.home || text === "-" || !text.startsWith("-")) {
       kept.push(word);
-      // grep takes no more options behind its first operand.
+      // grep accepts no options after its first operand.
       if (!isGrep) continue;
       kept.push(...words.slice(at + 1).filter((one) => !BINARY.test(one.text)));
       break;
@@ -457,7 +439,7 @@ const withoutBinary = (words: readonly PlanWord[], rule: CompiledRule, isGrep: b
 
 const BINARY = /^--(?:text|binary)$|^-a$/;
 
-/** One option without what would print binary files, and whether the next word is its value. */
+/** The option without the letters that print binary files, and whether the next word is its value. */
 const dropBinary = (
   text: string,
   { valued = "", glued = "", names }: CompiledRule,
@@ -471,7 +453,7 @@ const dropBinary = (
   return { left: left === "-" ? "" : left, takesNext };
 };
 
-/** The folders that `-C` names, in order: git runs where they lead. */
+/** The folders that `-C` names, in order; git runs in the folder they lead to. */
 export const gitFolders = (args: readonly PlanWord[]): readonly PlanWord[] => {
   const found: PlanWord[] = [];
   for (let at = 0; args[at]?.text.startsWith("-"); at += /^-[Cc]$/.test(args[at]?.text ?? "") ? 2 : 1) {
@@ -481,3 +463,31 @@ export const gitFolders = (args: readonly PlanWord[]): readonly PlanWord[] => {
 };
 
 export const gitPrograms: ProgramTable = { git: program({ read: readGit }) };
+
+/** A git command as it was understood when it was classified. */
+export type GitInvocation = ParsedArguments & {
+  readonly verb: string;
+  /** All words after the verb. */
+  readonly words: readonly string[];
+};
+
+/** Reads the final words of a command that was allowed, by the same rules that allowed it. Code after the classifier asks
+ *  this instead of looking for an option among all words: there it could mistake a pattern, a path or a value for one. */
+export const readGitInvocation = (all: readonly string[]): GitInvocation | { readonly problem: string } => {
+  let at = 0;
+  while (all[at]?.startsWith("-")) at += /^-[Cc]$/.test(all[at] ?? "") ? 2 : 1;
+  const [verb = "", words] = [all[at], all.slice(at + 1)];
+  const sub = Object.hasOwn(SUBCOMMANDS, verb) ? SUBCOMMANDS[verb] : undefined;
+  const isUsage = words.length === 1 && words[0] === "-h";
+  if (sub === undefined || isUsage) return { verb, words, options: [], operands: [] };
+  // Options end where git ends them: grep accepts none after its first operand.
+  const optionsFirst = verb === "grep" ? { optionsFirst: true } : {};
+  const rule = compileRule({ ...sub, long: `${sub.long ?? ""} ${ADDED}`, ...optionsFirst });
+  const given = words.map((text) => ({ text }));
+  try {
+    return { ...readOptions(`git ${verb}`, given, rule), verb, words };
+  } catch (error) {
+    if (error instanceof Refusal) return { problem: error.message };
+    throw error;
+  }
+};

@@ -5,7 +5,7 @@ import { binaryPrograms } from "./binaries.ts";
 import { filePrograms } from "./files.ts";
 import { findPrograms } from "./find.ts";
 import { gitPrograms } from "./git.ts";
-import { hintedPrograms, versionPrograms } from "./hints.ts";
+import { hintedPrograms, versionedPrograms } from "./hints.ts";
 import { jqPrograms } from "./jq.ts";
 import { packagePrograms } from "./packages.ts";
 import type { Program } from "./program.ts";
@@ -18,7 +18,7 @@ import { xargsPrograms } from "./xargs.ts";
 export const programs: ReadonlyMap<string, Program> = new Map(
   Object.entries({
     ...hintedPrograms,
-    ...versionPrograms,
+    ...versionedPrograms,
     ...packagePrograms,
     ...binaryPrograms,
     ...systemPrograms,
@@ -35,8 +35,7 @@ export const programs: ReadonlyMap<string, Program> = new Map(
   }),
 );
 
-export { gitFolders } from "./git.ts";
-export { type GitInvocation, readGitInvocation } from "./git-asked.ts";
+export { type GitInvocation, gitFolders, readGitInvocation } from "./git.ts";
 export type { Program, RuntimeNames } from "./program.ts";
 export { repetitionProblem } from "./program.ts";
 export { PROGRAM_ALIASES } from "./system.ts";

@@ -1,17 +1,17 @@
-/** A jq filter as tokens, those inside the strings' `\(…)` among them.
- *  Invariant: every sign is understood, and by every version of jq in the same way, or the filter is refused; a string's
- *  code is never taken for text, and what is called never for the key of an object. */
+/** A jq filter as tokens, including those inside the `\(…)` of strings.
+ *  Invariant: every character is understood, and in the same way by every version of jq, or the filter is refused. Code in a
+ *  string is never mistaken for text, and a call is never mistaken for the key of an object. */
 
 import { Refusal } from "../refusal.ts";
 
 export type JqToken = {
-  /** `field`: `.name`; `name`: a function or a keyword; `key`: a name that stands for the key of an object. */
+  /** `field`: `.name`; `name`: a function or a keyword; `key`: a name used as the key of an object. */
   readonly kind: "field" | "name" | "key" | "variable" | "number" | "text" | "format" | "sign";
   readonly text: string;
 };
 
 const PATTERNS: readonly (readonly [JqToken["kind"] | "space", RegExp])[] = [
-  // From 1.8 on, a comment whose line ends in a backslash goes on.
+  // Since jq 1.8, a comment continues after a line that ends in a backslash.
   ["space", /[ \t\r\n]+|#[^\n\r\\]*(?=\r?\n|$)/y],
   ["field", /\.[A-Za-z_]\w*/y],
   ["number", /(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y],
@@ -24,21 +24,23 @@ const PATTERNS: readonly (readonly [JqToken["kind"] | "space", RegExp])[] = [
 const OPENED_BY: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 
 const refuse = (what: string): never => {
-  throw new Refusal(`jq: ${what}; a simple filter passes: jq '.a.b' FILE`);
+  throw new Refusal(`jq: ${what}; a simple filter runs without approval: jq '.a.b' FILE`);
 };
 
 const describeUnknown = (source: string, at: number): string =>
-  source[at] === "#" ? "a comment may hold no backslash" : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not read`;
+  source[at] === "#"
+    ? "a comment may not contain a backslash"
+    : `\`${/.{0,10}/.exec(source.slice(at))?.[0]}\` is not understood`;
 
-/** All tokens in order; where a string holds code, its tokens stand in brackets beside it. */
+/** All tokens in order. The code of a string follows the string, in parentheses. */
 export const jqTokens = (source: string): readonly JqToken[] => {
   const tokens: JqToken[] = [];
-  /** Brackets that are open, and each `if` up to its `end`, since commas may stand there too. */
+  /** Open brackets, and each `if` until its `end`, because commas may occur there too. */
   const open: string[] = [];
   let at = 0;
-  /** Reads up to the end, or to the bracket that closes a string's code. */
+  /** Reads to the end, or to the parenthesis that closes a string's code. */
   const read = (inString: boolean, level: number): void => {
-    if (level > 20) refuse("strings in strings are too deep");
+    if (level > 20) refuse("strings are nested too deeply");
     let depth = 0;
     while (at < source.length) {
       if (source[at] === '"') {
@@ -60,9 +62,9 @@ export const jqTokens = (source: string): readonly JqToken[] => {
       follow(token);
       tokens.push(token);
     }
-    if (inString) refuse("a string has no end");
+    if (inString) refuse("a string is never closed");
   };
-  /** Directly inside braces, after the brace or a comma, and before a colon, a comma or the end. */
+  /** A key is directly inside braces, after the brace or a comma, and before a colon, a comma or the closing brace. */
   const isKey = (kind: JqToken["kind"], end: number): boolean => {
     const before = tokens.at(-1);
     const after = /^[ \t\r\n]{0,99}([:,}])(?!:)/.exec(source.slice(end, end + 101));
@@ -74,7 +76,7 @@ export const jqTokens = (source: string): readonly JqToken[] => {
     if (kind !== "sign") return;
     if (/^[([{]$/.test(text)) open.push(text);
     if (/^[)\]}]$/.test(text) && open.pop() !== OPENED_BY[text]) refuse("its brackets do not match");
-    if (text === ":" && tokens.at(-1)?.text === ":") refuse("modules are not read");
+    if (text === ":" && tokens.at(-1)?.text === ":") refuse("modules are not allowed");
   };
   const readText = (level: number): void => {
     const start = at;
@@ -83,7 +85,7 @@ export const jqTokens = (source: string): readonly JqToken[] => {
     tokens.push({ kind: "text", text: "" });
     at += 1;
     while (source[at] !== '"') {
-      if (at >= source.length) refuse("a string has no end");
+      if (at >= source.length) refuse("a string is never closed");
       if (source[at] === "\\" && source[at + 1] === "(") {
         at += 2;
         tokens.push({ kind: "sign", text: "(" });

@@ -1,7 +1,7 @@
-/** jq: filters that look at data and come to an end.
- *  Invariant: every function is known; no environment, no module; what repeats goes down into the data, or up to a small
- *  number; nothing is multiplied, doubled or placed so that it could fill the memory.
- *  Elsewhere: the tokens (jq-tokens.ts). A filter can neither write nor run anything. */
+/** jq: filters that only look at data, and that end.
+ *  Invariant: every function is known; no environment, no modules. What repeats either descends into the data or counts to a
+ *  small number. Nothing is multiplied, doubled or stored so that it could exhaust memory.
+ *  Elsewhere: the tokens (jq-tokens.ts). A jq filter can neither write nor run anything. */
 
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
@@ -11,7 +11,7 @@ import { type JqToken, jqTokens } from "./jq-tokens.ts";
 import { checkRepetition, type ProgramTable, program } from "./program.ts";
 
 const refuse = (what: string): never => {
-  throw new Refusal(`jq: ${what}; a simple filter passes: jq '.a.b' FILE`);
+  throw new Refusal(`jq: ${what}; a simple filter runs without approval: jq '.a.b' FILE`);
 };
 
 const KEYWORDS: ReadonlySet<string> = new Set(
@@ -32,11 +32,14 @@ const FUNCTIONS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Why some functions are none of the above. */
+const NO_MODULES = "modules are not allowed";
+const MAY_NOT_END = "it may never end";
+
+/** Functions of jq that are refused, and why. */
 const REFUSED_FUNCTIONS: Readonly<Record<string, string>> = {
   env: "it may not show the environment",
-  ...Object.fromEntries(["import", "include", "modulemeta"].map((name) => [name, "modules are not read"])),
-  ...Object.fromEntries(["repeat", "until", "while", "infinite"].map((name) => [name, "it may never end"])),
+  ...{ import: NO_MODULES, include: NO_MODULES, modulemeta: NO_MODULES },
+  ...{ repeat: MAY_NOT_END, until: MAY_NOT_END, while: MAY_NOT_END, infinite: MAY_NOT_END },
 };
 
 type Tokens = readonly JqToken[];
@@ -44,7 +47,7 @@ type Tokens = readonly JqToken[];
 const OPENING = "([{";
 const CLOSING = ")]}";
 
-/** Where the bracket that opens at `from` closes. */
+/** The index of the bracket that closes the one at `from`. */
 const closingBracket = (tokens: Tokens, from: number): number => {
   let depth = 0;
   for (let at = from; at < tokens.length; at += 1) {
@@ -54,10 +57,10 @@ const closingBracket = (tokens: Tokens, from: number): number => {
     if (CLOSING.includes(text)) depth -= 1;
     if (depth === 0) return at;
   }
-  return refuse("a bracket has no end");
+  return refuse("a bracket is never closed");
 };
 
-/** The parts between `;` of the brackets after a function's name. */
+/** The arguments of the function at index `name`; jq separates them by `;`. */
 const argumentsOf = (tokens: Tokens, name: number): readonly Tokens[] => {
   if (tokens[name + 1]?.text !== "(") return [];
   const end = closingBracket(tokens, name + 1);
@@ -77,7 +80,7 @@ const literal = ([only, ...more]: Tokens): number | undefined =>
 
 const MAX_COUNT = 1_000_000;
 
-/** How far a `range` goes: a number, the length of something, or refused. */
+/** How far a `range` counts, or a Refusal. The end must be a number or the length of something. */
 const rangeSize = (tokens: Tokens, at: number): number => {
   const parts = argumentsOf(tokens, at);
   const step = parts[2] && literal(parts[2]);
@@ -90,17 +93,17 @@ const rangeSize = (tokens: Tokens, at: number): number => {
   return refuse("range takes a number or a length: range(0; length)");
 };
 
-/** A place in the data: `.a.b[0]`, `$x[]?`; with `texts` of names alone: `.a["b"][]`. */
-const isPath = (part: Tokens, texts = false): boolean => {
+/** A path into the data: `.a.b[0]`, `$x[]?`. With `namesOnly`, its indexes are names: `.a["b"][]`. */
+const isPath = (part: Tokens, namesOnly = false): boolean => {
   for (let at = 0; at < part.length; at += 1) {
     const { kind, text } = part[at] as JqToken;
-    if (kind === "field" || text === "." || text === "?" || (kind === "variable" && !texts)) continue;
-    if (texts && part[at - 1]?.text === "." && isPlainText(part[at])) continue;
+    if (kind === "field" || text === "." || text === "?" || (kind === "variable" && !namesOnly)) continue;
+    if (namesOnly && part[at - 1]?.text === "." && isPlainText(part[at])) continue;
     if (text !== "[" || kind !== "sign") return false;
     const inside = part[at + 1];
-    const wanted = texts ? isPlainText(inside) : inside?.kind === "number";
+    const isAllowed = namesOnly ? isPlainText(inside) : inside?.kind === "number";
     const close = inside?.text === "]" ? at + 1 : at + 2;
-    if (part[close]?.text !== "]" || (close === at + 2 && !wanted)) return false;
+    if (part[close]?.text !== "]" || (close === at + 2 && !isAllowed)) return false;
     at = close;
   }
   return true;
@@ -108,7 +111,7 @@ const isPath = (part: Tokens, texts = false): boolean => {
 
 const isPlainText = (token: JqToken | undefined): boolean => token?.kind === "text" && !token.text.includes("\\");
 
-/** `length` of what is there, less one at most: `length`, `(.a | length) - 1`. */
+/** The `length` of existing data, less at most one digit: `length`, `(.a | length) - 1`. */
 const isLength = (end: Tokens): boolean => {
   const last = end.slice(-2).map(({ text }) => text);
   const less = last[0] === "-" && /^\d$/.test(last[1] ?? "") ? end.slice(0, -2) : end;
@@ -118,7 +121,7 @@ const isLength = (end: Tokens): boolean => {
   return of.length === 0 || (of.at(-1)?.text === "|" && isPath(of.slice(0, -1)));
 };
 
-/** `.children[]` goes down a level each time; what could stay where it is, or stand on null, could go on for ever. */
+/** `.children[]` descends one level each time. A path that could stay where it is, or sit on null, might never end. */
 const descends = (part: Tokens): boolean => {
   const [operator, empty] = part.slice(-2);
   const place = operator?.text === "//" && empty?.text === "empty" ? part.slice(0, -2) : part;
@@ -131,16 +134,16 @@ const checkPattern = (tokens: Tokens, at: number): void => {
   if (!everywhere) return;
   const [pattern, ...more] = parts[0] ?? [];
   if (pattern?.kind !== "text" || more.length > 0 || pattern.text.includes("\\("))
-    refuse("gsub takes a pattern in quotes");
+    refuse("gsub takes a quoted pattern");
   try {
     if (!mayMatchEmpty(String(JSON.parse(pattern?.text ?? "")))) return;
   } catch {
-    // Not a string that can be read.
+    // Not valid JSON, so what the pattern matches is unknown.
   }
-  refuse("gsub with a pattern that matches nothing may never end");
+  refuse("gsub may never end if its pattern can match the empty string");
 };
 
-/** What one round of `reduce` and `foreach` may not do with what it is given: put it there twice. */
+/** One step of `reduce` or `foreach` may not use its input twice in its result: that doubles it each time. */
 const checkReduceStep = ([start = [], round = []]: readonly Tokens[]): void => {
   const joins = round.some(({ kind, text }) => (kind === "sign" && /^([+*,]|[+*]=)$/.test(text)) || text === '"\\(');
   const whole = round.filter(({ kind, text }, at) => kind === "sign" && text === "." && round[at + 1]?.text !== "[");
@@ -148,9 +151,9 @@ const checkReduceStep = ([start = [], round = []]: readonly Tokens[]): void => {
     ({ text }, at) =>
       /^[+*]=?$/.test(text) && round[at - 1]?.text === round[at + 1]?.text && round[at - 1]?.text !== "]",
   );
-  if (twice || (joins && whole.length > 1)) refuse("a round that doubles what it is given grows too fast");
+  if (twice || (joins && whole.length > 1)) refuse("a reduce step that uses its input twice grows too fast");
   const times = round.some(({ kind, text }) => kind === "sign" && /^\*=?$/.test(text));
-  if (times && !/^(\{|\d)/.test(start[0]?.text ?? "")) refuse("a round that multiplies may grow too fast");
+  if (times && !/^(\{|\d)/.test(start[0]?.text ?? "")) refuse("a reduce step that multiplies may grow too fast");
 };
 
 /** `as $x (` or `as [$x, $y] (`. */
@@ -159,25 +162,26 @@ const isName = (tokens: Tokens, at: number): boolean =>
 
 const ASSIGNS = /^(=|\|=|\+=|-=|\*=|\/=|%=|\/\/=)$/;
 
-/** An index that something is stored at makes the list that long. */
+/** Storing at an index makes the array at least that long. */
 const checkStoredIndexes = (tokens: Tokens): void => {
   const stores = tokens.some(({ kind, text }) => (kind === "sign" && ASSIGNS.test(text)) || text === "setpath");
   let indexes = 0;
   tokens.forEach((token, at) => {
     if (!stores) return;
-    if (token.kind === "number" && Number(token.text) > MAX_COUNT) refuse("stores at a place that is too far");
+    if (token.kind === "number" && Number(token.text) > MAX_COUNT) refuse("it stores at an index that is too large");
     const before = tokens[at - 1];
     const isIndex =
       token.text === "[" && (/^(field|variable)$/.test(before?.kind ?? "") || /^[.\])?]$/.test(before?.text ?? ""));
     if (!isIndex) return;
     indexes += 1;
-    if (indexes > 100) refuse("it has too many places");
+    if (indexes > 100) refuse("it has too many indexes");
     const inside = tokens.slice(at + 1, closingBracket(tokens, at));
-    if (inside.some(({ kind, text }) => kind === "name" || /^[*/%]$/.test(text))) refuse("stores at a computed place");
+    if (inside.some(({ kind, text }) => kind === "name" || /^[*/%]$/.test(text)))
+      refuse("it stores at a computed index");
   });
 };
 
-/** Text times a number is that much text. */
+/** A string times a number repeats the string that often. */
 const checkMultiplication = (tokens: Tokens): void => {
   let product = 1;
   tokens.forEach(({ kind, text }, at) => {
@@ -187,32 +191,32 @@ const checkMultiplication = (tokens: Tokens): void => {
     product *= Math.max(1, Number(number?.text ?? 1));
     const isText = sides.some((side) => side?.kind === "text" || side?.kind === "format");
     if (product > MAX_COUNT || (isText && !(Number(number?.text ?? "x") <= 10_000)))
-      refuse("multiplies by too large a number");
+      refuse("it multiplies by too large a number");
   });
 };
 
-/** Where a name of jq's own is defined anew, some calls of it still mean jq's, and nobody could tell which. */
+/** If a filter redefines one of jq's functions, some calls still mean jq's own, and we could not tell which. */
 const isBuiltIn = (name: string): boolean =>
   FUNCTIONS.has(name) || Object.hasOwn(REFUSED_FUNCTIONS, name) || /^_|^(combinations|get_search_list)$/.test(name);
 
-/** Names that the filter defines itself. A function may not speak of itself. */
+/** The functions that the filter defines. None may call itself. */
 const definedNames = (tokens: Tokens): ReadonlySet<string> => {
   const found = new Set<string>();
   tokens.forEach(({ kind, text }, at) => {
     if (kind !== "name" || text !== "def") return;
     const name = tokens[at + 1];
-    if (name?.kind !== "name" || KEYWORDS.has(name.text)) refuse("this def is not read");
-    if (name && isBuiltIn(name.text)) refuse(`${name.text} is a function of jq; give yours another name`);
+    if (name?.kind !== "name" || KEYWORDS.has(name.text)) refuse("this form of def is not supported");
+    if (name && isBuiltIn(name.text)) refuse(`${name.text} is a function of jq; choose another name for yours`);
     let open = at + 2;
     if (tokens[open]?.text === "(") {
       const end = closingBracket(tokens, open);
       for (const { kind: part, text: parameter } of tokens.slice(open + 1, end))
-        if (part === "name" && isBuiltIn(parameter)) refuse(`${parameter} is a function of jq; use another name`);
+        if (part === "name" && isBuiltIn(parameter)) refuse(`${parameter} is a function of jq; choose another name`);
         else if (part === "name") found.add(parameter);
       open = end + 1;
     }
-    if (tokens[open]?.text !== ":") refuse("this def is not read");
-    // Its own name anywhere but after it would be a call from inside, or another of the same name.
+    if (tokens[open]?.text !== ":") refuse("this form of def is not supported");
+    // Its own name inside the body would be a recursive call, or another function of the same name.
     const end = endOfDefinition(tokens, open);
     if (
       tokens
@@ -222,7 +226,8 @@ const definedNames = (tokens: Tokens): ReadonlySet<string> => {
       refuse("a function that calls itself may never end");
     found.add(name?.text ?? "");
   });
-  if (tokens.filter(({ kind, text }) => kind === "name" && text === "def").length > 5) refuse("defines too much");
+  if (tokens.filter(({ kind, text }) => kind === "name" && text === "def").length > 5)
+    refuse("it defines more than five functions");
   return found;
 };
 
@@ -233,17 +238,17 @@ const endOfDefinition = (tokens: Tokens, from: number): number => {
     if (OPENING.includes(text)) at = closingBracket(tokens, at);
     else if (text === ";") return at;
   }
-  return refuse("a def has no end");
+  return refuse("a def has no closing `;`");
 };
 
-/** Each `,` in round brackets doubles what comes after it. Asked first, so that all else looks at few brackets. */
+/** Each `,` in parentheses doubles the results after it. This check runs first, so that the others see few brackets. */
 const checkBranches = (tokens: Tokens): void => {
   const open: string[] = [];
   let branches = 0;
   for (const { kind, text } of tokens) {
     if (kind !== "sign") continue;
     if (OPENING.includes(text)) open.push(text);
-    if (open.length > 40) refuse("its brackets are too deep");
+    if (open.length > 40) refuse("its brackets are nested too deeply");
     if (CLOSING.includes(text)) open.pop();
     if (text === "," && open.at(-1) === "(") branches += 1;
   }
@@ -259,22 +264,26 @@ export const checkJqFilter = (source: string): void => {
   tokens.forEach(({ kind, text }, at) => {
     if (kind === "text") checkRepetition("jq", text);
     if (kind === "variable" && /^\$(ENV|__prog_args)$/.test(text)) refuse("it may not show the environment");
-    // As a key without a value it is read by some as what it is elsewhere.
+    // As a key without a value, some versions of jq read it as a call.
     const isBareKey = kind === "key" && tokens[at + 1]?.text !== ":" && Object.hasOwn(REFUSED_FUNCTIONS, text);
     if ((kind !== "name" && !isBareKey) || KEYWORDS.has(text) || own.has(text)) return;
     if (!FUNCTIONS.has(text))
-      refuse(REFUSED_FUNCTIONS[text] === undefined ? `${text} is not known` : `${text}: ${REFUSED_FUNCTIONS[text]}`);
+      refuse(
+        REFUSED_FUNCTIONS[text] === undefined
+          ? `${text} is not a known function`
+          : `${text}: ${REFUSED_FUNCTIONS[text]}`,
+      );
     if (text === "range") size *= rangeSize(tokens, at);
     if (text === "recurse" && argumentsOf(tokens, at).some((part, index) => index > 0 || !descends(part)))
-      refuse("recurse(f) may never end unless f goes down: recurse(.children[]?)");
+      refuse("recurse(f) may never end unless f descends: recurse(.children[]?)");
     if (text === "sub" || text === "gsub") checkPattern(tokens, at);
   });
   if (size > 10 * MAX_COUNT) refuse("its ranges are too long");
   tokens.forEach(({ kind, text }, at) => {
     if (kind !== "name" || (text !== "reduce" && text !== "foreach")) return;
-    // Its rounds stand in the brackets after what each thing is called.
+    // Its steps are in the parentheses after the variable.
     const open = tokens.findIndex(({ text: sign }, index) => index > at && sign === "(" && isName(tokens, index - 1));
-    if (open < 0) refuse(`${text} is not read`);
+    if (open < 0) refuse(`this form of ${text} is not supported`);
     checkReduceStep(argumentsOf(tokens, open - 1));
   });
   checkStoredIndexes(tokens);
@@ -288,7 +297,7 @@ const jqRule = program({
     "ascii-output raw-input tab indent= seq stream version",
 }).rule;
 
-/** Options that name a variable and its value. */
+/** Options that take the name of a variable and its value. */
 const NAMED = /^--(arg|argjson|slurpfile|rawfile)$/;
 
 const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
@@ -298,9 +307,9 @@ const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
     if (!NAMED.test(word.text)) plain.push(word);
     else {
       if (words.slice(at, at + 3).some(({ pattern }) => pattern))
-        throw new Refusal(`jq ${word.text} needs plain words`);
+        throw new Refusal(`jq ${word.text} takes a plain name and value`);
       if (word.text === "--argjson" && Number(words[at + 2]?.text) > MAX_COUNT)
-        refuse("a number that large is not taken");
+        refuse("--argjson takes numbers up to a million");
       at += 2;
     }
   }
@@ -308,12 +317,12 @@ const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (words.length === 1 && options.some(({ name }) => name === "version" || name === "h")) return words;
   const [filter] = operands;
   if (!filter || filter.home) throw new Refusal("quote the jq filter");
-  // Where xargs or find would put a name in place of this sign, the filter would be another one.
+  // xargs and find would replace a placeholder with a name, and so change the filter.
   if (filter.placeholder || filter.text.trim() === "{}")
-    throw new Refusal("a jq filter may not be made of names; write it out");
+    throw new Refusal("a jq filter may not contain names that are filled in later; write it out");
   if (filter.pattern) {
     if (!filter.text.startsWith(".")) throw new Refusal("quote the jq filter");
-    // `.[0]` without quotes: a filter, whatever files there are.
+    // `.[0]` without quotes is taken as the filter, whatever files exist.
     const literalFilter = { text: filter.text.replace(/\\(.)/gs, "$1") };
     return readJq(words.map((word) => (word === filter ? literalFilter : word)));
   }
@@ -321,7 +330,7 @@ const readJq = (words: readonly PlanWord[]): readonly PlanWord[] => {
   return words;
 };
 
-/** The filter, which is no file: `.env` is a field. */
+/** The filter, which is not a file: `.env` is a field. */
 const filterOf = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const plain = words.filter((_, at) => ![0, 1, 2].some((back) => NAMED.test(words[at - back]?.text ?? "")));
   return readOptions("jq", plain, jqRule)
@@ -333,7 +342,7 @@ export const jqPrograms: ProgramTable = {
   jq: program({
     read: readJq,
     searchText: filterOf,
-    // No option of it writes, runs or sends either.
+    // None of its options writes, runs or sends anything.
     harmless: true,
   }),
 };

@@ -1,5 +1,5 @@
 /** Programs that tell what is installed.
- *  Invariant: the database of packages is asked; no package file is opened, and nothing is fetched or cached. */
+ *  Invariant: they only query the package database; no package file is opened, and nothing is fetched or cached. */
 
 import { readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
@@ -8,9 +8,9 @@ import { type ProgramTable, program } from "./program.ts";
 
 const QUESTION = /^(-[lLsSp]|--(list|listfiles|status|search|print-avail|get-selections|print-architecture|version))$/;
 
-const HELP = "dpkg may be asked: dpkg -l, dpkg -L PACKAGE, dpkg -s PACKAGE, dpkg -S FILE";
+const HELP = "dpkg may only query: dpkg -l, dpkg -L PACKAGE, dpkg -s PACKAGE, dpkg -S FILE";
 
-/** One question, then plain names. */
+/** One query option, then plain names. */
 const readDpkg = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const [question, ...names] = words;
   if (!question || question.pattern || !QUESTION.test(question.text)) throw new Refusal(HELP, "write");
@@ -26,8 +26,9 @@ const queryRule = program({
 
 const readQuery = (words: readonly PlanWord[]): readonly PlanWord[] => {
   const { options } = readOptions("dpkg-query", words, queryRule);
-  // `${Package;20}` pads as well.
-  if (options.some(({ value = "" }) => /\d{4}/.test(value))) throw new Refusal("dpkg-query -f takes small widths");
+  // `${Package;20}` pads to a width, too.
+  if (options.some(({ value = "" }) => /\d{4}/.test(value)))
+    throw new Refusal("dpkg-query -f accepts widths of at most three digits");
   return words;
 };
 

@@ -1,20 +1,20 @@
 /** sed: a small grammar of scripts that only print.
- *  Invariant: addresses and the commands p, P, d, D, q, Q, n, N, h, H, g, G, x, =, l, y and s without w and e;
- *  nothing that reads or writes another file, runs anything, goes round without taking a line, or doubles what it keeps;
- *  where seds disagree on where a pattern ends, or which word is the script, none of the readings names a file. */
+ *  Invariant: addresses, and the commands p, P, d, D, q, Q, n, N, h, H, g, G, x, =, l, y and s without w and e. Nothing reads or
+ *  writes another file, runs anything, loops without reading a line, or doubles what it keeps. Where seds disagree on where a
+ *  pattern ends, or on which word is the script, no reading of it names a file. */
 
 import { type ParsedArguments, readOptions } from "../options.ts";
 import type { PlanWord } from "../plan.ts";
 import { Refusal } from "../refusal.ts";
 import { checkRepetition, type ProgramTable, program } from "./program.ts";
 
-const SCRIPT_HELP = "sed may print: sed -n '10,20p' FILE, or sed 's/a/b/' FILE";
+const SCRIPT_HELP = "only simple sed scripts run without approval: sed -n '10,20p' FILE, or sed 's/a/b/' FILE";
 
 const refuse = (): never => {
   throw new Refusal(SCRIPT_HELP);
 };
 
-/** The end of a part that a delimiter closes; the delimiter may be escaped, a newline ends nothing. */
+/** The end of a part that is closed by a delimiter. The delimiter may be escaped; a newline is not allowed inside. */
 const endOfPart = (script: string, from: number, delimiter: string): number => {
   for (let at = from; at < script.length; at += 1) {
     if (script[at] === "\\") at += 1;
@@ -24,11 +24,11 @@ const endOfPart = (script: string, from: number, delimiter: string): number => {
   return refuse();
 };
 
-/** A set in brackets, of a form on whose end all seds agree. */
+/** A bracketed set, in a form on whose end all seds agree. */
 const SET = /\[\^?\]?(?:\[:[a-z]+:\]|[^\][\\\n]|\\[^\][\\\n])*\]/y;
 
-/** The end of a pattern: the delimiter may also stand in a set. A sed that ends the pattern there stops with an error, but
- *  only after the flags, whose file it has emptied by then: see `checkFlags`. */
+/** The end of a pattern. The delimiter may also occur in a set. A sed that ends the pattern there stops with an error, but
+ *  only after reading the flags, and by then it has truncated the file they name: see `checkFlags`. */
 const endOfPattern = (script: string, from: number, delimiter: string): number => {
   for (let at = from; at < script.length; at += 1) {
     if (script[at] === "\\") at += 1;
@@ -42,10 +42,10 @@ const endOfPattern = (script: string, from: number, delimiter: string): number =
   return refuse();
 };
 
-/** Flags up to the one that names a file. */
+/** Flags, up to the one that names a file. */
 const WRITES = /^[gpiImMe\d\s]*w/;
 
-/** Where a set holds the delimiter, whatever stands behind a later one may be taken for the flags. */
+/** If a set contains the delimiter, the text after any later delimiter may be read as the flags. */
 const checkFlags = (script: string, from: number, end: number): void => {
   const delimiter = script[from - 1] as string;
   const unescaped = script.slice(from).replace(/\\./gs, "  ");
@@ -87,14 +87,14 @@ const readCommand = (script: string, from: number): number => {
   checkFlags(script, from + 2, pattern);
   const replacement = endOfPart(script, pattern + 1, delimiter);
   if (letter === "s") return skip(script, replacement + 1, /[gpiI0-9]/);
-  // Letters for letters: here brackets are letters too, so the end would be elsewhere.
+  // In y, brackets are plain letters, so the part would end elsewhere.
   return script.slice(from, replacement).includes("[") ? refuse() : replacement + 1;
 };
 
-/** The usual way to take all lines together before substituting: a loop that ends because it takes a line each time. */
+/** The usual way to join all lines before substituting: a loop that ends because it reads a line each time. */
 const ALL_LINES = /^\s*:([a-z])[ \t]*[;\n]\s*N[ \t]*[;\n]\s*\$![ \t]*b[ \t]*\1[ \t]*[;\n]/;
 
-/** One script: addressed commands separated by `;` or newlines, braces around some of them. */
+/** Checks one script: addressed commands separated by `;` or newlines, and grouped by braces. */
 export const checkSedScript = (script: string): void => {
   checkRepetition("sed", script);
   if (/[^\n\t\x20-\x7e\u00a0-\uffff]/.test(script)) refuse();
@@ -127,12 +127,12 @@ export const checkSedScript = (script: string): void => {
     at = skip(script, readCommand(script, at), / /);
     if (at < script.length && !/[;\n}]/.test(script[at] as string)) refuse();
   }
-  // D starts again with what is left: if something is put back each time, for ever.
+  // D restarts with the rest of the buffer. If something is added each time, it never ends.
   if (depth !== 0 || (used.includes("D") && /[syGgx]/.test(used))) refuse();
   checkGrowth(script, used);
 };
 
-/** What is kept from line to line may not be joined to itself: after some lines it would fill the memory. */
+/** What is kept from line to line may not be appended to itself: after some lines it would exhaust memory. */
 const checkGrowth = (script: string, used: string): void => {
   const joins = used.replace(/[^GH]/g, "").length;
   const taken = used.indexOf("g");
@@ -146,25 +146,25 @@ const sedRule = program({
   long: "quiet silent regexp-extended separate unbuffered null-data expression= posix debug version",
 });
 
-/** What `-e` gives. A sed that takes no options after the first operand has its script there. */
+/** The scripts given by `-e`. A sed that accepts no options after the first operand takes that operand as its script. */
 const scriptsIn = ({ options }: ParsedArguments): string[] =>
   options.filter(({ name }) => name === "e" || name === "expression").map(({ value }) => value ?? "");
 
 const readSed = (words: readonly PlanWord[]): readonly PlanWord[] => {
   if (words.some(({ text }) => /^(-[nErsuz]*i|--in-place)/.test(text)))
-    throw new Refusal("sed -i changes files", "write");
+    throw new Refusal("sed -i changes files; leave out -i to print the result", "write");
   const { options, operands } = readOptions("sed", words, sedRule.rule);
   if (words.length === 1 && options.some(({ name }) => name === "version")) return words;
   const given = scriptsIn({ options, operands });
   if (given.length > 0 && scriptsIn(readOptions("sed", words, { ...sedRule.rule, optionsFirst: true })).length === 0)
-    throw new Refusal("sed takes -e before the files: sed -n -e '10,20p' FILE");
+    throw new Refusal("sed needs -e before the files: sed -n -e '10,20p' FILE");
   if (given.length === 0) {
     const [script] = operands;
     if (!script || script.pattern || script.home) throw new Refusal(`quote the script; ${SCRIPT_HELP}`);
     given.push(script.text);
   }
   given.forEach(checkSedScript);
-  // What loops or grows may be spread over several of them: sed reads them as one.
+  // A loop or growth may be spread over several scripts, because sed reads them as one.
   if (given.length > 1) checkSedScript(given.join("\n"));
   return words;
 };

@@ -13,14 +13,14 @@ import {
   program,
 } from "./program.ts";
 
-/** Not -c: it reads the names of what it opens from a file. */
+/** Without -c, which takes the names of the files to open from a file. */
 const checksum = program({
   flags: "btz",
   long: "binary text tag zero version",
   harmless: true,
 });
 
-/** The first operand, unless an option has named what to look for, or it is a pattern that stands for files. */
+/** The first operand, unless an option gave the text to search for, or the operand is a pattern that stands for files. */
 const searchTextOf = (rule: CompiledRule, words: readonly PlanWord[]): readonly PlanWord[] => {
   const { options, operands } = readOptions("grep", words, rule);
   return options.some(({ name }) => /^(e|f|regexp|file|files|type-list)$/.test(name))
@@ -41,12 +41,12 @@ const grep: Program = program({
     "before-context= context= text binary-files= devices= directories= exclude= exclude-from= exclude-dir= include= " +
     "recursive dereference-recursive line-buffered binary null-data version",
   harmless: true,
-  // A pipe or a device among the files would keep it waiting.
+  // A pipe or a device among the files would make grep wait.
   check: ({ options, operands }) => {
     for (const { text } of operands) checkRepetition("grep", text);
     for (const { value = "" } of options) checkRepetition("grep", value);
     if (options.some(({ name, value }) => /^(D|devices)$/.test(name) && value !== "skip"))
-      throw new Refusal("grep -D takes skip, and no other word");
+      throw new Refusal("grep -D may only be skip: grep -D skip TEXT FILE");
   },
 });
 
@@ -67,14 +67,14 @@ const ripgrep: Program = program({
     "one-file-system only-matching passthru path-separator= pcre2 pretty quiet regexp= replace= " +
     "smart-case sort= sortr= stats text threads= trim type= type-add= type-clear= type-list type-not= unrestricted " +
     "version vimgrep with-filename no-filename word-regexp",
-  // `type-add` can include other types by name and nothing else; it names globs, not programs.
+  // `type-add` can only include other types by name; it holds globs, not programs.
   check: ({ options }) => {
     if (options.some(({ name, value = "" }) => /^(j|threads)$/.test(name) && !/^\d{1,2}$/.test(value)))
-      throw new Refusal("rg -j takes a small number");
+      throw new Refusal("rg -j takes a number of at most two digits");
   },
 });
 
-/** Not -T, which chooses where to write, nor -S, which takes any amount of memory. */
+/** Without -T, which chooses where to write, and -S, which takes any amount of memory. */
 const sort = program({
   flags: "bdfghiMnRrVcCmsuz",
   valued: "kt",
@@ -112,9 +112,10 @@ export const textPrograms: ProgramTable = {
     count: true,
     long: "bytes= lines= quiet silent verbose zero-terminated version",
     harmless: true,
-    // The old form: `+5f` waits for more as `-f` does.
+    // The old form `+5f` waits for more, as `-f` does.
     check: ({ operands }) => {
-      if (operands.some(({ text }) => /^\+\d*[bcl]?f$/.test(text))) throw new Refusal("tail may not wait for more");
+      if (operands.some(({ text }) => /^\+\d*[bcl]?f$/.test(text)))
+        throw new Refusal("tail may not follow a file; use tail -n 50 FILE");
     },
   }),
   wc: program({ flags: "clLmw", long: "bytes chars lines max-line-length words total= version", harmless: true }),
@@ -130,7 +131,7 @@ export const textPrograms: ProgramTable = {
     minOperands: 1,
     maxOperands: 2,
     harmless: true,
-    // `[x*99999]` is that many letters.
+    // `[x*99999]` expands to that many letters.
     check: ({ operands }) => {
       if (operands.some(({ text }) => /\*\d{5}/.test(text)))
         throw new Refusal("tr repeats a letter at most 9999 times");
@@ -152,7 +153,7 @@ export const textPrograms: ProgramTable = {
     valued: "fsw",
     long: "count repeated all-repeated? group? skip-fields= ignore-case skip-chars= unique zero-terminated check-chars= version",
     maxOperands: 1,
-    // After the first file an option may be taken for the output.
+    // After the first file, uniq may take an option for its output file.
     optionsFirst: true,
   }),
   comm: program({
@@ -185,7 +186,7 @@ export const textPrograms: ProgramTable = {
     long: "from-code= to-code= list version",
     check: ({ options }) => {
       if (options.some(({ value = "" }) => !/^[\w.:-]*(\/\/(TRANSLIT|IGNORE))*$/i.test(value)))
-        throw new Refusal("iconv takes plain names of encodings");
+        throw new Refusal("iconv takes plain encoding names: iconv -f latin1 -t utf-8 FILE");
     },
   }),
   numfmt: program({
@@ -232,7 +233,9 @@ export const textPrograms: ProgramTable = {
       const has = (pattern: RegExp): boolean => options.some(({ name }) => pattern.test(name));
       const broad = operands.some(({ text, home }) => home || /^\/|^\.*\/?$|^\.\.\//.test(text));
       if (broad && has(/^(r|recursive)$/) && has(/^(N|new-file)$/))
-        throw new Refusal("diff -rN prints files that only one side has, keys too; name two folders of the project");
+        throw new Refusal(
+          "diff -rN prints files that only one side has, including secrets; name two folders of the project",
+        );
     }),
   }),
   cmp: program({
@@ -263,7 +266,7 @@ export const textPrograms: ProgramTable = {
     check: limitNumbers("hexdump", "e"),
   }),
   hd: program({ flags: "bcCdovx", valued: "ens", harmless: true, check: limitNumbers("hd", "e") }),
-  // After the first file it takes any word for the output, and `-ps` is one option.
+  // After the first file, xxd takes any word for its output file; and `-ps` is a single option.
   xxd: program({
     flags: "abeEipuC",
     valued: "cglos",

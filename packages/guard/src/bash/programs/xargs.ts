@@ -1,7 +1,7 @@
-/** xargs: runs another program with names that only turn up when it runs.
- *  Invariant: every option is one word and stands once, so that the runner reads them without knowing their arity; a
- *  placeholder stands only where the inner program takes data, never in a program, an option or a format.
- *  Elsewhere: who may hand names over (../feeding.ts), reading them as xargs would (../../run). */
+/** xargs: runs another program with names that are known only at run time.
+ *  Invariant: every option is a single word and occurs once, so the runner can read the options without knowing which take a
+ *  value. A placeholder occurs only where the inner program takes data, never in a program's name, an option or a format.
+ *  Elsewhere: which programs may supply names (../indirect-reads.ts), reading them as xargs would (../../run). */
 
 import { NEEDS_WHOLE_NAMES } from "../indirect-reads.ts";
 import { readOptions } from "../options.ts";
@@ -29,46 +29,48 @@ const LETTERS: Readonly<Record<string, string>> = {
   delimiter: "d",
 };
 
-/** Signs that may stand for a name. */
+/** Placeholders that -I accepts. */
 const PLACEHOLDERS: readonly string[] = ["{}", "%", "@"];
 
 const checkValue = (letter: string, value: string): void => {
   if (letter === "d" && !/^(?:\\[n0]|\n)$/.test(value))
-    throw new Refusal("xargs -d takes '\\n' or '\\0'; other signs could make other names of those that were listed");
-  if (letter === "P" && !/^(?:[1-9]|1[0-6])$/.test(value)) throw new Refusal("xargs -P takes 1 to 16");
-  if (/^[nLs]$/.test(letter) && !/^[1-9]\d{0,5}$/.test(value)) throw new Refusal(`xargs -${letter} takes a number`);
+    throw new Refusal("xargs -d takes '\\n' or '\\0'; other delimiters could turn listed names into different ones");
+  if (letter === "P" && !/^(?:[1-9]|1[0-6])$/.test(value)) throw new Refusal("xargs -P takes a number from 1 to 16");
+  if (/^[nLs]$/.test(letter) && !/^[1-9]\d{0,5}$/.test(value))
+    throw new Refusal(`xargs -${letter} takes a positive number`);
   if (letter === "I" && !PLACEHOLDERS.includes(value))
-    throw new Refusal("xargs -I takes {} and a plain program: xargs -I{} grep TEXT {}");
+    throw new Refusal("xargs -I takes {}, % or @ as its placeholder: xargs -I{} grep TEXT {}");
 };
 
 type Options = ReadonlyMap<string, string>;
 
-/** Each option by its letter; where several contradict each other, xargs lets the last win and we take none. */
+/** Each option by its letter. If options contradict each other, xargs lets the last win; we refuse the command. */
 const readLetters = (given: ReturnType<typeof readOptions>["options"]): Options => {
   const found = new Map<string, string>();
   for (const { name, value = "" } of given) {
     const letter = LETTERS[name] ?? name;
-    if (found.has(letter)) throw new Refusal(`xargs -${letter} stands twice; give it once`);
-    const meant = name === "max-lines" && value === "" ? "1" : value;
-    checkValue(letter, meant);
-    found.set(letter, meant);
+    if (found.has(letter)) throw new Refusal(`xargs -${letter} is given twice; give it once`);
+    const effective = name === "max-lines" && value === "" ? "1" : value;
+    checkValue(letter, effective);
+    found.set(letter, effective);
   }
-  // One name a time is what -I does anyway.
+  // -I passes one name at a time anyway.
   if (found.has("I") && found.get("n") === "1") found.delete("n");
   if (found.has("0") && found.has("d")) throw new Refusal("xargs takes -0 or -d, not both");
   if (["I", "n", "L"].filter((letter) => found.has(letter)).length > 1)
-    throw new Refusal("xargs takes one of -I, -n and -L");
+    throw new Refusal("xargs takes only one of -I, -n and -L");
   return found;
 };
 
-/** Words of the inner command with the placeholder in them: data, wherever the inner program does not want a plain word. */
+/** Marks the words of the inner command that contain the placeholder. They are data, so options and programs may not. */
 const markPlaceholders = (operands: readonly PlanWord[], place: string): readonly PlanWord[] =>
   operands.map((word, at) => {
-    if (word.pattern) throw new Refusal("xargs -I takes plain words; a file could have the placeholder in its name");
+    if (word.pattern)
+      throw new Refusal("xargs -I takes plain words; a pattern could match a file with the placeholder in its name");
     if (!word.text.includes(place)) return word;
     if (at === 0 || word.text.startsWith("-") || word.home)
       throw new Refusal(
-        `xargs -I: ${place} may stand for data, not in a program or an option: xargs -I{} grep TEXT {}`,
+        `xargs -I: ${place} may only stand for data, not for a program or an option: xargs -I{} grep TEXT {}`,
       );
     return { ...word, pattern: true, placeholder: true };
   });
@@ -81,7 +83,7 @@ const withoutMarks = (words: readonly PlanWord[]): readonly PlanWord[] =>
     ...(home ? { home } : {}),
   }));
 
-/** Names that turn up are no options: the runner hands over none that begins with a dash. */
+/** Names from the pipe are never options: the runner passes on none that starts with a dash. */
 const readInnerCommand = (
   operands: readonly PlanWord[],
   options: Options,
@@ -99,11 +101,11 @@ const readXargs = (words: readonly PlanWord[], inner: InnerCommand): readonly Pl
   const letters = readLetters(given.options);
   const options = [...letters].map(([letter, value]): PlanWord => ({ text: `-${letter}${value}` }));
   const [name] = given.operands;
-  // What xargs does without a command, written out.
+  // Without a command, xargs runs echo.
   if (!name) return [...options, { text: "echo" }];
   const isWhole = letters.has("0");
   if (NEEDS_WHOLE_NAMES.includes(name.text) && !isWhole)
-    throw new Refusal(`${name.text} could take a name for an option; use find DIR … -exec ${name.text} … {} +`);
+    throw new Refusal(`${name.text} could mistake a name for an option; use find DIR … -exec ${name.text} … {} +`);
   return [...options, ...readInnerCommand(given.operands, letters, inner)];
 };
 
