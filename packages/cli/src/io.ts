@@ -1,31 +1,31 @@
-/** What a command may touch of the process it runs in, and how it says that it was called wrongly.
- *  Invariant: a command writes through Io and throws; it never exits, so tests run it in their own process.
+/** What a command may use of its process, and the error for wrong usage.
+ *  Invariant: a command writes through Io and throws; it never exits, so that tests can run it in their own process.
  *  Elsewhere: the real streams and exit codes (main.ts). */
 
 import { Command, type CommanderError } from "commander";
 import { unknownCommand } from "./unknown-command.ts";
 
 export type Io = {
-  /** Text as it is: callers add their own line ends. */
+  /** Writes text unchanged; callers add their own line feeds. */
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
   readonly colour: boolean;
   readonly isTerminal: boolean;
   readonly signal: AbortSignal;
-  /** With which code an interrupted run ends. Default: 130, as by Ctrl-C. */
+  /** The exit code of an interrupted run. Default: 130, as for Ctrl-C. */
   readonly interruptedCode?: () => number;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The lines of standard input. It can be asked for once; after the signal it is let go, also in the middle of a wait. */
+  /** The lines of standard input. It can be read once; the signal stops reading, even while it waits. */
   readonly input: (signal?: AbortSignal) => AsyncIterable<string>;
-  /** A person types there. */
+  /** Standard input is a terminal. */
   readonly inputIsTerminal: boolean;
-  /** Is there a fork among the processes above this one? Default: nobody looked. */
+  /** Is one of the parent processes a fork? Default: not checked. */
   readonly hasForkAncestor?: () => Promise<boolean>;
-  /** How a command that ran to its end wants the process to end; 0 unless it says so. */
+  /** Sets the exit code of a command that did not throw; 0 by default. */
   readonly exitWith: (code: number) => void;
 };
 
-/** Bad input: exit code 2 and one line that names the place. */
+/** Wrong usage: exit code 2 and one line that says what is wrong. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
   readonly exitCode = 2;
@@ -36,7 +36,7 @@ export class UsageError extends Error {
 }
 
 const asUsageError = (error: CommanderError, command: Command): never => {
-  // Help and version arrive here too, with exit code 0: main ends quietly on them.
+  // Help and version arrive here too, with exit code 0; main handles them.
   if (error.exitCode === 0) throw error;
   throw new UsageError(unknownCommand(command) ?? error.message.replace(/^error: /, ""), { cause: error });
 };
@@ -49,16 +49,22 @@ export const newCommand = (name: string, io: Io): Command => {
     .configureOutput({
       writeOut: (text) => io.out(text),
       writeErr: (text) => io.err(text),
-      outputError: () => undefined, // the UsageError carries it; printing here would say it twice
+      outputError: () => undefined, // the UsageError has the text; printing it here would repeat it
       getOutHasColors: () => io.colour,
       getErrHasColors: () => io.colour,
     });
 };
 
-/** By what a fork's commands have in their environment, and by who started us where that was taken away. */
+/** For an option that may be given several times. */
+export const collect = (value: string, earlier: readonly string[] | undefined): readonly string[] => [
+  ...(earlier ?? []),
+  value,
+];
+
+/** A fork's commands have PREFORK_LINEAGE in their environment; if it was removed, the parent processes tell. */
 export const isStartedByFork = async ({ env, hasForkAncestor }: Io): Promise<boolean> =>
   env.PREFORK_LINEAGE?.startsWith("fork:") === true || ((await hasForkAncestor?.()) ?? false);
 
-/** For a session: it starts nobody where a fork is above it. */
+/** The environment of a session, which marks it as started by a fork if it was. */
 export const sessionEnvironment = async (io: Io): Promise<Io["env"]> =>
   (await isStartedByFork(io)) ? { PREFORK_LINEAGE: "fork:above", ...io.env } : io.env;

@@ -1,14 +1,14 @@
-/** Standard input as lines: what one is, and which of them say something.
- *  Invariant: a line ends at a line feed and nowhere else, since JSON may hold every other separator inside a text; bytes
- *  that are no text, and lines without end, are errors that name their place.
- *  Elsewhere: the stream itself (main.ts), what a line says (commands/). */
+/** Splits standard input into lines, and writes values as JSON.
+ *  Invariant: a line ends only at a line feed, since JSON strings may contain every other separator; invalid UTF-8 and
+ *  overlong lines are errors that name the line.
+ *  Elsewhere: the stream itself (main.ts), what a line means (commands/). */
 
 import { type Io, UsageError } from "./io.ts";
 
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 
-/** Bytes, cut into lines. A carriage return before the line feed, and a byte order mark at the start, are left out. */
+/** Splits bytes into lines. Drops a carriage return before the line feed, and a byte order mark at the start. */
 export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let parts: Uint8Array[] = [];
@@ -40,33 +40,33 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   if (bytes > 0) yield finish();
 }
 
-/** A value as JSON over many lines, for people and programs. */
-export const jsonText = (value: object): string => `${JSON.stringify(tidied(value), null, 2)}\n`;
+/** A value as indented JSON, for people and programs. */
+export const jsonText = (value: object): string => `${JSON.stringify(roundNumbers(value), null, 2)}\n`;
 
-/** What a model wrote is handed on as it is. */
+/** Fields with a model's own text are passed through unchanged. */
 const VERBATIM = new Set(["input", "args", "arguments", "body"]);
 
-/** Sums of money and shares without the noise of binary fractions: twelve digits, more than any bill has. */
-const tidied = (value: unknown): unknown => {
+/** Rounds away the noise of binary fractions: twelve digits are more than any bill has. */
+const roundNumbers = (value: unknown): unknown => {
   if (typeof value === "number") return Number.isInteger(value) ? value : Number(value.toPrecision(12));
-  if (Array.isArray(value)) return value.map(tidied);
+  if (Array.isArray(value)) return value.map(roundNumbers);
   if (typeof value !== "object" || value === null || "toJSON" in value) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [key, VERBATIM.has(key) ? inner : tidied(inner)]),
+    Object.entries(value).map(([key, inner]) => [key, VERBATIM.has(key) ? inner : roundNumbers(inner)]),
   );
 };
 
-/** A value as one line of JSON under every reading: also those that many languages end a line at are written as escapes. */
+/** A value as one line of JSON. Characters at which other languages end a line are escaped. */
 export const jsonLine = (value: object): string =>
-  `${JSON.stringify(tidied(value)).replace(
+  `${JSON.stringify(roundNumbers(value)).replace(
     /[\u007f-\u009f\u2028\u2029]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   )}\n`;
 
-export type GivenLine = { readonly line: string; readonly number: number };
+export type InputLine = { readonly line: string; readonly number: number };
 
-/** The lines of standard input that are not empty. Ends with an error when the user interrupts. */
-export async function* givenLines(io: Io): AsyncGenerator<GivenLine> {
+/** The non-empty lines of standard input. Throws when the user interrupts. */
+export async function* inputLines(io: Io): AsyncGenerator<InputLine> {
   let number = 0;
   for await (const line of io.input()) {
     io.signal.throwIfAborted();

@@ -1,6 +1,6 @@
-/** The command line as one function: which command runs, and with which exit code it ends.
- *  Invariant: 0 done, 1 failed, 2 called wrongly, 130 interrupted (129 by SIGHUP, 143 by SIGTERM), others as the command
- *  says; an error is one line on stderr; after a signal what runs is ended in order.
+/** The command line as one function: runs a command and returns its exit code.
+ *  Invariant: 0 done, 1 failed, 2 usage error, 130 interrupted (129 by SIGHUP, 143 by SIGTERM), others as the command
+ *  documents; an error is one line on standard error; after a signal the command shuts down in order.
  *  Elsewhere: what each command does (commands/). */
 
 import { readFileSync } from "node:fs";
@@ -30,15 +30,15 @@ const program = async (io: Io, words: readonly string[]): Promise<Command> => {
 };
 
 const FOOTER = `
-Ask something: prefork -p "…"      its options: prefork help print
-See it work:   prefork tour        without a key
-Everything else: prefork help more
-Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted. prefork -p has more of them.`;
+Run a prompt:   prefork -p "fix the failing test"   (options: prefork help print)
+See a demo:     prefork tour                        (needs no API key)
+More commands:  prefork help more
+Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. prefork -p has more: prefork help print`;
 
-/** Our own, because commander's answers an unknown name with the whole help and no error. */
+/** Our own, because commander's shows the whole help for an unknown name, without an error. */
 const helpCommand = (io: Io): Command =>
   newCommand("help", io)
-    .description("show help, of one command if named")
+    .description("show help for prefork or for one command")
     .argument("[command...]")
     .action((names: readonly string[], _options: unknown, self: Command) => {
       const all = self.parent;
@@ -48,7 +48,7 @@ const helpCommand = (io: Io): Command =>
       for (const [at, name] of names.entries()) {
         const next = named.commands.find((command) => command.name() === name);
         const asked = names.slice(0, at + 1).join(" ");
-        if (!next) throw new UsageError(`there is no command '${asked}'; prefork help lists them`);
+        if (!next) throw new UsageError(`there is no command '${asked}' (prefork help lists them)`);
         named = next;
       }
       named.outputHelp();
@@ -61,7 +61,7 @@ const moreHelp = (all: Command): string => {
   return `More commands:\n${lines.join("\n")}\n`;
 };
 
-/** Runs one command and gives its exit code. */
+/** Runs one command and returns its exit code. */
 export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">): Promise<number> => {
   const ended = { code: 0 };
   const exitWith = (code: number): void => {
@@ -81,44 +81,44 @@ export const run = async (argv: readonly string[], given: Omit<Io, "exitWith">):
     if (error instanceof CommanderError && error.exitCode === 0) return 0;
     if (io.signal.aborted) return 130;
     io.err(`prefork: ${oneLine(error)}\n`);
-    return isCallersFault(error) ? 2 : 1;
+    return isUsageError(error) ? 2 : 1;
   }
 };
 
-/** `prefork -p …` names no command: prompt and options may stand in any order. */
+/** `prefork -p …` names no command, and its prompt and options may come in any order. */
 const asksToPrint = (argv: readonly string[]): boolean => {
   const options = argv.slice(0, argv.includes("--") ? argv.indexOf("--") : argv.length);
   return !isCommand(argv[0] ?? "") && options.some((word) => word === "-p" || word === "--print");
 };
 
-/** A prompt that is a list begins with a dash and a space; no option does. */
+/** A prompt may start with a list item ("- …"); no option starts with a dash and a space. */
 const asWord = (word: string): string => (/^-+\s/.test(word) ? ` ${word}` : word);
 
-/** By name, so that help and errors load nothing that the command itself does not. */
-const CALLERS_FAULTS: readonly string[] = ["UsageError", "InputError", "SimulatorError"];
+/** By name, so that help and errors load nothing extra. */
+const USAGE_ERRORS: readonly string[] = ["UsageError", "InputError", "SimulatorError"];
 
-const isCallersFault = (error: unknown): boolean => error instanceof Error && CALLERS_FAULTS.includes(error.name);
+const isUsageError = (error: unknown): boolean => error instanceof Error && USAGE_ERRORS.includes(error.name);
 
 const oneLine = (error: unknown): string => {
   if (error instanceof Error && "syscall" in error && error.syscall === "uv_cwd")
-    return "the working folder was deleted; change to a folder that exists: cd ~";
+    return "the working folder was deleted; change to an existing folder: cd ~";
   return visible((error instanceof Error ? error.message : String(error)).replace(/\s+/g, " "));
 };
 
-/** The process's own streams, its colours, and signals. A second one of the same kind ends it at once. */
+/** Uses the process's own streams, colours and signals. A second signal of the same kind ends the process at once. */
 export const main = async (argv: readonly string[]): Promise<number> => {
   const interrupt = new AbortController();
-  const heard: { signal?: NodeJS.Signals } = {};
+  const received: { signal?: NodeJS.Signals } = {};
   const stop = (): void => interrupt.abort();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.once(signal, () => {
-      heard.signal ??= signal;
+      received.signal ??= signal;
       stop();
     });
-  // A reader that goes away (`prefork demo | head -1`) is no failure of ours, but what runs for it is ended in order.
+  // A reader that closes the pipe (`prefork demo | head -1`) is not a failure, but the command shuts down in order.
   const reader = { left: false };
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // EIO: the terminal itself is gone; its SIGHUP says the rest.
+    // EIO: the terminal is gone; a SIGHUP follows.
     if (error.code === "EPIPE" || error.code === "EIO") {
       reader.left = true;
       return stop();
@@ -126,8 +126,8 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     process.stderr.write(`prefork: cannot write the output: ${error.message}\n`);
     process.exit(1);
   });
-  process.stderr.on("error", () => {}); // nobody reads what goes wrong: the work still ends in order
-  const interruptedCode = (): number => 128 + constants.signals[heard.signal ?? "SIGINT"];
+  process.stderr.on("error", () => {}); // nobody reads the errors; the command still shuts down in order
+  const interruptedCode = (): number => 128 + constants.signals[received.signal ?? "SIGINT"];
   const { env } = process;
   const isTerminal = process.stdout.isTTY === true;
   const colour = env.NO_COLOR ? false : env.FORCE_COLOR ? env.FORCE_COLOR !== "0" : isTerminal && env.TERM !== "dumb";
@@ -140,12 +140,12 @@ export const main = async (argv: readonly string[]): Promise<number> => {
     interruptedCode,
     env,
     hasForkAncestor: async () => (await import("@prefork/runtime/internal")).hasForkAncestor(),
-    // Nobody may have to close the input before an interrupt is heeded.
+    // An interrupt must work while the input is still open.
     inputIsTerminal: process.stdin.isTTY === true,
     input: (signal = interrupt.signal) =>
       linesOf(addAbortSignal(AbortSignal.any([interrupt.signal, signal]), process.stdin)),
   });
-  if (heard.signal !== undefined && (code === 130 || reader.left)) return interruptedCode();
+  if (received.signal !== undefined && (code === 130 || reader.left)) return interruptedCode();
   return reader.left ? 0 : code;
 };
 

@@ -1,10 +1,10 @@
-/** Figures as people type and read them.
- *  Invariant: what is parsed is an exact whole number; anything else is undefined, so the caller can name the place.
- *  Elsewhere: laying figures out in columns (table.ts). */
+/** Numbers as people type and read them.
+ *  Invariant: parsing returns an exact whole number or undefined, so that the caller can name the invalid option.
+ *  Elsewhere: numbers in columns (table.ts). */
 
 const SCALES: Readonly<Record<string, number>> = { "": 1, k: 1_000, m: 1_000_000 };
 
-/** Beyond this, prices times tokens would lose their last digits. */
+/** Above this, price × tokens would lose its last digits. */
 const LARGEST = 1e12;
 
 /** "700", "31,390", "100k", "1.5M" → tokens; k is a thousand. */
@@ -24,17 +24,17 @@ export const parseCount = (text: string): number | undefined => {
   return value !== undefined && value <= LARGEST ? value : undefined;
 };
 
-/** 31390 → "31,390"; parts of a token are shown where a multiplier makes them. */
+/** 31390 → "31,390"; fractions of a token, which multipliers produce, are shown. */
 export const formatTokens = (tokens: number): string => tokens.toLocaleString("en-US", { maximumFractionDigits: 2 });
 
-/** Enough decimals for three digits of the smallest amount, so that a column can be compared by eye. */
+/** Enough decimals for three digits of the smallest amount, so that a column is easy to compare. */
 export const moneyDecimals = (amounts: readonly number[]): number => {
   const smallest = Math.min(...amounts.filter((amount) => amount > 0));
   if (!Number.isFinite(smallest)) return 2;
   return Math.min(6, Math.max(2, 2 - Math.floor(Math.log10(smallest))));
 };
 
-/** 0.0829 → "$0.0829", -0.5 → "-$0.50"; an amount too small for its decimals is not shown as nothing. */
+/** 0.0829 → "$0.0829", -0.5 → "-$0.50"; an amount too small for its decimals is not shown as zero. */
 export const formatMoney = (dollars: number, decimals = moneyDecimals([Math.abs(dollars)])): string => {
   const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
   const text = Math.abs(dollars).toLocaleString("en-US", options);

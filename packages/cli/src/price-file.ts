@@ -1,7 +1,7 @@
-/** The user's own prices: a JSON file laid over the built-in table.
- *  Invariant: a file is taken whole or refused with one line that names the file and the JSON path; a known model may
- *  be changed in part, an unknown one must be complete, so that no price is ever guessed.
- *  Elsewhere: laying it over the table (withPrices of @prefork/wire), the built-in figures (its models.ts). */
+/** The user's own prices: a JSON file that overrides the built-in table.
+ *  Invariant: a file is used as a whole, or refused with one line that names the file and the JSON path; a known model may
+ *  be changed in part, but an unknown one must be complete, so that no price is guessed.
+ *  Elsewhere: applying it (withPrices of @prefork/wire), the built-in prices (its models.ts). */
 
 import { readFile } from "node:fs/promises";
 import { knownModels, type ModelFacts, modelFacts, type PriceOverride, withPrices } from "@prefork/wire";
@@ -79,7 +79,7 @@ const asOverride = (entry: z.infer<typeof partial>): PriceOverride => {
   };
 };
 
-/** The overrides that a file's text states; `name` is what errors call it. */
+/** The overrides in a file's text; errors call the file `name`. */
 export const parsePriceFile = (text: string, name: string): ReadonlyMap<string, PriceOverride> => {
   const { models } = checked(file, parsedJson(text, name), { name, path: [] });
   const overrides = Object.entries(models).map(([id, value]) => {
@@ -92,10 +92,10 @@ export const parsePriceFile = (text: string, name: string): ReadonlyMap<string, 
 const READ_FAILURES: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   EISDIR: "is a directory",
-  EACCES: "may not be read",
+  EACCES: "permission denied",
 };
 
-/** The built-in table, with the user's file over it where one is named. */
+/** The built-in table, overridden by the user's file if one is given. */
 export const priceTable = async (path: string | undefined): Promise<ReadonlyMap<string, ModelFacts>> => {
   if (path === undefined) return knownModels;
   const { tamperingRisk } = await import("@prefork/guard");

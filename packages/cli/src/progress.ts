@@ -2,7 +2,7 @@
  *  Invariant: the line is removed before anything else is printed, takes one row, and is never written to a file or pipe. */
 
 import type { Io } from "./io.ts";
-import { shortened, terminalColumns } from "./width.ts";
+import { terminalColumns, truncateText } from "./width.ts";
 
 export type Progress = { readonly show: (line: string) => void; readonly clear: () => void };
 
@@ -14,7 +14,7 @@ export const progressLine = (io: Io): Progress => {
     show: (line) => {
       if (!io.isTerminal || line === shown) return;
       shown = line;
-      io.err(`${CLEAR_LINE}${shortened(line, terminalColumns() ?? Number.POSITIVE_INFINITY)}`);
+      io.err(`${CLEAR_LINE}${truncateText(line, terminalColumns() ?? Number.POSITIVE_INFINITY)}`);
     },
     clear: () => {
       if (shown !== "") io.err(CLEAR_LINE);

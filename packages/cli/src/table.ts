@@ -4,7 +4,7 @@
  *  each row becomes a list of its cells.
  *  Elsewhere: what the cells say (commands/), numbers as text (numbers.ts), the width of a character (width.ts). */
 
-import { brokenInto, shortened, terminalColumns, widthOf } from "./width.ts";
+import { terminalColumns, truncateText, widthOf, wrapText } from "./width.ts";
 
 export type Style = "bold" | "faint" | "good" | "bad";
 
@@ -37,7 +37,7 @@ export const prose = (
 ): string => {
   const paint = painter(colour);
   const styled = (line: string): string => (style === undefined ? line : paint(style, line));
-  const [first = "", ...others] = width === undefined ? [text] : brokenInto(text, Math.max(2, width - indent.length));
+  const [first = "", ...others] = width === undefined ? [text] : wrapText(text, Math.max(2, width - indent.length));
   return [styled(first), ...others.map((line) => indent + styled(line))].join("\n");
 };
 
@@ -111,8 +111,8 @@ const asRecords = ({ columns, rows, colour = false }: Table, most: number): stri
     const lines = columns.flatMap(({ title }, index) => {
       const cell = cells[index] ?? "";
       if (cell === "") return [];
-      if (isStacked) return [shortened(title, most), ...brokenInto(cell, most - GAP.length).map((line) => GAP + line)];
-      const [first = "", ...others] = brokenInto(cell, most - below.length);
+      if (isStacked) return [truncateText(title, most), ...wrapText(cell, most - GAP.length).map((line) => GAP + line)];
+      const [first = "", ...others] = wrapText(cell, most - below.length);
       return [`${padded(title, label, "left")}${GAP}${first}`, ...others.map((line) => below + line)];
     });
     const marked = mark === "best" ? [BEST_SIGN, ...lines] : lines;
@@ -138,7 +138,7 @@ export const renderTable = (table: Table): string => {
   const line = (cells: readonly string[], sign: string): string => {
     const texts = columns.map(({ align }, index) => {
       const most = widths[index] ?? 0;
-      return padded(shortened(cells[index] ?? "", most), most, align);
+      return padded(truncateText(cells[index] ?? "", most), most, align);
     });
     return `${gutter(sign)}${texts.join(GAP)}`.trimEnd();
   };

@@ -1,13 +1,12 @@
-/** What to say where `prefork worktrees remove` names a command that worktrees does not have, or `prefork dmeo` one that
- *  there is not.
- *  Invariant: says what was asked, of whom, and every name that would do; commander knows only that `list`, which runs
- *  where none is named, got a word too many, and suggests no command that is not listed first.
+/** The error for an unknown command, such as `prefork worktrees remove` or `prefork dmeo`.
+ *  Invariant: it names the unknown command, its group, and every valid name. Commander would only say that `list`, the
+ *  default, got too many arguments, and suggests no hidden commands.
  *  Elsewhere: errors of one command (io.ts). */
 
 import type { Command } from "commander";
 
-/** Names that people know from other programs. */
-const ELSEWHERE: readonly (readonly string[])[] = [
+/** Names that people know from other programs, in groups of the same meaning. */
+const SYNONYMS: readonly (readonly string[])[] = [
   ["delete", "remove", "prune", "rm", "del", "erase", "clean"],
   ["stop", "kill", "cancel", "abort", "end"],
   ["list", "ls", "all", "status"],
@@ -19,34 +18,34 @@ const ELSEWHERE: readonly (readonly string[])[] = [
   ["export", "save", "dump"],
 ];
 
-/** The sentence, or undefined where the command itself was named, or no word at all. */
+/** Undefined if the command itself was named, or no word was given. */
 export const unknownCommand = (command: Command): string | undefined => {
   const { parent } = command;
-  if (!parent) return unknownToAll(command);
+  if (!parent) return unknownAtTopLevel(command);
   const [first = ""] = parent.args;
   const asked = first.startsWith("-") ? command.args.find((word) => !word.startsWith("-")) : first;
   if (!parent.parent || !asked || asked === command.name()) return undefined;
-  return unknownTo(parent, asked);
+  return unknownInGroup(parent, asked);
 };
 
-/** `asked` is none of a group's commands. */
-export const unknownTo = (group: Command, asked: string): string => {
+/** The group has no command `asked`. */
+export const unknownInGroup = (group: Command, asked: string): string => {
   const names = group.commands.map((one) => one.name());
-  const meant = meantBy(asked.toLowerCase(), names);
+  const meant = suggestionFor(asked.toLowerCase(), names);
   const hint = meant === undefined ? "" : ` (Did you mean ${meant}?)`;
   return `unknown command '${asked}' for 'prefork ${group.name()}'${hint}; commands: ${names.join(", ")}`;
 };
 
-const unknownToAll = (all: Command): string | undefined => {
+const unknownAtTopLevel = (all: Command): string | undefined => {
   const [asked = ""] = all.args;
   const names = all.commands.map((one) => one.name());
   if (names.length === 0 || asked === "" || asked.startsWith("-") || names.includes(asked)) return undefined;
-  const meant = meantBy(asked.toLowerCase(), names);
-  return `unknown command '${asked}'${meant === undefined ? "; prefork help lists them" : ` (Did you mean ${meant}?)`}`;
+  const meant = suggestionFor(asked.toLowerCase(), names);
+  return `unknown command '${asked}'${meant === undefined ? " (prefork help lists all commands)" : ` (Did you mean ${meant}?)`}`;
 };
 
-const meantBy = (asked: string, names: readonly string[]): string | undefined => {
-  const known = ELSEWHERE.find((alike) => alike.includes(asked));
+const suggestionFor = (asked: string, names: readonly string[]): string | undefined => {
+  const known = SYNONYMS.find((alike) => alike.includes(asked));
   const near = names.filter((name) => isNear(asked, name));
   return names.find((name) => known?.includes(name)) ?? near[0] ?? names.find((name) => name.startsWith(asked));
 };

@@ -189,9 +189,9 @@ test("a command is judged whatever its folder, and not run where there is none",
     return [stdout, exitCode, refused];
   });
   assert.deepEqual(ran, [
-    ["", 127, 'the cwd "/none/\\u001b\\u202e" is no folder'],
-    ["", 127, 'the cwd "/etc/passwd" is no folder'],
-    ["", 127, 'the cwd "/usr\\u0000" is no folder'],
+    ["", 127, 'the cwd "/none/\\u001b\\u202e" is not a folder'],
+    ["", 127, 'the cwd "/etc/passwd" is not a folder'],
+    ["", 127, 'the cwd "/usr\\u0000" is not a folder'],
   ]);
 });
 
@@ -201,7 +201,7 @@ test("--cwd is where lines that name no folder are judged, and must be a folder"
     (line) => (JSON.parse(line) as { stdout: string }).stdout,
   );
   assert.deepEqual(printed, ["/usr\n", "/usr/bin\n", "/\n"]);
-  await assert.rejects(run({ words: ["--cwd", "/none", "ls"] }), /option '--cwd': "\/none" is no folder/);
+  await assert.rejects(run({ words: ["--cwd", "/none", "ls"] }), /option '--cwd': "\/none" is not a folder/);
 });
 
 test("keys of others are told once each and change nothing", async () => {
@@ -211,8 +211,8 @@ test("keys of others are told once each and change nothing", async () => {
   assert.deepEqual(io.text().match(/"readOnly":\w+/g), ['"readOnly":true', '"readOnly":true']);
   assert.equal(
     io.errors(),
-    `prefork: the key "why" means nothing here; "cmd" and "cwd" are read
-prefork: the key "cmd " means nothing here; "cmd" and "cwd" are read
+    `prefork: the key "why" is ignored; only "cmd" and "cwd" are used
+prefork: the key "cmd " is ignored; only "cmd" and "cwd" are used
 `,
   );
 });

@@ -111,10 +111,7 @@ test("bad input is one line that names its place, after the answers before it", 
     (await checkPath(["--root", "/"], [])).failure ?? "",
     /^UsageError: option '--root': \/ cannot be a root/,
   );
-  assert.equal(
-    (await checkPath(["--root", ""], [])).failure,
-    "UsageError: option '--root': the name of a folder is missing",
-  );
+  assert.equal((await checkPath(["--root", ""], [])).failure, "UsageError: option '--root': the folder name is empty");
   assert.match((await checkPath([], [])).failure ?? "", /^UsageError: required option '--root <dir>'/);
 });
 

@@ -67,7 +67,7 @@ const FRESH = "--fresh 15k --rediscover 20k --rediscover-output 3k --brief 500";
 
 test("the worked example prints as a table with the cheapest plan marked", async () => {
   const expected = `3 forks of a warm 100,000-token prefix on claude-sonnet-5
-Input of first requests, in base-input tokens. P 100,000 · S 700 · D 100 · N 3 · w 1.25 · r 0.1 · d 1.25
+Input of first requests, in uncached tokens. P 100,000 · S 700 · D 100 · N 3 · w 1.25 · r 0.1 · d 1.25
 
   plan                                 applies  children  parent's next    total    money
   ───────────────────────────────────────────────────────────────────────────────────────
@@ -81,10 +81,10 @@ Input of first requests, in base-input tokens. P 100,000 · S 700 · D 100 · N 
 ▸ trim, warm                           now        30,375         10,875   41,250  $0.0825
   trim, cold, leader first             if cold   145,375         10,875  156,250  $0.3125
 
-▸ cheapest now: trim, warm. If children shall see the parent's last turn: warm, leader first.
+▸ cheapest now: trim, warm. If forks should see the parent's last turn: warm, leader first.
 Launch: leader first: at once would cost 5.8 % more (43,875 base-input tokens against 41,460, over 3 forks and the parent's next request); the others follow when the leader's entry is readable, or after 10 s.
-Break-even: T* = 8.8 turns, a fork is cheaper than a fresh sub-agent while it has fewer; a fork carries 100,700 tokens, a fresh sub-agent 35,000: the fork saves 57,750 base-input tokens at the start and pays 6,570 more each turn.
-Keep-alive: 10,000 each, a lost entry 115,000: worth at most 11 in a row.
+Break-even: T* = 8.8 turns; with fewer turns a fork is cheaper than a fresh sub-agent; a fork carries 100,700 tokens, a fresh sub-agent 35,000: the fork saves 57,750 base-input tokens at the start and pays 6,570 more each turn.
+Keep-alive: one costs 10,000, a lost entry 115,000, so it pays for at most 11 in a row.
 Lifetime if the parent pauses once for 5 to 60 minutes: 1h: it outlives 1 pause between 5 minutes and an hour (210,000 base-input tokens with 1h, 250,000 with 5m).
 `;
   assert.equal(await runCost(`${THREE} ${FRESH}`), expected);
@@ -136,7 +136,7 @@ test("T* is printed to one decimal for each read price", async () => {
   assert.match((await line("claude-sonnet-5", "--fresh 15k --brief 500")) ?? "", /^Break-even: T\* = 2\.3 turns/);
   assert.match(
     (await line("claude-sonnet-5", "--fresh 110k")) ?? "",
-    /^Break-even: none; .* the fork is never more expensive\.$/,
+    /^Break-even: a fork is always cheaper than a fresh sub-agent; .* the fork is never more expensive\.$/,
   );
   assert.equal(await line("claude-sonnet-5", "--tail 700"), undefined);
   assert.deepEqual((await jsonOf(`${THREE} --fresh 110k`)).breakEven, {
@@ -148,7 +148,7 @@ test("T* is printed to one decimal for each read price", async () => {
 
 test("an unknown model is planned in tokens, and the missing money is said", async () => {
   const printed = await runCost(`${THREE} --model unheard-of`);
-  assert.match(printed, /No price is known for unheard-of: tokens only, counted with the usual multipliers/);
+  assert.match(printed, /The prices of unheard-of are unknown, so costs are in tokens only/);
   assert.equal(printed.includes("$"), false);
   assert.match(printed, /warm, leader first +now +31,390 +10,070 +41,460\n/);
   const answer = await jsonOf(`${THREE} --model unheard-of`);
@@ -168,7 +168,7 @@ test("the parent's lifetime and trailing block change its own column only", asyn
 test("notes say what changes the figures: a tier, a minimum, dropped thinking, peak hours", async () => {
   assert.match(
     await runCost(`${THREE} --model deepseek-flash`),
-    /Peak hours: 01–04 and 06–10 UTC, Monday to Friday, input costs \$0\.3 a million instead of \$0\.15;/,
+    /Peak hours: 01–04 and 06–10 UTC, Monday to Friday, input costs \$0\.3 per million tokens instead of \$0\.15;/,
   );
   assert.match(await runCost(`${THREE} --model claude-haiku-5-5`), /Price tier: prompts above 100,000 tokens/);
   const short = await runCost("--prefix 2k --tail 10 --forks 2 --model claude-haiku-4-5");
@@ -192,11 +192,11 @@ test("where prompts are kept unasked, no plan needs a marker, and storing by nam
   assert.match(printed, new RegExp(`stored by name +now +${formatTokens(children)} +10,070 +`));
   assert.match(
     printed,
-    /\nBy name, against 80 % that is read unasked: stored: with 7 reads .*; it takes 7 reads to be worth it\.\n/,
+    /\nStored by name, compared with automatic caching that hits 80 % of the time: stored: with 7 reads .*; it takes 7 reads to be worth it\.\n/,
   );
   assert.match(
     await runCost("--prefix 1k --forks 3 --model gemini-3.8-flash"),
-    /\nBy name, .*: not stored: 1,000 tokens are below the minimum of 4,096\.\n/,
+    /\nStored by name, .*: not stored: 1,000 tokens are below the minimum of 4,096\.\n/,
   );
 });
 

@@ -108,7 +108,7 @@ test("bad flags are one line and exit code 2", async () => {
       ["--in-flight", "drop"],
       /option '--in-flight <way>' argument 'drop' is invalid\. Allowed choices are keep, trim\.$/,
     ],
-    [["--model", "gpt-2"], /option '--model': no figures for "gpt-2"$/],
+    [["--model", "gpt-2"], /option '--model': the prices of "gpt-2" are unknown$/],
     [["--frok"], /unknown option '--frok'/],
     [["extra"], /too many arguments/],
   ];

@@ -37,7 +37,7 @@ test("every layer is told with its state, its reason and what to do about it", u
   assert.deepEqual(
     layers.map(({ name }) => name),
     [
-      ...["runtime", "files by descriptor", "parsed plans", "read-only cell", "sandbox", "git", "ripgrep"],
+      ...["runtime", "files by descriptor", "parsed commands", "read-only sandbox", "sandbox", "git", "ripgrep"],
       ...["worktrees", "state folder", "working folder", "settings", "key", "model"],
     ],
   );
@@ -49,17 +49,17 @@ test("every layer is told with its state, its reason and what to do about it", u
     layers.flatMap(({ name, covers }) => (covers === undefined ? [] : [[name, covers.split(",")[0]]])),
     [
       ["files by descriptor", "every file that Read"],
-      ["parsed plans", "commands that provably only read"],
-      ["read-only cell", "commands that provably only read"],
-      ["sandbox", "commands that were approved"],
-      ["worktrees", "forks that change code in copies of this checkout"],
+      ["parsed commands", "commands that are provably read-only"],
+      ["read-only sandbox", "commands that are provably read-only"],
+      ["sandbox", "approved commands"],
+      ["worktrees", "forks that change code in their own worktrees"],
     ],
   );
   const works = await hasBwrap();
   assert.deepEqual(
     layers.flatMap(({ name, active }) => (/cell|sandbox/.test(name) ? [[name, active]] : [])),
     [
-      ["read-only cell", works],
+      ["read-only sandbox", works],
       ["sandbox", works],
     ],
   );
@@ -68,7 +68,7 @@ test("every layer is told with its state, its reason and what to do about it", u
   const io = captured({ env: { XDG_STATE_HOME: folder.path } });
   await doctorCommand(io).parseAsync([], { from: "user" });
   assert.match(io.text(), /^on {3}runtime {13}Node \d/);
-  assert.match(io.text(), /^on {3}parsed plans .*\n {25}covers commands that provably only read$/m);
+  assert.match(io.text(), /^on {3}parsed commands .*\n {25}covers commands that are provably read-only$/m);
 });
 
 test("the state folder is looked at and left alone", async () => {
@@ -79,7 +79,7 @@ test("the state folder is looked at and left alone", async () => {
   assert.deepEqual(await state(), {
     name: "state folder",
     active: true,
-    detail: `${path} is not there yet and will be made with mode 0700`,
+    detail: `${path} does not exist yet and will be created with mode 0700`,
   });
   assert.equal(existsSync(path), false);
   mkdirSync(path);
@@ -104,11 +104,11 @@ const setup = async (env: Readonly<Record<string, string>>, flags: readonly stri
 test("a prompt that could start is reported with its settings, key and model, and no key is shown", async () => {
   using folder = mkdtempDisposableSync(join(realpathSync(tmpdir()), "prefork-doctor-"));
   const env = { HOME: folder.path, XDG_STATE_HOME: folder.path };
-  const claude = "claude-sonnet-5: $2 for a million tokens of input, $10 of output";
-  const noKey = "none is set, so the embedded rehearsal engine answers, without a language model";
+  const claude = "claude-sonnet-5: $2 per million input tokens, $10 per million output tokens";
+  const noKey = "none is set, so the built-in rehearsal engine answers, without a language model";
   assert.deepEqual(await setup(env), [
     0,
-    ["settings", true, "none, so the defaults apply"],
+    ["settings", true, "there are none, so the defaults apply"],
     ["key", false, noKey],
     ["model", true, claude],
   ]);
@@ -117,12 +117,8 @@ test("a prompt that could start is reported with its settings, key and model, an
   assert.deepEqual(await setup({ ...env, ANTHROPIC_API_KEY: "sk-secret" }, ["--model", "claude-sonet-5"]), [
     0,
     ["settings", true, `no mistakes in ${folder.path}/.prefork/settings.json`],
-    ["key", true, "anthropic answers; its key is set and was not tried"],
-    [
-      "model",
-      false,
-      "claude-sonet-5 is not in the table of models, so its cost is not known and no budget can be held",
-    ],
+    ["key", true, "anthropic answers; its key is set (not tried)"],
+    ["model", false, "claude-sonet-5 is not in the table of models, so its cost is unknown and budgets do not work"],
   ]);
 });
 
@@ -135,7 +131,7 @@ test("a folder's settings for another agent are named once they are trusted", as
   try {
     const env = { HOME: folder.path, XDG_STATE_HOME: folder.path };
     const unused = "settings of this folder are not used: .claude/settings.json is not trusted (prefork trust)";
-    assert.deepEqual((await setup(env))[1], ["settings", true, `none, so the defaults apply; ${unused}`]);
+    assert.deepEqual((await setup(env))[1], ["settings", true, `there are none, so the defaults apply; ${unused}`]);
     assert.equal(await run(["trust"], captured({ env })), 0);
     const found = `no mistakes in ${folder.path}/project/.claude/settings.json`;
     assert.deepEqual((await setup(env))[1], ["settings", true, found]);
@@ -154,9 +150,9 @@ test("broken settings, keys and addresses end doctor with exit code 1 and their 
   assert.deepEqual([code, active, String(detail).startsWith(`${settings}:1:`)], [1, false, true], String(detail));
   writeFileSync(settings, "{}");
   const keys = [
-    ["'sk-a'", "it has quotation marks around it"],
-    ["sk-a\nsk-b", "it has white space in it"],
-    ["sk-ä", "it has characters that no key has"],
+    ["'sk-a'", "it is in quotation marks"],
+    ["sk-a\nsk-b", "it contains white space"],
+    ["sk-ä", "it contains characters that no key has"],
   ] as const;
   for (const [key, mistake] of keys)
     assert.deepEqual((await setup({ ...env, OPENAI_API_KEY: key })).slice(0, 3), [
@@ -179,7 +175,7 @@ test("a deleted working folder is named by doctor and by every command that need
   try {
     const io = captured({ env });
     assert.equal(await run(["doctor"], io), 1);
-    assert.match(io.text(), /^bad {2}working folder {6}it was deleted, or moved away\n {25}change to a folder/m);
+    assert.match(io.text(), /^bad {2}working folder {6}it was deleted or moved\n {25}change to an existing folder/m);
     for (const argv of [
       ["sessions"],
       ["tasks"],
@@ -191,7 +187,7 @@ test("a deleted working folder is named by doctor and by every command that need
     ]) {
       const io = captured({ env });
       const code = await run(argv, io);
-      const err = "prefork: the working folder was deleted; change to a folder that exists: cd ~\n";
+      const err = "prefork: the working folder was deleted; change to an existing folder: cd ~\n";
       assert.deepEqual([argv, code, io.text(), io.errors()], [argv, 1, "", err]);
     }
   } finally {

@@ -20,7 +20,7 @@ test("help lists what people use first, however it is asked for, and everything 
     assert.deepEqual(listed(out), [
       ...["sessions", "tasks", "worktrees", "explain", "cache", "mcp", "trust", "config", "doctor", "help"],
     ]);
-    assert.match(out, /Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted\./);
+    assert.match(out, /Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted\./);
   }
   const more = await ran("help", "more");
   assert.deepEqual(
@@ -96,5 +96,5 @@ test("a command that is interrupted says nothing more and ends with 130", async 
 
 test("help of a command that does not exist is one line and exit code 2", async () => {
   const { code, out, err } = await ran("help", "nope");
-  assert.deepEqual([code, out, err], [2, "", "prefork: there is no command 'nope'; prefork help lists them\n"]);
+  assert.deepEqual([code, out, err], [2, "", "prefork: there is no command 'nope' (prefork help lists them)\n"]);
 });

@@ -229,7 +229,7 @@ test("every set of rules is in its help, and can be served", async () => {
     const io = captured({ signal: AbortSignal.abort() });
     assert.equal(await run(["sim", "--rules", name, "--json"], io), 0);
     assert.match(io.text(), new RegExp(`^{"url":"http://127\\.0\\.0\\.1:\\d+","rules":"${name}"}\n$`));
-    assert.match(io.errors(), new RegExp(`^prefork: simulator of ${name} running \\(/v1`));
+    assert.match(io.errors(), new RegExp(`^prefork: simulating ${name} \\(/v1`));
   }
 });
 
@@ -267,13 +267,16 @@ test("a port in use, unknown rules or models and a broken script are one line ea
   assert.match(await refusal("--port", "70000"), /argument '70000' is invalid\. Expected a port from 0 to 65535\.$/);
   assert.equal(
     await refusal("--rules", "acme"),
-    "option '--rules': no rules named \"acme\"; known: anthropic, openai, openai-legacy, gemini, gemini-explicit, deepseek, minimax, dashscope, vllm, llamacpp",
+    "option '--rules': there is no provider \"acme\"; known: anthropic, openai, openai-legacy, gemini, gemini-explicit, deepseek, minimax, dashscope, vllm, llamacpp",
   );
   assert.match(
     await refusal("--rules", "gemini", "--model", "gpt-2"),
-    /^option '--model': no figures for "gpt-2"; known: gemini-4-argon, gemini-3\.8-flash, /,
+    /^option '--model': the prices of "gpt-2" are unknown; known: gemini-4-argon, gemini-3\.8-flash, /,
   );
-  assert.match(await refusal("--model", "gpt-2"), /^option '--model': no figures for "gpt-2"; known: claude-/);
+  assert.match(
+    await refusal("--model", "gpt-2"),
+    /^option '--model': the prices of "gpt-2" are unknown; known: claude-/,
+  );
   assert.match(await refusal("--script", files.path("missing.mjs")), /missing\.mjs/);
   await writeFile(files.path("bad.mjs"), "export const script = 5;");
   assert.match(await refusal("--script", files.path("bad.mjs")), /bad\.mjs/);

@@ -1,4 +1,4 @@
-/** State that cannot be read is not "nothing there": every command that looks there says what and why, and fails. */
+/** Unreadable state is not the same as no state: every command that reads it fails and says what is wrong and why. */
 
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempDisposableSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

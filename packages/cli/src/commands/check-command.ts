@@ -1,23 +1,23 @@
-/** `prefork check-command`: is a command read-only, and what would be run? For scripts, CI and tests.
- *  Invariant: one JSON line for one command, in order; nothing runs without --run, and then only the plan.
- *  Elsewhere: the judgement (guard of @prefork/runtime), running (its workspace). */
+/** `prefork check-command`: is a command read-only, and what would run? For scripts, CI and tests.
+ *  Invariant: one JSON line per command, in order; nothing runs without --run, and then only the command plan.
+ *  Elsewhere: the decision and running it (@prefork/guard). */
 
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { type CommandPlan, classify, openCell, type PlanCell, planHazard, readJsonLine, runPlan } from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
-import { type GivenLine, givenLines, jsonLine } from "../lines.ts";
+import { type InputLine, inputLines, jsonLine } from "../lines.ts";
 
-type Asked = {
+type CommandQuery = {
   readonly cmd: string;
   readonly cwd: string;
-  /** Why nothing can be run there. A command can be judged all the same. */
+  /** Why nothing can run there. The command can still be judged. */
   readonly noFolder?: string;
 };
 
-/** A text from outside as it may stand in an error: short, in quotes, in letters that every terminal only shows. */
-const shown = (text: string): string =>
+/** Outside text for an error message: short, quoted, in printable ASCII only. */
+const quoteText = (text: string): string =>
   JSON.stringify(text.slice(0, 200)).replace(
     /[^ -~]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -27,13 +27,13 @@ const isFolder = (path: string): boolean => {
   try {
     return statSync(path).isDirectory();
   } catch {
-    return false; // not there, not to be reached, or no name that the system can have
+    return false; // missing, unreachable, or not a valid name
   }
 };
 
 type LineContext = { readonly from: string; readonly noteUnknown: (key: string) => void };
 
-const readAsked = ({ line, number }: GivenLine, { from, noteUnknown }: LineContext): Asked => {
+const readQuery = ({ line, number }: InputLine, { from, noteUnknown }: LineContext): CommandQuery => {
   const read = readJsonLine(line);
   if (read.kind !== "object") throw new UsageError(`line ${number}: ${read.reason}`);
   const { fields } = read;
@@ -43,71 +43,71 @@ const readAsked = ({ line, number }: GivenLine, { from, noteUnknown }: LineConte
   if (typeof cwd !== "string") throw new UsageError(`line ${number}: "cwd" must be a string`);
   for (const key of fields.keys()) if (key !== "cmd" && key !== "cwd") noteUnknown(key);
   const folder = resolve(from, cwd);
-  return { cmd, cwd: folder, ...(isFolder(folder) ? {} : { noFolder: `the cwd ${shown(cwd)} is no folder` }) };
+  return { cmd, cwd: folder, ...(isFolder(folder) ? {} : { noFolder: `the cwd ${quoteText(cwd)} is not a folder` }) };
 };
 
-/** Each once: a file of thousands of lines may have its own notes in every one. */
+/** Warns once per key: thousands of lines may share the same unknown key. */
 const unknownKeys = (io: Io): ((key: string) => void) => {
-  const told = new Set<string>();
+  const warned = new Set<string>();
   return (key) => {
-    if (told.has(key)) return;
-    told.add(key);
-    io.err(`prefork: the key ${shown(key)} means nothing here; "cmd" and "cwd" are read\n`);
+    if (warned.has(key)) return;
+    warned.add(key);
+    io.err(`prefork: the key ${quoteText(key)} is ignored; only "cmd" and "cwd" are used\n`);
   };
 };
 
-type Judged = { readonly verdict: string; readonly reason: string; readonly plan?: CommandPlan };
+type Judgement = { readonly verdict: string; readonly reason: string; readonly plan?: CommandPlan };
 
-const judge = ({ cmd, cwd }: Asked): Judged => {
+const judge = ({ cmd, cwd }: CommandQuery): Judgement => {
   const judged = classify(cmd);
   if (judged.verdict !== "read-only") return judged;
-  const hazard = planHazard(judged.plan, { cwd }); // a folder that is not there holds no repository
+  const hazard = planHazard(judged.plan, { cwd }); // a missing folder holds no repository
   return hazard === undefined ? judged : { verdict: "unknown", reason: hazard };
 };
 
-type Running = { readonly signal: AbortSignal; readonly cell?: PlanCell };
+type RunOptions = { readonly signal: AbortSignal; readonly cell?: PlanCell };
 
-/** The layers that the agent has here too. */
-const openRunning = async ({ signal }: Io): Promise<Running> => {
+/** With the same layers of protection that the agent has here. */
+const openRunOptions = async ({ signal }: Io): Promise<RunOptions> => {
   const opened = await openCell({ mode: "auto" });
   return opened.kind === "on" ? { signal, cell: opened.cell } : { signal };
 };
 
-/** `running` undefined: nothing is run. */
-const answer = async (asked: Asked, running: Running | undefined): Promise<string> => {
+/** Without `running` nothing runs. */
+const answer = async (asked: CommandQuery, running: RunOptions | undefined): Promise<string> => {
   const { verdict, reason, plan } = judge(asked);
   const judged = { cmd: asked.cmd, readOnly: plan !== undefined, verdict, reason, ...(plan ? { plan } : {}) };
   if (!running || !plan) return jsonLine(judged);
   if (asked.noFolder !== undefined) return jsonLine({ ...judged, stdout: "", exitCode: 127, refused: asked.noFolder });
   const { stdout, stderr, exitCode, refused } = await runPlan(plan, { cwd: asked.cwd, ...running });
-  running.signal.throwIfAborted(); // what was cut off is no answer
+  running.signal.throwIfAborted(); // a cut-off output is not an answer
   const complaint = stderr === "" ? {} : { stderr };
   return jsonLine({ ...judged, stdout, exitCode, ...complaint, ...(refused === undefined ? {} : { refused }) });
 };
 
-const quoted = (words: readonly string[]): string => `'${words.join(" ").slice(0, 80).replaceAll("'", `'\\''`)}'`;
+const shellQuote = (words: readonly string[]): string => `'${words.join(" ").slice(0, 80).replaceAll("'", `'\\''`)}'`;
 
 export const checkCommandCommand = (io: Io): Command =>
   newCommand("check-command", io)
-    .description("say whether bash commands are read-only, as the agent would judge them")
+    .description("check whether bash commands are read-only, as the agent would decide")
     .argument(
       "[command...]",
-      'one command, in quotes; without it, JSON lines {"cmd", "cwd"?} are read from standard input',
+      'one command, in quotes; without it, reads JSON lines {"cmd", "cwd"?} from standard input',
     )
-    .option("--run", "run the plan of a read-only command, and add its output and exit code")
-    .option("--cwd <dir>", "working directory of the command, or of lines that name none", ".")
+    .option("--run", "run a read-only command, and add its output and exit code")
+    .option("--cwd <dir>", "working directory of the command, and of lines without one", ".")
     .allowUnknownOption()
     .action(async (words: readonly string[], options: { readonly run?: true; readonly cwd: string }) => {
       const [command, ...more] = words;
       if (more.length > 0 || command?.startsWith("-"))
-        throw new UsageError(`give the command as one word, in quotes: prefork check-command ${quoted(words)}`);
+        throw new UsageError(`give the command as one argument, in quotes: prefork check-command ${shellQuote(words)}`);
       const from = resolve(options.cwd);
-      if (!isFolder(from)) throw new UsageError(`option '--cwd': ${shown(options.cwd)} is no folder`);
-      const running = options.run ? await openRunning(io) : undefined;
+      if (!isFolder(from)) throw new UsageError(`option '--cwd': ${quoteText(options.cwd)} is not a folder`);
+      const running = options.run ? await openRunOptions(io) : undefined;
       if (command !== undefined) {
         io.out(await answer({ cmd: command, cwd: from }, running));
         return;
       }
       const context = { from, noteUnknown: unknownKeys(io) };
-      for await (const given of givenLines(io)) io.out(await answer(readAsked(given, context), running));
+      for await (const given of inputLines(io)) io.out(await answer(readQuery(given, context), running));
     });

@@ -1,6 +1,6 @@
 /** `prefork check-path`: may a file tool be called with these arguments, inside one folder? For scripts, CI and tests.
- *  Invariant: one JSON line for one call, in order; nothing is written without --write, and then only as the tool would.
- *  Elsewhere: the judgement and the writing (guard, files and workspace of @prefork/runtime). */
+ *  Invariant: one JSON line per call, in order; nothing is written without --write, and then exactly as the tool would.
+ *  Elsewhere: the decision and the writing (@prefork/guard). */
 
 import {
   checkFileCall,
@@ -15,11 +15,11 @@ import {
 } from "@prefork/guard";
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
-import { givenLines, jsonLine } from "../lines.ts";
+import { inputLines, jsonLine } from "../lines.ts";
 
-const open = async (folder: string): Promise<Root> => {
-  // Else a script whose variable is empty would open the folder it happens to be in.
-  if (folder === "") throw new UsageError("option '--root': the name of a folder is missing");
+const openRootFolder = async (folder: string): Promise<Root> => {
+  // Otherwise a script with an empty variable would open its current folder.
+  if (folder === "") throw new UsageError("option '--root': the folder name is empty");
   try {
     return await openRoot(folder);
   } catch (error) {
@@ -28,7 +28,7 @@ const open = async (folder: string): Promise<Root> => {
   }
 };
 
-/** Commands are judged as the agent would judge them there. */
+/** Commands are judged as the agent would judge them in that folder. */
 const contextOf = (root: Root): FilterContext => ({
   classify: (command) => {
     const judged = classify(command);
@@ -39,23 +39,23 @@ const contextOf = (root: Root): FilterContext => ({
 
 export const checkPathCommand = (io: Io): Command =>
   newCommand("check-path", io)
-    .description("say whether file tools may be called inside one folder, as a memory run would be judged")
-    .requiredOption("--root <dir>", "the folder that may be written in")
-    .option("--write", "perform allowed Write and Edit calls the way the tools would")
+    .description("check whether file tools may write inside one folder, by the rules of a memory run")
+    .requiredOption("--root <dir>", "the only folder that may be written to")
+    .option("--write", "perform allowed Write and Edit calls, as the tools would")
     .allowExcessArguments(false)
     .addHelpText(
       "after",
       `
-Reads JSON lines {"tool", "args"} from standard input and prints {"allowed", "reason"} for each, for instance
+Reads JSON lines {"tool", "args"} from standard input and prints {"allowed", "reason"} for each, for example
   {"tool": "Write", "args": {"file_path": "/dir/notes.md", "content": "text"}}
   {"tool": "Edit", "args": {"file_path": "/dir/notes.md", "old_string": "a", "new_string": "b"}}
-Reading tools are allowed anywhere, Bash where the command only reads, everything else is not.`,
+Reading tools are allowed everywhere, Bash only for read-only commands, and everything else is denied.`,
     )
     .action(async (options: { readonly root: string; readonly write?: true }) => {
-      await using root = await open(options.root);
+      await using root = await openRootFolder(options.root);
       const context = contextOf(root);
       const judge = options.write ? performFileCall : checkFileCall;
-      for await (const { line, number } of givenLines(io)) {
+      for await (const { line, number } of inputLines(io)) {
         const read = readCallLine(line);
         if (read.kind === "malformed") throw new UsageError(`line ${number}: ${read.reason}`);
         const { allowed, reason } =

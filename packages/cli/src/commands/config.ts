@@ -1,7 +1,7 @@
-/** `prefork config`: what your settings say and where, what can be set, and changing one of them.
- *  Invariant: a change that the file would be refused for is not written; of a folder that is not trusted nothing is read;
- *  comments and order of a file stay as they are.
- *  Elsewhere: what a setting means (docs/permissions.md and the schema), reading them for a session (@prefork/runtime). */
+/** `prefork config`: shows your settings and where they come from, lists what can be set, and changes a setting.
+ *  Invariant: a change that would make the file invalid is not written; nothing in an untrusted folder is read; comments
+ *  and order of a file are kept.
+ *  Elsewhere: what a setting means (docs/permissions.md and the schema), reading them for a session (@prefork/guard). */
 
 import { lstat, mkdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -29,53 +29,53 @@ type ScopeFlags = { readonly scope: Scope };
 type ListFlags = { readonly json?: true };
 
 const scope = (): Option =>
-  new Option("--scope <scope>", "your own settings, this project's, or yours for this project")
+  new Option("--scope <scope>", "your own settings, the project's, or your own for this project")
     .choices(["user", "project", "local"])
     .default("user");
 
 export const configCommand = (io: Io): Command => {
   const command = newCommand("config", io)
-    .description("what your settings say, what can be set, and changing it")
+    .description("show, list and change settings")
     .helpCommand(false)
-    .addHelpText("after", "\nWithout a command: list. prefork config keys names everything that can be set.");
+    .addHelpText("after", "\nWithout a command: list. To see everything that can be set: prefork config keys");
   command.addCommand(
     newCommand("list", io)
-      .description("every setting that counts here, with the file it is in")
-      .option("--json", "one JSON object a line")
+      .description("show every setting that applies here, with its file")
+      .option("--json", "print one JSON object per line")
       .action((flags: ListFlags) => list(flags, io)),
     { isDefault: true },
   );
   command.addCommand(
     newCommand("keys", io)
-      .description("everything that can be set, and what it does")
-      .option("--json", "the JSON schema")
+      .description("list everything that can be set, and what it does")
+      .option("--json", "print the JSON schema")
       .action(({ json }: ListFlags) => io.out(json ? settingsJsonSchema() : keysText())),
   );
   command.addCommand(
     newCommand("get", io)
-      .description("the value of one setting in each file that has it")
-      .argument("<key>", "as in forks.maxTurns")
-      .option("--json", "one JSON object a line")
+      .description("show the value of one setting, in each file that has it")
+      .argument("<key>", "for example forks.maxTurns")
+      .option("--json", "print one JSON object per line")
       .action((key: string, flags: ListFlags) => get(key, flags, io)),
   );
   command.addCommand(
     newCommand("set", io)
       .description("change one setting")
-      .argument("<key>", "as in forks.maxTurns")
+      .argument("<key>", "for example forks.maxTurns")
       .argument("<value>", "JSON, or plain text")
       .addOption(scope())
-      .action((key: string, value: string, flags: ScopeFlags) => change(key, writtenValue(value), { flags, io })),
+      .action((key: string, value: string, flags: ScopeFlags) => change(key, parseValue(value), { flags, io })),
   );
   command.addCommand(
     newCommand("unset", io)
-      .description("take one setting out, so that its default holds")
-      .argument("<key>", "as in forks.maxTurns")
+      .description("remove one setting, so that its default applies")
+      .argument("<key>", "for example forks.maxTurns")
       .addOption(scope())
       .action((key: string, flags: ScopeFlags) => change(key, undefined, { flags, io })),
   );
   command.addCommand(
     newCommand("path", io)
-      .description("the settings file, for your editor")
+      .description("print the path of the settings file")
       .addOption(scope())
       .action(({ scope: which }: ScopeFlags) => io.out(`${fileOf(which, io)}\n`)),
   );
@@ -84,26 +84,26 @@ export const configCommand = (io: Io): Command => {
 
 const homeOf = ({ env }: Io): string => env.HOME || homedir();
 
-const NAMES: Readonly<Record<Scope, string>> = {
+const FILE_NAMES: Readonly<Record<Scope, string>> = {
   user: "settings.json",
   project: "settings.json",
   local: "settings.local.json",
 };
 
 const fileOf = (which: Scope, io: Io): string =>
-  join(which === "user" ? homeOf(io) : resolve("."), ".prefork", NAMES[which]);
+  join(which === "user" ? homeOf(io) : resolve("."), ".prefork", FILE_NAMES[which]);
 
-// --- looking -----------------------------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------------------------------
 
 type Setting = { readonly key: string; readonly value: unknown; readonly file: string };
 
-/** The files that count here: those of a project only where it is trusted. */
+/** The files that apply here; a project's files only if it is trusted. */
 const scopesHere = async (io: Io): Promise<readonly Scope[]> => {
   const [home, project] = [homeOf(io), resolve(".")];
   const trust = await trustOf(stateFolder(io.env, home), project);
   if (project === home || trust.kind !== "trusted") {
     if (trust.kind === "changed")
-      io.err("prefork: this folder changed since it was trusted; its settings are left out\n");
+      io.err("prefork: this folder changed since you trusted it, so its settings are skipped (prefork trust)\n");
     return ["user"];
   }
   const loaded = await loadSettings({
@@ -118,20 +118,20 @@ const settingsHere = async (io: Io): Promise<readonly Setting[]> => {
   const found: Setting[] = [];
   for (const which of await scopesHere(io)) {
     const file = fileOf(which, io);
-    found.push(...flat(readable(await textOf(which, io), file).valueAt([]), file));
+    found.push(...flattenSettings(parseEditable(await readText(which, io), file).valueAt([]), file));
   }
   return found;
 };
 
-const readable = (text: string | undefined, file: string): EditableSettings => {
+const parseEditable = (text: string | undefined, file: string): EditableSettings => {
   const settings = editableSettings(text);
-  if (!settings) throw new UsageError(`${file} is not valid JSON; mend it first (prefork doctor says where)`);
+  if (!settings) throw new UsageError(`${file} is not valid JSON; fix it first (prefork doctor shows where)`);
   return settings;
 };
 
-/** Your own file may be a link of yours; a project's is read and written without following any, and nothing but a plain
- *  file is waited for. */
-const textOf = async (which: Scope, io: Io): Promise<string | undefined> => {
+/** Your own file may be a symbolic link. A project's file is read and written without following links, and must be a
+ *  regular file. */
+const readText = async (which: Scope, io: Io): Promise<string | undefined> => {
   const file = fileOf(which, io);
   try {
     if (which === "user") return await readFile(file, "utf8");
@@ -142,24 +142,24 @@ const textOf = async (which: Scope, io: Io): Promise<string | undefined> => {
     throw new UsageError(`${file} cannot be read: ${code}`, { cause: error });
   }
   await using root = await openRoot(resolve("."), { protect: false });
-  const found = await root.read(join(root.path, ".prefork", NAMES[which]));
+  const found = await root.read(join(root.path, ".prefork", FILE_NAMES[which]));
   if (!found.ok) throw new UsageError(`${file} cannot be read: ${found.reason}`);
   return found.bytes.toString("utf8");
 };
 
-/** Values of tool servers may be keys, so they are named and not shown. */
-const flat = (value: unknown, file: string, path: readonly string[] = []): readonly Setting[] => {
+/** Values of tool servers may be secrets, so only their names are shown. */
+const flattenSettings = (value: unknown, file: string, path: readonly string[] = []): readonly Setting[] => {
   const isGroup = typeof value === "object" && value !== null && !Array.isArray(value);
   if (path[0] === "mcpServers" && path.length === 2) return [{ key: path.join("."), value: "(prefork mcp)", file }];
   if (!isGroup) return value === undefined ? [] : [{ key: path.join("."), value, file }];
-  return Object.entries(value).flatMap(([name, inner]) => flat(inner, file, [...path, name]));
+  return Object.entries(value).flatMap(([name, inner]) => flattenSettings(inner, file, [...path, name]));
 };
 
 const list = async ({ json }: ListFlags, io: Io): Promise<void> => {
   const settings = await settingsHere(io);
   if (json) for (const setting of settings) io.out(jsonLine(setting));
   else if (settings.length === 0)
-    io.out(`Nothing is set; every default holds. prefork config keys names what can be set.\n`);
+    io.out(`Nothing is set, so the defaults apply. To see what can be set: prefork config keys\n`);
   else io.out(settingLines(settings));
 };
 
@@ -204,14 +204,14 @@ const pathOf = (key: string): readonly string[] => {
   const path = key.split(".");
   const known = knownKeys();
   const isKnown = known.some(([name]) => name === key || name.startsWith(`${key}.`) || key.startsWith(`${name}.`));
-  if (!isKnown) throw new UsageError(`there is no setting ${key}; prefork config keys names them all`);
+  if (!isKnown) throw new UsageError(`there is no setting ${key} (prefork config keys lists them)`);
   return path;
 };
 
 // --- changing ----------------------------------------------------------------------------------------------------------
 
-/** `true`, `5` and `["a"]` are JSON; anything else is text. */
-const writtenValue = (text: string): unknown => {
+/** `true`, `5` and `["a"]` are JSON; everything else is text. */
+const parseValue = (text: string): unknown => {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -219,12 +219,12 @@ const writtenValue = (text: string): unknown => {
   }
 };
 
-type Given = { readonly flags: ScopeFlags; readonly io: Io };
+type ChangeContext = { readonly flags: ScopeFlags; readonly io: Io };
 
-const change = async (key: string, value: unknown, { flags, io }: Given): Promise<void> => {
+const change = async (key: string, value: unknown, { flags, io }: ChangeContext): Promise<void> => {
   const path = pathOf(key);
   const file = fileOf(flags.scope, io);
-  const settings = readable(await textOf(flags.scope, io), file);
+  const settings = parseEditable(await readText(flags.scope, io), file);
   if (value === undefined && settings.valueAt(path) === undefined) throw new UsageError(`${key} is not set in ${file}`);
   const text = settings.withValue(path, value);
   const home = homeOf(io);
@@ -234,17 +234,17 @@ const change = async (key: string, value: unknown, { flags, io }: Given): Promis
   if (read.kind === "broken") throw new UsageError(`not changed: ${read.problems.map(describeProblem).join("; ")}`);
   await write(file, text, { flags, io });
   io.out(
-    value === undefined ? `${key} is no longer in ${file}.\n` : `${key} = ${JSON.stringify(value)} is in ${file}.\n`,
+    value === undefined ? `Removed ${key} from ${file}.\n` : `Set ${key} = ${JSON.stringify(value)} in ${file}.\n`,
   );
-  if (flags.scope !== "user") io.out("It counts once the folder is trusted as it is now: prefork trust\n");
+  if (flags.scope !== "user") io.out("It applies once you trust the folder in its present form: prefork trust\n");
 };
 
-const write = async (file: string, text: string, { flags, io }: Given): Promise<void> => {
+const write = async (file: string, text: string, { flags, io }: ChangeContext): Promise<void> => {
   const isOwn = flags.scope === "user";
   if (isOwn) await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const drafts = draftsIn(stateFolder(io.env, homeOf(io)));
   await using root = await openRoot(isOwn ? dirname(file) : resolve("."), { protect: false, private: isOwn, drafts });
-  const name = isOwn ? NAMES.user : join(".prefork", NAMES[flags.scope]);
+  const name = isOwn ? FILE_NAMES.user : join(".prefork", FILE_NAMES[flags.scope]);
   const written = await root.write(join(root.path, name), text);
   if (!written.ok) throw new UsageError(`${file} cannot be written: ${written.reason}`);
 };

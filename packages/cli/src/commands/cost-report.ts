@@ -1,5 +1,5 @@
-/** The answer of `prefork cost`, as a table with sentences and as JSON.
- *  Invariant: money appears only where the model has prices, and its absence is said.
+/** Formats the answer of `prefork cost`, as a table with sentences or as JSON.
+ *  Invariant: money appears only if the model has prices; otherwise a sentence says that it has none.
  *  Elsewhere: the figures (cost.ts asks @prefork/wire for them), columns and colour (table.ts). */
 
 import {
@@ -23,7 +23,7 @@ import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { BEST_SIGN, type Column, prose, renderTable } from "../table.ts";
 import { terminalColumns, widthOf } from "../width.ts";
 
-/** What all share, stored by name; undefined where the model has no price for that. Bills only where it can be. */
+/** The shared prefix stored by name; undefined if the model has no price for that. Without bills if it is too short. */
 export type StoredCost =
   | { readonly decision: StoredDecision; readonly bills?: { readonly children: Bill; readonly parentNext: Bill } }
   | undefined;
@@ -35,7 +35,7 @@ export type CostReport = ForkPlans & {
   readonly launch: LaunchDecision;
   readonly breakEven: BreakEven | undefined;
   readonly keepAlive: KeepAliveBudget;
-  /** Which lifetime pays if the parent pauses once for longer than five minutes and less than an hour; absent where the
+  /** The cheaper lifetime if the parent pauses once for more than five minutes and less than an hour; undefined if the
    *  model does not sell both. */
   readonly pause: TtlDecision | undefined;
 };
@@ -75,11 +75,11 @@ const planTable = ({ plans, cheapest, stored }: CostReport, colour: boolean): st
   return renderTable({ columns, rows: named ? [...rows, named] : rows, colour });
 };
 
-/** What is kept unasked is not promised, so the plans above are what it costs where it happens. */
+/** Automatic caching is not guaranteed, so the plans above show what it costs when it works. */
 const storedLine = ({ decision }: NonNullable<StoredCost>): string =>
-  `By name, against ${USUAL_HIT_RATE * 100} % that is read unasked: ${decision.reason}.`;
+  `Stored by name, compared with automatic caching that hits ${USUAL_HIT_RATE * 100} % of the time: ${decision.reason}.`;
 
-/** Few prices are a round share of another. */
+/** Multipliers are rarely round. */
 const rate = (multiplier: number): number => Number(multiplier.toFixed(4));
 
 const terms = ({ fanOut }: CostReport): string => {
@@ -100,21 +100,21 @@ const terms = ({ fanOut }: CostReport): string => {
 };
 
 const keepAliveLine = ({ each, loss, requests }: KeepAliveBudget): string =>
-  `Keep-alive: ${formatTokens(each)} each, a lost entry ${formatTokens(loss)}: worth ` +
+  `Keep-alive: one costs ${formatTokens(each)}, a lost entry ${formatTokens(loss)}, so it pays for ` +
   `${Number.isFinite(requests) ? `at most ${formatTokens(requests)}` : "any number"} in a row.`;
 
 const breakEvenLine = (answer: BreakEven): string =>
   answer.kind === "always"
-    ? `Break-even: none; ${answer.reason}.`
-    : `Break-even: T* = ${answer.turns.toFixed(1)} turns, a fork is cheaper than a fresh sub-agent while it has fewer; ${answer.reason}.`;
+    ? `Break-even: a fork is always cheaper than a fresh sub-agent; ${answer.reason}.`
+    : `Break-even: T* = ${answer.turns.toFixed(1)} turns; with fewer turns a fork is cheaper than a fresh sub-agent; ${answer.reason}.`;
 
-/** Whole requests change price at a tier, so a plan's longer prompt can cost more than its tokens say. */
+/** A price tier applies to the whole request, so a slightly longer prompt can cost much more. */
 const tierNote = ({ fanOut }: CostReport): readonly string[] => {
   const { facts, prefix, tail, directive } = fanOut;
   if (facts?.tiers === undefined || pricesFor(facts, prefix + tail + directive) === facts.prices) return [];
   const crossed = facts.tiers.filter(({ above }) => prefix + tail + directive > above).map(({ above }) => above);
   return [
-    `Price tier: prompts above ${formatTokens(Math.max(...crossed))} tokens are billed at a higher price, whole requests; the money column counts it.`,
+    `Price tier: prompts above ${formatTokens(Math.max(...crossed))} tokens are billed at a higher price for the whole request; the money column includes it.`,
   ];
 };
 
@@ -126,7 +126,7 @@ const peakNote = ({ fanOut: { facts } }: CostReport): readonly string[] => {
   const spans = hours.map((span) => span.map((hour) => String(hour).padStart(2, "0")).join("–")).join(" and ");
   const [first = 0, last = 6] = [days.at(0), days.at(-1)];
   return [
-    `Peak hours: ${spans} UTC, ${DAYS[first]} to ${DAYS[last]}, input costs $${prices.input} a million instead of $${facts.prices.input}; the money column has the usual price.`,
+    `Peak hours: ${spans} UTC, ${DAYS[first]} to ${DAYS[last]}, input costs $${prices.input} per million tokens instead of $${facts.prices.input}; the money column uses the off-peak price.`,
   ];
 };
 
@@ -135,11 +135,11 @@ const notes = (report: CostReport): readonly string[] => {
   const { facts, prefix, tail } = fanOut;
   const found = [
     `${BEST_SIGN} cheapest now: ${cheapest.title}.` +
-      (cheapest.id === cheapestKept.id ? "" : ` If children shall see the parent's last turn: ${cheapestKept.title}.`),
+      (cheapest.id === cheapestKept.id ? "" : ` If forks should see the parent's last turn: ${cheapestKept.title}.`),
   ];
   if (facts === undefined) {
     found.push(
-      `No price is known for ${model}: tokens only, counted with the usual multipliers and no minimum length.`,
+      `The prices of ${model} are unknown, so costs are in tokens only, with the usual multipliers and no minimum length.`,
     );
   } else if (prefix + tail < facts.minimumPrefix) {
     found.push(`${model} caches nothing shorter than ${formatTokens(facts.minimumPrefix)} tokens.`);
@@ -162,7 +162,7 @@ export const costAsText = (report: CostReport, colour: boolean): string => {
     keepAliveLine(report.keepAlive),
     ...(report.pause ? [`Lifetime if the parent pauses once for 5 to 60 minutes: ${report.pause.reason}.`] : []),
   ];
-  const head = "Input of first requests, in base-input tokens.";
+  const head = "Input of first requests, in uncached tokens.";
   const fits = widthOf(`${head} ${terms(report)}`) <= (terminalColumns() ?? Number.POSITIVE_INFINITY);
   const explained = prose(terms(report), { style: "faint", colour });
   return (
@@ -173,7 +173,7 @@ export const costAsText = (report: CostReport, colour: boolean): string => {
   );
 };
 
-/** `null` where there is no figure: no money without a price, no turns where a fork is never dearer. */
+/** `null` where there is no figure: no money without a price, no turns if a fork is always cheaper. */
 export const costAsJson = (report: CostReport): string => {
   const { fanOut, model, plans, cheapest, cheapestKept, launch, keepAlive, pause } = report;
   const { facts, ...asked } = fanOut;

@@ -1,6 +1,6 @@
-/** `prefork cost`: what N forks cost under every plan, before any is sent.
- *  Invariant: nothing is sent and nothing is written; the same figures stand in the table and in --json.
- *  Elsewhere: the arithmetic (economics of @prefork/wire), the words and the table (cost-report.ts). */
+/** `prefork cost`: what N forks cost under every launch plan, before any is sent.
+ *  Invariant: nothing is sent and nothing is written; the table and --json state the same figures.
+ *  Elsewhere: the arithmetic (economics of @prefork/wire), texts and table (cost-report.ts). */
 
 import {
   type Bill,
@@ -50,19 +50,19 @@ type CostOptions = {
 
 const LIFETIMES: readonly Ttl[] = ["5m", "30m", "1h", "12h"];
 
-/** Any pause that a 5m entry does not outlive and a 1h entry does. */
+/** A pause that a 1h entry survives and a 5m entry does not. */
 const ONE_PAUSE_MS = 30 * 60_000;
 
-const sellsSeveral = (facts: ModelFacts | undefined): boolean =>
+const sellsSeveralLifetimes = (facts: ModelFacts | undefined): boolean =>
   facts === undefined || Object.keys(facts.prices.write).length > 1;
 
-const tokens = (text: string): number => {
+const parseTokenCount = (text: string): number => {
   const value = parseTokens(text);
   if (value === undefined) throw new InvalidArgumentError("Expected whole tokens such as 700, 100k or 1.5M.");
   return value;
 };
 
-const forkCount = (text: string): number => {
+const parseForkCount = (text: string): number => {
   const value = parseCount(text);
   if (value === undefined || value < 1) throw new InvalidArgumentError("Expected a whole number from 1.");
   return value;
@@ -75,7 +75,7 @@ const breakEvenOf = (options: CostOptions, facts: ModelFacts | undefined): Break
     if (stray === undefined) return undefined;
     const flag = stray.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     throw new UsageError(
-      `option '--${flag}' needs '--fresh <tokens>', the system prompt and tools of a fresh sub-agent`,
+      `option '--${flag}' needs '--fresh <tokens>', the size of a fresh sub-agent's system prompt and tools`,
     );
   }
   const multipliers = multipliersOf(facts, prefix + tail);
@@ -94,22 +94,23 @@ const breakEvenOf = (options: CostOptions, facts: ModelFacts | undefined): Break
   });
 };
 
-/** Where prompts are kept unasked, and nothing says where an entry ends. */
-const keepsByItself = (facts: ModelFacts | undefined): boolean =>
+/** The provider caches prompts automatically, and no marker says where an entry ends. */
+const cachesAutomatically = (facts: ModelFacts | undefined): boolean =>
   facts !== undefined && Object.keys(facts.prices.write).length === 0 && facts.unmarkedRead === undefined;
 
 const needsMarkers = (id: string): boolean => id === "last-block" || id === "prime";
 
-/** As a session holds an entry, and counts who reads it: a fork that may use a tool asks at least twice. */
-const HELD_MS = 10 * 60_000;
+/** As in a session: how long an entry is stored, and how often a fork reads it. A fork with tools makes at least two
+ *  requests. */
+const STORED_MS = 10 * 60_000;
 const TURNS = 2;
 
-const storedOf = ({ prefix, tail, directive, forks, singleTurn, facts }: FanOut, trailing: number): StoredCost => {
+const storedCost = ({ prefix, tail, directive, forks, singleTurn, facts }: FanOut, trailing: number): StoredCost => {
   const tokens = prefix + tail;
   if (facts?.storage === undefined) return undefined;
   const reads = forks * (singleTurn ? 1 : TURNS) + 1;
-  const decision = decideStored({ tokens, heldMs: HELD_MS, reads, facts, hitRate: USUAL_HIT_RATE });
-  const ofChildren = storedBills({ tokens, heldMs: HELD_MS, reads: forks, facts });
+  const decision = decideStored({ tokens, heldMs: STORED_MS, reads, facts, hitRate: USUAL_HIT_RATE });
+  const ofChildren = storedBills({ tokens, heldMs: STORED_MS, reads: forks, facts });
   const ofParent = storedBills({ tokens, heldMs: 0, reads: 1, facts })?.reads;
   if (!ofChildren || !ofParent || tokens < facts.minimumPrefix) return { decision };
   const { input } = pricesFor(facts, tokens);
@@ -144,13 +145,13 @@ const reportOf = async (options: CostOptions): Promise<CostReport> => {
   return {
     model,
     fanOut,
-    plans: keepsByItself(facts) ? plans.filter(({ id }) => !needsMarkers(id)) : plans,
+    plans: cachesAutomatically(facts) ? plans.filter(({ id }) => !needsMarkers(id)) : plans,
     ...best,
-    stored: storedOf(fanOut, trailing),
+    stored: storedCost(fanOut, trailing),
     launch: decideLaunch(fanOut),
     breakEven: breakEvenOf(options, facts),
     keepAlive: keepAliveBudget({ tokens: prefix, ttl, facts }),
-    pause: sellsSeveral(facts)
+    pause: sellsSeveralLifetimes(facts)
       ? decideTtl({ owner: "parent", tokens: prefix, gapsMs: [ONE_PAUSE_MS], facts })
       : undefined,
   };
@@ -158,31 +159,31 @@ const reportOf = async (options: CostOptions): Promise<CostReport> => {
 
 export const costCommand = (io: Io): Command =>
   newCommand("cost", io)
-    .description("what N forks cost under every launch and marker plan, before any is sent")
-    .requiredOption("--prefix <tokens>", "P: what the parent has already written", tokens)
-    .option("--tail <tokens>", "S: the in-flight turn and its results, shared by all", tokens, 0)
-    .option("--directive <tokens>", "D: what one child alone is told", tokens, 0)
+    .description("compare the cost of every way to launch N forks, before any is sent")
+    .requiredOption("--prefix <tokens>", "P: size of the parent's prompt so far", parseTokenCount)
+    .option("--tail <tokens>", "S: the turn in flight and its results, shared by all forks", parseTokenCount, 0)
+    .option("--directive <tokens>", "D: one fork's own directive", parseTokenCount, 0)
     .option(
       "--trimmed-directive <tokens>",
-      "D′: the directive where the in-flight turn is trimmed (default: D)",
-      tokens,
+      "D′: the directive if the turn in flight is trimmed (default: D)",
+      parseTokenCount,
     )
-    .requiredOption("--forks <count>", "N: how many children", forkCount)
-    .option("--trailing <tokens>", "what the parent's next request adds after S", tokens, 0)
-    .option("--model <id>", "whose prices and multipliers", DEFAULT_MODEL)
-    .option("--cold", "the parent's entry has expired")
-    .option("--single-turn", "children answer in one turn: no marker on D")
+    .requiredOption("--forks <count>", "N: number of forks", parseForkCount)
+    .option("--trailing <tokens>", "what the parent's next request adds after S", parseTokenCount, 0)
+    .option("--model <id>", "model whose prices apply", DEFAULT_MODEL)
+    .option("--cold", "the parent's cache entry has expired")
+    .option("--single-turn", "forks answer in one turn, so D gets no marker")
     .addOption(
-      new Option("--ttl <lifetime>", "lifetime of the parent's markers (default: the shortest sold)").choices(
+      new Option("--ttl <lifetime>", "lifetime of the parent's cache entries (default: the shortest)").choices(
         LIFETIMES,
       ),
     )
     .option("--prices <file>", "JSON file with your own prices")
-    .option("--fresh <tokens>", "F: system prompt and tools of a fresh sub-agent; adds the break-even", tokens)
-    .option("--rediscover <tokens>", "X: context it would have to find again", tokens)
-    .option("--rediscover-output <tokens>", "O: what it would write to find it", tokens)
-    .option("--brief <tokens>", "B: how much longer its brief is than a directive", tokens)
-    .option("--json", "figures for machines")
+    .option("--fresh <tokens>", "F: a fresh sub-agent's system prompt and tools; adds the break-even", parseTokenCount)
+    .option("--rediscover <tokens>", "X: context that the sub-agent would have to find again", parseTokenCount)
+    .option("--rediscover-output <tokens>", "O: output that the sub-agent would need to find it", parseTokenCount)
+    .option("--brief <tokens>", "B: how much longer its brief is than a fork's directive", parseTokenCount)
+    .option("--json", "print one JSON object")
     .allowExcessArguments(false)
     .action(async (options: CostOptions) => {
       const report = await reportOf(options);

@@ -1,4 +1,4 @@
-/** `prefork demo`: a parent and its forks against the simulator, with the bill. Needs no key and no network.
+/** `prefork demo`: a parent and its forks against the simulator, with the bill. It needs no key and no network.
  *  Elsewhere: the run (../demo/run.ts), what it prints (../demo/report.ts). */
 
 import { DEFAULT_MODEL, type InFlight, modelFacts } from "@prefork/wire";
@@ -18,7 +18,7 @@ type DemoFlags = {
 
 const MOST_FORKS = 1_000;
 
-const forkCount = (text: string): number => {
+const parseForkCount = (text: string): number => {
   const value = parseCount(text);
   if (value === undefined || value < 1 || value > MOST_FORKS) {
     throw new InvalidArgumentError(`Expected a whole number from 1 to ${MOST_FORKS}.`);
@@ -28,8 +28,8 @@ const forkCount = (text: string): number => {
 
 export const demoCommand = (io: Io): Command =>
   newCommand("demo", io)
-    .description("run a parent and its forks against the simulator and show what each request read, wrote and cost")
-    .option("--forks <n>", "how many forks", forkCount, 5)
+    .description("run a parent and its forks against the simulator, and show what each request read, wrote and cost")
+    .option("--forks <n>", "number of forks", parseForkCount, 5)
     .option("--cold", "let the parent's cache entries expire first")
     .addOption(
       new Option("--in-flight <way>", "what forks see of the parent's unfinished turn")
@@ -37,12 +37,14 @@ export const demoCommand = (io: Io): Command =>
         .default("keep"),
     )
     .addOption(
-      new Option("--lookback <way>", "how look-back counts tool blocks").choices(["runs", "singly"]).default("runs"),
+      new Option("--lookback <way>", "how the provider's look-back counts tool blocks")
+        .choices(["runs", "singly"])
+        .default("runs"),
     )
-    .option("--model <id>", "whose rules and prices apply", DEFAULT_MODEL)
-    .option("--json", "print the figures as JSON")
+    .option("--model <id>", "model whose rules and prices apply", DEFAULT_MODEL)
+    .option("--json", "print one JSON object")
     .action(async ({ forks, cold = false, inFlight, lookback, model, json = false }: DemoFlags) => {
-      if (!modelFacts(model)) throw new UsageError(`option '--model': no figures for "${model}"`);
+      if (!modelFacts(model)) throw new UsageError(`option '--model': the prices of "${model}" are unknown`);
       const { demoAsJson, demoAsText, runDemo } = await import("../demo/index.ts");
       const progress = progressLine(io);
       try {

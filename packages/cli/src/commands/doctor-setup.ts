@@ -1,6 +1,7 @@
-/** `prefork doctor`, second half: would a prompt start here? The working folder, the settings, the key and the model.
- *  Invariant: decided by the code that `prefork -p` runs; nothing is sent, nothing is changed, and no key is shown.
- *  Elsewhere: layers of protection (doctor.ts), what the settings mean (@prefork/runtime). */
+/** `prefork doctor`, second half: would a prompt start here? Checks the working folder, the settings, the key and the
+ *  model.
+ *  Invariant: the code of `prefork -p` decides; nothing is sent, nothing is changed, and no key is shown.
+ *  Elsewhere: layers of protection (doctor.ts), what the settings mean (@prefork/guard). */
 
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -13,15 +14,15 @@ export type Layer = {
   readonly name: string;
   readonly active: boolean;
   readonly detail: string;
-  /** Which runs it protects; left out where it is no protection by itself. */
+  /** What it protects; absent if it is no protection by itself. */
   readonly covers?: string;
-  /** What to do about a layer that is not active. */
+  /** How to activate it. */
   readonly wayOut?: string;
-  /** `prefork -p` would not start; left out where it would. */
+  /** Set if `prefork -p` would not start because of it. */
   readonly isBroken?: true;
 };
 
-/** Undefined where it was deleted under this process. */
+/** Undefined if the folder was deleted while this process ran. */
 export const workingFolder = (): string | undefined => {
   try {
     return process.cwd();
@@ -30,12 +31,12 @@ export const workingFolder = (): string | undefined => {
   }
 };
 
-export const GO_ELSEWHERE = "change to a folder that exists: cd ~";
+export const GO_ELSEWHERE = "change to an existing folder: cd ~";
 
 const folderLayer = (cwd: string | undefined): Layer => {
   const name = "working folder";
   if (cwd !== undefined) return { name, active: true, detail: cwd };
-  return { name, active: false, isBroken: true, detail: "it was deleted, or moved away", wayOut: GO_ELSEWHERE };
+  return { name, active: false, isBroken: true, detail: "it was deleted or moved", wayOut: GO_ELSEWHERE };
 };
 
 const SETTINGS = [
@@ -49,41 +50,43 @@ const SETTINGS = [
 const settingsLayer = async (cwd: string | undefined, io: Io): Promise<Layer> => {
   const name = "settings";
   if (cwd === undefined)
-    return { name, active: false, detail: "not looked at without a working folder", wayOut: GO_ELSEWHERE };
+    return { name, active: false, detail: "not checked, because there is no working folder", wayOut: GO_ELSEWHERE };
   try {
     const { notices } = await planSession({ cwd }, io);
     const home = join(io.env.HOME || homedir(), ".prefork/settings.json");
     const isUsed = !notices.some((notice) => notice.startsWith("settings of this folder are not used"));
-    const ofFolder = isUsed ? SETTINGS.map((file) => join(cwd, file)) : []; // before trust nothing of them is read
+    const ofFolder = isUsed ? SETTINGS.map((file) => join(cwd, file)) : []; // nothing in an untrusted folder is read
     const places = [home, ...ofFolder].filter((path) => existsSync(path));
     const found =
-      places.length === 0 ? "none, so the defaults apply" : `no mistakes in ${[...new Set(places)].join(", ")}`;
+      places.length === 0
+        ? "there are none, so the defaults apply"
+        : `no mistakes in ${[...new Set(places)].join(", ")}`;
     return { name, active: true, detail: [found, ...notices].join("; ") };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    const wayOut = "repair the file: prefork -p does not start with it";
+    const wayOut = "fix the file; until then prefork -p does not start";
     return { name, active: false, isBroken: true, detail: error.message, wayOut };
   }
 };
 
-/** What a header cannot carry, or what a copied key often brings along. */
+/** Characters that a header cannot carry, or that are often copied along with a key. */
 const mistakeIn = (key: string): string | undefined => {
-  if (/^(["']).*\1$/s.test(key)) return "it has quotation marks around it";
-  if (/\s/.test(key)) return "it has white space in it";
-  return /^[\x21-\x7e]*$/.test(key) ? undefined : "it has characters that no key has";
+  if (/^(["']).*\1$/s.test(key)) return "it is in quotation marks";
+  if (/\s/.test(key)) return "it contains white space";
+  return /^[\x21-\x7e]*$/.test(key) ? undefined : "it contains characters that no key has";
 };
 
 const keyLayer = (choice: EngineChoice): Layer => {
   const name = "key";
   if (choice.kind === "rehearsal") {
-    const detail = "none is set, so the embedded rehearsal engine answers, without a language model";
+    const detail = "none is set, so the built-in rehearsal engine answers, without a language model";
     return { name, active: false, detail, wayOut: "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY" };
   }
   const { profile, credential, baseUrl } = choice;
   const address = baseUrl === undefined ? "" : ` at ${baseUrl}`;
-  if (credential === undefined) return { name, active: true, detail: `${profile.name}${address} is asked without one` };
+  if (credential === undefined) return { name, active: true, detail: `${profile.name}${address} needs no key` };
   const mistake = mistakeIn(credential.value);
-  const detail = `${profile.name}${address} answers; its key is set and was not tried`;
+  const detail = `${profile.name}${address} answers; its key is set (not tried)`;
   if (mistake === undefined) return { name, active: true, detail };
   const variables = profile.keys.join(" or ") || "the key";
   return {
@@ -99,11 +102,15 @@ const modelLayer = ({ model }: EngineChoice): Layer => {
   const name = "model";
   const facts = modelFacts(model);
   if (facts === undefined) {
-    const detail = `${model} is not in the table of models, so its cost is not known and no budget can be held`;
-    return { name, active: false, detail, wayOut: "check its spelling, or work without --max-budget-usd" };
+    const detail = `${model} is not in the table of models, so its cost is unknown and budgets do not work`;
+    return { name, active: false, detail, wayOut: "check the spelling, or work without --max-budget-usd" };
   }
   const { input, output } = facts.prices;
-  return { name, active: true, detail: `${model}: $${input} for a million tokens of input, $${output} of output` };
+  return {
+    name,
+    active: true,
+    detail: `${model}: $${input} per million input tokens, $${output} per million output tokens`,
+  };
 };
 
 const engineLayers = (flags: EngineFlags, { env }: Io): readonly Layer[] => {
@@ -112,7 +119,7 @@ const engineLayers = (flags: EngineFlags, { env }: Io): readonly Layer[] => {
     return [keyLayer(choice), modelLayer(choice)];
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    const wayOut = "set what is named, or choose another provider";
+    const wayOut = "set the missing variable, or choose another provider";
     return [{ name: "key", active: false, isBroken: true, detail: error.message, wayOut }];
   }
 };

@@ -1,7 +1,7 @@
-/** `prefork doctor`: which layers of protection are active here, what does each cover, and why are the others not?
- *  Invariant: each layer is tried, not assumed; nothing is changed, and what is missing is no failure, unless a prompt
- *  could not start.
- *  Elsewhere: the layers themselves (@prefork/runtime), settings, key and model (doctor-setup.ts). */
+/** `prefork doctor`: which layers of protection are active here, what does each cover, and why are the others inactive?
+ *  Invariant: each layer is tried, not assumed; nothing is changed; a missing layer is not a failure, unless a prompt could
+ *  not start.
+ *  Elsewhere: the layers themselves (@prefork/guard), settings, key and model (doctor-setup.ts). */
 
 import { execFile } from "node:child_process";
 import { homedir, tmpdir } from "node:os";
@@ -25,7 +25,7 @@ import { type Command, Option } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { type EngineFlags, PROVIDERS } from "../print/index.ts";
 import { visible } from "../visible.ts";
-import { brokenInto, terminalColumns } from "../width.ts";
+import { terminalColumns, wrapText } from "../width.ts";
 import { GO_ELSEWHERE, type Layer, setupLayers, workingFolder } from "./doctor-setup.ts";
 
 const OLDEST_NODE = [22, 18, 0] as const;
@@ -49,21 +49,21 @@ const descriptors = async (): Promise<Layer> => {
   try {
     await using root = await openRoot(tmpdir());
     if (root.way === "descriptors")
-      return { name, active: true, detail: "folders are held through /proc/self/fd", covers };
+      return { name, active: true, detail: "folders are kept open through /proc/self/fd", covers };
     const detail =
-      "this system has no /proc/self/fd: links are refused, and folders are compared again around each use";
-    return { name, active: false, detail, covers, wayOut: "use Linux, or a container, where folders can be held" };
+      "this system has no /proc/self/fd, so links are refused, and folders are compared before and after each use";
+    return { name, active: false, detail, covers, wayOut: "use Linux, or a container, where folders can be kept open" };
   } catch (error) {
     const detail = (error as Error).message;
-    return { name, active: false, detail, covers, wayOut: "set TMPDIR to a folder that is there" };
+    return { name, active: false, detail, covers, wayOut: "set TMPDIR to an existing folder" };
   }
 };
 
-const ONLY_READING = "commands that provably only read";
-const APPROVED = "commands that were approved, in a real shell";
+const ONLY_READING = "commands that are provably read-only";
+const APPROVED = "approved commands, in a real shell";
 
-/** Runs a small plan; undefined where it went as it should. */
-const planFailure = async (cell?: PlanCell): Promise<string | undefined> => {
+/** Runs a small read-only command; undefined if that worked. */
+const commandFailure = async (cell?: PlanCell): Promise<string | undefined> => {
   const judged = classify("printf 'a\\nb\\n' | tail -n 1");
   if (judged.verdict !== "read-only") return judged.reason;
   const { stdout, stderr, ended } = await runPlan(judged.plan, { cwd: "/", timeoutMs: 10_000, ...(cell && { cell }) });
@@ -71,30 +71,36 @@ const planFailure = async (cell?: PlanCell): Promise<string | undefined> => {
   return stderr.trim().split("\n")[0] || (ended === "timed-out" ? "it did not answer in time" : "it printed nothing");
 };
 
-const plans = async (): Promise<Layer> => {
-  const failure = await planFailure();
-  const name = "parsed plans";
+const plannedCommands = async (): Promise<Layer> => {
+  const failure = await commandFailure();
+  const name = "parsed commands";
   if (failure === undefined)
     return {
       name,
       active: true,
-      detail: "a command ran as it was parsed, in a clean environment",
+      detail: "a command ran exactly as it was parsed, in a clean environment",
       covers: ONLY_READING,
     };
-  return { name, active: false, detail: failure, covers: ONLY_READING, wayOut: "install bash and the usual programs" };
+  return {
+    name,
+    active: false,
+    detail: failure,
+    covers: ONLY_READING,
+    wayOut: "install bash and the standard programs",
+  };
 };
 
 /** Shell built-ins only. */
-const CELL_TRIAL = `
+const SANDBOX_TRIAL = `
 for folder in / "$@"; do [ -w "$folder" ] && { echo "$folder is writable inside"; exit 3; }; done
 while read -r name rest; do
   case $name in Iface|lo) ;; *) echo "the network is reachable inside"; exit 4 ;; esac
 done < /proc/net/route`;
 
-/** Looks around in the cell, then runs a plan in it; undefined where both went as they should. */
-const cellFailure = async (cell: PlanCell): Promise<string | undefined> => {
+/** Checks the sandbox from inside, then runs a command in it; undefined if both worked. */
+const sandboxFailure = async (cell: PlanCell): Promise<string | undefined> => {
   const [program = "", ...words] = cell.enter(
-    ["/bin/sh", "-c", CELL_TRIAL, "sh", tmpdir(), workingFolder() ?? "/"],
+    ["/bin/sh", "-c", SANDBOX_TRIAL, "sh", tmpdir(), workingFolder() ?? "/"],
     "/",
   );
   const failure = await new Promise<string | undefined>((done) => {
@@ -102,18 +108,18 @@ const cellFailure = async (cell: PlanCell): Promise<string | undefined> => {
       done(error === null ? undefined : `${stdout}${stderr}${error.message}`.split("\n")[0]),
     );
   });
-  return failure ?? planFailure(cell);
+  return failure ?? commandFailure(cell);
 };
 
 const GET_BUBBLEWRAP = "install bubblewrap and permit user namespaces";
 
-const readOnlyCell = async (probe: SandboxProbe): Promise<Layer> => {
+const readOnlySandbox = async (probe: SandboxProbe): Promise<Layer> => {
   const opened = await openCell({ mode: "auto", probe });
-  const failure = opened.kind === "on" ? await cellFailure(opened.cell) : opened.reason;
-  const name = "read-only cell";
+  const failure = opened.kind === "on" ? await sandboxFailure(opened.cell) : opened.reason;
+  const name = "read-only sandbox";
   if (failure === undefined)
-    return { name, active: true, detail: "a plan ran where nothing can be written or sent", covers: ONLY_READING };
-  const wayOut = `${GET_BUBBLEWRAP}; until then these commands run as parsed plans alone`;
+    return { name, active: true, detail: "a command ran where nothing can be written or sent", covers: ONLY_READING };
+  const wayOut = `${GET_BUBBLEWRAP}; until then these commands run exactly as parsed, without it`;
   return { name, active: false, detail: failure, covers: ONLY_READING, wayOut };
 };
 
@@ -123,47 +129,47 @@ const sandbox = (probe: SandboxProbe): Layer => {
     const wayOut = `${GET_BUBBLEWRAP}; \`sandbox: required\` refuses commands until then`;
     return { name, active: false, detail: probe.reason, covers: APPROVED, wayOut };
   }
-  const detail = `${probe.program} ran a command without network and capabilities`;
+  const detail = `${probe.program} ran a command without network or capabilities`;
   return { name, active: true, detail, covers: `${APPROVED}, unless the settings switch it off` };
 };
 
-const versionOf = (program: string): Promise<{ readonly starts: boolean; readonly said: string }> =>
+const versionOf = (program: string): Promise<{ readonly starts: boolean; readonly output: string }> =>
   new Promise((done) => {
     execFile(program, ["--version"], { timeout: 5_000, env: {} }, (error, stdout) =>
-      done({ starts: error === null, said: ((error === null ? stdout : error.message).split("\n")[0] ?? "").trim() }),
+      done({ starts: error === null, output: ((error === null ? stdout : error.message).split("\n")[0] ?? "").trim() }),
     );
   });
 
-/** Only the system's programs and our own: one that a project brings along is never run. */
+/** Only programs of the system and our own: a program inside a project never runs. */
 const program = async (name: string, command: string): Promise<Layer> => {
   const path = command === "rg" ? findRipgrep() : findProgram(command);
   if (path === undefined)
     return { name, active: false, detail: `${command} is ${whyMissing(command)}`, wayOut: `install ${name}` };
-  const { starts, said } = await versionOf(path);
+  const { starts, output } = await versionOf(path);
   return {
     name,
     active: starts,
-    detail: `${path}, ${said}`,
-    ...(starts ? {} : { wayOut: `repair or reinstall ${name}` }),
+    detail: `${path}, ${output}`,
+    ...(starts ? {} : { wayOut: `reinstall ${name}` }),
   };
 };
 
 const OLDEST_MERGING_GIT = [2, 38] as const;
 
-/** Git merges trees without a checkout since that version. */
+/** Since this version git merges trees without a checkout. */
 const worktrees = async (): Promise<Layer> => {
   const name = "worktrees";
-  const covers = "forks that change code in copies of this checkout";
+  const covers = "forks that change code in their own worktrees";
   const path = findProgram("git");
-  const { said = "" } = path === undefined ? {} : await versionOf(path);
-  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(said) ?? [];
+  const { output: version = "" } = path === undefined ? {} : await versionOf(path);
+  const [, major = "0", minor = "0"] = /(\d+)\.(\d+)/.exec(version) ?? [];
   const [oldest, least] = OLDEST_MERGING_GIT;
   if (Number(major) < oldest || (Number(major) === oldest && Number(minor) < least)) {
     const wayOut = `install git ${OLDEST_MERGING_GIT.join(".")} or newer`;
     return {
       name,
       active: false,
-      detail: said === "" ? "git is not there" : `${said} cannot merge trees`,
+      detail: version === "" ? "git is not installed" : `${version} cannot merge trees`,
       covers,
       wayOut,
     };
@@ -172,8 +178,15 @@ const worktrees = async (): Promise<Layer> => {
   if (cwd === undefined)
     return { name, active: false, detail: "the working folder was deleted", covers, wayOut: GO_ELSEWHERE };
   const refusal = await Worktrees.refusal(cwd);
-  if (refusal === undefined) return { name, active: true, detail: "work can branch off from this checkout", covers };
-  return { name, active: false, detail: refusal, covers, wayOut: "start in a git checkout with nothing under way" };
+  if (refusal === undefined)
+    return { name, active: true, detail: "worktrees can be created from this checkout", covers };
+  return {
+    name,
+    active: false,
+    detail: refusal,
+    covers,
+    wayOut: "start in a git checkout without an unfinished merge or rebase",
+  };
 };
 
 const state = async ({ env }: Io): Promise<Layer> => {
@@ -186,29 +199,29 @@ const state = async ({ env }: Io): Promise<Layer> => {
     return {
       name,
       active: false,
-      isBroken: true, // no session can be kept, so none starts
+      isBroken: true, // no session can be stored, so none starts
       detail: inspected.reason,
       wayOut: "repair its owner and mode, or set XDG_STATE_HOME",
     };
   const { path, mode } = inspected;
   if (mode === undefined)
-    return { name, active: true, detail: `${path} is not there yet and will be made with mode 0700` };
+    return { name, active: true, detail: `${path} does not exist yet and will be created with mode 0700` };
   const seen = `${path}, mode 0${mode.toString(8)}`;
-  return { name, active: true, detail: mode === 0o700 ? seen : `${seen}; it is closed to 0700 at the next use` };
+  return { name, active: true, detail: mode === 0o700 ? seen : `${seen}; it is changed to 0700 at the next use` };
 };
 
-/** Names stand in a column of their own where enough is left beside it. */
+/** Names get their own column if enough room is left next to it. */
 const NAMES = 20;
 const LEAST_BESIDE = 30;
 
-const asText = ({ name, active, detail, covers, wayOut, isBroken }: Layer): string => {
+const layerAsText = ({ name, active, detail, covers, wayOut, isBroken }: Layer): string => {
   const below = [covers === undefined ? [] : `${active ? "covers" : "would cover"} ${covers}`, wayOut ?? []].flat();
   const mark = isBroken ? "bad" : active ? "on " : "off";
   const width = terminalColumns();
   const isNarrow = width !== undefined && width < 5 + NAMES + LEAST_BESIDE;
   const indent = " ".repeat(isNarrow ? 5 : 5 + NAMES);
   const [first = "", ...others] = [visible(detail), ...below]
-    .flatMap((line) => (width === undefined ? [line] : brokenInto(line, width - indent.length)))
+    .flatMap((line) => (width === undefined ? [line] : wrapText(line, width - indent.length)))
     .map((line) => `${line}\n`);
   const head = isNarrow ? `${mark}  ${name}\n${indent}` : `${mark}  ${name.padEnd(NAMES)}`;
   return [`${head}${first}`, ...others.map((line) => `${indent}${line}`)].join("");
@@ -216,22 +229,20 @@ const asText = ({ name, active, detail, covers, wayOut, isBroken }: Layer): stri
 
 export const doctorCommand = (io: Io): Command =>
   newCommand("doctor", io)
-    .description(
-      "check settings, key and model, and say which layers of protection are active here and why others are not",
-    )
-    .addOption(new Option("--provider <name>", "check for this provider").choices([...PROVIDERS]))
-    .option("--model <id>", "check for this model")
-    .option("--base-url <url>", "check for this endpoint")
-    .option("--json", "the same for machines")
+    .description("check settings, key and model, and show which layers of protection are active here")
+    .addOption(new Option("--provider <name>", "check this provider").choices([...PROVIDERS]))
+    .option("--model <id>", "check this model")
+    .option("--base-url <url>", "check this endpoint")
+    .option("--json", "print one JSON object")
     .allowExcessArguments(false)
-    .addHelpText("after", "\nNothing is sent. Exit code 1: prefork -p would not start here.")
+    .addHelpText("after", "\nNothing is sent. Exit code 1 means that prefork -p would not start here.")
     .action(async (options: EngineFlags & { readonly json?: true }) => {
       const probe = await probeSandbox();
       const protection = await Promise.all([
         runtime(),
         descriptors(),
-        plans(),
-        readOnlyCell(probe),
+        plannedCommands(),
+        readOnlySandbox(probe),
         sandbox(probe),
         program("git", "git"),
         program("ripgrep", "rg"),
@@ -240,5 +251,5 @@ export const doctorCommand = (io: Io): Command =>
       ]);
       const layers = [...protection, ...(await setupLayers(options, io))];
       if (layers.some(({ isBroken }) => isBroken)) io.exitWith(1);
-      io.out(options.json ? `${JSON.stringify({ layers })}\n` : layers.map(asText).join(""));
+      io.out(options.json ? `${JSON.stringify({ layers })}\n` : layers.map(layerAsText).join(""));
     });

@@ -8,7 +8,7 @@ import { explainFamily, type ObservedFamily, readFamily, resolveSession } from "
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { type Explained, explainedAsJson, explainedAsText } from "./explain-report.ts";
-import { reportProblem, said, storeFor } from "./tasks-store.ts";
+import { reportProblem, storeFor, withJournalErrors } from "./tasks-store.ts";
 
 export const explainCommand = (io: Io): Command =>
   newCommand("explain", io)
@@ -17,7 +17,7 @@ export const explainCommand = (io: Io): Command =>
     .argument("[task]", "only this task: task id, or its first letters")
     .option("--json", "print one JSON object")
     .action((session: string, task: string | undefined, { json }: { readonly json?: true }) =>
-      said(async () => {
+      withJournalErrors(async () => {
         const explained = await explainOne(session, task, io);
         io.out(json ? explainedAsJson(explained) : explainedAsText(explained, io.colour));
         if (json) explained.problems.forEach(reportProblem(io));

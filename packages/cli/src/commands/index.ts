@@ -1,20 +1,19 @@
-/** The tree of commands: which ones people see first, which are listed under "more", and how each is loaded.
- *  Invariant: a command is loaded only when it is asked for, so it pays for no other's imports; a name that once worked
- *  goes on working.
- *  Elsewhere: what each does (its own file), help and errors (../main.ts). */
+/** The tree of commands: which ones the help lists first, which it lists under "more", and how each is loaded.
+ *  Invariant: only the requested command is loaded, so it does not pay for the imports of others; old names keep working.
+ *  Elsewhere: what each command does (its own file), help and errors (../main.ts). */
 
 import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
-import { unknownTo } from "../unknown-command.ts";
+import { unknownInGroup } from "../unknown-command.ts";
 
 type CommandMaker = (io: Io) => Command;
 type Loader = () => Promise<CommandMaker>;
 
-const WORK = "What ran:";
+const WORK = "Sessions and their work:";
 const CACHE = "Your prompt cache, with any agent:";
 const SET_UP = "Set up:";
 
-/** What `prefork cache` holds; each is a command of its own name too. */
+/** The commands of `prefork cache`; each also works without "cache". */
 const CACHE_COMMANDS: ReadonlyMap<string, Loader> = new Map([
   ["cost", async () => (await import("./cost.ts")).costCommand],
   ["xray", async () => (await import("./xray.ts")).xrayCommand],
@@ -34,11 +33,11 @@ const cacheCommand = async (asked: string | undefined): Promise<CommandMaker> =>
   const makers = await Promise.all((named ? [named] : [...CACHE_COMMANDS.values()]).map((load) => load()));
   return (io) => {
     const command = newCommand("cache", io)
-      .description("what a fan-out costs, why a request missed, a proxy that watches, a provider to test against")
+      .description("cost of forks, x-ray of cache misses, a proxy that reports them, a simulated provider")
       .helpCommand(false)
       .allowExcessArguments()
       .action((_flags: unknown, { args: [asked] }: Command) => {
-        if (asked !== undefined) throw new UsageError(unknownTo(command, asked));
+        if (asked !== undefined) throw new UsageError(unknownInGroup(command, asked));
         command.outputHelp();
       });
     for (const make of makers) command.addCommand(make(io));
@@ -61,14 +60,14 @@ const COMMANDS: ReadonlyMap<string, Shown> = new Map<string, Shown>([
   ["doctor", { group: SET_UP, load: async () => (await import("./doctor.ts")).doctorCommand }],
 ]);
 
-/** Listed by `prefork help more`: demonstrations, questions to the guard, and shorter names. */
+/** Listed by `prefork help more`: demonstrations, checks of the guard, and short names. */
 const MORE: ReadonlyMap<string, Loader> = new Map([
   ["print", async () => (await import("./print.ts")).printCommand],
   ["tour", async () => (await import("./tour.ts")).tourCommand],
   ["demo", async () => (await import("./demo.ts")).demoCommand],
   ["check-command", async () => (await import("./check-command.ts")).checkCommandCommand],
   ["check-path", async () => (await import("./check-path.ts")).checkPathCommand],
-  ["ps", async () => (await import("./ps.ts")).psCommand],
+  ["ps", async () => (await import("./tasks.ts")).psCommand],
   ["merge", mergeCommand],
   ...CACHE_COMMANDS,
 ]);
@@ -77,7 +76,7 @@ export const isCommand = (name: string): boolean => COMMANDS.has(name) || MORE.h
 
 export const isMore = (name: string): boolean => MORE.has(name);
 
-/** The command that the words name alone; all of them where they name none, for help and for suggestions. */
+/** Adds only the command that the words name; if they name none, adds all, for help and suggestions. */
 export const addCommands = async (program: Command, words: readonly string[], io: Io): Promise<Command> => {
   const [name = ""] = words;
   const isKnown = isCommand(name) && name !== "help";

@@ -1,5 +1,5 @@
-/** `prefork mcp add` and `remove`: a tool server written into a file, and taken out again.
- *  Invariant: what would not be used is refused before anything is written; the user's file stays for their eyes only.
+/** `prefork mcp add` and `remove`: writes a tool server into a file, and removes it again.
+ *  Invariant: an entry that would not be used is refused before anything is written; the user's file stays private.
  *  Elsewhere: the text of the file (@prefork/runtime), the other commands (mcp.ts). */
 
 import { mkdir, readFile } from "node:fs/promises";
@@ -17,39 +17,39 @@ export type AddFlags = ScopeFlags & {
   readonly header?: readonly string[];
 };
 
-type Given<Flags> = { readonly flags: Flags; readonly io: Io };
+type EditContext<Flags> = { readonly flags: Flags; readonly io: Io };
 
 export const addServer = async (
   name: string,
   words: readonly string[],
-  { flags, io }: Given<AddFlags>,
+  { flags, io }: EditContext<AddFlags>,
 ): Promise<void> => {
   const entry = entryOf(words, flags);
   const [withheld] = withheldIn(entry);
   if (withheld !== undefined)
     throw new UsageError(
-      `server ${name}: ${withheld} is never passed on: a key of a model provider, or what starts something in every shell, stays here; put what the server needs into a variable with another name`,
+      `server ${name}: ${withheld} is never passed to a server, because it is a key of a model provider or a variable that makes shells run code; use a variable with another name`,
     );
   const read = readEntry(name, entry, { environment: toolEnvironment(io.env) });
-  // A variable may be set later; everything else will not mend itself.
+  // A variable may be set later; every other mistake stays.
   const isUnset = !read.ok && read.reason.includes("is not set");
   if (!read.ok && !isUnset) throw new UsageError(`server ${name}: ${read.reason}`);
   const file = await edit(name, entry, { flags, io });
   if (isUnset) io.err(`prefork: ${name} cannot start yet: ${read.reason}\n`);
-  io.out(`Server ${name} is in ${file}.\n`);
-  if (flags.scope === "project") io.out("It is used once the folder is trusted as it is now: prefork trust\n");
+  io.out(`Added server ${name} to ${file}.\n`);
+  if (flags.scope === "project") io.out("It is used once you trust the folder in its present form: prefork trust\n");
 };
 
-export const removeServer = async (name: string, { flags, io }: Given<ScopeFlags>): Promise<void> => {
+export const removeServer = async (name: string, { flags, io }: EditContext<ScopeFlags>): Promise<void> => {
   const file = await edit(name, undefined, { flags, io });
-  io.out(`Server ${name} is no longer in ${file}.\n`);
+  io.out(`Removed server ${name} from ${file}.\n`);
 };
 
 const entryOf = ([command, ...args]: readonly string[], { url, env = [], header = [] }: AddFlags): WrittenServer => {
   if (command === undefined && url === undefined)
-    throw new UsageError("name a program after --, or an address with --url");
+    throw new UsageError("name a program after --, or give a URL with --url");
   if (command !== undefined && /^https?:/.test(command))
-    throw new UsageError(`${command} is an address, not a program: give it with --url`);
+    throw new UsageError(`${command} is a URL, not a program; use --url`);
   return {
     ...(url === undefined ? {} : { url }),
     ...(command === undefined ? {} : { command, ...(args.length === 0 ? {} : { args }) }),
@@ -58,14 +58,14 @@ const entryOf = ([command, ...args]: readonly string[], { url, env = [], header 
   };
 };
 
-/** By its name alone, so that no secret stands in a command line or a file. */
+/** NAME alone keeps secrets out of the command line and the file. */
 const variableOf = (text: string): readonly [string, string] => {
   const [, name = "", value] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(text) ?? [];
   if (name === "") throw new UsageError("--env takes NAME or NAME=value");
   return [name, value ?? `\${${name}}`];
 };
 
-/** Variables that no server is ever given, whether they are set or not. */
+/** Variables that no server ever gets, whether they are set or not. */
 const withheldIn = ({ env = {}, headers = {} }: WrittenServer): readonly string[] =>
   [...Object.values(env), ...Object.values(headers)]
     .flatMap((text) => [...text.matchAll(/\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name))
@@ -80,7 +80,7 @@ const headerOf = (text: string): readonly [string, string] => {
 const edit = async (
   name: string,
   entry: WrittenServer | undefined,
-  { flags, io }: Given<ScopeFlags>,
+  { flags, io }: EditContext<ScopeFlags>,
 ): Promise<string> => {
   const isOwn = flags.scope === "user";
   const file = isOwn ? join(io.env.HOME || homedir(), ".prefork", "settings.json") : resolve(MCP_FILE);

@@ -1,6 +1,6 @@
-/** `prefork mcp`: which tool servers are configured, adding and removing them, and trying one.
- *  Invariant: listing and editing start nothing; secrets are written as they were given and never printed; a file that
- *  is not understood is not changed; what a folder names is used only once it is trusted.
+/** `prefork mcp`: lists, adds, removes and tests tool servers.
+ *  Invariant: listing and editing start nothing; secrets are written as given and never printed; a file that cannot be
+ *  parsed is not changed; a folder's servers are used only if the folder is trusted.
  *  Elsewhere: what an entry means, and servers in a session (@prefork/runtime). */
 
 import { lstat } from "node:fs/promises";
@@ -17,12 +17,10 @@ import {
   toolEnvironment,
 } from "@prefork/runtime/internal";
 import { type Command, Option } from "commander";
-import { type Io, newCommand, UsageError } from "../io.ts";
+import { collect, type Io, newCommand, UsageError } from "../io.ts";
 import { renderTable } from "../table.ts";
 import { visible } from "../visible.ts";
 import { type AddFlags, addServer, removeServer, type ScopeFlags } from "./mcp-edit.ts";
-
-const gather = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value];
 
 const scope = (): Option =>
   new Option("--scope <scope>", "your own settings, or this folder's .mcp.json")
@@ -36,53 +34,53 @@ export const mcpCommand = (io: Io): Command => {
     .addHelpText("after", "\nWithout a command: list.");
   command.addCommand(
     newCommand("list", io)
-      .description("the servers that a session here would have")
-      .option("--json", "one JSON object a line")
+      .description("list the servers that a session here would use")
+      .option("--json", "print one JSON object per line")
       .action((flags: { readonly json?: true }) => list(flags, io)),
     { isDefault: true },
   );
   command.addCommand(
     newCommand("add", io)
-      .description("add a server: a program, or an address")
-      .argument("<name>", "what it is called here; its tools are mcp__name__tool")
+      .description("add a server: a program or a URL")
+      .argument("<name>", "its name here; its tools are called mcp__name__tool")
       .argument("[command...]", "the program and its arguments, after --")
-      .option("--url <url>", "the address of a server that speaks streamable HTTP")
+      .option("--url <url>", "URL of a server with streamable HTTP")
       .option(
         "--env <name>",
-        "a variable of the program: NAME is taken from yours at each start, NAME=value is kept",
-        gather,
+        "environment variable: NAME copies your value at each start, NAME=value stores it",
+        collect,
       )
       .option(
         "--header <line>",
-        "sent with every request, as 'Name: value'; variables in it are filled at each start",
-        gather,
+        "header of every request, as 'Name: value'; ${VARIABLES} are expanded at each start",
+        collect,
       )
       .addOption(scope())
       .action((name: string, words: readonly string[], flags: AddFlags) => addServer(name, words, { flags, io })),
   );
   command.addCommand(
     newCommand("remove", io)
-      .description("take a server out of its file")
+      .description("remove a server from its file")
       .argument("<name>")
       .addOption(scope())
       .action((name: string, flags: ScopeFlags) => removeServer(name, { flags, io })),
   );
   command.addCommand(
     newCommand("test", io)
-      .description("start a server, show what it offers, and end it")
+      .description("start a server, list its tools, and stop it")
       .argument("<name>")
-      .action((name: string) => tryServer(name, io)),
+      .action((name: string) => testServer(name, io)),
   );
   return command;
 };
 
-type Found = ConfiguredServers & {
+type ConfiguredHere = ConfiguredServers & {
   readonly environment: Readonly<Record<string, string>>;
-  /** Why a server that somebody has written down is not among them. */
+  /** Why a server that is written in a file is not in the list. */
   readonly whyNot: (name: string) => Promise<string | undefined>;
 };
 
-const configured = async ({ env }: Io): Promise<Found> => {
+const readConfigured = async ({ env }: Io): Promise<ConfiguredHere> => {
   const home = env.HOME || homedir();
   const project = resolve(".");
   const trust = await trustOf(stateFolder(env, home), project);
@@ -104,40 +102,41 @@ const configured = async ({ env }: Io): Promise<Found> => {
   const whyNot = async (name: string): Promise<string | undefined> => {
     const isAbout = (one: string): boolean => one.includes(`: server ${JSON.stringify(name)} is left out: `);
     const notice = notices.find(isAbout);
-    if (notice !== undefined) return notice.includes("is not set") ? `${notice}; set it before prefork starts` : notice;
+    if (notice !== undefined)
+      return notice.includes("is not set") ? `${notice}; set it before you start prefork` : notice;
     if (trusted) return undefined;
-    // Only read, to tell whether it is there: nothing of it is started.
+    // Read only to see whether it exists; nothing of it is started.
     const all = await loadSettings({ home, project, trusted: true });
     const settings = all.kind === "broken" ? [] : all.servers;
     const written = await readServers({ project, trusted: true, settings, environment });
     const isThere = written.servers.some((entry) => entry.name === name) || written.notices.some(isAbout);
     return isThere
-      ? `server ${name} is written in this folder, which is not trusted, so it is left out (prefork trust)`
+      ? `server ${name} is configured in this folder, which is not trusted, so it is skipped (prefork trust)`
       : undefined;
   };
   return { servers, notices: [...notices, ...unused], environment, whyNot };
 };
 
 const list = async ({ json }: { readonly json?: true }, io: Io): Promise<void> => {
-  const { servers, notices } = await configured(io);
+  const { servers, notices } = await readConfigured(io);
   for (const notice of notices) io.err(`prefork: ${visible(notice)}\n`);
   if (json) {
-    for (const entry of servers) io.out(`${JSON.stringify(shownEntry(entry))}\n`);
+    for (const entry of servers) io.out(`${JSON.stringify(entryAsObject(entry))}\n`);
     return;
   }
   if (servers.length === 0) {
-    io.out("No tool server is configured; prefork mcp add adds one.\n");
+    io.out("No tool server is configured. To add one: prefork mcp add\n");
     return;
   }
   const rows = servers.map((entry) => ({
     cells: [entry.name, entry.transport, targetWords(entry), entry.from ?? ""].map(visible),
   }));
-  const columns = ["server", "by", "what", "written in"].map((title) => ({ title }));
+  const columns = ["server", "transport", "target", "file"].map((title) => ({ title }));
   io.out(renderTable({ columns, rows, colour: io.colour }));
 };
 
 /** Without the values of env and headers. */
-const shownEntry = (entry: ServerEntry): object => {
+const entryAsObject = (entry: ServerEntry): object => {
   const { name, transport, from } = entry;
   const names = Object.keys((entry.transport === "stdio" ? entry.env : entry.headers) ?? {});
   const what = entry.transport === "stdio" ? { command: entry.command, args: entry.args ?? [] } : { url: entry.url };
@@ -146,13 +145,11 @@ const shownEntry = (entry: ServerEntry): object => {
 
 const START_MS = 30_000;
 
-const tryServer = async (name: string, io: Io): Promise<void> => {
-  const { servers: entries, environment, whyNot } = await configured(io);
+const testServer = async (name: string, io: Io): Promise<void> => {
+  const { servers: entries, environment, whyNot } = await readConfigured(io);
   const entry = entries.find((one) => one.name === name);
   if (!entry)
-    throw new UsageError(
-      visible((await whyNot(name)) ?? `there is no server ${name} here; prefork mcp list shows those that there are`),
-    );
+    throw new UsageError(visible((await whyNot(name)) ?? `there is no server ${name} here (prefork mcp lists them)`));
   const servers = await Servers.open({
     ...{ servers: [entry], cwd: resolve("."), environment, clock: { now: Date.now } },
     times: { listMs: START_MS, startMs: START_MS },
@@ -161,7 +158,7 @@ const tryServer = async (name: string, io: Io): Promise<void> => {
     const [server] = servers.offered().servers;
     const problem = servers.follow(() => {}).flatMap((event) => (event.type === "server_lost" ? [event.reason] : []));
     if (!server) {
-      io.err(`prefork: server ${name} does not work: ${visible(problem[0] ?? "it did not start in time")}\n`);
+      io.err(`prefork: server ${name} failed: ${visible(problem[0] ?? "it did not start in time")}\n`);
       io.exitWith(1);
       return;
     }

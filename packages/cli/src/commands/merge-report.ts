@@ -1,7 +1,7 @@
-/** What came of a merge, in words.
- *  Invariant: names every file that was or would be changed up to a number, and every conflict; what a repository or a
- *  model chose to call things cannot act on the terminal.
- *  Elsewhere: merging (@prefork/runtime), the command (merge.ts). */
+/** Texts about the outcome of a merge.
+ *  Invariant: every conflict is named, and every file that was or would be changed, up to a limit; no name that a
+ *  repository or a model chose can control the terminal.
+ *  Elsewhere: merging (@prefork/worktrees), the command (merge.ts). */
 
 import type { MergeOutcome, Undone } from "@prefork/worktrees";
 import { painter, type Style } from "../table.ts";
@@ -11,9 +11,9 @@ import { counted } from "./worktrees-store.ts";
 const MOST_FILES = 20;
 const LAST_LINES = 12;
 
-type Said = { readonly word: string; readonly style: Style; readonly about: string };
+type OutcomeSummary = { readonly word: string; readonly style: Style; readonly about: string };
 
-const said = (outcome: MergeOutcome): Said => {
+const summarize = (outcome: MergeOutcome): OutcomeSummary => {
   const files = counted(outcome.files.length, "file");
   switch (outcome.kind) {
     case "merged":
@@ -21,7 +21,7 @@ const said = (outcome: MergeOutcome): Said => {
     case "would-merge":
       return { word: "would merge", style: "good", about: outcome.files.length === 0 ? "nothing new" : files };
     case "nothing-new":
-      return { word: "merged", style: "good", about: "all of it stood in the checkout already" };
+      return { word: "merged", style: "good", about: "the checkout already had all of it" };
     case "conflicts":
       return {
         word: outcome.isSkipped ? "skipped" : "not merged",
@@ -29,7 +29,9 @@ const said = (outcome: MergeOutcome): Said => {
         about: `${counted(outcome.conflicts.length, "conflict")} with this checkout`,
       };
     case "check-failed": {
-      const about = outcome.isKept ? `the check failed; merge ${outcome.point} stays` : "the check failed; taken back";
+      const about = outcome.isKept
+        ? `the check failed; merge ${outcome.point} is kept`
+        : "the check failed; the merge was undone";
       return { word: outcome.isKept ? "merged" : "not merged", style: "bad", about };
     }
     case "failed":
@@ -38,7 +40,7 @@ const said = (outcome: MergeOutcome): Said => {
 };
 
 export const outcomeText = (outcome: MergeOutcome, colour: boolean): string => {
-  const { word, style, about } = said(outcome);
+  const { word, style, about } = summarize(outcome);
   const { task, label, conflicts, files } = outcome;
   const isChanging = outcome.kind !== "conflicts" && outcome.kind !== "failed";
   const clean = files.filter((file) => !conflicts.some(({ path }) => path === file));
@@ -62,13 +64,13 @@ const lastLines = (output: string): readonly string[] =>
     .slice(-LAST_LINES)
     .map((line) => `  | ${inLine(line, 200)}`);
 
-/** What a preview leaves open. */
+/** What a preview did not reach. */
 export const previewAdvice = (tasks: readonly string[], outcomes: readonly MergeOutcome[]): readonly string[] => {
   const rest = tasks.slice(outcomes.length);
-  return rest.length === 0 ? [] : [`the merge would stop there; not tried after that: ${rest.join(", ")}`];
+  return rest.length === 0 ? [] : [`the merge would stop there; not tried: ${rest.join(", ")}`];
 };
 
-/** What to do about a queue that did not come to its end. */
+/** What to do when the queue stopped early. */
 export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutcome[]): readonly string[] => {
   const last = outcomes.at(-1);
   const rest = tasks.slice(outcomes.length);
@@ -79,27 +81,27 @@ export const adviceFor = (tasks: readonly string[], outcomes: readonly MergeOutc
   return [
     ...(last?.kind === "conflicts" && !last.isSkipped
       ? [
-          `nothing of ${last.task} was merged; choose with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork`,
+          `${last.task} was not merged; choose what to do with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork`,
         ]
       : []),
     ...(last?.kind === "merged" && last.conflicts.length > 0 && unresolved.size === 0
-      ? ["one side was taken where they met; look at the files named above before you go on"]
+      ? ["one side of each conflict was taken; check the files named above before you continue"]
       : []),
     ...(unresolved.size === 0
       ? []
       : [
-          `conflicts are left in ${[...unresolved].map((name) => inLine(name)).join(", ")}; resolve them before you go on`,
+          `conflicts are left in ${[...unresolved].map((name) => inLine(name)).join(", ")}; resolve them before you continue`,
         ]),
-    ...(rest.length === 0 ? [] : [`not tried after that: ${rest.join(", ")}`]),
-    ...(points === 0 ? [] : [`take it back: prefork merge --undo${points > 1 ? " --family" : ""}`]),
+    ...(rest.length === 0 ? [] : [`not tried: ${rest.join(", ")}`]),
+    ...(points === 0 ? [] : [`to undo: prefork merge --undo${points > 1 ? " --family" : ""}`]),
   ];
 };
 
 export const undoneText = ({ point, task, files, kept }: Undone): string =>
   lines([
-    `taken back: merge ${point} (${inLine(task)}), ${counted(files.length, "file")} put back`,
+    `undone: merge ${point} (${inLine(task)}), ${counted(files.length, "file")} restored`,
     ...listed(files),
-    ...(kept === undefined ? [] : [`  what stood there is kept on ${kept}`]),
+    ...(kept === undefined ? [] : [`  the replaced content is kept on ${kept}`]),
   ]);
 
 const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join("");

@@ -1,9 +1,8 @@
-/** `prefork merge`: brings the work of forks in worktrees back into the checkout, shows what would come of it, or takes it
- *  back again.
- *  Invariant: exit code 0 when everything that was asked for is done, 1 when something was not merged or not taken back,
- *  2 for a wrong call with nothing touched, 5 when all is merged and conflicts are left in files; a preview touches nothing
- *  and ends as the merge would.
- *  Elsewhere: merging (@prefork/runtime), words for what came of it (merge-report.ts), the list (worktrees.ts). */
+/** `prefork merge`: merges the work of forks in worktrees into the checkout, previews that, or undoes it.
+ *  Invariant: the exit code is 0 if everything was done, 1 if something was not merged or not undone, 2 for a usage error
+ *  (nothing is touched), 5 if all is merged but conflicts are left in files. A preview touches nothing and exits with the
+ *  same code as the merge would.
+ *  Elsewhere: merging (@prefork/worktrees), texts about the outcome (merge-report.ts), the list (worktrees.ts). */
 
 import type { Policy } from "@prefork/guard";
 import { type Checked, familyOf, type MergeOutcome, type Worktrees } from "@prefork/worktrees";
@@ -11,11 +10,17 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { parseCount } from "../numbers.ts";
-import { type EngineFlags, PROVIDERS, planSession, type SessionFlags, type SessionPlan } from "../print/index.ts";
+import {
+  addSessionOptions,
+  type EngineFlags,
+  planSession,
+  type SessionFlags,
+  type SessionPlan,
+} from "../print/index.ts";
 import { visible } from "../visible.ts";
 import { mergeWithForks } from "./merge-hand-back.ts";
 import { adviceFor, outcomeText, previewAdvice, undoneText } from "./merge-report.ts";
-import { CWD, namedWorktree, openWorktrees, told, undoablePoints } from "./worktrees-store.ts";
+import { CWD_OPTION, findWorktree, openWorktrees, undoablePoints, withWorktreeErrors } from "./worktrees-store.ts";
 
 const ON_CONFLICT = ["stop", "markers", "mine", "theirs", "skip", "hand-back"] as const;
 export type OnConflictFlag = (typeof ON_CONFLICT)[number];
@@ -32,72 +37,65 @@ export type MergeFlags = Pick<SessionFlags, "cwd" | "permissionMode" | "allow" |
     readonly json?: true;
   };
 
-const gather = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value];
-
-const howMany = (text: string): number => {
+const parseUndoCount = (text: string): number => {
   const count = parseCount(text);
   if (count === undefined || count < 1) throw new InvalidArgumentError("Expected a whole number above 0.");
   return count;
 };
 
-export const mergeCommand = (io: Io): Command =>
+export const mergeCommand = (io: Io): Command => addSessionOptions(commandWithOptions(io), "for hand-back: ");
+
+const commandWithOptions = (io: Io): Command =>
   newCommand("merge", io)
-    .description("bring the work of forks in worktrees back into this checkout, or take merges back")
-    .argument("[task...]", "their ids, or the first letters of them (prefork worktrees lists them)")
-    .option("--family [task]", "all that started together with this task, or with the last one")
-    .option("--preview", "say what the whole merge would do, file by file, and touch nothing")
-    .option("--check <command>", "run this after each merge; one that it says no to is taken back (default: settings)")
-    .option("--no-check", "run none, whatever the settings say")
-    .option("--keep-failed", "a merge that the check says no to stays; the queue ends all the same")
+    .description("merge the work of forks in worktrees into this checkout, or undo merges")
+    .argument("[task...]", "task ids, or their first letters (prefork worktrees lists them)")
+    .option("--family [task]", "all tasks that started together with this one, or with the last one")
+    .option("--preview", "show what the merge would do, file by file, and touch nothing")
+    .option("--check <command>", "run this after each merge, and undo the merge if it fails (default: settings)")
+    .option("--no-check", "run no check, whatever the settings say")
+    .option("--keep-failed", "keep a merge whose check failed; the queue still stops there")
     .addOption(
-      new Option("--on-conflict <what>", "what becomes of conflicts (default: settings, else stop)").choices([
+      new Option("--on-conflict <what>", "what to do with conflicts (default: settings, else stop)").choices([
         ...ON_CONFLICT,
       ]),
     )
-    .addOption(new Option("--undo [n]", "take back the last merge, or the last n").argParser(howMany))
-    .option("--force", "with --undo: also what was changed since; that is kept on a ref")
-    .option("--json", "one JSON object a line")
-    .option(...CWD)
-    .option("--model <id>", "for hand-back: model to ask for")
-    .addOption(new Option("--provider <name>", "for hand-back: who answers").choices([...PROVIDERS]))
-    .option("--base-url <url>", "for hand-back: another endpoint that speaks the provider's format")
-    .option("--permission-mode <mode>", "for hand-back: default, accept-edits, plan or bypass")
-    .option("--allow <rule>", "for hand-back: allow calls under this rule; may be given again", gather)
-    .option("--deny <rule>", "for hand-back: deny calls under this rule; may be given again", gather)
-    .option("--max-budget-usd <amount>", "for hand-back: stop before a request could cost more than this in all")
+    .addOption(new Option("--undo [n]", "undo the last merge, or the last n").argParser(parseUndoCount))
+    .option("--force", "with --undo: also undo files that changed since; their content is kept on a ref")
+    .option("--json", "print one JSON object per line")
+    .option(...CWD_OPTION)
     .addHelpText(
       "after",
       `
-On conflict: stop (nothing of this task, and the queue ends), skip (the same, and the queue goes on), markers (both
-sides between markers in the files), mine or theirs (your checkout's or the fork's side where they meet), hand-back
-(the fork goes on in its worktree, resolves them, and is merged then).
-Undo: --undo takes back the last merge, --undo 3 the last three, --undo --family all of the last command.
-A check does not pass while conflicts are left in files: with markers and a check the merge is taken back.
-Exit codes: 0 all merged, 1 something was not merged or not taken back, 2 called wrongly, 5 all merged but conflicts are
-left in files (markers), 130 interrupted.`,
+On conflict: stop (do not merge this task, and stop the queue), skip (do not merge it, and continue with the next),
+markers (write both sides into the files, between conflict markers), mine or theirs (take your checkout's or the fork's
+side of each conflict), hand-back (the fork resumes in its worktree, resolves the conflicts, and is merged then).
+Undo: --undo undoes the last merge, --undo 3 the last three, --undo --family all merges of the last command.
+A check fails while conflicts are left in files, so with markers and a check the merge is undone.
+Exit codes: 0 all merged, 1 something was not merged or not undone, 2 usage error, 5 all merged but conflicts are left in
+files (markers), 130 interrupted.`,
     )
     .action((tasks: readonly string[], flags: MergeFlags) =>
-      told(async () =>
+      withWorktreeErrors(async () =>
         io.exitWith(await (flags.undo === undefined ? merge(tasks, flags, io) : undo(tasks, flags, io))),
       ),
     );
 
 const merge = async (given: readonly string[], flags: MergeFlags, io: Io): Promise<number> => {
-  if (flags.force) throw new UsageError("--force belongs to --undo; conflicts have --on-conflict");
+  if (flags.force) throw new UsageError("--force works only with --undo; for conflicts use --on-conflict");
   const worktrees = await openWorktrees(flags, io);
-  const tasks = await tasksOf(given, flags, worktrees);
+  const tasks = await selectTasks(given, flags, worktrees);
   const plan = await planSession(flags, io);
-  const { check, onConflict = "stop" } = rulesOf(flags, plan);
-  const printer = printerOf(flags, io);
+  const { check, onConflict = "stop" } = mergeRules(flags, plan);
+  const printer = outcomePrinter(flags, io);
   if (flags.preview) return preview(tasks, { worktrees, onConflict, flags, io });
   const how = {
-    ...(check === undefined ? {} : { check: tellingCheck(check, worktrees, io) }),
+    ...(check === undefined ? {} : { check: announcedCheck(check, worktrees, io) }),
     ...(flags.keepFailed ? { keepsFailed: true } : {}),
     signal: io.signal,
   };
   const outcomes =
     onConflict === "hand-back"
-      ? await mergeWithForks(tasks, { worktrees, plan, flags, how, told: printer }, io)
+      ? await mergeWithForks(tasks, { worktrees, plan, flags, options: how, onOutcome: printer }, io)
       : await worktrees.merge(tasks, { ...how, onConflict, told: printer });
   if (!flags.json) for (const line of adviceFor(tasks, outcomes)) io.err(`prefork: ${visible(line)}\n`);
   if (io.signal.aborted) return 130;
@@ -115,7 +113,7 @@ const MERGED: readonly MergeOutcome["kind"][] = ["merged", "nothing-new", "would
 
 const isMerged = ({ kind }: MergeOutcome): boolean => MERGED.includes(kind);
 
-const tasksOf = async (
+const selectTasks = async (
   given: readonly string[],
   { family }: MergeFlags,
   worktrees: Worktrees,
@@ -123,18 +121,20 @@ const tasksOf = async (
   const table = await worktrees.table();
   if (family === undefined) {
     if (given.length === 0)
-      throw new UsageError("name the tasks to merge, or --family for all that started together (prefork worktrees)");
-    return [...new Set(given.map((task) => namedWorktree(table, task).task))];
+      throw new UsageError(
+        "no task given: name the tasks to merge, or use --family for all that started together (prefork worktrees lists them)",
+      );
+    return [...new Set(given.map((task) => findWorktree(table, task).task))];
   }
-  if (given.length > 0)
-    throw new UsageError("--family takes one task at most, right behind it, and no further ones beside it");
-  const tasks = await familyOf(worktrees, family === true ? undefined : namedWorktree(table, family).task);
-  if (tasks.length === 0) throw new UsageError("nothing is left to merge there; prefork worktrees lists what there is");
+  if (given.length > 0) throw new UsageError("--family takes at most one task, directly after it, and no other tasks");
+  const tasks = await familyOf(worktrees, family === true ? undefined : findWorktree(table, family).task);
+  if (tasks.length === 0)
+    throw new UsageError("there is nothing left to merge (prefork worktrees lists all worktrees)");
   return tasks;
 };
 
-/** The command line over the settings. */
-const rulesOf = ({ check, onConflict }: MergeFlags, { policy }: SessionPlan): Policy["worktrees"] => {
+/** The command line overrides the settings. */
+const mergeRules = ({ check, onConflict }: MergeFlags, { policy }: SessionPlan): Policy["worktrees"] => {
   const { check: usual, onConflict: chosen, ...rest } = policy.worktrees;
   const command = check === false ? undefined : (check ?? usual);
   const what = onConflict ?? chosen;
@@ -145,34 +145,37 @@ const rulesOf = ({ check, onConflict }: MergeFlags, { policy }: SessionPlan): Po
   };
 };
 
-const printerOf =
+const outcomePrinter =
   ({ json }: MergeFlags, io: Io) =>
   (outcome: MergeOutcome): void =>
     io.out(json ? jsonLine(outcome) : outcomeText(outcome, io.colour));
 
-/** Who waits is told for what. */
-const tellingCheck = (command: string, worktrees: Worktrees, io: Io): (() => Promise<Checked>) => {
+/** Prints which check is running, since it may take long. */
+const announcedCheck = (command: string, worktrees: Worktrees, io: Io): (() => Promise<Checked>) => {
   const check = worktrees.check(command, io.signal);
   return async () => {
     io.err(`· ${visible(command)} …\n`);
-    const begun = performance.now();
+    const startedAt = performance.now();
     const checked = await check();
-    const seconds = ((performance.now() - begun) / 1_000).toFixed(1);
+    const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
     io.err(`· ${visible(command)}: ${checked.ok ? "ok" : "failed"} after ${seconds} s\n`);
     return checked;
   };
 };
 
-type Previewing = {
+type PreviewOptions = {
   readonly worktrees: Worktrees;
   readonly onConflict: OnConflictFlag;
   readonly flags: MergeFlags;
   readonly io: Io;
 };
 
-const preview = async (tasks: readonly string[], { worktrees, onConflict, flags, io }: Previewing): Promise<number> => {
+const preview = async (
+  tasks: readonly string[],
+  { worktrees, onConflict, flags, io }: PreviewOptions,
+): Promise<number> => {
   const choice = onConflict === "hand-back" ? "stop" : onConflict;
-  const how = { isPreview: true, onConflict: choice, signal: io.signal, told: printerOf(flags, io) };
+  const how = { isPreview: true, onConflict: choice, signal: io.signal, told: outcomePrinter(flags, io) };
   const outcomes = await worktrees.merge(tasks, how);
   if (!flags.json) for (const line of previewAdvice(tasks, outcomes)) io.err(`prefork: ${visible(line)}\n`);
   return io.signal.aborted ? 130 : exitCodeFor(tasks, outcomes);
@@ -180,21 +183,19 @@ const preview = async (tasks: readonly string[], { worktrees, onConflict, flags,
 
 const undo = async (given: readonly string[], flags: MergeFlags, io: Io): Promise<number> => {
   const { undo: asked, family, force, json } = flags;
-  if (given.length > 0) throw new UsageError("--undo takes back the last merges; how many is said right behind it");
+  if (given.length > 0)
+    throw new UsageError("--undo undoes the last merges and takes no tasks; give their number directly after it");
   if (flags.preview || flags.keepFailed || flags.onConflict !== undefined || typeof flags.check === "string")
-    throw new UsageError("--undo goes with --family, --force and --json alone");
+    throw new UsageError("--undo can be combined only with --family, --force and --json");
   if (family !== undefined && (family !== true || asked !== true))
-    throw new UsageError(
-      "--undo --family takes back all merges of the last command; leave the number and the task out",
-    );
+    throw new UsageError("--undo --family undoes all merges of the last command; leave out the number and the task");
   const worktrees = await openWorktrees(flags, io);
   const points = undoablePoints(await worktrees.table(), worktrees.top);
   const last = points.at(-1)?.group;
   const wanted = family ? points.filter(({ group }) => group === last).length : asked === true ? 1 : (asked ?? 1);
-  if (points.length === 0) throw new UsageError("there is no merge to take back in this checkout");
-  if (wanted > points.length)
-    throw new UsageError(`there are only ${points.length} merges to take back in this checkout`);
-  // One at a time, so that what was done is told also where the next one cannot be.
+  if (points.length === 0) throw new UsageError("there is no merge to undo in this checkout");
+  if (wanted > points.length) throw new UsageError(`there are only ${points.length} merges to undo in this checkout`);
+  // One at a time, so that each finished undo is printed even if the next one fails.
   for (let left = wanted; left > 0; left -= 1)
     for (const undone of await worktrees.undo(1, force ? { isForced: true } : {}))
       io.out(json ? jsonLine(undone) : undoneText(undone));

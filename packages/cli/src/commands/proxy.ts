@@ -1,6 +1,6 @@
-/** `prefork proxy`: a gateway on loopback in front of any agent, until it is interrupted.
- *  Invariant: loopback only; nothing is written unless a folder is named for it; text and JSON state the same figures.
- *  Elsewhere: passing and looking (@prefork/xray/proxy), the layout of the summary (proxy-report.ts). */
+/** `prefork proxy`: a proxy on loopback between any agent and its provider, until it is interrupted.
+ *  Invariant: it listens on loopback only; nothing is written without --record; text and JSON state the same figures.
+ *  Elsewhere: forwarding and analysis (@prefork/xray/proxy), the layout of the summary (proxy-report.ts). */
 
 import { once } from "node:events";
 import type { LoopbackHost, ProxyEvent } from "@prefork/xray/proxy";
@@ -10,7 +10,7 @@ import { jsonLine } from "../lines.ts";
 import { parseCount } from "../numbers.ts";
 import { priceTable } from "../price-file.ts";
 import { progressLine } from "../progress.ts";
-import { familyWords, missWords, reportAsText, statusWords } from "./proxy-report.ts";
+import { familyText, missText, reportAsText, statusText } from "./proxy-report.ts";
 
 type ProxyCommandOptions = {
   readonly upstream?: string;
@@ -24,7 +24,7 @@ type ProxyCommandOptions = {
   readonly json?: true;
 };
 
-const number =
+const parseNumberUpTo =
   (most: number, what: string) =>
   (text: string): number => {
     const value = parseCount(text);
@@ -36,23 +36,26 @@ const MEGABYTE = 1024 * 1024;
 
 export const proxyCommand = (io: Io): Command =>
   newCommand("proxy", io)
-    .description(
-      "stand between any agent and its provider: pass everything on as it is, tell what the cache made of it",
+    .description("sit between any agent and its provider, pass everything through, and report cache hits and misses")
+    .option("--upstream <url>", "provider to forward to (default: Anthropic, OpenAI or Gemini, by path)")
+    .option("--port <n>", "port; 0 picks a free one", parseNumberUpTo(65_535, "a port"), 0)
+    .option("--host <name>", "127.0.0.1, ::1 or localhost", "127.0.0.1")
+    .option("--record <folder>", "record requests and answers there, readable only by you (default: record nothing)")
+    .option(
+      "--body-limit <megabytes>",
+      "pass longer bodies through without analysis",
+      parseNumberUpTo(512, "megabytes"),
+      32,
     )
-    .option("--upstream <url>", "where everything goes (default: Anthropic, OpenAI or Gemini, by path)")
-    .option("--port <n>", "port; 0 takes a free one", number(65_535, "a port"), 0)
-    .option("--host <name>", "127.0.0.1, ::1 or localhost; nothing but loopback", "127.0.0.1")
-    .option("--record <folder>", "keep requests and answers there, readable by you alone; without it nothing is kept")
-    .option("--body-limit <megabytes>", "longer bodies are passed on and not looked at", number(512, "megabytes"), 32)
-    .option("--model <id>", "whose rules and prices serve models that are in no table")
+    .option("--model <id>", "model whose rules and prices apply to unknown models")
     .option("--prices <file>", "JSON file with your own prices")
-    .option("--singly", "count every call and result as a block of its own, as some platforms may")
-    .option("--json", "one JSON object a line: the address, what happens, and the report at the end")
+    .option("--singly", "count every call and result as its own block, as some platforms may")
+    .option("--json", "print one JSON object per line: the address, each event, and the report at the end")
     .addHelpText(
       "after",
       `
 Set the printed address as the base URL of your agent and let it work; Ctrl-C prints the summary.
-Keys pass through and are never kept. Reports hold no letter of any body.
+Keys pass through and are never stored. Reports contain no text of any request.
   GET /_proxy/report   the report so far, as JSON
 More: docs/proxy.md in the repository.`,
     )
@@ -65,7 +68,7 @@ More: docs/proxy.md in the repository.`,
         host: options.host as LoopbackHost,
         bodyLimit: options.bodyLimit * MEGABYTE,
         models,
-        told: live.heard,
+        told: live.show,
         ...(options.upstream === undefined ? {} : { upstream: options.upstream }),
         ...(options.record === undefined ? {} : { record: options.record }),
         ...(options.model === undefined ? {} : { model: options.model }),
@@ -74,29 +77,31 @@ More: docs/proxy.md in the repository.`,
       const { url, recordedTo } = proxy;
       if (options.json) io.out(jsonLine({ type: "listening", url, ...(recordedTo ? { recordedTo } : {}) }));
       else io.out(`ANTHROPIC_BASE_URL=${url}\nOPENAI_BASE_URL=${url}/v1\nGOOGLE_GEMINI_BASE_URL=${url}\n`);
-      io.err(`prefork: proxy to ${options.upstream ?? "Anthropic, OpenAI and Gemini, by path"}; Ctrl-C ends it\n`);
+      io.err(
+        `prefork: forwarding to ${options.upstream ?? "Anthropic, OpenAI and Gemini, by path"}; stop with Ctrl-C\n`,
+      );
       if (!io.signal.aborted) await once(io.signal, "abort");
       const report = await proxy.close();
       live.clear();
       io.out(options.json ? jsonLine({ type: "report", ...report }) : `\n${reportAsText(report, io.colour)}`);
     });
 
-type Live = { readonly heard: (event: ProxyEvent) => void; readonly clear: () => void };
+type ProxyOutput = { readonly show: (event: ProxyEvent) => void; readonly clear: () => void };
 
-const asJson = (io: Io): Live => ({ heard: (event) => io.out(jsonLine(event)), clear: () => undefined });
+const asJson = (io: Io): ProxyOutput => ({ show: (event) => io.out(jsonLine(event)), clear: () => undefined });
 
-/** Misses and families as they come, and on a terminal the state of things in a line below. */
-const asText = (io: Io): Live => {
+/** Prints misses and families as they happen; on a terminal, a status line follows below. */
+const asText = (io: Io): ProxyOutput => {
   const progress = progressLine(io);
   const say = (text: string): void => {
     progress.clear();
     io.err(text);
   };
   return {
-    heard: (event) => {
-      if (event.type === "request_missed") say(missWords(event));
-      else if (event.type === "request_ended") progress.show(statusWords(event.all, event.lineages));
-      else if (event.members.length === 2) say(`a family: ${familyWords(event)}\n`);
+    show: (event) => {
+      if (event.type === "request_missed") say(missText(event));
+      else if (event.type === "request_ended") progress.show(statusText(event.all, event.lineages));
+      else if (event.members.length === 2) say(`family: ${familyText(event)}\n`);
     },
     clear: progress.clear,
   };

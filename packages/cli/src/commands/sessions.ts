@@ -1,6 +1,6 @@
-/** `prefork sessions`: what is kept, and how it is looked at, handed on and removed.
- *  Invariant: looking changes nothing; what is removed is named before, and nothing that is in use goes.
- *  Elsewhere: journals (@prefork/runtime), going on with one (print.ts). */
+/** `prefork sessions`: lists, shows, exports and deletes saved sessions.
+ *  Invariant: reading changes nothing; all sessions to delete are found before the first is deleted, and none in use is.
+ *  Elsewhere: journals (@prefork/runtime), resuming a session (print.ts). */
 
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -19,41 +19,45 @@ import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { renderTable, type Table } from "../table.ts";
-import { reportProblem, reportUnreadable, said, storeFor } from "./tasks-store.ts";
+import { reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./tasks-store.ts";
 
 export const sessionsCommand = (io: Io): Command => {
   const command = newCommand("sessions", io)
-    .description("list, show, export and delete kept sessions")
+    .description("list, show, export and delete saved sessions")
     .helpCommand(false)
     .addHelpText("after", "\nWithout a command: list.");
   command.addCommand(
     newCommand("list", io)
-      .description("the sessions of this folder")
-      .option("--all", "of every folder, not only this one")
-      .option("--json", "one JSON object a line")
-      .action((options: ListFlags) => said(() => list(options, io))),
+      .description("list the sessions of this folder")
+      .option("--all", "list the sessions of all folders")
+      .option("--json", "print one JSON object per line")
+      .action((options: ListFlags) => withJournalErrors(() => list(options, io))),
     { isDefault: true },
   );
   command.addCommand(
     newCommand("show", io)
-      .description("what a session has come to")
-      .argument("<id>", "its id, or the first letters of it")
-      .option("--json", "as one JSON object")
-      .action((id: string, options: { readonly json?: true }) => said(() => show(id, options, io))),
+      .description("show a session's turns, tokens and cost")
+      .argument("<id>", "session id, or its first letters")
+      .option("--json", "print one JSON object")
+      .action((id: string, options: { readonly json?: true }) => withJournalErrors(() => show(id, options, io))),
   );
   command.addCommand(
     newCommand("export", io)
-      .description("the conversation as Markdown")
-      .argument("<id>", "its id, or the first letters of it")
-      .option("-o, --output <file>", "write it there; must not exist yet")
-      .action((id: string, options: { readonly output?: string }) => said(() => exportOne(id, options, io))),
+      .description("print the conversation as Markdown")
+      .argument("<id>", "session id, or its first letters")
+      .option("-o, --output <file>", "write to this file, which must not exist")
+      .action((id: string, options: { readonly output?: string }) =>
+        withJournalErrors(() => exportOne(id, options, io)),
+      ),
   );
   command.addCommand(
     newCommand("delete", io)
-      .description("remove sessions for good")
-      .argument("<id...>", "their ids, or the first letters of them")
-      .option("--forks", "their forks too; a session that forks need is kept otherwise")
-      .action((ids: readonly string[], options: { readonly forks?: true }) => said(() => remove(ids, options, io))),
+      .description("delete sessions permanently")
+      .argument("<id...>", "session ids, or their first letters")
+      .option("--forks", "also delete their forks; otherwise a session that forks need is kept")
+      .action((ids: readonly string[], options: { readonly forks?: true }) =>
+        withJournalErrors(() => remove(ids, options, io)),
+      ),
   );
   return command;
 };
@@ -80,8 +84,10 @@ const listAsText = (
 ): void => {
   const sessions = found.filter((session) => session.kind === "session");
   if (sessions.length === 0) {
-    if (found.length > 0) return; // nothing that can be read is not the same as nothing
-    io.out(all ? "There are no sessions.\n" : "There are no sessions of this folder; --all lists every one.\n");
+    if (found.length > 0) return; // unreadable sessions were reported, so "no sessions" would be wrong
+    io.out(
+      all ? "There are no sessions.\n" : "There are no sessions in this folder. To list all: prefork sessions --all\n",
+    );
   } else io.out(renderTable(tableOf(sessions, { folders: all, colour: io.colour })));
 };
 
@@ -170,7 +176,7 @@ const remove = async (
   io: Io,
 ): Promise<void> => {
   const store = storeFor(io);
-  // All are found before the first one goes.
+  // All are found before the first is deleted.
   const ids: string[] = [];
   for (const each of given) ids.push(await findSession(store, each));
   for (const id of new Set(ids))

@@ -1,5 +1,5 @@
-/** `prefork sim`: serves the simulator until it is interrupted, so that any agent can be pointed at it.
- *  Invariant: loopback only; nothing is written; the simulator is loaded only when it is served.
+/** `prefork sim`: serves the simulator until it is interrupted, for any agent to use.
+ *  Invariant: it listens on loopback only and writes nothing; the simulator is loaded only when it is served.
  *  Elsewhere: the rules and the server (@prefork/simulator). */
 
 import { once } from "node:events";
@@ -35,31 +35,28 @@ const served: Readonly<Record<WireName, string>> = {
 
 export const simCommand = (io: Io): Command =>
   newCommand("sim", io)
-    .description("serve a simulated provider on loopback that caches and bills like the real one")
-    .option("--port <n>", "port; 0 takes a free one", port, 0)
-    .option("--rules <name>", "whose rules, over which wires (below)", "anthropic")
-    .option(
-      "--model <id>",
-      "whose rules and prices serve model ids that nobody published figures for (default: one of the provider)",
-    )
-    .option("--script <file>", "module whose `script` (or default) export answers requests")
+    .description("serve a simulated provider on loopback, which caches and bills like the real one")
+    .option("--port <n>", "port; 0 picks a free one", port, 0)
+    .option("--rules <name>", "provider to simulate (see below)", "anthropic")
+    .option("--model <id>", "model whose rules and prices apply to unknown model ids (default: one of the provider)")
+    .option("--script <file>", "module whose `script` or default export answers requests")
     .addOption(
-      new Option("--lookback <way>", "how look-back counts tool blocks (default: by the rules)").choices([
+      new Option("--lookback <way>", "how look-back counts tool blocks (default: the provider's way)").choices([
         "runs",
         "singly",
       ]),
     )
-    .option("--prices <file>", "prices in place of the published ones")
+    .option("--prices <file>", "JSON file with your own prices")
     .option("--json", "print the address as JSON")
     .addHelpText(
       "after",
       `
 Rules:
   anthropic         /v1/messages: markers, 20 positions of look-back, 5 minutes or an hour
-  openai            /v1/responses, /v1/chat/completions: breakpoints from GPT-5.6 on, older models as they are
-  openai-legacy     the same for every model by the older rules: automatic, from 1,024 tokens, in steps of 128
-  gemini            /v1beta/models/…, /v1beta/cachedContents: automatic, and held by name
-  gemini-explicit   the same, but only what is held by name is read
+  openai            /v1/responses, /v1/chat/completions: breakpoints from GPT-5.6 on, older models by their own rules
+  openai-legacy     the same paths, every model by the older rules: automatic, from 1,024 tokens, in steps of 128
+  gemini            /v1beta/models/…, /v1beta/cachedContents: automatic, and stored by name
+  gemini-explicit   the same paths, but only what is stored by name is cached
   deepseek          /chat/completions, /anthropic/v1/messages: units of 64 tokens
   minimax           /anthropic/v1/messages, /v1/chat/completions: automatic from 512 tokens; markers on M2
   dashscope         /compatible-mode/v1/chat/completions: markers or automatic, readable when complete
@@ -67,9 +64,9 @@ Rules:
   llamacpp          /v1/chat/completions, /v1/messages: slots that share nothing; no key
 
 Point a client at the printed URL (ANTHROPIC_BASE_URL=<url>, OPENAI_BASE_URL=<url>/v1, GOOGLE_GEMINI_BASE_URL=<url>);
-any key will do.
-  GET  /_sim/ledger   one row a request: expected, read, written, plain, billed, first divergence
-  POST /_sim/clock    {"advanceMs": 300000} moves time; entries expire
+any key works.
+  GET  /_sim/ledger   one row per request: expected, read, written, uncached, billed, first divergence
+  POST /_sim/clock    {"advanceMs": 300000} advances the clock, so that entries expire
   POST /_sim/faults   {"kind": "status", "status": 529} makes the next request fail
 More: docs/simulator.md in the repository.`,
     )
@@ -79,14 +76,14 @@ More: docs/simulator.md in the repository.`,
       const provider = providers.find(({ name }) => name === options.rules);
       if (provider === undefined) {
         const known = providers.map(({ name }) => name).join(", ");
-        throw new UsageError(`option '--rules': no rules named "${options.rules}"; known: ${known}`);
+        throw new UsageError(`option '--rules': there is no provider "${options.rules}"; known: ${known}`);
       }
       const { name } = provider;
       const model = options.model ?? (name === "anthropic" ? DEFAULT_MODEL : provider.defaultModel);
       const rules = providerRules(name, model, { models });
       if (rules.facts === undefined && !rules.free)
         throw new UsageError(
-          `option '--model': no figures for "${model}"; known: ${knownTo(provider, models).join(", ")}`,
+          `option '--model': the prices of "${model}" are unknown; known: ${knownTo(provider, models).join(", ")}`,
         );
       const script = options.script === undefined ? {} : { script: await loadScript(options.script) };
       await using simulator = await startSimulator({
@@ -100,7 +97,7 @@ More: docs/simulator.md in the repository.`,
       const { url } = simulator;
       io.out(options.json ? `${JSON.stringify({ url, rules: name })}\n` : `${url}\n`);
       const paths = provider.wires.map((wire) => served[wire]).join(", ");
-      io.err(`prefork: simulator of ${name} running (${paths}), Ctrl-C ends it\n`);
+      io.err(`prefork: simulating ${name} (${paths}); stop with Ctrl-C\n`);
       if (!io.signal.aborted) await once(io.signal, "abort");
     });
 

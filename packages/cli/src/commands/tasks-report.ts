@@ -1,5 +1,5 @@
-/** How tasks are laid out: a table of many, one in full, and both as JSON.
- *  Invariant: labels and words of tasks are shown as letters; what nobody runs any more is never shown as running.
+/** Formats tasks: a table of many, one in full, and both as JSON.
+ *  Invariant: labels and texts of tasks cannot control the terminal; a task that no process runs is not shown as running.
  *  Elsewhere: which tasks (@prefork/runtime), the table of requests (explain-report.ts). */
 
 import type { TaskDetail, TaskRow } from "@prefork/runtime/observe";
@@ -17,8 +17,8 @@ export const taskTable = (rows: readonly TaskRow[], colour: boolean): string =>
   renderTable({
     columns: [
       { title: "task" },
-      { title: "session" },
-      { title: "kind" },
+      { title: "session", dispensable: 2 },
+      { title: "kind", dispensable: 1 },
       { title: "state" },
       { title: "label" },
       { title: "turns", align: "right" },
@@ -38,7 +38,7 @@ export const taskTable = (rows: readonly TaskRow[], colour: boolean): string =>
           String(turns),
           formatTokens(promptTokens(usage) + usage.output),
           formatMoney(usd),
-          ageWords(ageMs),
+          formatAge(ageMs),
         ],
         ...(isOrphan ? { style: "bad" } : {}),
       };
@@ -50,15 +50,15 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** In the largest unit that gives at least one. */
-export const ageWords = (ms: number): string => {
-  const seconds = Math.floor(Math.max(0, ms) / 1_000); // clocks are set back between processes
+/** In the largest unit with a value of at least one. */
+export const formatAge = (ms: number): string => {
+  const seconds = Math.floor(Math.max(0, ms) / 1_000); // the clocks of two processes may differ
   if (seconds < MINUTE) return `${seconds} s`;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
   return seconds < DAY ? `${Math.floor(seconds / HOUR)} h` : `${Math.floor(seconds / DAY)} d`;
 };
 
-/** A task as an object of its own: `state` is its state, `words` what a table says of it. */
+/** A task as one object: `state` is its state, `words` is the text in the table. */
 const asObject = ({ task, owner, state, ...row }: TaskRow): object => {
   const { session: journal, ...about } = task;
   return { ...about, journal: journal ?? null, words: state, owner: owner ?? null, ...row };
@@ -79,9 +79,9 @@ export const taskAsText = (detail: TaskDetail, colour: boolean): string => {
     session: `${inLine(session)}${owner ? ` (open in process ${owner.pid})` : ""}`,
     folder: inLine(cwd),
     journal: task.session === undefined ? "none" : inLine(task.session),
-    age: ageWords(ageMs),
+    age: formatAge(ageMs),
     turns: String(turns),
-    tokens: `${formatTokens(usage.read)} read, ${formatTokens(writtenTokens(usage))} written, ${formatTokens(usage.plain)} plain, ${formatTokens(usage.output)} output`,
+    tokens: `${formatTokens(usage.read)} read, ${formatTokens(writtenTokens(usage))} written, ${formatTokens(usage.plain)} uncached, ${formatTokens(usage.output)} output`,
     cost: formatMoney(usd),
   };
   const lines = Object.entries(facts).map(([name, value]) => `${name.padEnd(8)} ${value}\n`);

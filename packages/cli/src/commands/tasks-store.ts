@@ -1,5 +1,6 @@
-/** What `explain`, `ps` and `tasks` have in common: where sessions are kept, and how a journal's refusal is told.
- *  Invariant: looking changes nothing and takes no lock; what a journal says about itself is for whoever called.
+/** What `explain`, `ps`, `tasks` and `sessions` share: where sessions are stored, how errors of a journal are reported,
+ *  and how text is fitted into lines.
+ *  Invariant: reading changes nothing and takes no lock.
  *  Elsewhere: reading journals (@prefork/runtime). */
 
 import { homedir } from "node:os";
@@ -8,7 +9,7 @@ import { JournalError } from "@prefork/runtime";
 import type { SessionStore, UnreadableSession } from "@prefork/runtime/observe";
 import { type Io, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";
-import { shortened, terminalColumns, widthOf } from "../width.ts";
+import { terminalColumns, truncateText, widthOf } from "../width.ts";
 
 export const storeFor = ({ env }: Io): SessionStore => ({
   state: stateFolder(env, env.HOME || homedir()),
@@ -16,10 +17,10 @@ export const storeFor = ({ env }: Io): SessionStore => ({
   newId: () => "",
 });
 
-/** State that cannot be read or written; everything else is about what the caller asked for. */
+/** The state could not be read or written. Every other reason is a usage error. */
 const FAILURES: readonly JournalError["reason"][] = ["disk-full", "insecure", "damaged", "io"];
 
-export const said = async (act: () => Promise<void>): Promise<void> => {
+export const withJournalErrors = async (act: () => Promise<void>): Promise<void> => {
   try {
     await act();
   } catch (error) {
@@ -29,7 +30,7 @@ export const said = async (act: () => Promise<void>): Promise<void> => {
   }
 };
 
-/** A list without this session is incomplete, which is a failure. */
+/** The list is incomplete without this session, so the exit code is 1. */
 export const reportUnreadable =
   (io: Io) =>
   ({ id, reason }: UnreadableSession): void => {
@@ -37,18 +38,18 @@ export const reportUnreadable =
     io.exitWith(1);
   };
 
-/** Damage is told beside what could be read, whatever the format. */
+/** Damage is reported on standard error, whatever the output format. */
 export const reportProblem =
   (io: Io) =>
   (problem: string): void =>
-    io.err(`prefork: passed over: ${inLine(problem)}\n`);
+    io.err(`prefork: skipped: ${inLine(problem)}\n`);
 
-/** Text from a journal as it may stand in one line of a terminal. */
+/** Text from a journal, made safe for one line of a terminal. */
 export const inLine = (text: string, most = Number.POSITIVE_INFINITY): string => {
-  return shortened(visible(text.replace(/\s+/g, " ").trim()), most);
+  return truncateText(visible(text.replace(/\s+/g, " ").trim()), most);
 };
 
-/** An id without the word that all ids of tasks begin with: commands take both. */
+/** An id without the prefix that all task ids have; commands accept both forms. */
 export const shortId = (id: string): string => inLine(id.replace(/^task-(?=.)/, ""));
 
 type Wrapping = {

@@ -1,37 +1,38 @@
-/** `prefork tasks`: the tasks of one session, and one task in full.
- *  Invariant: list and show change nothing and take no lock.
- *  Elsewhere: tasks of all sessions (ps.ts), layout (tasks-report.ts), ending and waking one (tasks-control.ts). */
+/** `prefork tasks` and `prefork ps`: the tasks of one session, one task in full, and the tasks of all sessions.
+ *  Invariant: listing and showing change nothing and take no lock; a waiting task is not shown as done, nor a task whose
+ *  process is gone as running.
+ *  Elsewhere: layout (tasks-report.ts), stopping and resuming a task (tasks-control.ts). */
 
 import { resolve } from "node:path";
-import { listTasks, resolveSession, showTask } from "@prefork/runtime/observe";
+import { listTasks, resolveSession, showTask, type UnreadableSession } from "@prefork/runtime/observe";
 import type { Command } from "commander";
 import { type Io, newCommand } from "../io.ts";
 import { resumeCommand, stopCommand } from "./tasks-control.ts";
 import { taskAsJson, taskAsText, tasksAsJson, taskTable } from "./tasks-report.ts";
-import { reportProblem, reportUnreadable, said, storeFor } from "./tasks-store.ts";
+import { reportProblem, reportUnreadable, storeFor, withJournalErrors } from "./tasks-store.ts";
 
 type ListFlags = { readonly session?: string; readonly json?: true };
 
 export const tasksCommand = (io: Io): Command => {
   const command = newCommand("tasks", io)
-    .description("the tasks of a session, and one of them in full")
+    .description("list, show, stop and resume the tasks of a session")
     .helpCommand(false)
     .addHelpText("after", "\nWithout a command: list.");
   command.addCommand(
     newCommand("list", io)
-      .description("the tasks of the last session of this folder")
-      .option("--session <id>", "of this session: its id, or the first letters of it")
-      .option("--json", "one JSON object a line")
-      .action((flags: ListFlags) => said(() => list(flags, io))),
+      .description("list the tasks of the last session in this folder")
+      .option("--session <id>", "of this session: session id, or its first letters")
+      .option("--json", "print one JSON object per line")
+      .action((flags: ListFlags) => withJournalErrors(() => list(flags, io))),
     { isDefault: true },
   );
   command.addCommand(
     newCommand("show", io)
-      .description("what a task was told, what it reported, and what its requests cost")
-      .argument("<task>", "its id, or the first letters of it")
-      .option("--json", "as one JSON object")
+      .description("show a task's instructions, its report, and the cost of its requests")
+      .argument("<task>", "task id, or its first letters")
+      .option("--json", "print one JSON object")
       .action((task: string, { json }: { readonly json?: true }) =>
-        said(async () => {
+        withJournalErrors(async () => {
           const detail = await showTask(storeFor(io), task, { cwd: resolve(".") });
           io.out(json ? taskAsJson(detail) : taskAsText(detail, io.colour));
           detail.problems.forEach(reportProblem(io));
@@ -46,8 +47,31 @@ export const tasksCommand = (io: Io): Command => {
 const list = async ({ session: given, json }: ListFlags, io: Io): Promise<void> => {
   const store = storeFor(io);
   const session = await resolveSession(store, given, resolve("."));
-  const told = { onUnreadable: reportUnreadable(io), onProblem: reportProblem(io) };
-  const rows = await listTasks(store, { session, ended: true, ...told });
+  const callbacks = { onUnreadable: reportUnreadable(io), onProblem: reportProblem(io) };
+  const rows = await listTasks(store, { session, ended: true, ...callbacks });
   if (json) io.out(tasksAsJson(rows));
   else io.out(rows.length > 0 ? taskTable(rows, io.colour) : `Session ${session} has no tasks.\n`);
 };
+
+type PsFlags = { readonly all?: true; readonly json?: true };
+
+export const psCommand = (io: Io): Command =>
+  newCommand("ps", io)
+    .description("list running, queued and waiting tasks of all sessions")
+    .option("--all", "also list tasks that have ended")
+    .option("--json", "print one JSON object per line")
+    .action(({ all, json }: PsFlags) =>
+      withJournalErrors(async () => {
+        const unread: UnreadableSession[] = [];
+        const rows = await listTasks(storeFor(io), {
+          ended: all === true,
+          onUnreadable: (one) => unread.push(one),
+          onProblem: reportProblem(io),
+        });
+        unread.forEach(reportUnreadable(io));
+        if (json) io.out(tasksAsJson(rows));
+        else if (rows.length > 0) io.out(taskTable(rows, io.colour));
+        else if (unread.length === 0)
+          io.out(all ? "There are no tasks.\n" : "No task is running. To list ended tasks too: prefork ps --all\n");
+      }),
+    );

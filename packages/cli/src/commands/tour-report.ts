@@ -10,7 +10,7 @@ import { jsonText } from "../lines.ts";
 import { formatMoney, formatTokens, moneyDecimals } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import type { AlternativeId, TourFork, TourResult, TourStart } from "../tour/index.ts";
-import { brokenInto } from "../width.ts";
+import { wrapText } from "../width.ts";
 import { requestTable } from "./explain-report.ts";
 import { inLine, outputWidth, wrapped } from "./tasks-store.ts";
 
@@ -201,7 +201,7 @@ const nextLines = ({ keptIn, session }: TourResult, colour: boolean): string => 
   return [
     paint("bold", "Next:\n"),
     ...commands.flatMap(([command, purpose]) => [
-      ...brokenInto(purpose, outputWidth() - 2).map((line) => paint("faint", `# ${line}\n`)),
+      ...wrapText(purpose, outputWidth() - 2).map((line) => paint("faint", `# ${line}\n`)),
       `${command}\n`,
     ]),
     ...(kept === undefined ? [] : ["\n", `${kept}\n`]),

@@ -1,7 +1,7 @@
-/** `prefork trust`: which folders may change how we behave here?
- *  Invariant: what is trusted is shown before, and only those bytes are trusted; a rule of the folder that allows counts
- *  only where somebody accepted this very rule.
- *  Elsewhere: what trust covers and where it is kept (@prefork/runtime). */
+/** `prefork trust`: which folders may change how prefork behaves in them?
+ *  Invariant: everything that becomes trusted is shown first, and only those exact bytes are trusted; an allow rule of the
+ *  folder applies only if the user accepted that rule.
+ *  Elsewhere: what trust covers and where it is stored (@prefork/guard). */
 
 import { homedir } from "node:os";
 import { resolve } from "node:path";
@@ -17,7 +17,7 @@ import {
   trustOf,
 } from "@prefork/guard";
 import type { Command } from "commander";
-import { type Io, newCommand, UsageError } from "../io.ts";
+import { collect, type Io, newCommand, UsageError } from "../io.ts";
 import { visible } from "../visible.ts";
 
 type TrustFlags = {
@@ -29,17 +29,15 @@ type TrustFlags = {
   readonly acceptNone?: true;
 };
 
-const gather = (value: string, before: readonly string[] | undefined): readonly string[] => [...(before ?? []), value];
-
 export const trustCommand = (io: Io): Command =>
   newCommand("trust", io)
-    .description("trust a folder: use its settings, skills, extensions and tool servers as they are now")
+    .description("trust a folder: use its settings, skills, extensions and tool servers in their present form")
     .argument("[dir]", "the folder", ".")
-    .option("--show", "say what would be trusted, and change nothing")
-    .option("--accept <rule>", "accept this rule of the folder that allows; may be given again", gather)
-    .option("--accept-all", "accept every rule of the folder that allows")
-    .option("--accept-none", "accept none of them, and ask nothing")
-    .option("--revoke", "trust it no longer")
+    .option("--show", "show what would be trusted, and change nothing")
+    .option("--accept <rule>", "accept this allow rule of the folder (repeatable)", collect)
+    .option("--accept-all", "accept every allow rule of the folder")
+    .option("--accept-none", "accept no allow rule, and do not ask")
+    .option("--revoke", "stop trusting the folder")
     .option("--list", "list trusted folders")
     .action(async (dir: string, flags: TrustFlags) => {
       const home = io.env.HOME || homedir();
@@ -49,7 +47,7 @@ export const trustCommand = (io: Io): Command =>
       if (flags.revoke) {
         const revoked = await revoke(state, folder);
         if (!revoked.ok) throw new Error(`trust cannot be revoked in ${state}: ${revoked.reason}`);
-        io.out(`${folder} is not trusted.\n`);
+        io.out(`${folder} is no longer trusted.\n`);
         return;
       }
       await trust({ state, folder, home, flags }, io);
@@ -62,30 +60,30 @@ const listTrust = async (state: string, io: Io): Promise<void> => {
   if (read.grants.length === 0) io.out("No folder is trusted.\n");
 };
 
-type Asked = {
+type TrustRequest = {
   readonly state: string;
   readonly folder: string;
   readonly home: string;
   readonly flags: TrustFlags;
 };
 
-const trust = async ({ state, folder, home, flags }: Asked, io: Io): Promise<void> => {
+const trust = async ({ state, folder, home, flags }: TrustRequest, io: Io): Promise<void> => {
   const read = await configurationOf(folder);
   if (!read.ok) throw new UsageError(read.reason);
   const { entries, fingerprint } = read.configuration;
   const names = Object.keys(entries);
   io.out(
     names.length === 0
-      ? `${folder} has nothing yet that could change how we behave.\n`
+      ? `${folder} has no settings, skills, extensions or tool servers yet.\n`
       : `${folder}: ${visible(names.join(", "))}\n`,
   );
   const rules = await projectRules(folder, home);
   showRules(rules, io);
   showUnused(names, io);
   if (names.some((name) => name.startsWith(".prefork/extensions/")))
-    io.out("  .prefork/extensions holds code that runs inside prefork, with all that you may do\n");
+    io.out("  .prefork/extensions contains code that runs inside prefork, with all your rights\n");
   if (names.includes(".prefork/extensions"))
-    io.out("  .prefork/extensions is a link, or behind one: nothing in it is run\n");
+    io.out("  .prefork/extensions is a symbolic link, or behind one, so nothing in it runs\n");
   if (flags.show) {
     const now = await trustOf(state, folder);
     io.out(`It is ${now.kind === "trusted" ? "" : "not "}trusted.\n`);
@@ -95,8 +93,8 @@ const trust = async ({ state, folder, home, flags }: Asked, io: Io): Promise<voi
   }
   const accepted = await acceptedOf(rules, flags, io);
   const granted = await grant(state, folder, { fingerprint, accepted });
-  if (!granted.ok) throw new Error(`trust cannot be kept in ${state}: ${granted.reason}`);
-  io.out("Trusted as it is now; what changes later is asked about again.\n");
+  if (!granted.ok) throw new Error(`trust cannot be stored in ${state}: ${granted.reason}`);
+  io.out("Trusted in its present form. If it changes, trust it again.\n");
 };
 
 const showRules = (rules: readonly ProjectRules[], io: Io): void => {
@@ -108,7 +106,7 @@ const showRules = (rules: readonly ProjectRules[], io: Io): void => {
   }
 };
 
-/** Covered by the trust, since other programs use them; we do not. */
+/** Trust covers these, because other programs use them; prefork does not. */
 const NOT_USED = /^(?:\.(?:prefork|claude)\/(?:agents|hooks|commands)|\.envrc)(?=\/|$)/;
 
 const showUnused = (names: readonly string[], io: Io): void => {
@@ -127,21 +125,21 @@ const acceptedOf = async (
     throw new UsageError("--accept, --accept-all and --accept-none exclude each other");
   const missing = accept?.find((rule) => !offered.some((one) => one.rule === rule));
   if (missing !== undefined)
-    throw new UsageError(`--accept ${missing}: the folder has no such rule; prefork trust --show lists them`);
+    throw new UsageError(`--accept ${missing}: the folder has no such rule (prefork trust --show lists them)`);
   if (acceptAll) return offered;
   if (accept) return offered.filter(({ rule }) => accept.includes(rule));
   if (acceptNone || offered.length === 0) return [];
-  if (io.inputIsTerminal && io.isTerminal) return askFor(offered, io);
-  io.out("No rule that allows is accepted: there is nobody to ask (--accept, --accept-all).\n");
+  if (io.inputIsTerminal && io.isTerminal) return askAboutEach(offered, io);
+  io.out("No allow rule was accepted, because there is no terminal to ask on (use --accept or --accept-all).\n");
   return [];
 };
 
-/** Nothing but a plain yes is one. */
-const askFor = async (offered: readonly AcceptedRule[], io: Io): Promise<readonly AcceptedRule[]> => {
+/** Only a plain yes counts as yes. */
+const askAboutEach = async (offered: readonly AcceptedRule[], io: Io): Promise<readonly AcceptedRule[]> => {
   const answers = io.input()[Symbol.asyncIterator]();
   const accepted: AcceptedRule[] = [];
   for (const one of offered) {
-    io.out(`Allow ${visible(one.rule)} without being asked (${one.file})? [y/N] `);
+    io.out(`Allow ${visible(one.rule)} without asking (${one.file})? [y/N] `);
     const { value, done } = await answers.next();
     if (/^\s*y(?:es)?\s*$/i.test(done ? "" : value)) accepted.push(one);
   }

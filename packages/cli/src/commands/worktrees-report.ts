@@ -1,18 +1,19 @@
-/** How worktrees are laid out: a table of many, one in full, and both as JSON.
- *  Invariant: labels, names and diffs are shown as letters; what nobody works on any more is never shown as at work.
- *  Elsewhere: what is there (@prefork/runtime), the words of a merge (merge-report.ts). */
+/** Formats worktrees: a table of many, one in full, and both as JSON.
+ *  Invariant: labels, names and diffs cannot control the terminal; a worktree that no process works in is not shown as
+ *  working.
+ *  Elsewhere: the worktrees (@prefork/worktrees), texts about a merge (merge-report.ts). */
 
 import type { ChangedFile, Looked, MergeOutcome, Worktree, Worktrees } from "@prefork/worktrees";
 import { jsonLine } from "../lines.ts";
 import { painter, type Row, renderTable } from "../table.ts";
 import { visible } from "../visible.ts";
-import { ageWords } from "./tasks-report.ts";
+import { formatAge } from "./tasks-report.ts";
 import { inLine, shortId } from "./tasks-store.ts";
 import { counted } from "./worktrees-store.ts";
 
 const LONGEST_LABEL = 32;
 
-type Left = Awaited<ReturnType<Worktrees["underWay"]>>;
+type LeftByCrash = Awaited<ReturnType<Worktrees["underWay"]>>;
 type Layout = { readonly now: number; readonly colour: boolean };
 
 export const worktreeTable = (
@@ -26,35 +27,35 @@ export const worktreeTable = (
       { title: "state" },
       { title: "files", align: "right" },
       { title: "merged" },
-      { title: "age", align: "right" },
-      { title: "path" },
+      { title: "age", align: "right", dispensable: 2 },
+      { title: "path", dispensable: 1 },
     ],
     rows: rows.map((worktree): Row => {
       const { task, label, createdAt, path, state } = worktree;
-      const isLeft = interrupted.has(task);
+      const isInterrupted = interrupted.has(task);
       return {
         cells: [
           shortId(task),
           inLine(label, LONGEST_LABEL),
-          stateWords(worktree, isLeft),
-          filesWord(worktree),
-          mergedWord(worktree),
-          ageWords(now - createdAt),
+          stateText(worktree, isInterrupted),
+          fileCountText(worktree),
+          mergedText(worktree),
+          formatAge(now - createdAt),
           state.kind === "gone" ? "" : inLine(path),
         ],
-        ...(isLeft ? { style: "bad" } : state.kind === "gone" ? { style: "faint" } : {}),
+        ...(isInterrupted ? { style: "bad" } : state.kind === "gone" ? { style: "faint" } : {}),
       };
     }),
     colour,
   });
 
-const stateWords = ({ state }: Worktree, isLeft: boolean): string => {
-  if (isLeft) return "left by a crash";
+const stateText = ({ state }: Worktree, isInterrupted: boolean): string => {
+  if (isInterrupted) return "interrupted by a crash";
   switch (state.kind) {
     case "creating":
-      return "being made";
+      return "being created";
     case "working":
-      return "at work";
+      return "working";
     case "finished":
       return inLine(state.end, LONGEST_LABEL);
     case "removing":
@@ -64,34 +65,34 @@ const stateWords = ({ state }: Worktree, isLeft: boolean): string => {
   }
 };
 
-/** What it has is not counted before it has ended. */
-const filesWord = ({ tip, files }: Worktree): string => (tip === undefined ? "–" : String(files));
+/** Files are counted only when the task has ended. */
+const fileCountText = ({ tip, files }: Worktree): string => (tip === undefined ? "–" : String(files));
 
-const mergedWord = ({ tip, mergedTip, files }: Worktree): string => {
+const mergedText = ({ tip, mergedTip, files }: Worktree): string => {
   if (tip === undefined) return "–";
-  if (mergedTip !== undefined) return mergedTip === tip ? "yes" : "in part";
+  if (mergedTip !== undefined) return mergedTip === tip ? "yes" : "partly";
   return files === 0 ? "empty" : "no";
 };
 
-export const leftLines = ({ worktrees, points }: Left): readonly string[] => {
+export const crashLines = ({ worktrees, points }: LeftByCrash): readonly string[] => {
   const what = [
-    ...worktrees.map(({ task, state }) => `${task} was ${LEFT[state.kind] ?? state.kind}`),
-    ...points.map(({ point, task, state }) => `merge ${point} (${task}) was ${UNDER_WAY[state] ?? state}`),
+    ...worktrees.map(({ task, state }) => `${task} was ${WORKTREE_STATES[state.kind] ?? state.kind}`),
+    ...points.map(({ point, task, state }) => `merge ${point} (${task}) was ${MERGE_STATES[state] ?? state}`),
   ];
   return what.length === 0
     ? []
-    : [`a process ended in the middle: ${what.join("; ")}. prefork worktrees repair brings it to an end`];
+    : [`a process died in the middle of its work: ${what.join("; ")}. To repair it: prefork worktrees repair`];
 };
 
-const UNDER_WAY: Readonly<Record<string, string>> = {
-  merging: "under way",
+const MERGE_STATES: Readonly<Record<string, string>> = {
+  merging: "in progress",
   merged: "being checked",
-  undoing: "being taken back",
+  undoing: "being undone",
 };
 
-const LEFT: Readonly<Record<string, string>> = {
-  creating: "being made",
-  working: "at work",
+const WORKTREE_STATES: Readonly<Record<string, string>> = {
+  creating: "being created",
+  working: "working",
   removing: "being removed",
 };
 
@@ -108,17 +109,17 @@ export const worktreeAsObject = (worktree: Worktree, interrupted: ReadonlySet<st
   };
 };
 
-export type Shown = {
+export type WorktreeDetail = {
   readonly worktree: Worktree;
   readonly looked: Looked;
   readonly preview: MergeOutcome | undefined;
   readonly interrupted: ReadonlySet<string>;
-  /** Nothing was left under way by a crash. */
+  /** No crash left anything unfinished. */
   readonly isQuiet: boolean;
   readonly diff: string | undefined;
 };
 
-export const shownAsJson = ({ worktree, looked, preview, interrupted, diff }: Shown): string =>
+export const worktreeAsJson = ({ worktree, looked, preview, interrupted, diff }: WorktreeDetail): string =>
   jsonLine({
     ...worktreeAsObject(worktree, interrupted),
     changed: looked.files,
@@ -128,18 +129,18 @@ export const shownAsJson = ({ worktree, looked, preview, interrupted, diff }: Sh
     ...(diff === undefined ? {} : { diff }),
   });
 
-export const shownAsText = (shown: Shown, { now, colour }: Layout): string => {
+export const worktreeAsText = (shown: WorktreeDetail, { now, colour }: Layout): string => {
   const { worktree, looked, interrupted, diff } = shown;
   const { task, label, branch, path, top, session, createdAt, leftOut } = worktree;
   const facts: Readonly<Record<string, string>> = {
     task: inLine(task),
     label: inLine(label),
-    state: stateWords(worktree, interrupted.has(task)),
-    merged: mergedWord(worktree),
-    "would merge": previewWords(shown),
-    age: ageWords(now - createdAt),
+    state: stateText(worktree, interrupted.has(task)),
+    merged: mergedText(worktree),
+    "would merge": previewText(shown),
+    age: formatAge(now - createdAt),
     branch: inLine(branch),
-    path: looked.isThere ? inLine(path) : `${inLine(path)} (the folder is gone; the branch has the work)`,
+    path: looked.isThere ? inLine(path) : `${inLine(path)} (the folder is gone; the branch still has the work)`,
     checkout: inLine(top),
     session: session === undefined ? "none" : inLine(session),
     ...(leftOut.length === 0 ? {} : { "not copied": leftOut.map((name) => inLine(name)).join(", ") }),
@@ -147,7 +148,7 @@ export const shownAsText = (shown: Shown, { now, colour }: Layout): string => {
   };
   return [
     ...Object.entries(facts).map(([name, value]) => `${name.padEnd(13)} ${value}\n`),
-    `\n${looked.files.length === 0 ? "No file is changed.\n" : fileTable(looked.files, colour)}`,
+    `\n${looked.files.length === 0 ? "No file was changed.\n" : fileTable(looked.files, colour)}`,
     looked.commits.length === 0
       ? ""
       : `\nCommits on ${inLine(branch)}\n${looked.commits.map(({ id, subject }) => `  ${id.slice(0, 10)} ${inLine(subject)}\n`).join("")}`,
@@ -155,9 +156,9 @@ export const shownAsText = (shown: Shown, { now, colour }: Layout): string => {
   ].join("");
 };
 
-const previewWords = ({ preview, isQuiet, worktree }: Shown): string => {
-  if (!isQuiet) return "not known: prefork worktrees repair first";
-  if (!preview) return worktree.state.kind === "finished" ? "not known" : "when it has ended";
+const previewText = ({ preview, isQuiet, worktree }: WorktreeDetail): string => {
+  if (!isQuiet) return "unknown; run prefork worktrees repair first";
+  if (!preview) return worktree.state.kind === "finished" ? "unknown" : "unknown until it ends";
   switch (preview.kind) {
     case "would-merge":
       return preview.files.length === 0 ? "nothing new" : `cleanly, ${counted(preview.files.length, "file")}`;
@@ -174,7 +175,7 @@ const fileTable = (files: readonly ChangedFile[], colour: boolean): string =>
   renderTable({
     columns: [{ title: "file" }, { title: "" }, { title: "lines", align: "right" }],
     rows: files.map(({ path, how, added, removed }) => ({
-      cells: [inLine(path), how, added === undefined ? "no text" : `+${added} −${removed}`],
+      cells: [inLine(path), how, added === undefined ? "binary" : `+${added} −${removed}`],
     })),
     colour,
   });

@@ -1,6 +1,6 @@
-/** How an x-ray is laid out: the cause first, then the very letters, then what each part cost.
- *  Invariant: everything that comes from a body is shown as letters; money appears only where the model has prices.
- *  Elsewhere: the figures (@prefork/wire), pointing at letters (xray-place.ts). */
+/** Formats an x-ray: the miss reason first, then the exact difference, then the cost of each part.
+ *  Invariant: text from a body cannot control the terminal; money appears only if the model has prices.
+ *  Elsewhere: the figures (@prefork/xray), excerpts with marks (xray-excerpt.ts). */
 
 import {
   isNegligibleLoss,
@@ -14,7 +14,7 @@ import {
 } from "@prefork/xray";
 import { formatMoney, formatTokens } from "../numbers.ts";
 import { painter, type Row, renderTable } from "../table.ts";
-import { inLine, placesAsText } from "./xray-place.ts";
+import { divergenceAsText, escapeLine } from "./xray-excerpt.ts";
 
 const FORMATS: Readonly<Record<Xray["protocol"], string>> = {
   "anthropic-messages": "Anthropic Messages",
@@ -25,8 +25,8 @@ const FORMATS: Readonly<Record<Xray["protocol"], string>> = {
 
 type Names = readonly [first: string, second: string];
 
-/** Files without the folders that all of them are in. */
-const shortened = (names: readonly string[]): readonly string[] => {
+/** File names without the folders that they all share. */
+const withoutCommonFolder = (names: readonly string[]): readonly string[] => {
   const folders = (names[0] ?? "").split("/").slice(0, -1);
   const shared = folders.findLastIndex((_, index) =>
     names.every((name) => name.startsWith(`${folders.slice(0, index + 1).join("/")}/`)),
@@ -40,22 +40,22 @@ const shortened = (names: readonly string[]): readonly string[] => {
 };
 
 export const pairAsText = (xray: Xray, given: Names, colour: boolean): string => {
-  const [first = "", second = ""] = shortened(given);
+  const [first = "", second = ""] = withoutCommonFolder(given);
   const paint = painter(colour);
-  const title = `${inLine(second)} against ${inLine(first)}`;
+  const title = `${escapeLine(second)} compared with ${escapeLine(first)}`;
   return [
-    `${paint("bold", title)}\n${FORMATS[xray.protocol]}, ${inLine(xray.model) || "no model"}\n\n`,
+    `${paint("bold", title)}\n${FORMATS[xray.protocol]}, ${escapeLine(xray.model) || "no model"}\n\n`,
     findings(xray, [first, second], colour),
     "\n",
     segmentTable(xray, colour),
-    ...xray.notes.map((note) => `Note: ${inLine(note)}.\n`),
+    ...xray.notes.map((note) => `Note: ${escapeLine(note)}.\n`),
   ].join("");
 };
 
 const lossText = ({ tokens, usd }: XrayLoss, estimated: boolean): string =>
   `${estimated ? "about " : ""}${formatTokens(tokens)} tokens${usd === undefined ? "" : ` (${formatMoney(usd)})`}`;
 
-/** The cause, where it is, and how to mend it. */
+/** The miss reason, where it is, and how to fix it. */
 const findings = (xray: Xray, names: Names, colour: boolean): string => {
   const { cause, lost, tokens, why, fix, also, divergence } = xray;
   const paint = painter(colour);
@@ -66,16 +66,16 @@ const findings = (xray: Xray, names: Names, colour: boolean): string => {
         `${xrayCauseWords(cause)}: ${lossText(lost, tokens.estimated)} paid for again${isNegligibleLoss(lost) ? ", which is negligible" : ""}`,
       )
     : paint("good", xrayCauseWords(cause));
-  const parts = divergence ? "they part here:" : "one is the beginning of the other.";
+  const parts = divergence ? "they diverge here:" : "one is the beginning of the other.";
   return [
-    `${head}\n${capital(inLine(why))}${isLost ? "." : `; ${parts}`}\n`,
-    ...(divergence && isInBodies(divergence) ? [`\n${placesAsText(divergence, names, colour)}`] : []),
-    ...(fix && isLost ? [`\nTo fix it: ${inLine(fix)}.\n`] : []),
-    ...also.map((other) => `Also: ${inLine(xrayCauseSentence(other))}.\n`),
+    `${head}\n${capital(escapeLine(why))}${isLost ? "." : `; ${parts}`}\n`,
+    ...(divergence && isInBodies(divergence) ? [`\n${divergenceAsText(divergence, names, colour)}`] : []),
+    ...(fix && isLost ? [`\nTo fix it: ${escapeLine(fix)}.\n`] : []),
+    ...also.map((other) => `Also: ${escapeLine(xrayCauseSentence(other))}.\n`),
   ].join("");
 };
 
-/** Betas are in no body. */
+/** Beta headers are not part of a body. */
 const isInBodies = ({ a, b }: XrayDivergence): boolean => a.length > 0 || b.length > 0;
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
@@ -99,7 +99,7 @@ const segmentTable = ({ segments, tokens }: Xray, colour: boolean): string => {
 // --- more than two ---------------------------------------------------------------------------------------------------
 
 export const chainAsText = (chain: XrayChain, given: readonly string[], colour: boolean): string => {
-  const names = shortened(given);
+  const names = withoutCommonFolder(given);
   const { steps, lineages, families, lost } = chain;
   const paint = painter(colour);
   const lineageText = `${lineages.length} ${lineages.length === 1 ? "lineage" : "lineages"}`;
@@ -107,7 +107,7 @@ export const chainAsText = (chain: XrayChain, given: readonly string[], colour: 
   const total =
     lost.tokens === 0
       ? "Nothing lost."
-      : `Lost in all: ${formatTokens(lost.tokens)} tokens${lost.usd === undefined ? "" : ` (${formatMoney(lost.usd)})`}.`;
+      : `Lost in total: ${formatTokens(lost.tokens)} tokens${lost.usd === undefined ? "" : ` (${formatMoney(lost.usd)})`}.`;
   const few = steps.filter(({ xray }) => xray && xray.lost.tokens > 0 && isNegligibleLoss(xray.lost)).length;
   return [
     `${paint("bold", title)}\n\n`,
@@ -118,7 +118,7 @@ export const chainAsText = (chain: XrayChain, given: readonly string[], colour: 
         `${members.includes(from) ? "name one stored entry" : `grew from #${from + 1}`}.\n`,
     ),
     `${total}\n`,
-    ...(few === 0 ? [] : [`Negligible, and not told one by one: ${few} of a few tokens each.\n`]),
+    ...(few === 0 ? [] : [`Not listed: ${few} negligible losses of a few tokens each.\n`]),
     ...steps.map((step) => lossOf(step, names, colour)),
   ].join("");
 };
@@ -126,10 +126,10 @@ export const chainAsText = (chain: XrayChain, given: readonly string[], colour: 
 const RELATIONS: Readonly<Record<XrayStep["relation"], string>> = {
   starts: "starts",
   repeats: "repeats",
-  extends: "goes on from",
+  extends: "continues",
   changes: "changes",
   forks: "forks",
-  returns: "goes back in",
+  returns: "rewinds",
 };
 
 const stepTable = (steps: readonly XrayStep[], names: readonly string[], colour: boolean): string => {
@@ -150,7 +150,7 @@ const stepTable = (steps: readonly XrayStep[], names: readonly string[], colour:
       return {
         cells: [
           String(index + 1),
-          inLine(names[index] ?? ""),
+          escapeLine(names[index] ?? ""),
           String(lineage + 1),
           relation === "starts" || against === undefined
             ? RELATIONS[relation]
@@ -170,5 +170,5 @@ const stepTable = (steps: readonly XrayStep[], names: readonly string[], colour:
 const lossOf = ({ index, against, xray }: XrayStep, names: readonly string[], colour: boolean): string => {
   if (!xray || xray.lost.tokens === 0 || isNegligibleLoss(xray.lost)) return "";
   const pair: Names = [names[against ?? 0] ?? "", names[index] ?? ""];
-  return `\n${painter(colour)("bold", `#${index + 1} against #${(against ?? 0) + 1}`)}\n${findings(xray, pair, colour)}`;
+  return `\n${painter(colour)("bold", `#${index + 1} compared with #${(against ?? 0) + 1}`)}\n${findings(xray, pair, colour)}`;
 };

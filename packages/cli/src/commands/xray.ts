@@ -1,7 +1,7 @@
-/** `prefork xray`: why did this request not read what that one wrote?
+/** `prefork xray`: why did this request miss the cache that an earlier one wrote?
  *  Invariant: nothing is sent and nothing is written; text and JSON state the same figures; the exit code says whether
  *  anything was lost.
- *  Elsewhere: finding it (@prefork/wire), its layout (xray-report.ts, xray-place.ts). */
+ *  Elsewhere: the comparison (@prefork/xray), its layout (xray-report.ts, xray-excerpt.ts). */
 
 import { readFile } from "node:fs/promises";
 import { InputError } from "@prefork/wire";
@@ -20,7 +20,7 @@ import type { Command } from "commander";
 import { type Io, newCommand, UsageError } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { priceTable } from "../price-file.ts";
-import { inLine } from "./xray-place.ts";
+import { escapeLine } from "./xray-excerpt.ts";
 import { chainAsText, pairAsText } from "./xray-report.ts";
 
 type XrayCommandOptions = {
@@ -34,8 +34,8 @@ type XrayCommandOptions = {
 const READ_FAILURES: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   EISDIR: "is a directory",
-  EACCES: "may not be read",
-  ERR_FS_FILE_TOO_LARGE: "is too large to be read",
+  EACCES: "permission denied",
+  ERR_FS_FILE_TOO_LARGE: "is too large",
 };
 
 const bytesOf = async (path: string): Promise<Buffer> => {
@@ -47,28 +47,29 @@ const bytesOf = async (path: string): Promise<Buffer> => {
   }
 };
 
-/** Errors of the library speak of the first and the second request; here these have names. */
+/** The library's errors say "the first request"; here requests have names. */
 const nameIn = (message: string, names: readonly string[]): string =>
   message
     .replaceAll(/the (first|second) request/g, (_, which) => names[which === "first" ? 0 : 1] ?? "")
     .replaceAll(/\brequest (\d+)\b/g, (whole, number) => names[Number(number) - 1] ?? whole);
 
-type Found = { readonly requests: readonly RecordedBody[]; readonly unreadable: readonly string[] };
+type RecordedRequests = { readonly requests: readonly RecordedBody[]; readonly unreadable: readonly string[] };
 
-/** What the files say, with what `--usage` states over it. */
-const requestsIn = async (files: readonly string[], usage: string | undefined): Promise<Found> => {
-  const found: RecordedBody[] = [];
+/** The requests in the files, with the usage from `--usage`. */
+const requestsIn = async (files: readonly string[], usage: string | undefined): Promise<RecordedRequests> => {
+  const requests: RecordedBody[] = [];
   const unreadable: string[] = [];
-  for (const file of files) found.push(...readRequests(await bytesOf(file), file, (line) => unreadable.push(line)));
+  for (const file of files) requests.push(...readRequests(await bytesOf(file), file, (line) => unreadable.push(line)));
   const stated: readonly SentFacts[] = usage === undefined ? [] : readStated(await bytesOf(usage), usage);
-  if (found.length < 2 && unreadable[0] !== undefined) throw new UsageError(unreadable[0]);
-  if (found.length < 2) throw new UsageError("two requests are needed: two files, or one with a request on each line");
-  if (stated.length > found.length)
-    throw new UsageError(`${usage} has ${stated.length} entries for ${found.length} requests`);
-  return { requests: found.map((request, index) => ({ ...request, ...stated[index] })), unreadable };
+  if (requests.length < 2 && unreadable[0] !== undefined) throw new UsageError(unreadable[0]);
+  if (requests.length < 2)
+    throw new UsageError("xray needs two requests: give two files, or one file with one request per line");
+  if (stated.length > requests.length)
+    throw new UsageError(`${usage} has ${stated.length} entries for ${requests.length} requests`);
+  return { requests: requests.map((request, index) => ({ ...request, ...stated[index] })), unreadable };
 };
 
-/** Two requests; undefined where they are of one recording and cannot be compared. */
+/** Compares two requests; undefined if they come from one recording and cannot be compared. */
 const pairIn = (
   files: readonly string[],
   [a, b, ...more]: readonly RecordedBody[],
@@ -86,16 +87,19 @@ const pairIn = (
 
 export const xrayCommand = (io: Io): Command =>
   newCommand("xray", io)
-    .description("why a recorded request did not read what an earlier one wrote, down to the letter")
-    .argument("<files...>", "recorded bodies in the order they were sent: JSON, or one JSON object a line")
-    .option("--usage <file>", "what the provider counted of each request, in their order: JSON list, or one a line")
-    .option("--model <id>", "whose rules and prices, where the recorded model is in no table")
+    .description("show why a recorded request missed the cache of an earlier one, to the exact character")
+    .argument("<files...>", "recorded request bodies in the order they were sent: JSON, or one JSON object per line")
+    .option(
+      "--usage <file>",
+      "usage that the provider reported for each request, in order: a JSON list, or one per line",
+    )
+    .option("--model <id>", "model whose rules and prices apply if the recorded model is unknown")
     .option("--prices <file>", "JSON file with your own prices")
-    .option("--singly", "count every call and result as a block of its own, as some platforms may")
-    .option("--json", "as one JSON object")
+    .option("--singly", "count every call and result as its own block, as some platforms may")
+    .option("--json", "print one JSON object")
     .addHelpText(
       "after",
-      "\nExit codes: 0 all was read (or the loss is negligible), 1 something was lost, 2 called wrongly.",
+      "\nExit codes: 0 nothing was lost (or a negligible amount), 1 something was lost, 2 usage error.",
     )
     .action(async (files: readonly string[], options: XrayCommandOptions) => {
       const { requests, unreadable } = await requestsIn(files, options.usage);
@@ -105,7 +109,7 @@ export const xrayCommand = (io: Io): Command =>
         ...(options.singly ? { reading: "singly" as const } : {}),
       };
       const names = requests.map(({ name }) => name);
-      for (const line of unreadable) io.err(`prefork: ${inLine(line)}: left out\n`);
+      for (const line of unreadable) io.err(`prefork: ${escapeLine(line)}: skipped\n`);
       const [first = "", second = ""] = names;
       const xray = pairIn(files, requests, settings);
       if (xray) {
@@ -116,7 +120,7 @@ export const xrayCommand = (io: Io): Command =>
         return;
       }
       const chain = xrayChain(requests, settings);
-      for (const { why } of chain.skipped) io.err(`prefork: ${inLine(nameIn(why, names))}: left out\n`);
+      for (const { why } of chain.skipped) io.err(`prefork: ${escapeLine(nameIn(why, names))}: skipped\n`);
       if (chain.steps.length < 2) throw new UsageError("fewer than two requests are left to compare");
       io.out(options.json ? jsonLine({ requests: names, ...chain }) : chainAsText(chain, names, io.colour));
       io.exitWith(chain.steps.some(({ xray }) => xray && !isNegligibleLoss(xray.lost)) ? 1 : 0);

@@ -1,27 +1,32 @@
-/** Headless runs: what is asked, who answers, and what is printed. */
+/** Headless runs: the prompt, the engine, the session, and what is printed. */
 
 export {
-  type Answered,
   chooseEngine,
   type EngineChoice,
   type EngineFlags,
   PROVIDERS,
+  type PreviousEngine,
 } from "./engine-choice.ts";
-export { promptOf, readPiped } from "./given-prompt.ts";
 export { type OpenedSession, openSession } from "./open-session.ts";
 export {
   createPrinter,
   exitCodeOf,
-  type Finished,
+  type FinishedRun,
   INCOMPLETE,
   OUTPUT_FORMATS,
   type OutputFormat,
   type Printer,
   resultObject,
-  STREAM_JSON_CHANGES,
+  STREAM_JSON_NOTICE,
 } from "./output.ts";
-export { planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
-export { streamedPrompts } from "./stream-input.ts";
+export { promptOf, readPiped, streamedPrompts } from "./prompt-input.ts";
+export {
+  findResumeTarget,
+  type ResumeFlags,
+  type ResumeTarget,
+  resumeTargetOf,
+  toUsageError,
+} from "./resume-target.ts";
+export { addSessionOptions, planSession, type SessionFlags, type SessionPlan } from "./session-flags.ts";
 export { canAsk, TerminalAnswers } from "./terminal-answers.ts";
-export { asUsage, type ResumeFlags, type WantedSession, wantedOf, wantedSession } from "./wanted-session.ts";
 export type { Warning, WarningKind } from "./warnings.ts";

@@ -1,22 +1,22 @@
-/** What a headless run prints: the last answer, one JSON object, or every event as a line.
- *  Invariant: standard output holds only what was asked for; everything said beside it goes to the error output.
- *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), running it (../commands/print.ts). */
+/** What a headless run prints: the last answer, one JSON object, or one line per event.
+ *  Invariant: standard output holds only the requested output; everything else goes to standard error.
+ *  Elsewhere: the events (RuntimeEvent of @prefork/runtime), running it (../commands/print.ts). */
 
 import type { ExchangeEnd, ExchangeResult, RuntimeEvent } from "@prefork/runtime";
 import { modelFacts, promptTokens, writtenTokens } from "@prefork/wire";
 import type { Io } from "../io.ts";
 import { jsonLine } from "../lines.ts";
 import { visible } from "../visible.ts";
-import { type Said, type Warning, Warnings } from "./warnings.ts";
+import { type Warning, type WarningSummary, Warnings } from "./warnings.ts";
 
 export type OutputFormat = "text" | "json" | "events" | "stream-json";
 export const OUTPUT_FORMATS: readonly OutputFormat[] = ["text", "json", "events", "stream-json"];
 
-/** Said on the error output alone, so that what reads the lines sees no difference. */
-export const STREAM_JSON_CHANGES =
-  "stream-json will become the form that scripts of other agents know; for these lines write --output-format events";
+/** Printed only on standard error, so programs that read the lines see no difference. */
+export const STREAM_JSON_NOTICE =
+  "stream-json will change to the format of other agents; for these lines use --output-format events";
 
-/** 0 done, 1 failed, 3 stopped by a limit, 4 refused by the model, 130 interrupted; 2 is for being called wrongly. */
+/** 0 done, 1 failed, 3 stopped by a limit, 4 refused by the model, 130 interrupted; 2 is for usage errors. */
 export const exitCodeOf = (end: ExchangeEnd): number => {
   switch (end) {
     case "done":
@@ -36,10 +36,10 @@ export const exitCodeOf = (end: ExchangeEnd): number => {
   }
 };
 
-/** Done, but not whole: every fork failed, the journal is damaged, or a merge left conflicts in files. */
+/** Done but incomplete: every fork failed, the journal is damaged, or a merge left conflicts in files. */
 export const INCOMPLETE = 5;
 
-export type Finished = {
+export type FinishedRun = {
   readonly sessionId: string;
   readonly model: string;
   readonly engine: string;
@@ -47,9 +47,9 @@ export type Finished = {
   readonly ms: number;
 };
 
-/** The last line of events, and all of json. */
+/** The last line of `events`, and the only one of `json`. */
 export const resultObject = (
-  { sessionId, model, engine, result, ms }: Finished,
+  { sessionId, model, engine, result, ms }: FinishedRun,
   { code, warnings }: { readonly code: number; readonly warnings: readonly Warning[] },
 ): Readonly<Record<string, unknown>> => {
   const { end, reason, text, turns, usage, usd } = result;
@@ -64,7 +64,7 @@ export const resultObject = (
     model,
     num_turns: turns,
     duration_ms: ms,
-    // Where the price is not known, nothing is better than a guess that looks like one.
+    // Without a known price there is no number rather than a guess.
     total_cost_usd: modelFacts(model) ? usd : null,
     usage: {
       prompt_tokens: promptTokens(usage),
@@ -72,7 +72,7 @@ export const resultObject = (
       cache_read_input_tokens: usage.read,
       cache_creation_input_tokens: writtenTokens(usage),
       output_tokens: usage.output,
-      // Counted by us: the provider did not report them.
+      // Our own estimate: the provider did not report them.
       ...(usage.estimated === undefined ? {} : { estimated_tokens: usage.estimated }),
     },
     exit_code: code,
@@ -81,36 +81,36 @@ export const resultObject = (
 };
 
 export type Printer = {
-  /** Said before anything happens; on the error output in every format. */
+  /** Printed before anything happens, on standard error in every format. */
   readonly notice: (words: string) => void;
   readonly event: (event: RuntimeEvent) => void;
-  /** Gives the exit code. */
-  readonly finished: (finished: Finished) => number;
+  /** Returns the exit code. */
+  readonly finished: (finished: FinishedRun) => number;
 };
 
 export const createPrinter = (format: OutputFormat, io: Io): Printer => {
   const warnings = new Warnings();
   const line = (value: object): void => io.out(jsonLine(value));
-  const codeFor = ({ result }: Finished, { isIncomplete }: Said): number => {
+  const codeFor = ({ result }: FinishedRun, { isIncomplete }: WarningSummary): number => {
     const code = result.end === "aborted" && io.interruptedCode ? io.interruptedCode() : exitCodeOf(result.end);
     return code === 0 && isIncomplete ? INCOMPLETE : code;
   };
   const notice = (words: string): void => {
     warnings.notice(words);
-    tell(words, io);
+    printNotice(words, io);
   };
   if (format === "text")
     return {
       notice,
-      event: (event) => tellAside(event, warnings.event(event), io),
+      event: (event) => printProgress(event, warnings.event(event), io),
       finished: (finished) => {
         const { result, sessionId } = finished;
         const answer = visible(result.text);
         if (answer !== "") io.out(answer.endsWith("\n") ? answer : `${answer}\n`);
-        const said = warnings.finish();
-        if (said.last) tell(said.last.message, io);
-        if (result.end !== "done") tell(`stopped: ${result.reason} (--resume ${sessionId} goes on)`, io);
-        return codeFor(finished, said);
+        const summary = warnings.finish();
+        if (summary.last) printNotice(summary.last.message, io);
+        if (result.end !== "done") printNotice(`stopped: ${result.reason} (to resume: --resume ${sessionId})`, io);
+        return codeFor(finished, summary);
       },
     };
   return {
@@ -120,18 +120,18 @@ export const createPrinter = (format: OutputFormat, io: Io): Printer => {
       if (format !== "json") line(event);
     },
     finished: (finished) => {
-      const said = warnings.finish();
-      const code = codeFor(finished, said);
-      line(resultObject(finished, { code, warnings: said.all }));
+      const summary = warnings.finish();
+      const code = codeFor(finished, summary);
+      line(resultObject(finished, { code, warnings: summary.all }));
       return code;
     },
   };
 };
 
-/** What somebody who waits wants to know: what is being done, and what was not allowed. */
-const tellAside = (event: RuntimeEvent, warning: Warning | undefined, io: Io): void => {
+/** Progress for the person who waits: what is running, and what was denied. */
+const printProgress = (event: RuntimeEvent, warning: Warning | undefined, io: Io): void => {
   if (warning) {
-    tell(warning.message, io);
+    printNotice(warning.message, io);
     return;
   }
   switch (event.type) {
@@ -145,14 +145,15 @@ const tellAside = (event: RuntimeEvent, warning: Warning | undefined, io: Io): v
       if (io.isTerminal) io.err(`· worktree: ${visible(event.path)}\n`);
       return;
     case "worktree_finished":
-      // Work that nobody is told of would be looked for in the checkout.
-      if (event.files > 0) tell(`${event.taskId} changed ${files(event.files)} in its worktree (prefork merge)`, io);
+      // Otherwise the user would look for the work in the checkout.
+      if (event.files > 0)
+        printNotice(`${event.taskId} changed ${files(event.files)} in its worktree (prefork merge)`, io);
       return;
     case "worktree_merged":
-      tell(`${event.taskId}: ${mergedWords(event)}`, io);
+      printNotice(`${event.taskId}: ${mergeText(event)}`, io);
       return;
     case "compaction_started":
-      io.err("prefork: the conversation is long; summing it up to make room\n");
+      io.err("prefork: the conversation is long; summarizing it to make room\n");
       return;
     default:
       return;
@@ -161,11 +162,11 @@ const tellAside = (event: RuntimeEvent, warning: Warning | undefined, io: Io): v
 
 const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
 
-const mergedWords = ({ outcome, files: count }: Extract<RuntimeEvent, { type: "worktree_merged" }>): string =>
+const mergeText = ({ outcome, files: count }: Extract<RuntimeEvent, { type: "worktree_merged" }>): string =>
   outcome === "nothing-new"
-    ? "all of its work stood in this checkout already"
-    : `merged into this checkout, ${files(count)} (prefork merge --undo takes it back)`;
+    ? "this checkout already had all of its work"
+    : `merged into this checkout, ${files(count)} (to undo: prefork merge --undo)`;
 
-const tell = (words: string, io: Io): void => io.err(`prefork: ${visible(words)}\n`);
+const printNotice = (text: string, io: Io): void => io.err(`prefork: ${visible(text)}\n`);
 
 const firstLine = (text: string): string => text.split("\n", 1)[0] ?? "";

@@ -1,6 +1,6 @@
 /** What the command line and the settings say about a session, as plain data.
- *  Invariant: settings of a folder that is not trusted are not read; a broken file is an error with its place.
- *  Elsewhere: what they mean (@prefork/runtime), which engine (engine-choice.ts). */
+ *  Invariant: settings of an untrusted folder are not read; an invalid file is an error that names the line.
+ *  Elsewhere: what they mean (@prefork/guard), which engine (engine-choice.ts). */
 
 import { lstat } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -16,8 +16,10 @@ import {
 } from "@prefork/guard";
 import { type Extension, readSkills, type ServerEntry, type SessionLimits, type Skill } from "@prefork/runtime";
 import { readExtensions, readServers, toolEnvironment } from "@prefork/runtime/internal";
-import { folderAt } from "../folder-flag.ts";
-import { type Io, UsageError } from "../io.ts";
+import { type Command, Option } from "commander";
+import { collect, type Io, UsageError } from "../io.ts";
+import { resolveFolder } from "../resolve-folder.ts";
+import { PROVIDERS } from "./engine-choice.ts";
 
 export type SessionFlags = {
   readonly cwd?: string;
@@ -31,6 +33,17 @@ export type SessionFlags = {
   readonly appendSystemPrompt?: string;
 };
 
+/** The options of a command that opens a session: which engine, and what may run. `about` starts each description. */
+export const addSessionOptions = (command: Command, about = ""): Command =>
+  command
+    .option("--model <id>", `${about}model to use`)
+    .addOption(new Option("--provider <name>", `${about}provider to use`).choices([...PROVIDERS]))
+    .option("--base-url <url>", `${about}another endpoint with the provider's API`)
+    .option("--permission-mode <mode>", `${about}default, accept-edits, plan or bypass`)
+    .option("--allow <rule>", `${about}allow calls that match this rule (repeatable)`, collect)
+    .option("--deny <rule>", `${about}deny calls that match this rule (repeatable)`, collect)
+    .option("--max-budget-usd <amount>", `${about}stop before a request could exceed this total cost`);
+
 export type SessionPlan = {
   readonly cwd: string;
   readonly home: string;
@@ -40,11 +53,11 @@ export type SessionPlan = {
   readonly servers: readonly ServerEntry[];
   readonly skills: readonly Skill[];
   readonly extensions: readonly Extension[];
-  /** The command line says how calls are to be judged: only then may forks run with nobody to ask. */
+  /** The command line states a permission policy; only then may forks run with nobody to ask. */
   readonly stated: boolean;
   readonly limits: SessionLimits;
   readonly appendSystemPrompt?: string;
-  /** What the user should know before it begins. */
+  /** What the user should know before the session starts. */
   readonly notices: readonly string[];
 };
 
@@ -53,12 +66,12 @@ const MODES: readonly Mode[] = ["default", "accept-edits", "plan", "bypass"];
 export const planSession = async (flags: SessionFlags, { env }: Io): Promise<SessionPlan> => {
   const home = env.HOME || homedir();
   const state = stateFolder(env, home);
-  const cwd = await folderAt(flags.cwd ?? ".", "--cwd");
+  const cwd = await resolveFolder(flags.cwd ?? ".", "--cwd");
   const { permissionMode: mode, appendSystemPrompt } = flags;
   if (mode !== undefined && !isMode(mode))
-    throw new UsageError(`--permission-mode ${mode} is not known; use ${MODES.join(", ")}`);
+    throw new UsageError(`--permission-mode ${mode} is unknown; use ${MODES.join(", ")}`);
   const trust = await trustOf(state, cwd);
-  const directories = await Promise.all((flags.addDir ?? []).map((folder) => folderAt(folder, "--add-dir")));
+  const directories = await Promise.all((flags.addDir ?? []).map((folder) => resolveFolder(folder, "--add-dir")));
   const loaded = await loadSettings({
     home,
     project: cwd,
@@ -72,7 +85,7 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
       ...(mode === undefined ? {} : { mode }),
     },
   });
-  if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(describe).join("; "));
+  if (loaded.kind === "broken") throw new UsageError(loaded.problems.map(problemText).join("; "));
   const { servers, notices } = await readServers({
     ...{ project: cwd, trusted: trust.kind === "trusted", settings: loaded.servers },
     ...(trust.kind === "trusted" ? { entries: trust.entries } : {}),
@@ -99,8 +112,8 @@ export const planSession = async (flags: SessionFlags, { env }: Io): Promise<Ses
   };
 };
 
-/** The command line has no lines to point at. */
-const describe = (problem: SettingsProblem): string =>
+/** The command line has no line numbers to name. */
+const problemText = (problem: SettingsProblem): string =>
   problem.name === "the command line" ? `${problem.name}: ${problem.message}` : describeProblem(problem);
 
 const isMode = (text: string): text is Mode => MODES.some((mode) => mode === text);
@@ -126,17 +139,17 @@ const numberOf = (flag: string, value: string | undefined, { whole = false } = {
 
 type Trust = Awaited<ReturnType<typeof trustOf>>;
 
-/** Only where there is something that is not used. */
+/** A notice if the folder has settings that are not used. */
 const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
   switch (trust.kind) {
     case "trusted":
       return [];
     case "changed":
       return [
-        `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted it (prefork trust)${stillHeld(trust)}`,
+        `settings of this folder are not used: ${trust.changed.join(", ")} changed since you trusted this folder (prefork trust)${keptRulesText(trust)}`,
       ];
     case "unknown": {
-      const unused = await namesThere(trust.folder, [
+      const unused = await existingNames(trust.folder, [
         ".prefork/settings.json",
         ".prefork/settings.local.json",
         ".claude/settings.json",
@@ -149,16 +162,16 @@ const trustNotice = async (trust: Trust): Promise<readonly string[]> => {
         : [`settings of this folder are not used: ${unused.join(", ")} is not trusted (prefork trust)`];
     }
     case "refused":
-      return [`settings of this folder are not used: ${trust.reason}${stillHeld(trust)}`];
+      return [`settings of this folder are not used: ${trust.reason}${keptRulesText(trust)}`];
   }
 };
 
-const stillHeld = ({ kept }: { readonly kept?: readonly unknown[] }): string =>
-  kept ? "; the deny and ask rules that you trusted stay in force" : "";
+const keptRulesText = ({ kept }: { readonly kept?: readonly unknown[] }): string =>
+  kept ? "; the deny and ask rules that you trusted still apply" : "";
 
-/** Which of these names are there? Nothing of them is read. */
-const namesThere = async (folder: string, names: readonly string[]): Promise<readonly string[]> => {
-  const looked = await Promise.all(
+/** Which of these names exist? Their content is not read. */
+const existingNames = async (folder: string, names: readonly string[]): Promise<readonly string[]> => {
+  const found = await Promise.all(
     names.map((name) =>
       lstat(join(folder, name)).then(
         () => [name],
@@ -166,5 +179,5 @@ const namesThere = async (folder: string, names: readonly string[]): Promise<rea
       ),
     ),
   );
-  return looked.flat();
+  return found.flat();
 };

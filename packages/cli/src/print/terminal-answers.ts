@@ -1,18 +1,18 @@
-/** Permission questions of `prefork -p`, put to the person at the terminal.
- *  Invariant: only what is typed after a question was shown answers it; a line that is not understood is asked again, and
- *  the end of the input means no. Everything that a model wrote is shown with its control characters spelled out.
- *  Elsewhere: one question at a time (Questions of @prefork/runtime), the terminal interface (later). */
+/** Asks the person at the terminal the permission questions of `prefork -p`.
+ *  Invariant: only a line typed after the question was shown answers it; after an unclear line it asks again, and the end
+ *  of the input means no. Control characters in a model's text are spelled out.
+ *  Elsewhere: asking one question at a time (Questions of @prefork/runtime). */
 
 import type { Answer, Ask, Question } from "@prefork/runtime";
 import type { Io } from "../io.ts";
 import { visible, visibleName } from "../visible.ts";
 
-/** Is there somebody to ask? */
+/** Is there a person to ask? */
 export const canAsk = ({ inputIsTerminal, isTerminal }: Io): boolean => inputIsTerminal && isTerminal;
 
 export class TerminalAnswers implements Disposable {
   readonly #io: Io;
-  readonly #letGo = new AbortController();
+  readonly #closing = new AbortController();
   #lines: TypedLines | undefined;
 
   constructor(io: Io) {
@@ -20,7 +20,7 @@ export class TerminalAnswers implements Disposable {
   }
 
   readonly ask: Ask = async (question, signal) => {
-    this.#lines ??= new TypedLines(this.#io.input(this.#letGo.signal));
+    this.#lines ??= new TypedLines(this.#io.input(this.#closing.signal));
     this.#io.err(questionText(question));
     for (;;) {
       this.#io.err(choicesText(question));
@@ -32,11 +32,11 @@ export class TerminalAnswers implements Disposable {
   };
 
   [Symbol.dispose](): void {
-    this.#letGo.abort();
+    this.#closing.abort();
   }
 }
 
-/** Lines as they are typed; those that came while nobody asked are dropped. */
+/** Typed lines; a line that arrives while no question is open is dropped. */
 class TypedLines {
   #waiting: ((line: string | undefined) => void) | undefined;
   #hasEnded = false;
@@ -63,30 +63,30 @@ class TypedLines {
     try {
       for await (const line of lines) this.#waiting?.(line);
     } catch {
-      // An input that breaks has ended.
+      // A broken input counts as ended.
     }
     this.#hasEnded = true;
     this.#waiting?.(undefined);
   }
 }
 
-/** More than anybody reads before saying yes. */
-const MOST_SHOWN = 20_000;
+/** More than anybody reads before answering. */
+const MAX_SHOWN = 20_000;
 
-/** Nothing is left out unsaid: whoever says yes must know that there is more. */
-const shown = (text: string): string =>
-  text.length <= MOST_SHOWN
+/** The person must know if part of a call is not shown. */
+const truncated = (text: string): string =>
+  text.length <= MAX_SHOWN
     ? text
-    : `${text.slice(0, MOST_SHOWN)}\n[${text.length - MOST_SHOWN} more characters are not shown]`;
+    : `${text.slice(0, MAX_SHOWN)}\n[${text.length - MAX_SHOWN} more characters not shown]`;
 
 const questionText = ({ agent, scope, tool, args, reason, notes }: Question): string => {
   const who = agent === "main" ? "The agent" : `Fork ${visibleName(agent)}${scope ? ` (${visibleName(scope)})` : ""}`;
-  const what = shown(visible(whatOf(tool, args))).replaceAll("\n", "\n    ");
+  const what = truncated(visible(callText(tool, args))).replaceAll("\n", "\n    ");
   const more = notes.map((note) => `  note: ${visible(note)}\n`).join("");
-  return `\n${who} wants to use ${visibleName(tool)}:\n    ${what}\n  why it is asked: ${visible(reason)}\n${more}`;
+  return `\n${who} wants to use ${visibleName(tool)}:\n    ${what}\n  reason: ${visible(reason)}\n${more}`;
 };
 
-const whatOf = (tool: string, args: Question["args"]): string => {
+const callText = (tool: string, args: Question["args"]): string => {
   if (tool === "Bash" && typeof args.command === "string") return args.command;
   const { file_path: path, ...rest } = args;
   return typeof path === "string" ? `${path}\n${JSON.stringify(rest)}` : JSON.stringify(args);

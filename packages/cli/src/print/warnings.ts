@@ -1,14 +1,14 @@
-/** What a run has to say beside its answer, as data: for JSON, for the error output, and for the exit code.
- *  Invariant: every format says the same; words come from events alone; their number is bounded, and what is left out is
+/** The warnings of a run, as data: for JSON, for standard error, and for the exit code.
+ *  Invariant: every format has the same warnings; they come only from events; their number is limited, and the rest is
  *  counted.
- *  Elsewhere: what happens (RuntimeEvent of @prefork/runtime), printing it (output.ts). */
+ *  Elsewhere: the events (RuntimeEvent of @prefork/runtime), printing them (output.ts). */
 
 import type { RuntimeEvent } from "@prefork/runtime";
 import { formatWait } from "@prefork/wire";
 import { visibleName } from "../visible.ts";
 
 export type WarningKind =
-  /** Told before it begins: settings, engine, flags that are not used. */
+  /** Printed before the run starts: settings, engine, unused flags. */
   | "notice"
   | "settings"
   | "denied"
@@ -22,43 +22,43 @@ export type WarningKind =
   | "merge"
   | "repaired"
   | "server-lost"
-  /** One was skipped, or a hook of it failed. */
+  /** An extension was skipped, or one of its hooks failed. */
   | "extension"
   | "observer-failed"
   | "compaction-failed"
-  /** How many more there were. */
+  /** Counts the warnings beyond the limit. */
   | "more";
 
 export type Warning = {
   readonly kind: WarningKind;
   readonly message: string;
-  /** Who it happened to, where that is a task. */
+  /** The task that it is about, if it is about one. */
   readonly task?: string;
 };
 
-export type Said = {
+export type WarningSummary = {
   readonly all: readonly Warning[];
-  /** What only shows at the end. */
+  /** A warning that is known only at the end. */
   readonly last?: Warning;
-  /** The answer is there, and something that it was to rest upon or to bring about is not. */
+  /** There is an answer, but something that it depends on, or should have done, is missing. */
   readonly isIncomplete: boolean;
 };
 
-const MOST_WARNINGS = 200;
+const MAX_WARNINGS = 200;
 
-/** Damage by which something of the conversation is missing; a torn end was never told to anybody. */
+/** Damage that lost part of the conversation. A torn last line does not count: nobody had seen it. */
 const LOSSES: readonly string[] = ["unreadable", "lost", "changed"];
 
-/** Ends that somebody wanted are no failures. */
-const WANTED: readonly string[] = ["reported", "aborted"];
+/** Ends that are not failures. */
+const INTENDED_ENDS: readonly string[] = ["reported", "aborted"];
 
 const ESTIMATED = "the provider did not report all of its usage; tokens and cost are partly estimates";
 
-/** A wait that somebody notices. */
-const inTime = (waitMs = 0): string => (waitMs < 1_000 ? "" : ` in ${formatWait(waitMs)}`);
+/** Only if the wait is long enough to notice. */
+const afterWait = (waitMs = 0): string => (waitMs < 1_000 ? "" : ` in ${formatWait(waitMs)}`);
 
-/** One of a family speaks for all of it. */
-const alike = (siblings = 0): string => (siblings === 0 ? "" : ` (and ${siblings} more of its family)`);
+/** One warning stands for the whole family. */
+const siblingText = (siblings = 0): string => (siblings === 0 ? "" : ` (and ${siblings} more of its family)`);
 
 type Ended = { readonly end: string; readonly reason: string };
 
@@ -67,9 +67,9 @@ export class Warnings {
   #more = 0;
   #isDamaged = false;
   #isUnresolved = false;
-  /** Forks and other agents that this run has started, by their last end. */
+  /** The last end of each agent that this run started. */
   readonly #ended = new Map<string, Ended>();
-  /** Calls that went on as tasks: they are none of these. */
+  /** Calls that continued as tasks; they are not agents. */
   readonly #calls = new Set<string>();
   readonly #agents = new Set<string>();
 
@@ -77,19 +77,19 @@ export class Warnings {
     this.#add({ kind: "notice", message });
   }
 
-  /** Gives what this event has to say, if anything. */
+  /** The warning of this event, if it has one. */
   event(event: RuntimeEvent): Warning | undefined {
     const warning = this.#take(event);
     if (warning) this.#add(warning);
     return warning;
   }
 
-  /** At the end of an exchange: all that it had to say. The next one begins with nothing. */
-  finish(): Said {
+  /** All warnings of the exchange that just ended. The next one starts with none. */
+  finish(): WarningSummary {
     const failed = this.#allFailed();
     const last = failed && allFailedWarning(failed);
     if (last) this.#add(last);
-    const more: Warning = { kind: "more", message: `${this.#more} more warnings were left out` };
+    const more: Warning = { kind: "more", message: `${this.#more} more warnings are not listed` };
     const all = [...this.#all.splice(0), ...(this.#more === 0 ? [] : [more])];
     const isIncomplete = this.#isDamaged || this.#isUnresolved || last !== undefined;
     this.#ended.clear();
@@ -101,11 +101,11 @@ export class Warnings {
 
   #allFailed(): readonly Ended[] | undefined {
     const ended = [...this.#ended.values()].filter(({ end }) => end !== "aborted");
-    return ended.length > 0 && ended.every(({ end }) => !WANTED.includes(end)) ? ended : undefined;
+    return ended.length > 0 && ended.every(({ end }) => !INTENDED_ENDS.includes(end)) ? ended : undefined;
   }
 
   #add(warning: Warning): void {
-    if (this.#all.length < MOST_WARNINGS) this.#all.push(warning);
+    if (this.#all.length < MAX_WARNINGS) this.#all.push(warning);
     else this.#more += 1;
   }
 
@@ -117,7 +117,7 @@ export class Warnings {
       case "request_retried":
         return {
           kind: "retried",
-          message: `trying again (${event.attempt})${inTime(event.waitMs)}: ${event.message}`,
+          message: `retrying (attempt ${event.attempt})${afterWait(event.waitMs)}: ${event.message}`,
           ...taskOf(event.agent),
         };
       case "journal_troubled":
@@ -128,7 +128,7 @@ export class Warnings {
       case "server_lost":
         return { kind: "server-lost", message: `tool server ${event.server}: ${event.reason}` };
       case "extension_skipped":
-        return { kind: "extension", message: `extension ${event.extension} is skipped: ${event.reason}` };
+        return { kind: "extension", message: `extension ${event.extension} was skipped: ${event.reason}` };
       case "hook_failed":
         return { kind: "extension", message: `extension ${event.extension}: ${event.hook} failed: ${event.reason}` };
       case "observer_failed":
@@ -137,11 +137,11 @@ export class Warnings {
           message: `an observer of ${event.taskId} failed: ${event.reason}`,
         });
       case "compaction_failed":
-        return { kind: "compaction-failed", message: `the conversation could not be summed up: ${event.reason}` };
+        return { kind: "compaction-failed", message: `the conversation could not be summarized: ${event.reason}` };
       case "fork_cache_missed": {
         if (!event.isWarning) return undefined;
         const { read, expected, cause, siblings } = event;
-        const message = `a fork${alike(siblings)} read ${read} of ${expected} tokens that it could have read: ${cause}`;
+        const message = `a fork${siblingText(siblings)} read ${read} of ${expected} tokens that the cache should have had: ${cause}`;
         return about(event, { kind: "cache-missed", message });
       }
       case "exchange_ended":
@@ -182,7 +182,7 @@ export class Warnings {
     const { taskId, end, reason = end } = event;
     if (this.#calls.has(taskId)) return undefined;
     this.#ended.set(taskId, { end, reason });
-    if (WANTED.includes(end)) return undefined;
+    if (INTENDED_ENDS.includes(end)) return undefined;
     return about(event, { kind: "fork-failed", message: `${taskId}: ${reason}` });
   }
 }

@@ -7,7 +7,7 @@ import type { RuntimeEvent } from "@prefork/runtime";
 import type { JsonObject } from "@prefork/wire";
 import type { Io } from "../io.ts";
 import { visible } from "../visible.ts";
-import { shortened, terminalColumns } from "../width.ts";
+import { terminalColumns, truncateText } from "../width.ts";
 
 export type ForkProgress = {
   readonly id: string;
@@ -70,7 +70,7 @@ export const progressText = ({ name, turn, doing, tools, isEnded }: ForkProgress
   const running = turn === 0 ? doing : `turn ${turn}  ${doing}`;
   const now = isEnded ? `${doing} after ${turn} ${turn === 1 ? "turn" : "turns"}: ${tools.join(", ")}` : running;
   const line = visible(`  ${name.padEnd(NAME_WIDTH)} ${now}`.replace(/\s*[\n\t]\s*/g, " "));
-  return shortened(line, Math.min(MAX_WIDTH, terminalColumns() ?? MAX_WIDTH));
+  return truncateText(line, Math.min(MAX_WIDTH, terminalColumns() ?? MAX_WIDTH));
 };
 
 export type Live = { readonly show: (event: RuntimeEvent) => void; readonly clear: () => void };

@@ -35,9 +35,9 @@ test("a setting is set, shown with its file, and taken out again", async () => {
   const { file, config } = home;
   assert.deepEqual(await config(), {
     ...{ code: 0, err: "" },
-    out: "Nothing is set; every default holds. prefork config keys names what can be set.\n",
+    out: "Nothing is set, so the defaults apply. To see what can be set: prefork config keys\n",
   });
-  assert.equal((await config("set", "forks.maxTurns", "5")).out, `forks.maxTurns = 5 is in ${file}.\n`);
+  assert.equal((await config("set", "forks.maxTurns", "5")).out, `Set forks.maxTurns = 5 in ${file}.\n`);
   await config("set", "permissions.mode", "plan");
   await config("set", "permissions.deny", '["Read(./secrets/**)"]');
   assert.equal(statSync(file).mode & 0o777, 0o600);
@@ -50,7 +50,7 @@ test("a setting is set, shown with its file, and taken out again", async () => {
     (await config("get", "permissions.mode", "--json")).out,
     `${JSON.stringify({ key: "permissions.mode", value: "plan", file })}\n`,
   );
-  assert.equal((await config("unset", "forks.maxTurns")).out, `forks.maxTurns is no longer in ${file}.\n`);
+  assert.equal((await config("unset", "forks.maxTurns")).out, `Removed forks.maxTurns from ${file}.\n`);
   assert.deepEqual(await config("get", "forks.maxTurns"), {
     ...{ code: 1, out: "", err: "prefork: forks.maxTurns is not set\n" },
   });
@@ -64,7 +64,7 @@ test("what the file would be refused for is not written, and comments stay", asy
   writeFileSync(file, before, { mode: 0o600 });
   const refused: readonly (readonly [readonly string[], string])[] = [
     [["set", "forks.maxTurns", "x"], `not changed: ${file}:3:14: forks.maxTurns: expected number, received string`],
-    [["set", "forks.nope", "1"], "there is no setting forks.nope; prefork config keys names them all"],
+    [["set", "forks.nope", "1"], "there is no setting forks.nope (prefork config keys lists them)"],
     [["unset", "forks.atOnce"], `forks.atOnce is not set in ${file}`],
   ];
   for (const [argv, said] of refused)
@@ -75,7 +75,7 @@ test("what the file would be refused for is not written, and comments stay", asy
   writeFileSync(file, "{ nope");
   assert.deepEqual(await config("set", "forks.atOnce", "3"), {
     ...{ code: 2, out: "" },
-    err: `prefork: ${file} is not valid JSON; mend it first (prefork doctor says where)\n`,
+    err: `prefork: ${file} is not valid JSON; fix it first (prefork doctor shows where)\n`,
   });
 });
 

@@ -42,7 +42,7 @@ test("a server is added to the user's own settings with its secrets by name, lis
   assert.deepEqual(
     await here(ground, ["mcp", "add", "teller", "--env", "TOKEN", "--", process.execPath, script]),
     done(
-      `Server teller is in ${file}.\n`,
+      `Added server teller to ${file}.\n`,
       "prefork: teller cannot start yet: env: TOKEN is not set, or is a key of ours\n",
     ),
   );
@@ -60,24 +60,24 @@ test("a server is added to the user's own settings with its secrets by name, lis
     await here(ground, ["mcp", "test", "teller"], { TOKEN }),
     done("Server teller offers 1 tool.\n  tell: Tells.\n"),
   );
-  assert.deepEqual(await here(ground, ["mcp", "remove", "teller"]), done(`Server teller is no longer in ${file}.\n`));
-  assert.deepEqual(await here(ground, ["mcp"]), done("No tool server is configured; prefork mcp add adds one.\n"));
+  assert.deepEqual(await here(ground, ["mcp", "remove", "teller"]), done(`Removed server teller from ${file}.\n`));
+  assert.deepEqual(await here(ground, ["mcp"]), done("No tool server is configured. To add one: prefork mcp add\n"));
 });
 
 test("what would not be used is refused in one line, and nothing is written", async () => {
   await using ground = await openGround();
   const rows: readonly (readonly [readonly string[], string])[] = [
-    [["add", "a"], "name a program after --, or an address with --url"],
+    [["add", "a"], "name a program after --, or give a URL with --url"],
     [["add", "a__b", "--", "x"], "server a__b: a name has at most 32 letters, digits, - and single _"],
     [["add", "a", "--url", "ftp://x"], "server a: the url is no http or https address"],
     [["add", "a", "--url", "https://x", "--header", "no colon"], "--header takes 'Name: value'"],
     [["add", "a", "--env", "=x", "--", "x"], "--env takes NAME or NAME=value"],
     [
       ["add", "a", "--env", "ANTHROPIC_API_KEY", "--", "x"],
-      "server a: ANTHROPIC_API_KEY is never passed on: a key of a model provider, or what starts something in every shell, stays here; put what the server needs into a variable with another name",
+      "server a: ANTHROPIC_API_KEY is never passed to a server, because it is a key of a model provider or a variable that makes shells run code; use a variable with another name",
     ],
     [["remove", "a", "--scope", "project"], `${resolve(".mcp.json")}: there is no server a`],
-    [["test", "a"], "there is no server a here; prefork mcp list shows those that there are"],
+    [["test", "a"], "there is no server a here (prefork mcp lists them)"],
   ];
   for (const [argv, reason] of rows)
     assert.deepEqual(await here(ground, ["mcp", ...argv]), { code: 2, out: "", err: `prefork: ${reason}\n` });
@@ -93,16 +93,16 @@ test("trying a server that is left out says why it is, and what to do", async ()
   assert.deepEqual(
     await prefork(ground, ["mcp", "test", "mine"]),
     refused(
-      `${file}: server "mine" is left out: env: TOKEN is not set, or is a key of ours; set it before prefork starts`,
+      `${file}: server "mine" is left out: env: TOKEN is not set, or is a key of ours; set it before you start prefork`,
     ),
   );
   assert.deepEqual(
     await prefork(ground, ["mcp", "test", "theirs"]),
-    refused("server theirs is written in this folder, which is not trusted, so it is left out (prefork trust)"),
+    refused("server theirs is configured in this folder, which is not trusted, so it is skipped (prefork trust)"),
   );
   assert.deepEqual(
     await prefork(ground, ["mcp", "test", "nobodys"]),
-    refused("there is no server nobodys here; prefork mcp list shows those that there are"),
+    refused("there is no server nobodys here (prefork mcp lists them)"),
   );
 });
 
@@ -111,7 +111,7 @@ test("a server that does not work is said to, with exit code 1", async () => {
   await here(ground, ["mcp", "add", "none", "--", "no-such-program-anywhere"]);
   const { code, out, err } = await here(ground, ["mcp", "test", "none"]);
   assert.deepEqual([code, out], [1, ""]);
-  assert.match(err, /^prefork: server none does not work: it ended with exit code 127: .*not found\n$/);
+  assert.match(err, /^prefork: server none failed: it ended with exit code 127: .*not found\n$/);
 });
 
 test("a project's server is used in a session once the folder is trusted, and not before", async () => {

@@ -17,17 +17,17 @@ test("a family is merged with a check between, and taken back as one", async () 
     [0, `merged ${first} (first): 1 file (merge 1)\n  a.txt\nmerged ${second} (second): 1 file (merge 2)\n  b.txt\n`],
   );
   assert.match(merged.err, /^· grep -q ONE a\.txt …\n· grep -q ONE a\.txt: ok after [\d.]+ s\n/);
-  assert.match(merged.err, /\nprefork: take it back: prefork merge --undo --family\n$/);
+  assert.match(merged.err, /\nprefork: to undo: prefork merge --undo --family\n$/);
   assert.deepEqual([ground.read("a.txt"), ground.read("b.txt")], ["ONE\n", "TWO\n"]);
   const undone = await ground.run(["merge", "--undo", "--family"]);
   assert.deepEqual(undone, {
     code: 0,
-    out: `taken back: merge 2 (${second}), 1 file put back\n  b.txt\ntaken back: merge 1 (${first}), 1 file put back\n  a.txt\n`,
+    out: `undone: merge 2 (${second}), 1 file restored\n  b.txt\nundone: merge 1 (${first}), 1 file restored\n  a.txt\n`,
     err: "",
   });
   assert.equal(ground.status(), UNTOUCHED);
   const again = await ground.run(["merge", "--undo"]);
-  assert.deepEqual([again.code, again.err], [2, "prefork: there is no merge to take back in this checkout\n"]);
+  assert.deepEqual([again.code, again.err], [2, "prefork: there is no merge to undo in this checkout\n"]);
 });
 
 test("a preview says file by file what the merge would do, stops where it would, and touches nothing", async () => {
@@ -49,13 +49,13 @@ test("a preview says file by file what the merge would do, stops where it would,
         "  b.txt: conflict (content)",
         "",
       ].join("\n"),
-      err: `prefork: the merge would stop there; not tried after that: ${ids.fourth}\n`,
+      err: `prefork: the merge would stop there; not tried: ${ids.fourth}\n`,
     },
   );
   assert.equal(ground.status(), before);
 });
 
-test("a conflict ends the queue with nothing of that task merged; by choice it is skipped, marked, or one side is taken", async () => {
+test("a conflict stops the queue and does not merge that task; by choice it is skipped, marked, or one side is taken", async () => {
   await using ground = await changed();
   const { first = "", second = "" } = await ground.ids();
   ground.put("a.txt", "uno\n");
@@ -67,7 +67,7 @@ test("a conflict ends the queue with nothing of that task merged; by choice it i
   );
   assert.equal(
     stopped.err,
-    `prefork: nothing of ${first} was merged; choose with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork\nprefork: not tried after that: ${second}\n`,
+    `prefork: ${first} was not merged; choose what to do with --on-conflict: markers, mine, theirs, skip, or hand-back to the fork\nprefork: not tried: ${second}\n`,
   );
   assert.equal(ground.status(), before);
   const skipped = await ground.run(["merge", first, second, "--on-conflict", "skip"]);
@@ -75,7 +75,7 @@ test("a conflict ends the queue with nothing of that task merged; by choice it i
   const marked = await ground.run(["merge", first, "--on-conflict", "markers"]);
   assert.deepEqual(
     [marked.code, marked.err.split("\n")[0]],
-    [5, "prefork: conflicts are left in a.txt; resolve them before you go on"],
+    [5, "prefork: conflicts are left in a.txt; resolve them before you continue"],
   );
   assert.equal(ground.read("a.txt"), `<<<<<<< your checkout\nuno\n=======\nONE\n>>>>>>> prefork/${first}\n`);
   assert.equal((await ground.run(["merge", "--undo"])).code, 0);
@@ -104,12 +104,15 @@ test("a merge that the check says no to is taken back and ends the queue, unless
   const check = ["--check", "echo tests fail >&2; false"];
   const failed = await ground.run(["merge", "--family", ...check]);
   assert.equal(failed.code, 1);
-  assert.equal(failed.out, `not merged ${first} (first): the check failed; taken back\n  a.txt\n  | tests fail\n`);
-  assert.match(failed.err, new RegExp(`not tried after that: ${second}\n$`));
+  assert.equal(
+    failed.out,
+    `not merged ${first} (first): the check failed; the merge was undone\n  a.txt\n  | tests fail\n`,
+  );
+  assert.match(failed.err, new RegExp(`not tried: ${second}\n$`));
   assert.equal(ground.status(), UNTOUCHED);
   const kept = await ground.run(["merge", "--family", "--keep-failed", ...check]);
   assert.equal(kept.code, 1);
-  assert.match(kept.out, /^merged .*: the check failed; merge 2 stays\n/);
+  assert.match(kept.out, /^merged .*: the check failed; merge 2 is kept\n/);
   assert.equal(ground.read("a.txt"), "ONE\n");
 });
 
@@ -121,7 +124,7 @@ test("check and choice for conflicts come from the user's settings where the com
   writeFileSync(`${ground.home}/.prefork/settings.json`, JSON.stringify(settings));
   ground.put("a.txt", "uno\n");
   const { first = "" } = await ground.ids();
-  assert.match((await ground.run(["merge", first])).out, /the check failed; taken back/);
+  assert.match((await ground.run(["merge", first])).out, /the check failed; the merge was undone/);
   assert.equal(ground.read("a.txt"), "uno\n");
   assert.equal((await ground.run(["merge", first, "--no-check"])).code, 0);
   assert.equal(ground.read("a.txt"), "ONE\n");
@@ -136,12 +139,12 @@ test("conflicts are handed back to the fork that made them, which goes on and is
   assert.equal(keyless.code, 2);
   assert.match(
     keyless.err,
-    new RegExp(`^prefork: ${first} conflicts, and its fork cannot go on: no ANTHROPIC_API_KEY`),
+    new RegExp(`^prefork: ${first} has conflicts, and its fork cannot resume: no ANTHROPIC_API_KEY`),
   );
   assert.equal(ground.read("a.txt"), "uno\n");
   const merged = await ground.run([...argv, "--permission-mode", "accept-edits"]);
   assert.deepEqual([merged.code, ground.read("a.txt"), ground.read("b.txt")], [0, RESOLVED, "TWO\n"]);
-  assert.match(merged.err, new RegExp(`^· ${first} is handed its conflicts …\n`));
+  assert.match(merged.err, new RegExp(`^· handing the conflicts back to ${first} …\n`));
   assert.equal((await ground.run(["merge", "--undo", "--family"])).code, 0);
   assert.deepEqual([ground.read("a.txt"), ground.read("b.txt")], ["uno\n", "two\n"]);
 });
@@ -165,13 +168,13 @@ test("what was changed since a merge is not overwritten by taking it back, unles
 test("a wrong call is one line and exit code 2, and nothing is touched", async () => {
   await using ground = await changed();
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-    [["merge"], /^prefork: name the tasks to merge, or --family/],
-    [["merge", "nobody"], /^prefork: there is no worktree of nobody; prefork worktrees lists them\n$/],
-    [["merge", "t"], /^prefork: t could be task-\w+ or task-\w+; write more of its name\n$/],
+    [["merge"], /^prefork: no task given: name the tasks to merge, or use --family/],
+    [["merge", "nobody"], /^prefork: there is no worktree of nobody \(prefork worktrees lists them\)\n$/],
+    [["merge", "t"], /^prefork: t is ambiguous: task-\w+ or task-\w+; give more letters\n$/],
     [["merge", "--on-conflict", "guess", "t"], /^prefork: option '--on-conflict <what>' argument 'guess' is invalid/],
     [["merge", "--undo", "x"], /^prefork: .*Expected a whole number above 0\.\n$/],
-    [["merge", "--undo", "2"], /^prefork: there is no merge to take back in this checkout\n$/],
-    [["merge", "--force", "t"], /^prefork: --force belongs to --undo/],
+    [["merge", "--undo", "2"], /^prefork: there is no merge to undo in this checkout\n$/],
+    [["merge", "--force", "t"], /^prefork: --force works only with --undo/],
     [["merge", "--undo", "--preview"], /^prefork: --undo goes with/],
   ];
   for (const [argv, line] of wrong) {

@@ -94,18 +94,18 @@ const work = async (url: string): Promise<void> => {
  *  add 100 + 200 + 2 each; the last request is as long as the second, and reads nothing. */
 const SUMMARY = `
 5 requests to models, 2 lineages, 1 family
-59.2 % of 13,532 prompt tokens were read; re-write factor 1.896
-paid $0.0161, of which $0.00599 for what could have been read
+59.2 % of 13,532 prompt tokens were read from the cache; re-write factor 1.896
+paid $0.0161, of which $0.00599 for cache misses
 
-lineage    client        model            requests    read  tokens read  written  plain  re-write      cost   lost
-──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-1          Anthropic/JS  claude-sonnet-5         3  63.7 %        5,110    2,908      0     1.000  $0.00874      0
-2 from #2  Anthropic/JS  claude-sonnet-5         2  52.7 %        2,906    2,608      0     1,304  $0.00740  2,606
-all                                              5  59.2 %        8,016    5,516      0     1.896   $0.0161  2,606
+lineage    client        model            requests    read  tokens read  written  uncached  re-write      cost   lost
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+1          Anthropic/JS  claude-sonnet-5         3  63.7 %        5,110    2,908         0     1.000  $0.00874      0
+2 from #2  Anthropic/JS  claude-sonnet-5         2  52.7 %        2,906    2,608         0     1,304  $0.00740  2,606
+all                                              5  59.2 %        8,016    5,516         0     1.896   $0.0161  2,606
 
-family of  members  shared  requests    read  tokens read  written  plain  re-write      cost  lost
-───────────────────────────────────────────────────────────────────────────────────────────────────
-#2               2   2,606         2  94.8 %        5,512      304      0     1.000  $0.00216     0
+family of  members  shared  requests    read  tokens read  written  uncached  re-write      cost  lost
+──────────────────────────────────────────────────────────────────────────────────────────────────────
+#2               2   2,606         2  94.8 %        5,512      304         0     1.000  $0.00216     0
 
 lost by         times  tokens      cost
 ───────────────────────────────────────
@@ -114,7 +114,7 @@ system changed      1   2,606  $0.00599
 #5 (lineage 2, against #4) system changed at system[0].text: 2,606 tokens ($0.00599) paid for again
     the system text changed: a time is written in it; to fix it: take a time out of the system text; say it in the last message
 
-Recorded: FILE (5 requests); prefork xray shows the letters.
+Recorded: FILE (5 requests); prefork xray shows what differs.
 `;
 
 test("the SDK works through it, the summary says what happened, and Ctrl-C ends it with 0", async () => {
@@ -136,8 +136,8 @@ test("the SDK works through it, the summary says what happened, and Ctrl-C ends 
   assert.deepEqual(
     said.map((line) => line.slice(0, 60)),
     [
-      `prefork: proxy to ${sim.firstLine}; Ctrl-C ends it`,
-      "a family: #3, #4 grew from #2 and share its 2,606 tokens",
+      `prefork: forwarding to ${sim.firstLine}; stop with Ctr`,
+      "family: #3, #4 grew from #2 and share its 2,606 tokens",
       "#5 (lineage 2, against #4) system changed at system[0].text:",
       "    the system text changed: a time is written in it; to fix",
       "",

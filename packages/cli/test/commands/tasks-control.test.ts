@@ -51,7 +51,7 @@ test("a task that runs in another process is ended there, and its parent hears o
   assert.equal(resultIn(out).result, "All have reported.");
   assert.deepEqual(await ground.prefork(["tasks", "stop", id]), {
     code: 0,
-    out: `${id} had ended before: aborted\n`,
+    out: `${id} has already ended: aborted\n`,
     err: "",
   });
 });
@@ -102,7 +102,7 @@ test("a task that its process left behind goes on from its journal, warm, and it
   const id = idOf(rows, "look at service");
   const refused = await ground.prefork(["tasks", "stop", id]);
   assert.equal(refused.code, 2);
-  assert.match(refused.err, /does not run: its process has ended\. Go on with it \(prefork tasks resume task-/);
+  assert.match(refused.err, /is not running: its process has ended\. Resume the task \(prefork tasks resume task-/);
 
   const before = ground.simulator.ledger().length;
   const resumed = await ground.prefork(["tasks", "resume", id, "--permission-mode", "default"]);
@@ -147,7 +147,7 @@ test("a fork's shell ends nobody", async () => {
   assert.deepEqual(refused, {
     code: 2,
     out: "",
-    err: "prefork: this was started by a fork, which ends nobody's work but its own\n",
+    err: "prefork: a fork started this command, and a fork may not stop other tasks\n",
   });
 });
 

@@ -57,7 +57,7 @@ test("nothing is under way once all have reported; --all lists them with what th
   await using ground = await openForking();
   assert.equal((await ground.prefork(["ps", "--all"])).out, "There are no tasks.\n");
   const id = await looked(ground);
-  assert.equal((await ground.prefork(["ps"])).out, "No task is under way; --all lists those that have ended too.\n");
+  assert.equal((await ground.prefork(["ps"])).out, "No task is running. To list ended tasks too: prefork ps --all\n");
   const all = parsedLines((await ground.prefork(["ps", "--all", "--json"])).out);
   assert.deepEqual(
     all

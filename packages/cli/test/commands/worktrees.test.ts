@@ -57,12 +57,12 @@ test("pruning removes what is merged; the rest goes by name only, after every fi
     out: `kept ${first}: not merged: 1 changed file\nremoved ${second}\n`,
     err: "",
   });
-  const loss = `${first} (first) holds what is merged nowhere:\n  a.txt (changed, +1 −1)\n`;
+  const loss = `${first} (first) has unmerged work:\n  a.txt (changed, +1 −1)\n`;
   const unasked = await ground.run(["worktrees", "prune", "--force", first], { input: [] });
   assert.deepEqual(unasked, {
     code: 2,
     out: "",
-    err: `${loss}prefork: nothing was removed: without a terminal to ask on, --force needs --yes\n`,
+    err: `${loss}prefork: nothing was removed: there is no terminal to ask on, so --force needs --yes\n`,
   });
   const asking = async (line: string): Promise<readonly [code: number, err: string]> => {
     const io = captured({
@@ -75,7 +75,7 @@ test("pruning removes what is merged; the rest goes by name only, after every fi
     const code = await runCommand(["worktrees", "prune", "--force", first, "--cwd", ground.work], io);
     return [code, io.errors()];
   };
-  const question = "Remove the work of 1 task for good? Type yes: ";
+  const question = "Delete the work of 1 task permanently? Type yes: ";
   assert.deepEqual(await asking("no"), [1, `${loss}${question}prefork: nothing was removed\n`]);
   assert.equal(git(ground.work, "show", `prefork/${first}:a.txt`), "ONE\n");
   assert.deepEqual(await asking("yes"), [0, `${loss}${question}`]);
@@ -95,7 +95,10 @@ test("work whose worktree was pruned after its merge is not lost when the merge 
     assert.equal((await ground.run(argv)).code, 0, argv.join(" "));
   assert.equal(ground.read("a.txt"), "one\n");
   assert.equal(git(ground.work, "show", `prefork/${first}:a.txt`), "ONE\n");
-  assert.match((await ground.run(["worktrees", "show", first])).out, /the folder is gone; the branch has the work/);
+  assert.match(
+    (await ground.run(["worktrees", "show", first])).out,
+    /the folder is gone; the branch still has the work/,
+  );
   assert.equal((await ground.run(["merge", first])).code, 0);
   assert.equal(ground.read("a.txt"), "ONE\n");
 });
@@ -125,10 +128,10 @@ test("what a killed process left is shown, not lost, and repaired by name", asyn
   running.child.kill("SIGKILL");
   await running.ended;
   const listed = await ground.run(["worktrees"]);
-  assert.match(listed.out, / left by a crash /);
+  assert.match(listed.out, / interrupted by a crash /);
   assert.equal(
     listed.err,
-    `prefork: a process ended in the middle: ${task} was at work. prefork worktrees repair brings it to an end\n`,
+    `prefork: a process died in the middle of its work: ${task} was working. To repair it: prefork worktrees repair\n`,
   );
   const repaired = await ground.run(["worktrees", "repair"]);
   assert.deepEqual(repaired, {
@@ -136,7 +139,7 @@ test("what a killed process left is shown, not lost, and repaired by name", asyn
     out: `${task} was at work when its session ended: what it had is committed on prefork/${task}: 1 changed file\n`,
     err: "",
   });
-  assert.equal((await ground.run(["worktrees", "repair"])).out, "Nothing was left under way.\n");
+  assert.equal((await ground.run(["worktrees", "repair"])).out, "There is nothing to repair.\n");
   assert.equal(git(ground.work, "show", `prefork/${task}:half.txt`), "half\n");
   assert.equal(ground.status(), "?? untracked.txt\n");
 });

@@ -80,7 +80,7 @@ test("points at the very letters, says what they cost and how to mend it, and en
   const { code, out, err } = await xray("a.json", "b.json");
   assert.equal(
     out,
-    `b.json against a.json
+    `b.json compared with a.json
 Anthropic Messages, claude-sonnet-5
 
 system changed: about 1,598 tokens ($0.00368) paid for again
@@ -110,7 +110,7 @@ test("ends with 0 where everything was read", async () => {
   const { code, out } = await xray("a.json", "next.json");
   assert.match(
     out,
-    /^next.json against a.json\nAnthropic Messages, claude-sonnet-5\n\nnothing lost\nAll that both have in common was read; one is the beginning of the other\.\n/,
+    /^next.json compared with a.json\nAnthropic Messages, claude-sonnet-5\n\nnothing lost\nAll that both have in common was read; one is the beginning of the other\.\n/,
   );
   assert.equal(code, 0);
 });
@@ -126,7 +126,7 @@ test("ends with 0 where what was lost is negligible, in a pair and in a chain", 
   for (const more of [[], [{ body: request("2026-03-01", ...turn), ...usage(0, 1_620) }]]) {
     await writeFile(join(folder, "few.ndjson"), [...chain, ...more].map((line) => JSON.stringify(line)).join("\n"));
     const { code, out } = await xray("few.ndjson");
-    assert.match(out, /negligible|Lost in all: 10 tokens/);
+    assert.match(out, /negligible|Lost in total: 10 tokens/);
     assert.equal(code, 0, out);
   }
 });
@@ -152,15 +152,15 @@ test("JSON has the same figures", async () => {
 test("a file with a request on each line is a chain", async () => {
   const { code, out } = await xray("all.ndjson");
   assert.equal(
-    out.slice(0, out.indexOf("\n\n#3 against")),
+    out.slice(0, out.indexOf("\n\n#3 compared")),
     `3 requests, 1 lineage
 
-#  request       lineage  how              prompt   read   lost  why
-───────────────────────────────────────────────────────────────────────────────
-1  all.ndjson:1        1  starts            1,598      0      0
-2  all.ndjson:3        1  goes on from #1   1,620  1,598      0
-3  all.ndjson:5        1  changes #2        1,620      0  1,620  system changed
-Lost in all: 1,620 tokens ($0.00373).`,
+#  request       lineage  how           prompt   read   lost  why
+────────────────────────────────────────────────────────────────────────────
+1  all.ndjson:1        1  starts         1,598      0      0
+2  all.ndjson:3        1  continues #1   1,620  1,598      0
+3  all.ndjson:5        1  changes #2     1,620      0  1,620  system changed
+Lost in total: 1,620 tokens ($0.00373).`,
   );
   assert.equal(code, 1);
 });
@@ -195,8 +195,8 @@ test("a recording of several formats is judged within each, and lines that are n
   assert.match(out, /^4 requests, 2 lineages\n/);
   assert.match(out, /Nothing lost\./);
   assert.deepEqual(
-    err.split("\n").map((line) => line.replace(/^prefork: /, "").replace(/: .*(?=: left out)/, ": …")),
-    ["mixed.ndjson:3 is not valid JSON: …: left out", "mixed.ndjson:4 is no request that x-ray knows: …: left out", ""],
+    err.split("\n").map((line) => line.replace(/^prefork: /, "").replace(/: .*(?=: skipped)/, ": …")),
+    ["mixed.ndjson:3 is not valid JSON: …: skipped", "mixed.ndjson:4 is no request that x-ray knows: …: skipped", ""],
   );
   assert.equal(code, 0);
 });
@@ -226,7 +226,7 @@ test("called wrongly it says so in one line and ends with 2", async () => {
     ends.map(({ code, out, err }) => [code, out, err.replace(/JSON: .*/, "JSON: …")]),
     [
       [2, "", "prefork: missing required argument 'files'\n"],
-      [2, "", "prefork: two requests are needed: two files, or one with a request on each line\n"],
+      [2, "", "prefork: xray needs two requests: give two files, or one file with one request per line\n"],
       [2, "", "prefork: none.json: no such file\n"],
       [2, "", "prefork: list.json must be a JSON object, the body of a request\n"],
       [2, "", "prefork: cut.json is not valid JSON: …\n"],

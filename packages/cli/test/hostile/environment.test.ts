@@ -147,7 +147,7 @@ const environments = (at: Place, repo: string): Readonly<Record<string, Readonly
   },
 });
 
-test("nothing of the environment reaches a program, and the answers stay the same", async () => {
+test("no variable of the environment reaches a program, and the answers stay the same", async () => {
   using at = place();
   const repo = repository(at.at("repo"));
   change(repo);

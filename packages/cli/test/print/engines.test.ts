@@ -10,7 +10,7 @@ import { chooseEngine, type EngineFlags } from "../../src/print/index.ts";
 import { openGround, parsedLines, resultIn } from "./ground.ts";
 
 const NO_KEY =
-  "prefork: no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set, so the embedded rehearsal engine answers: it follows task lists with real tools, and no language model is behind it\n";
+  "prefork: no ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY is set, so the built-in rehearsal engine answers: it follows task lists with real tools, without a language model\n";
 const keyless = { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" };
 
 test("--model is what is asked for and what is billed", async () => {
@@ -72,7 +72,7 @@ test("what cannot answer is refused in one line", async () => {
   const wrong: readonly (readonly [readonly string[], string])[] = [
     [
       ["--provider", "anthropic"],
-      "--provider anthropic needs ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or --base-url of an endpoint without a key",
+      "--provider anthropic needs ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or --base-url for an endpoint without a key",
     ],
     [
       ["--provider", "oracle"],
@@ -80,9 +80,9 @@ test("what cannot answer is refused in one line", async () => {
     ],
     [
       ["--provider", "deepseek"],
-      "--provider deepseek needs DEEPSEEK_API_KEY, or --base-url of an endpoint without a key",
+      "--provider deepseek needs DEEPSEEK_API_KEY, or --base-url for an endpoint without a key",
     ],
-    [["--provider", "vllm"], "--provider vllm has no usual model; say which one with --model"],
+    [["--provider", "vllm"], "--provider vllm has no default model; choose one with --model"],
     [["--base-url", "localhost:1"], '--base-url must start with http:// or https://, not "localhost:1"'],
   ];
   for (const [flags, complaint] of wrong)
@@ -161,7 +161,7 @@ test("who answers is found by name, by address, and by whose key is there", () =
 test("where neither address nor keys say who answers, the flag that says it is named", () => {
   const keys = { OPENAI_API_KEY: "o", GEMINI_API_KEY: "g" };
   assert.throws(() => chooseEngine({ baseUrl: "http://127.0.0.1:1" }, keys), {
-    message: `--base-url http://127.0.0.1:1 does not say who answers there; add --provider (${[...profiles.keys()].join(", ")}, rehearsal)`,
+    message: `--base-url http://127.0.0.1:1 does not identify the provider; add --provider (${[...profiles.keys()].join(", ")}, rehearsal)`,
   });
 });
 
@@ -231,7 +231,7 @@ test("keys come from the environment, go into the header of their kind, and are 
       env: { ...env, ANTHROPIC_BASE_URL: endpoint.url },
     });
     assert.deepEqual([code, out], [1, ""]);
-    assert.match(err, /^prefork: stopped: .*this key opens nothing.* \(--resume [0-9a-f]{10} goes on\)\n$/);
+    assert.match(err, /^prefork: stopped: .*this key opens nothing.* \(to resume: --resume [0-9a-f]{10}\)\n$/);
     assert.doesNotMatch(err, /sk-one|token-two/);
   }
   assert.deepEqual(
@@ -258,11 +258,11 @@ test("a conversation that moves between a provider and the rehearsal engine says
   assert.equal(await told([...rehearsal, "-c", "1. list files"]), "");
   assert.equal(
     await told(["-c", "go on"]),
-    "prefork: this conversation was with the rehearsal engine and goes on with anthropic (claude-sonnet-5): its cache knows nothing of it yet, so the next request pays for all of it\n",
+    "prefork: this conversation was with the rehearsal engine and continues with anthropic (claude-sonnet-5): its cache is cold, so the next request pays for the whole conversation\n",
   );
   assert.equal(
     await told(["-c", "1. list files"], keyless),
-    `${NO_KEY}prefork: this conversation was with anthropic (claude-sonnet-5) and goes on with the rehearsal engine: no language model answers from here on\n`,
+    `${NO_KEY}prefork: this conversation was with anthropic (claude-sonnet-5) and continues with the rehearsal engine: from now on no language model answers\n`,
   );
   const { session_id: id } = resultIn((await ground.prefork(["-p", "-c", "--output-format", "json", "end"])).out);
   const { rows } = resultIn((await ground.prefork(["explain", String(id), "--json"])).out) as {

@@ -200,8 +200,7 @@ test("stream-json prints the same lines, and says that it will change", async ()
   await using ground = await openGround(() => say("done"));
   const { code, out, err } = await ground.prefork(["-p", "--output-format", "stream-json", "go"]);
   assert.deepEqual([code, parsedLines(out).at(-1)?.result], [0, "done"]);
-  const said =
-    "stream-json will become the form that scripts of other agents know; for these lines write --output-format events";
+  const said = "stream-json will change to the format of other agents; for these lines use --output-format events";
   assert.equal(err, `prefork: ${said}\n`);
 });
 
@@ -230,7 +229,7 @@ test("what a model declines is told with exit code 4", async () => {
   await using ground = await openGround(() => ({ ...say("I would rather not."), stopReason: "refusal" }));
   const { code, out, err } = await ground.prefork(["-p", "speak"]);
   assert.deepEqual([code, out], [4, "I would rather not.\n"]);
-  assert.match(err, /^prefork: stopped: the model declined to answer \(--resume [0-9a-f]{10} goes on\)\n$/);
+  assert.match(err, /^prefork: stopped: the model declined to answer \(to resume: --resume [0-9a-f]{10}\)\n$/);
 });
 
 test("prompts arrive as lines, in either of two forms, and are one conversation", async () => {
@@ -263,11 +262,11 @@ test("prompts arrive as lines, in either of two forms, and are one conversation"
 
 const badLines: Readonly<Record<string, string>> = {
   "{": "line 2 of standard input: not valid JSON",
-  '{"prompt":" "}': 'line 2 of standard input: give {"type":"user","message":{"role":"user","content":"…"}}',
+  '{"prompt":" "}': 'line 2 of standard input: expected {"type":"user","message":{"role":"user","content":"…"}}',
   '{"type":"assistant","message":{"content":"x"}}':
-    'line 2 of standard input: give {"type":"user","message":{"role":"user","content":"…"}}',
+    'line 2 of standard input: expected {"type":"user","message":{"role":"user","content":"…"}}',
   '{"type":"user","message":{"role":"user","content":[{"type":"image"}]}}':
-    'line 2 of standard input: give {"type":"user","message":{"role":"user","content":"…"}}',
+    'line 2 of standard input: expected {"type":"user","message":{"role":"user","content":"…"}}',
 };
 
 test("a line that is no prompt is named by its number, after what came before it is done", async () => {
@@ -292,7 +291,7 @@ test("wrong formats, and words beside prompts that come as lines, are refused", 
   const wrong: readonly (readonly [readonly string[], string])[] = [
     [
       ["--input-format", "stream-json", "hello"],
-      "with --input-format stream-json prompts come on standard input alone",
+      "with --input-format stream-json, give prompts on standard input only, not on the command line",
     ],
     [
       ["--output-format", "xml", "hello"],

@@ -1,5 +1,5 @@
 /** A workspace, a home and a provider for `prefork -p`, and two ways to call it: in this process, and as its own.
- *  Invariant: nothing of the user's own home, state or keys is seen; whoever leaves finds everything closed and gone. */
+ *  Invariant: a test sees nothing of the user's own home, state or keys, and everything is closed and removed at its end. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";

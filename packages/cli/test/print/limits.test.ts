@@ -19,7 +19,7 @@ test("--max-turns ends a run between two turns, and the session goes on from the
   const { code, out, err } = await ground.prefork([...argv, "look"]);
   assert.deepEqual([code, out], [3, "Once more.\n"]);
   const [, id = ""] =
-    /^prefork: stopped: the limit of 2 turns is reached \(--resume (\w+) goes on\)\n$/.exec(err) ?? [];
+    /^prefork: stopped: the limit of 2 turns is reached \(to resume: --resume (\w+)\)\n$/.exec(err) ?? [];
   const again = await ground.prefork([...argv, "--output-format", "json", "--resume", id, "look again"]);
   const { end, session_id, num_turns } = resultIn(again.out);
   assert.deepEqual(
@@ -40,7 +40,7 @@ test("--max-budget-usd sends nothing that could cost more", async () => {
   assert.deepEqual([code, out, ground.simulator.ledger()], [3, "", []]);
   assert.match(
     err,
-    /^prefork: stopped: the next request could cost \$\d\.\d{4}, and \$0\.0010 of the budget is left \(--resume \w+ goes on\)\n$/,
+    /^prefork: stopped: the next request could cost \$\d\.\d{4}, and \$0\.0010 of the budget is left \(to resume: --resume \w+\)\n$/,
   );
 });
 
@@ -70,7 +70,7 @@ test("money that was spent before counts when a session goes on", async () => {
   const none = await ground.prefork(["-p", "-c", "--max-budget-usd", String(first?.billed.usd), "speak again"]);
   assert.match(
     none.err,
-    /^prefork: stopped: the budget is used up; the next request could cost \$\d\.\d{4} \(--resume \w+ goes on\)\n$/,
+    /^prefork: stopped: the budget is used up; the next request could cost \$\d\.\d{4} \(to resume: --resume \w+\)\n$/,
   );
 });
 
@@ -91,7 +91,7 @@ test("--timeout ends a request that takes too long", async () => {
   const { code, out, err } = await ground.prefork(["-p", "--timeout", "0.3", "speak"]);
   release();
   assert.deepEqual([code, out], [3, ""]);
-  assert.match(err, /^prefork: stopped: the time limit is reached \(--resume \w+ goes on\)\n$/);
+  assert.match(err, /^prefork: stopped: the time limit is reached \(to resume: --resume \w+\)\n$/);
 });
 
 test("--timeout ends a command that takes too long, and everything it started", async () => {

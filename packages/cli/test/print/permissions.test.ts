@@ -90,10 +90,7 @@ test("a question shows who asks for what and why, without what a terminal would 
   await using ground = await openGround(calling(odd));
   const { err } = await answering(ground, ["n"]);
   const [, question = ""] = /\n(The agent[\s\S]*?> )/.exec(err) ?? [];
-  assert.match(
-    question,
-    /^The agent wants to use Bash:\n {4}touch a\\u001b\]0;x\\u0007\n {4}rm b\n {2}why it is asked: /,
-  );
+  assert.match(question, /^The agent wants to use Bash:\n {4}touch a\\u001b\]0;x\\u0007\n {4}rm b\n {2}reason: /);
   assert.match(question, /\n {2}y: yes, once(?:, a: always \(.*\))?, n: no, s: no, and stop > $/);
 });
 
@@ -103,7 +100,7 @@ test("a question hides no argument, and says what it does not show", async () =>
   await using ground = await openGround(calling(written, long));
   const { err } = await answering(ground, ["n", "n"]);
   assert.match(err, /wants to use Write:\n {4}\/.*\/a\n {4}\{"content":"all of it"\}\n/);
-  assert.match(err, /x\n {4}\[10006 more characters are not shown\]\n/);
+  assert.match(err, /x\n {4}\[10006 more characters not shown\]\n/);
 });
 
 const modes: Readonly<Record<string, readonly [boolean, boolean]>> = {
@@ -135,7 +132,7 @@ test("--deny wins over --allow and over every mode", async () => {
 test("a mode or a rule that is none is refused before anything is sent", async () => {
   await using ground = await openGround();
   const wrong: readonly (readonly [readonly string[], string])[] = [
-    [["--permission-mode", "yolo"], "--permission-mode yolo is not known; use default, accept-edits, plan, bypass"],
+    [["--permission-mode", "yolo"], "--permission-mode yolo is unknown; use default, accept-edits, plan, bypass"],
     [["--allow", "Bsh"], 'the command line: "Bsh" names no known tool; did you mean Bash?'],
     [["--deny", "Bash(a | b)"], 'the command line: "Bash(a | b)" must name one simple command, without | && ; or $( )'],
   ];
@@ -171,7 +168,7 @@ test("a folder that is not there is named with its flag", async () => {
   for (const [flag, path, complaint] of [
     ["--cwd", gone, `--cwd ${gone}: there is no such folder`],
     ["--add-dir", gone, `--add-dir ${gone}: there is no such folder`],
-    ["--cwd", file, `--cwd ${file} is no folder`],
+    ["--cwd", file, `--cwd ${file} is not a folder`],
   ] as const)
     assert.deepEqual(await ground.prefork(["-p", flag, path, "speak"]), {
       code: 2,
@@ -226,13 +223,13 @@ test("settings of a folder count once it is trusted; when they change, only what
   const trusted = await ground.prefork(["trust", ground.work]);
   assert.equal(
     trusted.out,
-    `${ground.work}: .prefork/settings.json\n${shown}Trusted as it is now; what changes later is asked about again.\n`,
+    `${ground.work}: .prefork/settings.json\n${shown}Trusted in its present form. If it changes, trust it again.\n`,
   );
   const denied = `Not allowed: denied by Read(notes.txt) (${path})`;
   assert.deepEqual(await look(), { code: 0, out: `no: ${denied}\n`, err: `prefork: Read: ${denied}\n` });
   assert.equal((await ground.prefork(["trust", "--list"])).out, `${ground.work}\n`);
 
-  const changed = `${unused} changed since you trusted it (prefork trust); the deny and ask rules that you trusted stay in force\n`;
+  const changed = `${unused} changed since you trusted this folder (prefork trust); the deny and ask rules that you trusted still apply\n`;
   const still = `Not allowed: denied by Read(notes.txt) (${path} as you trusted it)`;
   for (const change of [
     () => ground.put(".prefork/settings.json", '{"permissions":{"deny":["Read(other.txt)"]}}'),
@@ -246,7 +243,10 @@ test("settings of a folder count once it is trusted; when they change, only what
   await ground.prefork(["trust", ground.work]);
   assert.deepEqual(await look(), { ...seen, err: "" });
 
-  assert.equal((await ground.prefork(["trust", "--revoke", ground.work])).out, `${ground.work} is not trusted.\n`);
+  assert.equal(
+    (await ground.prefork(["trust", "--revoke", ground.work])).out,
+    `${ground.work} is no longer trusted.\n`,
+  );
   assert.deepEqual(await look(), { ...seen, err: `${unused} is not trusted (prefork trust)\n` });
   assert.equal((await ground.prefork(["trust", "--list"])).out, "No folder is trusted.\n");
 });
@@ -261,8 +261,8 @@ test("a rule of a folder that allows counts only where it was accepted, and only
     `${ground.work}: .prefork/settings.json
   .prefork/settings.json would allow Bash(touch:*)
   .prefork/settings.json would allow Write(/made.txt)
-No rule that allows is accepted: there is nobody to ask (--accept, --accept-all).
-Trusted as it is now; what changes later is asked about again.
+No allow rule was accepted, because there is no terminal to ask on (use --accept or --accept-all).
+Trusted in its present form. If it changes, trust it again.
 `,
   );
   const { err } = await ground.prefork(["-p", "change things"]);
@@ -291,9 +291,7 @@ test("each rule that allows is asked about, and anything but a yes leaves it out
   const asking = { input: ["", "y", "yes please"], isTerminal: true };
   const { out } = await ground.prefork(["trust", ground.work], asking);
   assert.deepEqual(
-    [...out.matchAll(/Allow (.*?) without being asked \((.*?)\)\? \[y\/N\] /g)].map(
-      ([, rule, file]) => `${rule} ${file}`,
-    ),
+    [...out.matchAll(/Allow (.*?) without asking \((.*?)\)\? \[y\/N\] /g)].map(([, rule, file]) => `${rule} ${file}`),
     [
       "Bash(make d) .prefork/settings.local.json",
       ...["a", "b", "c"].map((name) => `Bash(make ${name}) .claude/settings.json`),
@@ -306,7 +304,7 @@ test("each rule that allows is asked about, and anything but a yes leaves it out
   for (const [flags, complaint] of [
     [
       ["--accept", "Bash(make e)"],
-      "--accept Bash(make e): the folder has no such rule; prefork trust --show lists them",
+      "--accept Bash(make e): the folder has no such rule (prefork trust --show lists them)",
     ],
     [["--accept-all", "--accept-none"], "--accept, --accept-all and --accept-none exclude each other"],
   ] as const) {
@@ -406,7 +404,7 @@ test("extensions of the user's settings and of a trusted folder are loaded; rule
   const own = join(ground.env.HOME ?? "", ".prefork");
   put(join(own, "mine.ts"), COUNTER.replace("$PLACE", "the user's own"));
   put(join(own, "settings.json"), JSON.stringify({ extensions: ["./mine.ts", "./none.ts"] }));
-  const skipped = `prefork: extension ${join(own, "none.ts")} is skipped: there is no such file\n`;
+  const skipped = `prefork: extension ${join(own, "none.ts")} was skipped: there is no such file\n`;
   const asked = await ground.prefork(["-p", "count"]);
   assert.match(asked.out, /^no: Not allowed: Count is not a known tool; .*the rule Count would allow it\n$/);
   assert.equal(asked.err.startsWith(skipped), true, asked.err);
@@ -422,7 +420,7 @@ test("extensions of the user's settings and of a trusted folder are loaded; rule
   const trusted = await ground.prefork(["trust", ground.work]);
   assert.match(
     trusted.out,
-    /: \.prefork\/extensions\/theirs\.ts\n {2}\.prefork\/extensions holds code that runs inside/,
+    /: \.prefork\/extensions\/theirs\.ts\n {2}\.prefork\/extensions contains code that runs inside/,
   );
   const used = await ground.prefork(["-p", "--allow", "Count", "count"]);
   assert.deepEqual([used.code, used.out, used.err], [0, "yes: counted in the folder\n", ""]);

@@ -66,7 +66,7 @@ test("an interrupt while a command runs leaves no process, and the session goes 
   await until(() => processesWith(SLEEP).length >= 2);
   const { code, signal, out, err } = await interrupted(started, "SIGINT");
   assert.deepEqual([code, signal, out], [130, null, ""]);
-  assert.match(err, /^prefork: stopped: interrupted \(--resume \w+ goes on\)\n$/);
+  assert.match(err, /^prefork: stopped: interrupted \(to resume: --resume \w+\)\n$/);
   assert.deepEqual(processesWith(SLEEP), []);
   const again = await ground.prefork(["-p", "-c", "go on"]);
   assert.deepEqual(again, { code: 0, out: "heard go on\n", err: "" });

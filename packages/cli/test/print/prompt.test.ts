@@ -30,13 +30,13 @@ test("standard input alone is the prompt", async () => {
 
 test("nothing asked, and more than is taken, are refused before anything is sent", async () => {
   await using ground = await openGround();
-  const nothing = 'prefork: nothing is asked: prefork -p "…", or give the prompt on standard input\n';
+  const nothing = 'prefork: no prompt given. Try: prefork -p "fix the failing test"\n';
   assert.deepEqual(await ground.prefork(["-p"]), { code: 2, out: "", err: nothing });
   assert.deepEqual(await ground.prefork(["-p", " "], { input: ["", " "] }), { code: 2, out: "", err: nothing });
   assert.deepEqual(await ground.prefork(["-p", "look"], { input: ["x".repeat(2_000_001)] }), {
     code: 2,
     out: "",
-    err: "prefork: standard input has 2000001 characters; at most 2000000 are taken. Put it in a file and name the file\n",
+    err: "prefork: standard input has 2000001 characters, and the limit is 2000000. Put the text in a file, and name the file in the prompt\n",
   });
   assert.deepEqual(ground.simulator.ledger(), []);
 });
@@ -56,7 +56,7 @@ test("a session that goes on keeps its system prompt, and says so where another 
   const { code, err } = await ground.prefork(["-p", "-c", "--append-system-prompt", "Answer in prose.", "speak"]);
   assert.deepEqual(
     [code, err],
-    [0, "prefork: --append-system-prompt is not used: a session that goes on keeps the system prompt it began with\n"],
+    [0, "prefork: --append-system-prompt is ignored: a resumed session keeps its system prompt\n"],
   );
   const [first, second] = ground.bodies().map((body) => JSON.stringify(objectsIn(body.system).map(({ text }) => text)));
   assert.equal(second, first);
@@ -69,7 +69,7 @@ test("an input that stays open and silent holds up neither the answer nor the en
   assert.deepEqual([code, out], [0, "speak\n"]);
   assert.equal(
     err,
-    "prefork: nothing came on standard input, so it is not waited for; end it with </dev/null to go on at once, or give a slow text as a file\n",
+    "prefork: nothing arrived on standard input, so it is ignored; use </dev/null to avoid this wait, or pass slow input as a file\n",
   );
 });
 

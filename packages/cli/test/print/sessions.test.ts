@@ -59,7 +59,7 @@ test("a session is not taken into another folder, unless its own is gone", async
   const [one, two] = [ground.at("one"), ground.at("two")];
   const id = await idOf(ground, "--cwd", one, "speak");
   assert.deepEqual(await ground.prefork(["-p", "--cwd", two, "--resume", id, "speak"]), {
-    ...{ code: 2, out: "", err: `prefork: session ${id} belongs to ${one}; --cwd ${one} goes on there\n` },
+    ...{ code: 2, out: "", err: `prefork: session ${id} belongs to ${one}; resume it there with --cwd ${one}\n` },
   });
   rmdirSync(one);
   assert.equal(await idOf(ground, "--cwd", two, "--resume", id, "speak"), id);
@@ -84,7 +84,7 @@ test("an id that is unknown or of several sessions is refused with what is known
     [["--resume=", "speak"], "there is no session"],
     [
       ["--resume", "go on please"],
-      'there is no session go on please; to go on with the last session give the prompt first: prefork -p "…" --resume',
+      'there is no session go on please; to resume the last session, give the prompt first: prefork -p "…" --resume',
     ],
   ];
   for (const [argv, complaint] of refusals)
@@ -92,7 +92,7 @@ test("an id that is unknown or of several sessions is refused with what is known
   const empty = ground.at("empty");
   mkdirSync(empty);
   assert.deepEqual(await ground.prefork(["-p", "--cwd", empty, "-c", "speak"]), {
-    ...{ code: 2, out: "", err: `prefork: there is no session of ${empty} to go on with\n` },
+    ...{ code: 2, out: "", err: `prefork: there is no session in ${empty} to resume\n` },
   });
   assert.deepEqual(ground.simulator.ledger(), []);
 });
@@ -121,7 +121,7 @@ test("another model goes on with the conversation in an epoch of its own", async
   const id = await idOf(ground, "one");
   assert.deepEqual(await ground.prefork(["-p", "-c", "--model", "claude-opus-4-6", "two"]), {
     ...{ code: 0, out: "heard two\n" },
-    err: "prefork: this conversation was with anthropic (claude-sonnet-5) and goes on with anthropic (claude-opus-4-6): its cache knows nothing of it yet, so the next request pays for all of it\n",
+    err: "prefork: this conversation was with anthropic (claude-sonnet-5) and continues with anthropic (claude-opus-4-6): its cache is cold, so the next request pays for the whole conversation\n",
   });
   const { out } = await ground.prefork(["sessions", "show", id, "--json"]);
   const { epoch, model, turns } = resultIn(out);
@@ -219,7 +219,7 @@ test("a conversation that goes on at another address of the same format says so 
   const model = "claude-sonnet-5";
   assert.deepEqual(await ground.prefork(["-p", "-c", "two"]), {
     ...{ code: 0, out: "heard two\n" },
-    err: `prefork: this conversation was with ${model} at ${other.url} and goes on with anthropic (${model}) at ${ground.simulator.url}: its cache knows nothing of it yet, so the next request pays for all of it\n`,
+    err: `prefork: this conversation was with ${model} at ${other.url} and continues with anthropic (${model}) at ${ground.simulator.url}: its cache is cold, so the next request pays for the whole conversation\n`,
   });
   const hiding = anthropicEngine({ baseUrl: "https://me:secret@gateway.example/anthropic?key=secret" });
   assert.equal(hiding.address, "https://gateway.example");
@@ -231,7 +231,7 @@ test("a conversation that moves to another vendor says so, on the error output a
   await using ground = await openGround(hearing);
   const id = await idOf(ground, "one");
   const said = (from: string, to: string): string =>
-    `prefork: this conversation was with ${from} and goes on with ${to}: its cache knows nothing of it yet, so the next request pays for all of it\n`;
+    `prefork: this conversation was with ${from} and continues with ${to}: its cache is cold, so the next request pays for the whole conversation\n`;
   const [claude, gpt, flash] = ["anthropic (claude-sonnet-5)", "openai (gpt-6.1-sol)", "gemini (gemini-3.8-flash)"];
   await using openai = await startSimulator({ provider: "openai", script: hearing });
   await using gemini = await startSimulator({ provider: "gemini", script: hearing });

@@ -53,6 +53,6 @@ test("an answer, the reason of a stop, a denied command and a fork's label are s
   assert.equal(io.text(), "hi\\u001b[2J\n");
   assert.equal(
     io.errors(),
-    "prefork: Bash: Not allowed: \\u001b]0;x\\u0007\n· fork: one\\u001b[1m\nprefork: stopped: bad\\u001b[31m (--resume abc goes on)\n",
+    "prefork: Bash: Not allowed: \\u001b]0;x\\u0007\n· fork: one\\u001b[1m\nprefork: stopped: bad\\u001b[31m (to resume: --resume abc)\n",
   );
 });

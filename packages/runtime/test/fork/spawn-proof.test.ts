@@ -49,15 +49,18 @@ const TOOL_WAYS: readonly ToolCall[] = [
 
 /** Ways that go through its shell, with the environment as it is and without; task 901 is one of an earlier session. */
 const SHELL_WAYS: readonly (readonly [command: string, answer: string])[] = [
-  ['prefork -p "do my part"', "this was started by a fork, which does its work itself and starts no agent"],
-  [`${NODE} ${MAIN} -p -c "do my part"`, "this was started by a fork, which does its work itself and starts no agent"],
+  ['prefork -p "do my part"', "a fork started this command, and a fork may not start agents: it does its work itself"],
+  [
+    `${NODE} ${MAIN} -p -c "do my part"`,
+    "a fork started this command, and a fork may not start agents: it does its work itself",
+  ],
   [
     'unset PREFORK_LINEAGE; setsid -w nohup bash -c "prefork -p again; exit \\$?" </dev/null',
-    "this was started by a fork, which does its work itself and starts no agent",
+    "a fork started this command, and a fork may not start agents: it does its work itself",
   ],
   [
     '( (env -i PATH="$PATH" HOME="$PWD" XDG_STATE_HOME="$PWD" prefork -p again; echo $? >left) & ) 2>&1; until [ -s left ]; do sleep 0.1; done; (exit "$(cat left)")',
-    "this was started by a fork, which does its work itself and starts no agent",
+    "a fork started this command, and a fork may not start agents: it does its work itself",
   ],
   [
     "env -u PREFORK_LINEAGE prefork tasks resume task-901 go on",
