@@ -52,7 +52,7 @@ export const mcpCommand = (io: Io): Command => {
       )
       .option(
         "--header <line>",
-        "header of every request, as 'Name: value'; ${VARIABLES} are expanded at each start",
+        "header of every request, as 'Name: value'; variables in it are expanded at each start",
         collect,
       )
       .addOption(scope())
