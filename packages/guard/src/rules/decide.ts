@@ -10,7 +10,7 @@ import { namesProgram, runsAsPlanned } from "./bash-rules.ts";
 import { type Decision, onlyReads, type ToolCall } from "./call.ts";
 import { applyFilter, type FilterContext, type ToolFilter } from "./filters.ts";
 import { notesFor } from "./notes.ts";
-import { type PathPattern, patternsBelow } from "./path-rules.ts";
+import { type PathPattern, patternsBelow, speaksOfKeys } from "./path-rules.ts";
 import type { Mode, Policy } from "./policy.ts";
 import { planRules } from "./read-rules.ts";
 import { allowsOne, type Matter, matches, matterOf, type PathTool, parseRule, type Rule } from "./rules.ts";
@@ -337,7 +337,13 @@ const withheldIn = ({ shown }: Touched, { policy, roots }: GuardContext): readon
 
 const byAllowing = (question: Question): Decision | undefined => {
   const { matters, context } = question;
-  const rule = context.policy.allow.find((candidate) => matters.every((matter) => matches(candidate, matter)));
+  const homes = homesOf(context);
+  const isKey = matters.flatMap(pathOf).some((path) => mayHoldKeys(path, homes));
+  // What a star happens to cover was not thought of by whoever wrote the rule.
+  const covers = ({ form }: Rule): boolean => !isKey || form.kind !== "path" || speaksOfKeys(form.pattern, homes);
+  const rule = context.policy.allow.find(
+    (candidate) => covers(candidate) && matters.every((matter) => matches(candidate, matter)),
+  );
   if (rule && (rule.form.kind !== "bash" || readAlike(question)))
     return allow(`allowed by ${rule.text} (${rule.origin})`);
   const together = allowedTogether(question);

@@ -4,7 +4,7 @@
  *  Elsewhere: what a path text means (../paths), rules of other tools (rules.ts). */
 
 import type { PathPatternData } from "../bash/index.ts";
-import { globMatcher, globProblem, isSecret } from "../paths/index.ts";
+import { globMatcher, globProblem, isSecret, mayHoldKeys } from "../paths/index.ts";
 import { COMPUTED, couldBe } from "./shell-words.ts";
 
 type Name = {
@@ -193,6 +193,13 @@ export const namesKeys = ({ exact, forgiving }: PathPattern): boolean =>
     const last = components.at(-1);
     return last !== undefined && last !== "any" && last.only !== undefined && isSecret(`/x/${last.source}`);
   });
+
+/** Does the rule's own text name files that hold keys, so that whoever wrote it thought of them? Its last part does, or the
+ *  folder that all below it is named of. */
+export const speaksOfKeys = ({ exact }: PathPattern, homes: readonly string[]): boolean => {
+  const names = exact.map((component) => (component === "any" ? "x" : component.source));
+  return mayHoldKeys(`/${names.join("/")}`, homes);
+};
 
 /** Is what the rule names hidden by a leading dot, so that searches which skip such names never see it? */
 export const isHidden = ({ exact }: PathPattern): boolean =>

@@ -3,10 +3,12 @@
  *  network, or more than one command.
  *  Elsewhere: what a rule means (rules.ts), when it is offered (decide.ts). */
 
+import { broadFolderProblem } from "../bash/index.ts";
 import { mayHoldKeys } from "../paths/index.ts";
 import { notesFor } from "./notes.ts";
 import { isShell, isWrapper, programOf } from "./programs-with-programs.ts";
 import { allowsOne, parseRule } from "./rules.ts";
+import { goesBeyond } from "./running-options.ts";
 import { isLiteral, readShell, type ShellWord } from "./shell-words.ts";
 import type { Target } from "./targets.ts";
 
@@ -92,7 +94,9 @@ const suggestCommand = (text: string): string | undefined => {
   if (head && /^[A-Za-z_]\w*\+?=/.test(head.text)) return undefined;
   if (!head || isTooBroad(programOf(head)) || (inner && isTooBroad(programOf(inner)))) return undefined;
   if (notesFor(text).length > 0) return undefined;
-  const rule = count === undefined ? exact(words) : `Bash(${written(words.slice(0, count))}:*)`;
+  const rest = words.slice(count ?? 0).map(({ text: word }) => word);
+  const rule =
+    count === undefined || goesBeyond(head.text, rest) ? exact(words) : `Bash(${written(words.slice(0, count))}:*)`;
   const read = parseRule(rule, { list: "allow", base: "/", origin: "" });
   const isUseful = rule.length <= LONGEST_EXACT && read.kind === "rule" && allowsOne(read.rule, command);
   return isUseful ? rule : undefined;
@@ -123,7 +127,12 @@ const suggestPath = (
   const ruleTool = access === "read" ? "Read" : tool === "Write" ? "Write" : "Edit";
   const isFolder = tool === "Grep" || tool === "Glob";
   const folder = isFolder ? path : `/${names.slice(0, -1).join("/")}`;
-  const isTooMuch = folder === "/" || folder === home || (access === "write" && roots.includes(folder));
+  const holds = (inner: string): boolean => inner === folder || inner.startsWith(folder === "/" ? "/" : `${folder}/`);
+  const isAround = [
+    ...(home === undefined ? [] : [home]),
+    ...roots.filter((root) => access === "write" || root !== folder),
+  ];
+  const isTooMuch = isAround.some(holds) || broadFolderProblem(folder) !== undefined;
   // A rule for its folder would open every other file that may contain secrets.
   if (mayHoldKeys(path, home === undefined ? [] : [home])) return isFolder ? undefined : `${ruleTool}(/${path})`;
   if (!isTooMuch) return `${ruleTool}(/${folder}/**)`;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contextOf, decideBash, HOME, place, ROOT } from "@prefork/testing/policies";
+import { decide } from "../../src/rules/decide.ts";
 import { failingExample, matches, matterOf, parseRule, type RuleList } from "../../src/rules/rules.ts";
 import { targetOf } from "../../src/rules/targets.ts";
 
@@ -228,4 +229,90 @@ test("a denied file is asked about however its name is glued, and whoever makes 
     ...["docker run -v ./src:/app -p 80:80 node:24", "git worktree list", "git worktree remove ../x9"],
   ];
   for (const command of everyday) assert.equal(decideBash(command, context).kind, "allow", command);
+});
+
+test("a rule that ends in a star covers no file with keys that its own text does not name", () => {
+  const kindOf = (rule: string, path: string): string =>
+    decide({ tool: "Read", args: { file_path: path } }, contextOf({ allow: [rule] })).kind;
+  const asked: readonly (readonly [string, string])[] = [
+    ...["/home/ann/.ssh/id_rsa", "/home/ann/x/.env"].map((path) => ["Read(//home/**)", path] as const),
+    ...["/etc/shadow", "/etc/ssl/private/x.key"].map((path) => ["Read(//etc/**)", path] as const),
+    ...[["Read(./**)", `${ROOT}/.env`] as const, ["Read(./sub/*)", `${ROOT}/sub/id_rsa`] as const],
+  ];
+  for (const [rule, path] of asked) assert.equal(kindOf(rule, path), "ask", `${rule} ${path}`);
+  const allowed: readonly (readonly [string, string])[] = [
+    ...[["Read(//home/**)", "/home/ann/x/a.ts"] as const, ["Read(//etc/shadow)", "/etc/shadow"] as const],
+    ...[["Read(~/.aws/**)", `${HOME}/.aws/config`] as const, ["Read(**/*.pem)", `${ROOT}/a/x.pem`] as const],
+    ...[["Read(./**/.env)", `${ROOT}/a/.env`] as const, ["Read", `${ROOT}/.env`] as const],
+  ];
+  for (const [rule, path] of allowed) assert.equal(kindOf(rule, path), "allow", `${rule} ${path}`);
+});
+
+test("what follows an allowed command is no option by which its program runs or writes something else", () => {
+  const rules = [
+    "git fetch",
+    "make build",
+    "go test",
+    "cargo test",
+    "npm test",
+    "tsc",
+    "eslint",
+    "gradle test",
+    "kubectl get",
+  ];
+  const context = contextOf({
+    allow: [...rules, "docker build", "git push", "pytest"].map((words) => `Bash(${words}:*)`),
+  });
+  const kinds = (texts: readonly string[]): readonly string[] =>
+    texts.filter((text) => decideBash(text, context).kind !== "allow");
+  const asked = [
+    ...[
+      "git fetch --upload-pack='touch x;' .",
+      "git fetch --upl=x .",
+      "make build --eval='$(shell x)'",
+      "make build SHELL=/tmp/x",
+    ],
+    ...[
+      "go test -exec 'sh -c id' ./...",
+      "cargo test --config 'build.rustc-wrapper=\"/tmp/x\"'",
+      "npm test --script-shell=/tmp/x",
+    ],
+    ...[
+      "npm test --node-options='--require /tmp/x.js'",
+      "tsc --outDir /home/ann",
+      "eslint --rulesdir /tmp/x",
+      "eslint -c x.js",
+    ],
+    ...[
+      "gradle test -I /tmp/x.gradle",
+      "kubectl get --kubeconfig=./x pods",
+      "kubectl get secrets -A",
+      "docker build -t x /home/ann",
+    ],
+    ...["make build -fx", "git push 'ext::sh -c x' main", "pytest -p x"],
+  ];
+  assert.deepEqual(kinds(asked), asked);
+  const everyday = [
+    ...[
+      "git fetch --all --prune",
+      "git fetch origin main",
+      "git push -u origin main",
+      "make build -j8",
+      "go test ./... -run X -v",
+    ],
+    ...[
+      "cargo test --all -- --nocapture",
+      "npm test -- --config x.js",
+      "tsc -p tsconfig.build.json --noEmit",
+      "eslint --fix src",
+    ],
+    ...[
+      "gradle test --info",
+      "kubectl get pods -o yaml",
+      "docker build -t x .",
+      "pytest -q tests -k name",
+      "pytest -x -vv",
+    ],
+  ];
+  assert.deepEqual(kinds(everyday), []);
 });

@@ -28,6 +28,13 @@ test("for a file that may contain secrets, a rule for that file alone", () => {
   assert.equal(suggested("Edit", "write", "work", "app", "id_rsa.bak"), "Edit(//work/app/id_rsa.bak)");
   assert.equal(suggested("Grep", "read", "home", "ann", ".ssh"), undefined);
   assert.equal(suggested("Read", "read", "elsewhere", "app", "main.ts"), "Read(//elsewhere/app/**)");
+  // Nor for a folder around the home folder or the workspace, or one of the system's.
+  assert.equal(suggested("Read", "read", "home", "x"), "Read(//home/x)");
+  assert.equal(suggested("Glob", "read", "home"), undefined);
+  assert.equal(suggested("Read", "read", "home", "bob", "x.md"), "Read(//home/bob/x.md)");
+  assert.equal(suggested("Read", "read", "root", "x.md"), "Read(//root/x.md)");
+  assert.equal(suggested("Read", "read", "other.md"), "Read(//other.md)");
+  assert.equal(suggested("Edit", "write", "home", "notes.md"), "Edit(//home/notes.md)");
 });
 
 test("the words that say what is done, and no more", () => {
@@ -37,7 +44,9 @@ test("the words that say what is done, and no more", () => {
     ["cargo nextest run -p x", "Bash(cargo nextest run:*)"],
     ["make", "Bash(make)"],
     ["make -j8 all", "Bash(make -j8 all)"],
-    ["make build CC=x", "Bash(make build:*)"],
+    ["make build -j8", "Bash(make build:*)"],
+    ["make build CC=x", "Bash(make build CC=x)"],
+    ["git fetch --upload-pack=x .", "Bash(git fetch --upload-pack=x .)"],
     ["git -C x commit -m y", "Bash(git -C x commit -m y)"],
     ["git merge feature", "Bash(git merge feature)"],
     ["tsc -p .", "Bash(tsc:*)"],
