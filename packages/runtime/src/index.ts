@@ -22,7 +22,7 @@ export {
   readSkills,
   type ServerEntry,
   type Skill,
-  type SkillPlaces,
+  type SkillSources,
   skills,
 } from "./extensions/index.ts";
 export type { CacheSafeParams, ForkOptions, Observer } from "./fork/index.ts";

@@ -5,8 +5,9 @@ export { levelOf } from "./events.ts";
 export {
   type ConfiguredServers,
   type Contribution,
-  type ExtensionAround,
-  type ExtensionPlaces,
+  describeTarget,
+  type ExtensionContext,
+  type ExtensionSources,
   editServers,
   type HookTimes,
   type HttpServer,
@@ -15,12 +16,11 @@ export {
   readEntry,
   readExtensions,
   readServers,
-  type ServerPlaces,
+  type ServerSources,
   Servers,
   type ServersOptions,
   type ServerTimes,
   type StdioServer,
-  targetWords,
   type WrittenServer,
 } from "./extensions/index.ts";
 export { cacheKeyHash } from "./fork/index.ts";

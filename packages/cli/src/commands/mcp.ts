@@ -10,10 +10,10 @@ import { describeProblem, loadSettings, stateFolder, trustOf } from "@prefork/gu
 import type { ServerEntry } from "@prefork/runtime";
 import {
   type ConfiguredServers,
+  describeTarget,
   MCP_FILE,
   readServers,
   Servers,
-  targetWords,
   toolEnvironment,
 } from "@prefork/runtime/internal";
 import { type Command, Option } from "commander";
@@ -100,7 +100,7 @@ const readConfigured = async ({ env }: Io): Promise<ConfiguredHere> => {
   const unused =
     file === undefined ? [] : [`${join(project, MCP_FILE)} is not used: the folder is not trusted (prefork trust)`];
   const whyNot = async (name: string): Promise<string | undefined> => {
-    const isAbout = (one: string): boolean => one.includes(`: server ${JSON.stringify(name)} is left out: `);
+    const isAbout = (one: string): boolean => one.includes(`: server ${JSON.stringify(name)} is skipped: `);
     const notice = notices.find(isAbout);
     if (notice !== undefined)
       return notice.includes("is not set") ? `${notice}; set it before you start prefork` : notice;
@@ -129,7 +129,7 @@ const list = async ({ json }: { readonly json?: true }, io: Io): Promise<void> =
     return;
   }
   const rows = servers.map((entry) => ({
-    cells: [entry.name, entry.transport, targetWords(entry), entry.from ?? ""].map(visible),
+    cells: [entry.name, entry.transport, describeTarget(entry), entry.from ?? ""].map(visible),
   }));
   const columns = ["server", "transport", "target", "file"].map((title) => ({ title }));
   io.out(renderTable({ columns, rows, colour: io.colour }));

@@ -43,7 +43,7 @@ test("a server is added to the user's own settings with its secrets by name, lis
     await here(ground, ["mcp", "add", "teller", "--env", "TOKEN", "--", process.execPath, script]),
     done(
       `Added server teller to ${file}.\n`,
-      "prefork: teller cannot start yet: env: TOKEN is not set, or is a key of ours\n",
+      "prefork: teller cannot start yet: env: TOKEN is not set, or is one of our keys\n",
     ),
   );
   const { mcpServers } = JSON.parse(readFileSync(file, "utf8")) as JsonObject;
@@ -69,7 +69,7 @@ test("what would not be used is refused in one line, and nothing is written", as
   const rows: readonly (readonly [readonly string[], string])[] = [
     [["add", "a"], "name a program after --, or give a URL with --url"],
     [["add", "a__b", "--", "x"], "server a__b: a name has at most 32 letters, digits, - and single _"],
-    [["add", "a", "--url", "ftp://x"], "server a: the url is no http or https address"],
+    [["add", "a", "--url", "ftp://x"], "server a: the url is not an http or https address"],
     [["add", "a", "--url", "https://x", "--header", "no colon"], "--header takes 'Name: value'"],
     [["add", "a", "--env", "=x", "--", "x"], "--env takes NAME or NAME=value"],
     [
@@ -93,7 +93,7 @@ test("trying a server that is left out says why it is, and what to do", async ()
   assert.deepEqual(
     await prefork(ground, ["mcp", "test", "mine"]),
     refused(
-      `${file}: server "mine" is left out: env: TOKEN is not set, or is a key of ours; set it before you start prefork`,
+      `${file}: server "mine" is skipped: env: TOKEN is not set, or is one of our keys; set it before you start prefork`,
     ),
   );
   assert.deepEqual(

@@ -1,15 +1,16 @@
-/** What a session has beside its own tools: tool servers, skills and a user's own code, each an extension. */
+/** What a session has in addition to its own tools: tool servers, skills and a user's own code, each an extension. */
 
 export type {
   Contribution,
   Extension,
   ExtensionApi,
-  ExtensionAround,
+  ExtensionContext,
   ExtensionFactory,
   LiveExtension,
 } from "./extension.ts";
 export {
   type ConfiguredServers,
+  describeTarget,
   editServers,
   type HttpServer,
   MCP_FILE,
@@ -18,15 +19,14 @@ export {
   readEntry,
   readServers,
   type ServerEntry,
-  type ServerPlaces,
+  type ServerSources,
   Servers,
   type ServersOptions,
   type ServerTimes,
   type StdioServer,
-  targetWords,
   type WrittenServer,
 } from "./mcp/index.ts";
-export { type ExtensionPlaces, readExtensions } from "./modules.ts";
+export { type ExtensionSources, readExtensions } from "./modules.ts";
 export { type Extensions, openExtensions } from "./open.ts";
 export type { HookTimes } from "./run-hooks.ts";
-export { type FoundSkills, readSkills, type Skill, type SkillPlaces, skills } from "./skills/index.ts";
+export { type FoundSkills, readSkills, type Skill, type SkillSources, skills } from "./skills/index.ts";

@@ -1,9 +1,9 @@
-/** A user's own extensions: TypeScript or JavaScript modules named in the user's settings, and those in
+/** Which extensions are a user's own? TypeScript or JavaScript modules named in the user's settings, and those in
  *  `.prefork/extensions/` of a trusted folder.
- *  Invariant: of a folder that is not trusted nothing is looked at; of a trusted one every file that is loaded has the
- *  bytes that were trusted; a module imports from its own folder and from `node:`, and nothing else. One that cannot be
- *  used is skipped with its file and the reason.
- *  Elsewhere: the contract (extension.ts), is what a module returns an extension (check-extension.ts), trust (@prefork/guard). */
+ *  Invariant: an untrusted folder is not even inspected. Every file loaded from a trusted folder has the bytes that
+ *  were trusted. A module only imports from its own folder and from `node:`. A module that cannot be used is skipped
+ *  with its file and the reason; for an invalid extension that is the field and what was expected.
+ *  Elsewhere: the contract (extension.ts), trust (@prefork/guard). */
 
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { registerHooks } from "node:module";
@@ -13,16 +13,16 @@ import { tamperingRisk } from "@prefork/guard";
 import { isEntryOf } from "@prefork/guard/internal";
 import * as z from "zod";
 import { createRegistry, defineTool, failed, type Tool } from "../tools/index.ts";
-import type { Extension, ExtensionAround, ExtensionFactory, LiveExtension } from "./extension.ts";
+import type { Extension, ExtensionContext, ExtensionFactory, LiveExtension } from "./extension.ts";
 import { openLive } from "./open.ts";
 
-export type ExtensionPlaces = {
+export type ExtensionSources = {
   readonly project: string;
-  /** Only then are the project's used. */
+  /** The project's modules are only used if this is true. */
   readonly trusted: boolean;
-  /** Hashes of the files that were trusted, by name. */
+  /** Hashes of the trusted files, by name. */
   readonly entries?: Readonly<Record<string, string>>;
-  /** Modules that the user's settings name: absolute. */
+  /** Modules named in the user's settings: absolute paths. */
   readonly settings: readonly string[];
 };
 
@@ -31,17 +31,17 @@ export const EXTENSIONS_FOLDER = ".prefork/extensions";
 const MODULE = /^[^.].*\.(?:ts|mts|js|mjs)$/;
 const DECLARATIONS = /\.d\.m?ts$/;
 
-/** Loading a module takes no longer. */
+/** The time limit for loading a module. */
 const LOAD_MS = 10_000;
 
-/** None of them is loaded before its session opens. */
-export const readExtensions = async (places: ExtensionPlaces): Promise<readonly Extension[]> => [
+/** No module is loaded before its session opens. */
+export const readExtensions = async (places: ExtensionSources): Promise<readonly Extension[]> => [
   ...places.settings.map((file) => moduleExtension({ file, isOwn: true })),
   ...(places.trusted ? await projectModules(places) : []),
 ];
 
-/** Files of the folder, and folders in it that have an `index` file; the others are for their use. */
-const projectModules = async ({ project: given, entries }: ExtensionPlaces): Promise<readonly Extension[]> => {
+/** Files of the folder, and its subfolders that have an `index` file. Other subfolders are for their use. */
+const projectModules = async ({ project: given, entries }: ExtensionSources): Promise<readonly Extension[]> => {
   const project = await realpath(given);
   const folder = join(project, EXTENSIONS_FOLDER);
   const real = await realpath(folder).catch(() => folder);
@@ -69,9 +69,9 @@ const refusedExtension = (name: string, reason: string): Extension => ({
 
 const isModule = (name: string): boolean => MODULE.test(name) && !DECLARATIONS.test(name);
 
-type Module = {
+type ModuleFile = {
   readonly file: string;
-  /** The user's own, and not a project's. */
+  /** The user's own, not a project's. */
   readonly isOwn: boolean;
   readonly trusted?: { readonly project: string; readonly entries: Readonly<Record<string, string>> };
 };
@@ -81,35 +81,35 @@ const nameOf = (file: string): string => {
   return name === "index" ? basename(dirname(file)) : name;
 };
 
-const moduleExtension = (module: Module): Extension => ({
+const moduleExtension = (module: ModuleFile): Extension => ({
   name: module.file,
-  open: async (around) => {
+  open: async (context) => {
     try {
-      return await loaded(module, around);
+      return await loadModule(module, context);
     } catch (error) {
       throw new Error(reasonOf(error), { cause: error });
     }
   },
 });
 
-const loaded = async (module: Module, around: ExtensionAround): Promise<LiveExtension> => {
+const loadModule = async (module: ModuleFile, context: ExtensionContext): Promise<LiveExtension> => {
   const { file, isOwn } = module;
   const stats = await lstat(file).catch(() => undefined);
   if (!stats) throw new Error("there is no such file");
-  if (!isModule(basename(file))) throw new Error("it is no module: its name must end in .ts, .mts, .js or .mjs");
+  if (!isModule(basename(file))) throw new Error("its name must end in .ts, .mts, .js or .mjs");
   if (!isOwn && !stats.isFile()) throw new Error("it is not a plain file");
   const risk = isOwn ? await tamperingRisk(file) : undefined;
   if (risk !== undefined) throw new Error(`${risk}; make it yours alone (chown, chmod go-w)`);
   const path = await realpath(file);
-  const hooks = keepInside(dirname(path), module);
+  const hooks = confineImports(dirname(path), module);
   try {
     const work = (async () => {
       const { default: factory } = (await import(pathToFileURL(path).href)) as { readonly default?: unknown };
-      const made = await checkedFactory(factory)({ cwd: around.cwd, z, defineTool, failed });
-      const extension = checkedExtension(made, nameOf(file));
-      return { name: extension.name, ...(await openLive(extension, around)) };
+      const made = await checkFactory(factory)({ cwd: context.cwd, z, defineTool, failed });
+      const extension = checkExtension(made, nameOf(file));
+      return { name: extension.name, ...(await openLive(extension, context)) };
     })();
-    const live = await inTime(work);
+    const live = await withTimeout(work);
     return {
       ...live,
       close: async () => {
@@ -123,27 +123,26 @@ const loaded = async (module: Module, around: ExtensionAround): Promise<LiveExte
   }
 };
 
-const inTime = async <T>(work: Promise<T>): Promise<T> => {
+const withTimeout = async <T>(work: Promise<T>): Promise<T> => {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`it took longer than ${LOAD_MS} ms to load`)), LOAD_MS);
-  work.catch(() => {}); // where it fails later, nobody waits any more
+  work.catch(() => {}); // if it fails later, nobody waits for it any more
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 };
 
-/** For as long as the extension is open: what is imported from this folder stays in it, and has the bytes that were
- *  trusted. */
-const keepInside = (folder: string, { trusted }: Module): ReturnType<typeof registerHooks> => {
+/** While the extension is open: imports from this folder must stay in it, and have the trusted bytes. */
+const confineImports = (folder: string, { trusted }: ModuleFile): ReturnType<typeof registerHooks> => {
   const root = pathToFileURL(`${folder}${sep}`).href;
   const isInside = (url: string | undefined): boolean => url?.startsWith(root) === true;
   return registerHooks({
     resolve: (specifier, context, next) => {
       if (!isInside(context.parentURL)) return next(specifier, context);
-      const resolved = resolvedOr(() => next(specifier, context));
+      const resolved = undefinedOnError(() => next(specifier, context));
       if (resolved?.url.startsWith("node:") || isInside(resolved?.url)) return next(specifier, context);
       const from = relative(folder, fileURLToPath(context.parentURL ?? root));
       if (resolved === undefined && /^\.{0,2}\//.test(specifier)) return next(specifier, context); // there is no such file
       throw new Error(
-        `${from} imports ${specifier}, which is outside of ${folder}; only its folder and node: are allowed`,
+        `${from} imports ${specifier}, which is outside ${folder}; only its own folder and node: are allowed`,
       );
     },
     load: (url, context, next) => {
@@ -154,13 +153,15 @@ const keepInside = (folder: string, { trusted }: Module): ReturnType<typeof regi
       const bytes = typeof source === "string" ? Buffer.from(source) : source;
       const isTrusted = name.startsWith(`${EXTENSIONS_FOLDER}/`) && Object.hasOwn(trusted.entries, name);
       if (!bytes || !isTrusted || !isEntryOf(trusted.entries[name], Buffer.from(bytes as Uint8Array)))
-        throw new Error(`${name} is not as you trusted it; look at it, then trust the folder again (prefork trust)`);
+        throw new Error(
+          `${name} has changed since you trusted it; review it, then trust the folder again: prefork trust`,
+        );
       return given;
     },
   });
 };
 
-const resolvedOr = <T>(resolve: () => T): T | undefined => {
+const undefinedOnError = <T>(resolve: () => T): T | undefined => {
   try {
     return resolve();
   } catch {
@@ -171,10 +172,8 @@ const resolvedOr = <T>(resolve: () => T): T | undefined => {
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? `${error.name === "Error" ? "" : `${error.name}: `}${error.message}` : String(error);
 
-/** Is this an extension? Asked of what a module returns, since nobody checked its types.
- *  Invariant: what passes can be used without further questions; what does not is refused with the field and what was
- *  expected there.
- *  Elsewhere: the contract (extension.ts), loading modules (modules.ts). */
+/** Checks what a module exports, because nothing has checked its types. What passes can be used without further
+ *  checks. */
 
 const FIELDS: readonly string[] = ["name", "tools", "sections", "on", "open"];
 const HOOKS: readonly string[] = [
@@ -185,22 +184,23 @@ const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export const checkedFactory = (factory: unknown): ExtensionFactory => {
+export const checkFactory = (factory: unknown): ExtensionFactory => {
   if (typeof factory !== "function") throw new TypeError("its default export must be a function (api) => extension");
   return factory as ExtensionFactory;
 };
 
-/** `fallback`: its name where it gives none. */
-export const checkedExtension = (made: unknown, fallback: string): Extension => {
-  const fields = objectIn(made, "what it returns");
+/** `fallback`: its name if it gives none. */
+export const checkExtension = (made: unknown, fallback: string): Extension => {
+  const fields = requireObject(made, "what it returns");
   const { name = fallback, tools = [], sections = [], on, open } = fields;
   const unknown = Object.keys(fields).find((key) => !FIELDS.includes(key));
-  if (unknown !== undefined) throw new TypeError(`${unknown} is no field of an extension; it has ${FIELDS.join(", ")}`);
+  if (unknown !== undefined)
+    throw new TypeError(`${unknown} is not a field of an extension; the fields are ${FIELDS.join(", ")}`);
   if (typeof name !== "string" || !NAME.test(name)) throw new TypeError("name must be letters, digits, _, . and -");
-  const listed = listIn(tools, "tools").map(checkedTool);
-  createRegistry(listed); // names and schemas
-  const texts = listIn(sections, "sections").map((section, at) => {
-    const { name: title, text } = objectIn(section, `sections[${at}]`);
+  const listed = requireList(tools, "tools").map(checkTool);
+  createRegistry(listed); // checks names and schemas
+  const texts = requireList(sections, "sections").map((section, at) => {
+    const { name: title, text } = requireObject(section, `sections[${at}]`);
     if (typeof title !== "string" || !NAME.test(title) || typeof text !== "string")
       throw new TypeError(`sections[${at}] must have name and text`);
     return { name: title, text };
@@ -208,13 +208,13 @@ export const checkedExtension = (made: unknown, fallback: string): Extension => 
   if (open !== undefined && typeof open !== "function") throw new TypeError("open must be a function");
   return {
     ...{ name, tools: listed, sections: texts },
-    ...(on === undefined ? {} : { on: checkedHooks(on) }),
+    ...(on === undefined ? {} : { on: checkHooks(on) }),
     ...(open === undefined ? {} : { open: open as NonNullable<Extension["open"]> }),
   };
 };
 
-const checkedTool = (given: unknown, at: number): Tool => {
-  const { name, description, input, readOnly, run, touches } = objectIn(given, `tools[${at}]`);
+const checkTool = (given: unknown, at: number): Tool => {
+  const { name, description, input, readOnly, run, touches } = requireObject(given, `tools[${at}]`);
   const wrong = (field: string, wanted: string): never => {
     throw new TypeError(`tools[${at}].${field} must be ${wanted}`);
   };
@@ -228,21 +228,21 @@ const checkedTool = (given: unknown, at: number): Tool => {
   return given as Tool;
 };
 
-const checkedHooks = (given: unknown): NonNullable<Extension["on"]> => {
-  for (const [hook, called] of Object.entries(objectIn(given, "on"))) {
-    if (!HOOKS.includes(hook)) throw new TypeError(`on.${hook} is no hook; there are ${HOOKS.join(", ")}`);
+const checkHooks = (given: unknown): NonNullable<Extension["on"]> => {
+  for (const [hook, called] of Object.entries(requireObject(given, "on"))) {
+    if (!HOOKS.includes(hook)) throw new TypeError(`on.${hook} is not a hook; the hooks are ${HOOKS.join(", ")}`);
     if (typeof called !== "function") throw new TypeError(`on.${hook} must be a function`);
   }
   return given as NonNullable<Extension["on"]>;
 };
 
-const objectIn = (value: unknown, what: string): Fields => {
+const requireObject = (value: unknown, what: string): Fields => {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new TypeError(`${what} must be an object`);
   return value as Fields;
 };
 
-const listIn = (value: unknown, what: string): readonly unknown[] => {
+const requireList = (value: unknown, what: string): readonly unknown[] => {
   if (!Array.isArray(value)) throw new TypeError(`${what} must be a list`);
   return value;
 };

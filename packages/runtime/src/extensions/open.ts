@@ -1,7 +1,7 @@
-/** What a session has beside its own tools: its extensions, open for as long as it is.
- *  Invariant: what enters the list of tools and the first content is copied when the session is opened, and for a resumed
- *  one the list is what its journal says; everything later goes through constant tools and words at the tail. One that
- *  cannot be opened is skipped with a warning.
+/** How are a session's extensions opened, used and closed?
+ *  Invariant: tools and sections are copied when the session is opened. A resumed session has the tool list of its
+ *  journal. Everything later goes through constant tools and text at the tail. An extension that cannot be opened is
+ *  skipped with a warning.
  *  Elsewhere: the contract (extension.ts), servers (mcp/), skills (skills/), a user's own (modules.ts). */
 
 import { InputError, type ToolSpec, type ToolUseBlock } from "@prefork/wire";
@@ -10,7 +10,7 @@ import { type OfferedTools, oneLine } from "../context/index.ts";
 import type { EventBody, RuntimeEvent } from "../events.ts";
 import type { Clock } from "../ports.ts";
 import type { Tool } from "../tools/index.ts";
-import type { Extension, ExtensionAround, ServingExtension } from "./extension.ts";
+import type { Extension, ExtensionContext, ServingExtension } from "./extension.ts";
 import { mcp, type ServerEntry, type ServersOptions } from "./mcp/index.ts";
 import type { HookedExtension, HookRunner, HookTimes } from "./run-hooks.ts";
 import { type Skill, skills } from "./skills/index.ts";
@@ -28,38 +28,38 @@ export type ExtensionsOptions = {
 };
 
 export type Extensions = AgentExtensions & {
-  /** For the list of tools, once. `earlier`: the list that an earlier life of the session has sent. */
-  readonly freeze: (earlier?: readonly ToolSpec[]) => readonly Tool[];
+  /** The tools for the tool list, once. `earlier`: the list that an earlier run of the session has sent. */
+  readonly freezeTools: (earlier?: readonly ToolSpec[]) => readonly Tool[];
   /** Does this call start a fork? */
   readonly startsFork: (call: Pick<ToolUseBlock, "name" | "input">) => boolean;
-  /** From now on what happens is told; what has happened so far is given back. */
+  /** From now on events are passed to `emit`. Returns what has happened so far. */
   readonly follow: (emit: (event: EventBody) => void) => readonly EventBody[];
-  /** Tells extensions of what happens in the session. */
-  readonly happened: (event: RuntimeEvent) => void;
-  /** `session`: its id, where it had opened. */
+  /** Tells extensions what happens in the session. */
+  readonly notify: (event: RuntimeEvent) => void;
+  /** `session`: its id, if it was opened. */
   readonly close: (session?: string) => Promise<void>;
 };
 
 export const openExtensions = async (options: ExtensionsOptions): Promise<Extensions> => {
   const all = extensionsOf(options);
   const tried = await Promise.all(all.map((extension) => openOne(extension, options)));
-  const { opened, skipped } = fitting(tried, options.tools);
+  const { opened, skipped } = dropClashing(tried, options.tools);
   const live = opened.map((one) => one.live);
   const hooked = opened.flatMap(({ name, live: { on } }) => (on ? [{ name, on }] : []));
   const hooks = hooked.length === 0 ? undefined : await runHooks(hooked, options.extensionTimes);
   const offers = live.flatMap(({ offered }) => offered ?? []);
   return {
-    freeze: (earlier) => live.flatMap(({ tools = [] }) => (typeof tools === "function" ? tools(earlier) : tools)),
+    freezeTools: (earlier) => live.flatMap(({ tools = [] }) => (typeof tools === "function" ? tools(earlier) : tools)),
     sections: live.flatMap(({ sections = [] }) => sections.map(({ name, text }) => ({ name, text }))),
-    ...(offers.length === 0 ? {} : { offered: () => offers.map((offered) => offered()).reduce(together) }),
+    ...(offers.length === 0 ? {} : { offered: () => offers.map((offered) => offered()).reduce(mergeOffered) }),
     delegation: (fork) => Object.assign({}, ...live.map(({ delegation }) => delegation?.(fork))),
     startsFork: (call) => live.some(({ startsFork }) => startsFork?.(call)),
     ...(hooks ? { hooks } : {}),
     follow: (emit) => {
-      hooks?.tellTo(emit);
+      hooks?.setEmitter(emit);
       return [...skipped, ...live.flatMap(({ follow }) => follow?.(emit) ?? [])];
     },
-    happened: (event) => hooks?.happened(event, event.agent),
+    notify: (event) => hooks?.notify(event, event.agent),
     close: async (session) => {
       if (session !== undefined) await hooks?.close(session);
       await Promise.all(live.map(({ close }) => close?.()));
@@ -67,13 +67,13 @@ export const openExtensions = async (options: ExtensionsOptions): Promise<Extens
   };
 };
 
-/** Loaded where somebody has hooks. */
+/** Only loaded if there are hooks. */
 const runHooks = async (hooked: readonly HookedExtension[], times?: HookTimes): Promise<HookRunner> => {
   const { HookRunner: Runner } = await import("./run-hooks.ts");
   return new Runner(hooked, times);
 };
 
-/** Those of a caller, and what its options say of servers and skills. */
+/** The caller's extensions, and those for the servers and skills of the options. */
 const extensionsOf = (options: ExtensionsOptions): readonly Extension[] => {
   const { extensions = [], servers = [], skills: list = [], serverTimes: times } = options;
   const all = [
@@ -86,36 +86,43 @@ const extensionsOf = (options: ExtensionsOptions): readonly Extension[] => {
   return all;
 };
 
-type Opened = {
+type OpenedExtension = {
   readonly name: string;
   readonly live: ServingExtension;
-  /** Tools that are known without asking. */
+  /** Tools that are known without calling anything. */
   readonly listed: readonly Tool[];
-  /** It came to be when the session was opened, so the caller cannot have known of its tools. */
+  /** Created when the session was opened, so the caller cannot have known its tools. */
   readonly isLate: boolean;
 };
-type Skipped = Extract<EventBody, { readonly type: "extension_skipped" }>;
+type SkippedExtension = Extract<EventBody, { readonly type: "extension_skipped" }>;
 
-const skip = (extension: string, reason: string): Skipped => ({ type: "extension_skipped", extension, reason });
+const skip = (extension: string, reason: string): SkippedExtension => ({
+  type: "extension_skipped",
+  extension,
+  reason,
+});
 
-const openOne = async (extension: Extension, options: ExtensionsOptions): Promise<Opened | Skipped> => {
+const openOne = async (
+  extension: Extension,
+  options: ExtensionsOptions,
+): Promise<OpenedExtension | SkippedExtension> => {
   const { cwd, clock, environment } = options;
   try {
-    const around = { cwd, clock, environment: toolEnvironment(environment) };
-    const { name = extension.name, listed, ...live } = await openLive(extension, around);
+    const context = { cwd, clock, environment: toolEnvironment(environment) };
+    const { name = extension.name, listed, ...live } = await openLive(extension, context);
     return { name, listed, live, isLate: extension.open !== undefined };
   } catch (error) {
     return skip(extension.name, oneLine(error instanceof Error ? error.message : String(error)));
   }
 };
 
-/** What an extension says of itself, and what opening it gives. Lists are copied: what their owner puts in later does not
- *  count. */
+/** An extension's own contribution together with what opening it returns. Lists are copied, so later additions have
+ *  no effect. */
 export const openLive = async (
   { tools = [], sections = [], on, open }: Extension,
-  around: ExtensionAround,
-): Promise<ServingExtension & Pick<Opened, "listed">> => {
-  const live: ServingExtension = (await open?.(around)) ?? {};
+  context: ExtensionContext,
+): Promise<ServingExtension & Pick<OpenedExtension, "listed">> => {
+  const live: ServingExtension = (await open?.(context)) ?? {};
   const more = live.tools ?? [];
   const listed = [...tools, ...(typeof more === "function" ? [] : more)];
   const hooks = live.on ?? on;
@@ -128,12 +135,15 @@ export const openLive = async (
   };
 };
 
-/** Of those that came late, one with a name or a tool that is there already is skipped as a whole. */
-const fitting = (tried: readonly (Opened | Skipped)[], tools: readonly Tool[]): Fitting => {
+/** Of the late extensions, one whose name or tool already exists is skipped as a whole. */
+const dropClashing = (
+  tried: readonly (OpenedExtension | SkippedExtension)[],
+  tools: readonly Tool[],
+): UsableExtensions => {
   const taken = new Set(tools.map(({ name }) => name));
   const names = new Set<string>();
-  const opened: Opened[] = [];
-  const skipped: Skipped[] = [];
+  const opened: OpenedExtension[] = [];
+  const skipped: SkippedExtension[] = [];
   for (const one of tried) {
     const clash = "live" in one && one.isLate ? clashOf(one, { taken, names }) : undefined;
     if (!("live" in one)) skipped.push(one);
@@ -150,7 +160,7 @@ const fitting = (tried: readonly (Opened | Skipped)[], tools: readonly Tool[]): 
 };
 
 const clashOf = (
-  { name, listed }: Opened,
+  { name, listed }: OpenedExtension,
   { taken, names }: { readonly taken: ReadonlySet<string>; readonly names: ReadonlySet<string> },
 ): string | undefined => {
   if (names.has(name)) return `there is another extension named ${name}`;
@@ -158,9 +168,9 @@ const clashOf = (
   return tool && `there is another tool named ${tool.name}`;
 };
 
-type Fitting = { readonly opened: readonly Opened[]; readonly skipped: readonly Skipped[] };
+type UsableExtensions = { readonly opened: readonly OpenedExtension[]; readonly skipped: readonly SkippedExtension[] };
 
-const together = (one: OfferedTools, other: OfferedTools): OfferedTools => ({
+const mergeOffered = (one: OfferedTools, other: OfferedTools): OfferedTools => ({
   listed: { ...one.listed, ...other.listed },
   servers: [...one.servers, ...other.servers],
 });

@@ -1,9 +1,9 @@
-/** The hooks of all extensions, asked in their order. Those before a call agree to its arguments as they are in the end:
- *  who was asked before another changed them is asked again.
- *  Invariant: whatever a hook does, the agent goes on: it is waited for no longer than its time limit, and its failure is
- *  an event. A `beforeCall` that fails denies its call: who cannot judge has not agreed. What only looks on is never
- *  waited for, but when the session closes.
- *  Elsewhere: the hooks there are (../ports.ts), what becomes of a verdict (../agent: dispatch.ts). */
+/** How are the hooks of all extensions called? In order. Every `beforeCall` agrees to the final arguments: if a later
+ *  hook changes them, the earlier ones are called again.
+ *  Invariant: whatever a hook does, the agent continues: a hook has a time limit, and its failure is an event. A
+ *  `beforeCall` that fails denies its call, because it has not agreed. Hooks that only observe are never waited for,
+ *  except when the session closes.
+ *  Elsewhere: the list of hooks (../ports.ts), what happens with a verdict (../agent: dispatch.ts). */
 
 import type { AgentHooks, HookVerdict } from "../agent/index.ts";
 import { escapeTags } from "../context/index.ts";
@@ -14,10 +14,10 @@ export type HookedExtension = { readonly name: string; readonly on: Hooks };
 
 export type HookTimes = { readonly hookMs?: number }; // default: 10,000
 
-/** More of a note is not entered. */
+/** Longer notes are truncated. */
 const MAX_NOTE = 10_000;
 
-type Failed = { readonly failed: string };
+type HookFailure = { readonly failed: string };
 
 export class HookRunner implements AgentHooks {
   readonly #extensions: readonly HookedExtension[];
@@ -30,7 +30,7 @@ export class HookRunner implements AgentHooks {
     this.#ms = hookMs;
   }
 
-  tellTo(emit: (event: EventBody) => void): void {
+  setEmitter(emit: (event: EventBody) => void): void {
     this.#emit = emit;
   }
 
@@ -42,12 +42,12 @@ export class HookRunner implements AgentHooks {
     const asks: string[] = [];
     let now = call;
     let changedBy: readonly string[] = [];
-    /** Those who have seen the arguments as they are now. */
+    /** The hooks that have seen the current arguments. */
     let agreed: readonly string[] = [];
     for (const extension of [...judging, ...judging.slice(0, -1)]) {
       const { name, on } = extension;
       if (agreed.includes(name)) continue;
-      const given = await this.#ask({ name, hook: "beforeCall", read: asVerdict }, signal, (limit) =>
+      const given = await this.#ask({ name, hook: "beforeCall", read: checkVerdict }, signal, (limit) =>
         on.beforeCall?.(structuredClone(now), limit),
       );
       if (isFailed(given)) return { kind: "deny", reason: `${name} could not judge the call: ${given.failed}` };
@@ -83,14 +83,14 @@ export class HookRunner implements AgentHooks {
   ): Promise<void> {
     for (const { name, on } of this.#extensions)
       if (on.beforeCompaction)
-        await this.#ask({ name, hook: "beforeCompaction", read: asAnything }, signal, (limit) =>
+        await this.#ask({ name, hook: "beforeCompaction", read: ignoreResult }, signal, (limit) =>
           on.beforeCompaction?.(compaction, limit),
         );
   }
 
-  /** Tells of what happened whoever looks on. */
-  happened(told: EventBody, agent: string): void {
-    if (!HEARD.includes(told.type)) return;
+  /** Tells the observing hooks what happened. */
+  notify(told: EventBody, agent: string): void {
+    if (!OBSERVED_EVENTS.includes(told.type)) return;
     const event = structuredClone(told); // others read it too
     if (event.type === "session_opened") this.#watch("sessionOpened", (on, limit) => on.sessionOpened?.(event, limit));
     else if (event.type === "exchange_ended" && agent === "main")
@@ -108,7 +108,7 @@ export class HookRunner implements AgentHooks {
   #watch(hook: keyof Hooks, call: (on: Hooks, limit: AbortSignal) => unknown): void {
     for (const { name, on } of this.#extensions) {
       if (!on[hook]) continue;
-      const told = this.#ask({ name, hook, read: asAnything }, NEVER, (limit) => call(on, limit)).finally(() =>
+      const told = this.#ask({ name, hook, read: ignoreResult }, NEVER, (limit) => call(on, limit)).finally(() =>
         this.#watching.delete(told),
       );
       this.#watching.add(told);
@@ -123,22 +123,26 @@ export class HookRunner implements AgentHooks {
     const notes: string[] = [];
     for (const { name, on } of this.#extensions) {
       if (!on[hook]) continue;
-      const given = await this.#ask({ name, hook, read: asNote }, signal, (limit) => call(on, limit));
+      const given = await this.#ask({ name, hook, read: checkNote }, signal, (limit) => call(on, limit));
       if (given && !isFailed(given)) notes.push(escapeTags(`${name}: ${given.note}`));
     }
     return notes;
   }
 
-  /** What one hook gives, in time. */
-  async #ask<T>(asked: Asked<T>, signal: AbortSignal, call: (limit: AbortSignal) => unknown): Promise<T | Failed> {
+  /** The result of one hook, within its time limit. */
+  async #ask<T>(
+    asked: HookCall<T>,
+    signal: AbortSignal,
+    call: (limit: AbortSignal) => unknown,
+  ): Promise<T | HookFailure> {
     const own = new AbortController();
     const limit = AbortSignal.any([signal, own.signal]);
-    const late = Promise.withResolvers<Failed>();
+    const late = Promise.withResolvers<HookFailure>();
     const timer = setTimeout(() => late.resolve({ failed: `took longer than ${this.#ms} ms` }), this.#ms);
     const leave = (): void => late.resolve({ failed: INTERRUPTED });
     signal.addEventListener("abort", leave, { once: true });
     if (signal.aborted) leave();
-    const given = (async () => asked.read(await call(limit)))().catch((error: unknown): Failed => {
+    const given = (async () => asked.read(await call(limit)))().catch((error: unknown): HookFailure => {
       return { failed: error instanceof Error ? error.message : String(error) };
     });
     const first = await Promise.race([given, late.promise]).finally(() => {
@@ -154,25 +158,30 @@ export class HookRunner implements AgentHooks {
   }
 }
 
-const HEARD: readonly EventBody["type"][] = ["session_opened", "exchange_ended", "fork_started", "task_ended"];
+const OBSERVED_EVENTS: readonly EventBody["type"][] = [
+  "session_opened",
+  "exchange_ended",
+  "fork_started",
+  "task_ended",
+];
 const INTERRUPTED = "the user interrupted";
 const NEVER = new AbortController().signal;
 
-type Asked<T> = {
+type HookCall<T> = {
   readonly name: string;
   readonly hook: keyof Hooks;
-  /** Throws for what a hook must not give. */
+  /** Throws for an invalid result. */
   readonly read: (given: unknown) => T;
 };
 
-const isFailed = (given: unknown): given is Failed => isObject(given) && typeof given.failed === "string";
+const isFailed = (given: unknown): given is HookFailure => isObject(given) && typeof given.failed === "string";
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const asAnything = (): undefined => undefined;
+const ignoreResult = (): undefined => undefined;
 
-const asNote = (given: unknown): { readonly note: string } | undefined => {
+const checkNote = (given: unknown): { readonly note: string } | undefined => {
   if (given === undefined || given === null) return undefined;
   if (!isObject(given) || typeof given.note !== "string")
     throw new TypeError("it returned something other than a note");
@@ -181,8 +190,8 @@ const asNote = (given: unknown): { readonly note: string } | undefined => {
   return { note: note.length > MAX_NOTE ? `${note.slice(0, MAX_NOTE - 1).toWellFormed()}…` : note };
 };
 
-/** Only what JSON can hold is taken on, as a copy. */
-const asVerdict = (given: unknown): CallVerdict | undefined => {
+/** Only accepts what JSON can express, as a copy. */
+const checkVerdict = (given: unknown): CallVerdict | undefined => {
   if (given === undefined || given === null) return undefined;
   const { kind, reason, args } = isObject(given) ? given : {};
   if ((kind === "deny" || kind === "ask") && typeof reason === "string") return { kind, reason };

@@ -58,7 +58,7 @@ export const createSession = async (given: SessionOptions): Promise<Session> => 
   mustBePriced(model, options);
   const extensions = await openExtensions(options);
   return closingOnFailure(extensions, async () => {
-    const registry = createRegistry([...options.tools, ...extensions.freeze()]);
+    const registry = createRegistry([...options.tools, ...extensions.freezeTools()]);
     const journal = await createJournal(storeOf(options), {
       ...{ cwd, model, product: PRODUCT },
       protocol: engine.protocol.name,
@@ -79,7 +79,7 @@ export const resumeSession = async (id: string, given: SessionOptions): Promise<
     const extensions = await openExtensions(options);
     return closingOnFailure(extensions, async () => {
       const resumed = resumeLineage(journal, replayed);
-      const registry = createRegistry([...options.tools, ...extensions.freeze(resumed?.state.head.tools)]);
+      const registry = createRegistry([...options.tools, ...extensions.freezeTools(resumed?.state.head.tools)]);
       const { engine, model } = options;
       const line = resumed ?? beginLineage(journal, engine.protocol, { head: headOf(options, registry, journal) });
       const isOtherModel = given.model !== undefined && given.model !== line.state.head.model;
@@ -241,7 +241,7 @@ const compose = async ({ options, registry, journal, line, replayed, extensions 
     throw error;
   });
   if (replayed) slot.save(snapshotOf(agent, options), options.querySource);
-  hub.follow((event) => extensions.happened(event));
+  hub.follow((event) => extensions.notify(event));
   for (const event of eventsBefore({ options, journal, line, ...(replayed ? { replayed } : {}) })) hub.emit(event);
   for (const event of extensions.follow((later) => hub.emit(later))) hub.emit(event);
   await beside.takeOver(clock.now());

@@ -19,7 +19,7 @@ import {
   skills,
   type Tool,
 } from "../../src/index.ts";
-import { type ExtensionPlaces, readExtensions } from "../../src/internal.ts";
+import { type ExtensionSources, readExtensions } from "../../src/internal.ts";
 import { followed, type Ground, openGround, reopened, unasked } from "../session/fault-ground.ts";
 
 const adder = (name = "Add"): Tool =>
@@ -43,7 +43,7 @@ const failures = (events: readonly RuntimeEvent[]): readonly string[] =>
     event.type === "hook_failed" ? [`${event.extension}.${event.hook}: ${event.reason}`] : [],
   );
 
-test("an extension brings tools and a section, and hears of what happens", async () => {
+test("an extension adds tools and a section, and is notified of what happens", async () => {
   await using ground = await openGround({ sum: callTools([{ name: "Add", input: { a: 2, b: 3 } }]) });
   const heard: string[] = [];
   const mine: Extension = {
@@ -109,7 +109,7 @@ const files = (ground: Ground): { readonly a: string; readonly b: string } => ({
   b: `${ground.work}/b.txt`,
 });
 
-test("a hook before a call may deny it, have a person asked, or change what is executed", async () => {
+test("a beforeCall hook can deny a call, have a person asked, or change what is executed", async () => {
   await using ground = await openGround((request) => {
     const { a } = files(ground);
     return toolResults(request).length > 0
@@ -201,7 +201,7 @@ test("with nobody to ask, a call that an extension wants asked about is denied",
   assert.deepEqual(results(events), ["denied: Not allowed: mine: hm; there is nobody to ask"]);
 });
 
-test("a hook that throws, hangs or returns something odd is reported; only the call that it was to judge is denied", async () => {
+test("a hook that throws, hangs or returns something odd is reported; only the call that it should judge is denied", async () => {
   await using ground = await openGround({ sum: callTools([{ name: "Add", input: { a: 1, b: 1 } }]) });
   const never = new Promise<never>(() => {});
   const odd: Hooks = {
@@ -237,7 +237,7 @@ test("a hook that throws, hangs or returns something odd is reported; only the c
   });
 });
 
-test("an extension that cannot be opened, or brings a tool that is there already, is skipped with a warning", async () => {
+test("an extension that cannot be opened, or adds a tool that already exists, is skipped with a warning", async () => {
   await using ground = await openGround();
   const broken: Extension = { name: "broken", open: () => Promise.reject(new Error("no such thing")) };
   const twin: Extension = { name: "twin", open: async () => ({ tools: [adder("Read")] }) };
@@ -255,7 +255,7 @@ test("an extension that cannot be opened, or brings a tool that is there already
   });
 });
 
-test("a resumed session goes on with the bytes that it had, whatever extensions it has by now", async () => {
+test("a resumed session continues with the bytes that it had, whatever extensions it has by now", async () => {
   await using ground = await openGround();
   const section = { name: "house", text: "old" };
   const session = await ground.open({ extensions: [{ name: "mine", tools: [adder()], sections: [section] }] });
@@ -291,8 +291,8 @@ export default (api: { readonly z: typeof import("zod"); readonly defineTool: (t
 });
 `;
 
-/** What each module of the user comes to: how it is called, or why it is skipped. */
-const opened = async (ground: Ground, places: Partial<ExtensionPlaces>): Promise<readonly string[]> => {
+/** The outcome for each of the user's modules: its name, or why it is skipped. */
+const opened = async (ground: Ground, places: Partial<ExtensionSources>): Promise<readonly string[]> => {
   const extensions = await readExtensions({ project: ground.work, trusted: false, settings: [], ...places });
   await using session = await ground.open({ extensions });
   const reader = session.events();
@@ -306,14 +306,14 @@ const opened = async (ground: Ground, places: Partial<ExtensionPlaces>): Promise
 
 const COUNTING = { count: callTools([{ name: "Count", input: { to: 3 } }]) };
 
-test("a module of the user's own settings brings a tool; it imports from its folder and from node:", async () => {
+test("a module in the user's settings adds a tool; it imports from its folder and from node:", async () => {
   await using ground = await openGround(COUNTING);
   ground.folder.put("own/count.ts", GOOD);
   ground.folder.put("own/parts/answer.ts", 'export const answer: string = "up to";\n');
   assert.deepEqual(await opened(ground, { settings: [ground.folder.at("own/count.ts")] }), ["ok: up to 3 string"]);
 });
 
-test("a module that cannot be used is named with the reason, and the session opens without it", async () => {
+test("a module that cannot be used is reported with the reason, and the session opens without it", async () => {
   await using ground = await openGround(COUNTING);
   const put = (name: string, text: string): string => ground.folder.put(`own/${name}`, text);
   ground.folder.put("outside.mjs", "export const value = 1;\n");
@@ -335,20 +335,20 @@ test("a module that cannot be used is named with the reason, and the session ope
     put("twice.mjs", returning('{ name: "same" }')),
   ];
   const outcome = await opened(ground, { settings: files });
-  const outside = "which is outside of /own; only its folder and node: are allowed";
+  const outside = "which is outside /own; only its own folder and node: are allowed";
   assert.deepEqual(
     outcome.slice(1).filter((line) => !line.startsWith("/own/syntax.mjs: ")),
     [
       "/own/missing.ts: there is no such file",
-      "/own/notes.md: it is no module: its name must end in .ts, .mts, .js or .mjs",
+      "/own/notes.md: its name must end in .ts, .mts, .js or .mjs",
       "/own/throws.mjs: RangeError: too much",
       "/own/nothing.mjs: TypeError: its default export must be a function (api) => extension",
       `/own/leaves.mjs: leaves.mjs imports ../outside.mjs, ${outside}`,
       `/own/package.mjs: package.mjs imports zod, ${outside}`,
       `/own/later.mjs: later.mjs imports ../outside.mjs, ${outside}`,
       "/own/list.mjs: TypeError: what it returns must be an object",
-      "/own/field.mjs: TypeError: agents is no field of an extension; it has name, tools, sections, on, open",
-      "/own/hook.mjs: TypeError: on.beforeTool is no hook; there are beforeCall, afterCall, promptEntered, beforeCompaction, sessionOpened, exchangeEnded, forkStarted, taskEnded, sessionClosed",
+      "/own/field.mjs: TypeError: agents is not a field of an extension; the fields are name, tools, sections, on, open",
+      "/own/hook.mjs: TypeError: on.beforeTool is not a hook; the hooks are beforeCall, afterCall, promptEntered, beforeCompaction, sessionOpened, exchangeEnded, forkStarted, taskEnded, sessionClosed",
       "/own/tool.mjs: TypeError: tools[0].input must be a schema, as api.z.object makes it",
       "same: there is another extension named same",
     ],
@@ -357,7 +357,7 @@ test("a module that cannot be used is named with the reason, and the session ope
   assert.match(outcome.find((line) => line.startsWith("/own/syntax.mjs: ")) ?? "", /SyntaxError/);
 });
 
-test("modules of a folder are used once it is trusted, with the very bytes that were trusted", async () => {
+test("modules of a folder are used once it is trusted, with exactly the bytes that were trusted", async () => {
   await using ground = await openGround(COUNTING);
   const folder = ".prefork/extensions";
   ground.folder.put(`work/${folder}/count.ts`, GOOD);
@@ -372,7 +372,7 @@ test("modules of a folder are used once it is trusted, with the very bytes that 
   assert.deepEqual(await opened(ground, { trusted: true, entries }), ["ok: at most 3 string"]);
 });
 
-test("a file of a trusted folder that was changed since is not loaded", async () => {
+test("a file of a trusted folder that has changed since is not loaded", async () => {
   await using ground = await openGround();
   const file = ground.folder.put(
     "work/.prefork/extensions/deep/index.mjs",
@@ -385,11 +385,11 @@ test("a file of a trusted folder that was changed since is not loaded", async ()
   const [line] = await opened(ground, { trusted: true, entries });
   assert.equal(
     line,
-    "/work/.prefork/extensions/deep/index.mjs: .prefork/extensions/deep/index.mjs is not as you trusted it; look at it, then trust the folder again (prefork trust)",
+    "/work/.prefork/extensions/deep/index.mjs: .prefork/extensions/deep/index.mjs has changed since you trusted it; review it, then trust the folder again: prefork trust",
   );
 });
 
-test("a folder of extensions that is a link runs nothing, whatever else was trusted of the place it leads to", async () => {
+test("an extensions folder that is a link runs nothing, whatever else was trusted at its target", async () => {
   await using ground = await openGround();
   const text = 'export default () => ({ name: "linked" });\n';
   const file = ground.folder.put("work/elsewhere/linked.mjs", text);
@@ -427,7 +427,7 @@ const ODD: readonly unknown[] = [
   { kind: "change", args: 7 },
 ];
 
-/** What a hook does, each time it is asked. */
+/** What a hook does, each time it is called. */
 const action = fc.oneof(
   fc.constant("throw" as const),
   fc.record({ note: fc.string({ maxLength: 40 }) }),
@@ -448,7 +448,7 @@ test("after the first request nothing done through the contract changes an earli
       let at = 0;
       const act = (): never => {
         const next = actions[at++ % actions.length];
-        // Whatever it brought along changes under the hands of the session.
+        // Everything it brought along is changed while the session uses it.
         tools.push(adder(`Late${at}`) as never);
         if (tools[0]) tools[0].description = `other words ${at}`;
         sections.push({ name: `late-${at}`, text: "late" });

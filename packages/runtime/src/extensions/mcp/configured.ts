@@ -1,8 +1,7 @@
-/** Which tool servers are there: those of the settings, and of a trusted folder's `.mcp.json`.
- *  Invariant: of a folder that is not trusted no byte is read; an entry that cannot be used is left out and told, since
- *  leaving a server out loosens nothing; of two with one name the user's own counts, so that a project cannot put itself
- *  in its place.
- *  Elsewhere: what an entry means (entry.ts), reading settings (@prefork/guard). */
+/** Which tool servers are configured? Those of the settings, and of a trusted folder's `.mcp.json`.
+ *  Invariant: not a byte of an untrusted folder is read. An unusable entry is skipped with a notice; skipping a server
+ *  never loosens anything. If a name occurs twice, the user's own entry wins, so a project cannot replace it.
+ *  Elsewhere: what an entry means (entry.ts), reading and editing settings (@prefork/guard). */
 
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,15 +11,15 @@ import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import * as z from "zod";
 import { type Environment, readEntry, type ServerEntry } from "./entry.ts";
 
-export type ServerPlaces = {
+export type ServerSources = {
   readonly project: string;
-  /** Only then is its `.mcp.json` read. */
+  /** Its `.mcp.json` is only read if this is true. */
   readonly trusted: boolean;
-  /** Hashes of the files that were trusted, by name: another file by now is not used. */
+  /** Hashes of the trusted files, by name: a file that has changed is not used. */
   readonly entries?: Readonly<Record<string, string>>;
-  /** What the settings name, the user's first. */
+  /** The entries of the settings, the user's first. */
   readonly settings: readonly ServersInFile[];
-  /** What variables are filled from: without keys. */
+  /** The source of variables, without keys. */
   readonly environment: Environment;
 };
 
@@ -29,18 +28,18 @@ export type ConfiguredServers = { readonly servers: readonly ServerEntry[]; read
 export const MCP_FILE = ".mcp.json";
 const MAX_BYTES = 1_000_000;
 
-export const readServers = async (places: ServerPlaces): Promise<ConfiguredServers> => {
+export const readServers = async (places: ServerSources): Promise<ConfiguredServers> => {
   const { settings, environment } = places;
   const notices: string[] = [];
-  const project = places.trusted ? await projectFile(places, notices) : [];
+  const project = places.trusted ? await readProjectFile(places, notices) : [];
   const found = new Map<string, ServerEntry>();
   for (const { path, servers } of [...settings, ...project])
     for (const [name, written] of Object.entries(servers)) {
       const before = found.get(name);
       const read = readEntry(name, written, { from: path, environment });
-      if (before) notices.push(`${path}: server ${name} is left out: ${before.from} names one as well`);
+      if (before) notices.push(`${path}: server ${name} is skipped: ${before.from} has one with the same name`);
       else if (read.ok) found.set(name, read.entry);
-      else notices.push(`${path}: server ${JSON.stringify(name)} is left out: ${read.reason}`);
+      else notices.push(`${path}: server ${JSON.stringify(name)} is skipped: ${read.reason}`);
     }
   return { servers: [...found.values()], notices };
 };
@@ -58,16 +57,16 @@ const entryShape = z.object({
 });
 const fileShape = z.object({ mcpServers: z.record(z.string(), z.unknown()).optional() });
 
-const projectFile = async (
-  { project, entries }: ServerPlaces,
+const readProjectFile = async (
+  { project, entries }: ServerSources,
   notices: string[],
 ): Promise<readonly ServersInFile[]> => {
   const path = join(project, MCP_FILE);
   const leaveOut = (reason: string): readonly [] => {
-    notices.push(`${path} is left out: ${reason}`);
+    notices.push(`${path} is skipped: ${reason}`);
     return [];
   };
-  const found = await bytesOf(project, path);
+  const found = await readProjectBytes(project, path);
   if (found === undefined) return [];
   if (!found.ok) return leaveOut(found.reason);
   if (entries && !isEntryOf(entries[MCP_FILE], found.bytes)) return leaveOut("it was changed while prefork started");
@@ -76,20 +75,29 @@ const projectFile = async (
   const read = fileShape.safeParse(parse(text, errors, { allowTrailingComma: true }));
   const [error] = errors;
   if (error) return leaveOut(`not JSON: ${printParseErrorCode(error.error)} at character ${error.offset}`);
-  if (!read.success) return leaveOut("it has no mcpServers by their names");
+  if (!read.success) return leaveOut("it has no mcpServers object");
   const servers: Record<string, WrittenServers[string]> = {};
   for (const [name, value] of Object.entries(read.data.mcpServers ?? {})) {
     const entry = entryShape.safeParse(value);
     const shown = JSON.stringify(name);
-    if (!entry.success) notices.push(`${path}: server ${shown} is left out: ${entry.error.issues[0]?.message}`);
+    if (!entry.success) notices.push(`${path}: server ${shown} is skipped: ${entry.error.issues[0]?.message}`);
     else if (entry.data.type === "sse")
-      notices.push(`${path}: server ${shown} is left out: it speaks the old HTTP+SSE; streamable HTTP is supported`);
-    else if (entry.data.disabled !== true) servers[name] = written(entry.data);
+      notices.push(
+        `${path}: server ${shown} is skipped: it uses the old HTTP+SSE transport; only streamable HTTP is supported`,
+      );
+    else if (entry.data.disabled !== true) servers[name] = toWrittenServer(entry.data);
   }
   return [{ path, servers }];
 };
 
-const written = ({ type, command, args, env, url, headers }: z.infer<typeof entryShape>): WrittenServers[string] => ({
+const toWrittenServer = ({
+  type,
+  command,
+  args,
+  env,
+  url,
+  headers,
+}: z.infer<typeof entryShape>): WrittenServers[string] => ({
   ...(type === undefined ? {} : { type: type === "stdio" ? "stdio" : "http" }),
   ...(command === undefined ? {} : { command }),
   ...(args === undefined ? {} : { args }),
@@ -98,19 +106,18 @@ const written = ({ type, command, args, env, url, headers }: z.infer<typeof entr
   ...(headers === undefined ? {} : { headers }),
 });
 
-/** Undefined where there is none. */
-const bytesOf = async (project: string, path: string): Promise<ReadResult | undefined> => {
+/** Undefined if there is none. */
+const readProjectBytes = async (project: string, path: string): Promise<ReadResult | undefined> => {
   if ((await lstat(path).catch(() => undefined)) === undefined) return undefined;
   await using root = await openRoot(project);
   return await root.read(join(root.path, MCP_FILE), { maxBytes: MAX_BYTES });
 };
 
-/** Adding a tool server to a file of settings, and taking it out again. Pure.
- *  Elsewhere: editing the text (@prefork/guard), what an entry may say (entry.ts). */
+/** Adds a tool server to the text of a settings file, or removes it. Pure. */
 
 const SECTION = "mcpServers";
 
-/** `entry` undefined: take it out. `text` undefined: there is no file yet. */
+/** `entry` undefined: remove it. `text` undefined: there is no file yet. */
 export const editServers = (
   text: string | undefined,
   name: string,

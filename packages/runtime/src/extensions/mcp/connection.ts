@@ -1,23 +1,26 @@
-/** An open connection to one server: the greeting, its list of tools, and calls.
- *  Invariant: a server that speaks no version of ours, or does not greet in time, is no connection and nothing of it is
- *  left; the list is read to its end or to a bound.
- *  Elsewhere: requests (peer.ts), what a listed tool may look like (offered.ts), what a result means (result.ts). */
+/** What is said on a connection to one server: initialization, its list of tools, and calls? Which answer belongs to
+ *  which request?
+ *  Invariant: if a server does not support any of our versions, or does not initialize in time, there is no connection
+ *  and nothing of it is left. The list is read to its end or to a limit. Every request ends once: by its answer, its
+ *  timeout, its caller's abort or the end of the connection. The server is told about an abandoned request, and a late
+ *  answer is ignored.
+ *  Elsewhere: messages (message.ts), transport (stdio.ts, http.ts), descriptions and results (content.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
-import { answerTo, isObject, type Message, notification, request } from "./message.ts";
+import { answerRequest, isObject, type Message, notification, request } from "./message.ts";
 
-/** The newest first; all of them have the same greeting, list and call. */
+/** Newest first. All of them share initialization, list and call. */
 const VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const MAX_PAGES = 40;
 
 export type ConnectionOptions = {
-  readonly openWire: OpenWire;
-  /** For the greeting and each page of the list. */
+  readonly openTransport: OpenTransport;
+  /** For initialization and each page of the list. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** The list has changed. */
-  readonly changed: () => void;
+  readonly onListChanged: () => void;
 };
 
 export class Connection {
@@ -32,11 +35,11 @@ export class Connection {
   }
 
   static async open(options: ConnectionOptions): Promise<Connection> {
-    const peer = await Peer.open(options.openWire, (method) => {
-      if (method === "notifications/tools/list_changed") options.changed();
+    const peer = await Peer.open(options.openTransport, (method) => {
+      if (method === "notifications/tools/list_changed") options.onListChanged();
     });
     try {
-      return new Connection(peer, options, await greet(peer, options));
+      return new Connection(peer, options, await initialize(peer, options));
     } catch (error) {
       await peer.close();
       throw error;
@@ -65,7 +68,7 @@ export class Connection {
     return tools;
   }
 
-  call(name: string, args: JsonObject, asking: Asking): Promise<JsonObject> {
+  call(name: string, args: JsonObject, asking: RequestOptions): Promise<JsonObject> {
     return this.#peer.request("tools/call", { name, arguments: args }, asking);
   }
 
@@ -74,12 +77,12 @@ export class Connection {
   }
 }
 
-/** Whether it has tools at all. */
-const greet = async (peer: Peer, options: ConnectionOptions): Promise<boolean> => {
+/** Returns whether the server has tools at all. */
+const initialize = async (peer: Peer, options: ConnectionOptions): Promise<boolean> => {
   const greeting = {
     protocolVersion: VERSIONS[0] ?? "",
     capabilities: {},
-    clientInfo: { name: "prefork", version: "0" }, // servers must be given one, and none may depend on it
+    clientInfo: { name: "prefork", version: "0" }, // the protocol requires a version, and servers must not depend on it
   };
   const { protocolVersion: version, capabilities } = await peer.request("initialize", greeting, options);
   if (typeof version !== "string" || !VERSIONS.includes(version))
@@ -87,44 +90,40 @@ const greet = async (peer: Peer, options: ConnectionOptions): Promise<boolean> =
       "refused",
       `it speaks version ${JSON.stringify(version)} of the protocol, which is not known here`,
     );
-  peer.agreed(version);
+  peer.setVersion(version);
   await peer.notify("notifications/initialized");
   return isObject(capabilities) && isObject(capabilities.tools);
 };
 
-/** Requests to one server, and which answer belongs to which.
- *  Invariant: every request ends once: by its answer, its time, its caller's abort or the end of the connection; whoever
- *  is no longer waited for is told so; a late answer does nothing.
- *  Elsewhere: messages (message.ts), how they travel (stdio.ts, http.ts), what is asked (connection.ts). */
+/** An open transport to a server. */
 
-/** The way to a server, open. */
-export type Wire = {
-  /** "over": nothing more can come in answer to it. Rejects where it could not be sent. */
+export type ServerTransport = {
+  /** "over": no further message can answer it. Rejects if it could not be sent. */
   readonly send: (message: JsonObject, signal?: AbortSignal) => Promise<"sent" | "over">;
-  /** Both sides agree on this from now on. */
+  /** Both sides have agreed on this version. */
   readonly agreed?: (version: string) => void;
-  /** Ends it, and everything that was started for it. */
+  /** Closes it, and ends everything that was started for it. */
   readonly close: () => Promise<void>;
 };
 
-/** What a way tells of the other side. */
-export type WireTold = {
+/** What a transport reports. */
+export type TransportEvents = {
   readonly received: (message: Message) => void;
   /** Nothing can be sent or received any more. */
   readonly ended: (reason: string) => void;
 };
 
-export type OpenWire = (told: WireTold) => Promise<Wire>;
+export type OpenTransport = (events: TransportEvents) => Promise<ServerTransport>;
 
 type FaultFacts = { readonly code?: number; readonly hasNotRun?: boolean };
 
-/** A request that did not get what it was for. */
+/** A request that failed. */
 export class ServerFault extends Error {
   override readonly name = "ServerFault";
-  /** timeout: no answer in its time. refused: an error of the protocol. lost: the connection is gone. */
+  /** timeout: no answer in time. refused: a protocol error. lost: the connection is gone. */
   readonly kind: "timeout" | "refused" | "lost" | "aborted";
   readonly code: number | undefined;
-  /** It is certain that the server has not begun with it. */
+  /** The server has certainly not started it. */
   readonly hasNotRun: boolean;
 
   constructor(kind: ServerFault["kind"], message: string, facts: FaultFacts = {}) {
@@ -135,25 +134,25 @@ export class ServerFault extends Error {
   }
 }
 
-export type Asking = { readonly timeoutMs: number; readonly signal?: AbortSignal };
+export type RequestOptions = { readonly timeoutMs: number; readonly signal?: AbortSignal };
 
-type Waiting = { readonly resolve: (result: JsonObject) => void; readonly reject: (fault: ServerFault) => void };
+type PendingRequest = { readonly resolve: (result: JsonObject) => void; readonly reject: (fault: ServerFault) => void };
 
 export class Peer {
-  readonly #waiting = new Map<number, Waiting>();
-  readonly #noticed: (method: string) => void;
+  readonly #waiting = new Map<number, PendingRequest>();
+  readonly #onNotification: (method: string) => void;
   readonly #lost = Promise.withResolvers<string>();
-  #wire: Wire | undefined;
+  #wire: ServerTransport | undefined;
   #ended: string | undefined;
   #last = 0;
 
-  private constructor(noticed: (method: string) => void) {
-    this.#noticed = noticed;
+  private constructor(onNotification: (method: string) => void) {
+    this.#onNotification = onNotification;
   }
 
-  /** `noticed`: told of the server's own notifications. */
-  static async open(openWire: OpenWire, noticed: (method: string) => void): Promise<Peer> {
-    const peer = new Peer(noticed);
+  /** `onNotification` is called with the server's own notifications. */
+  static async open(openWire: OpenTransport, onNotification: (method: string) => void): Promise<Peer> {
+    const peer = new Peer(onNotification);
     peer.#wire = await openWire({
       received: (message) => peer.#received(message),
       ended: (reason) => peer.#end(reason),
@@ -161,7 +160,7 @@ export class Peer {
     return peer;
   }
 
-  /** Why the connection is gone, once it is. */
+  /** Resolves with the reason when the connection is lost. */
   get lost(): Promise<string> {
     return this.#lost.promise;
   }
@@ -170,11 +169,11 @@ export class Peer {
     return this.#ended !== undefined;
   }
 
-  agreed(version: string): void {
+  setVersion(version: string): void {
     this.#wire?.agreed?.(version);
   }
 
-  async request(method: string, params: JsonObject, { timeoutMs, signal }: Asking): Promise<JsonObject> {
+  async request(method: string, params: JsonObject, { timeoutMs, signal }: RequestOptions): Promise<JsonObject> {
     if (this.#ended !== undefined) throw new ServerFault("lost", this.#ended);
     if (signal?.aborted) throw new ServerFault("aborted", "interrupted before it began");
     const id = ++this.#last;
@@ -195,8 +194,8 @@ export class Peer {
     this.#send(request(id, method, params), sending.signal).then(
       (sent) => sent === "over" && answer.reject(new ServerFault("refused", "the answer ended without a result")),
       (error: unknown) => {
-        const fault = faultOf(error);
-        answer.reject(fault); // before all others: only of this one it is known what became of it
+        const fault = toServerFault(error);
+        answer.reject(fault); // before all others, because only the outcome of this one is known
         if (fault.kind === "lost") this.#end(fault.message);
       },
     );
@@ -209,12 +208,12 @@ export class Peer {
     }
   }
 
-  /** What need not arrive. */
+  /** Best effort. */
   async notify(method: string, params?: JsonObject): Promise<void> {
     try {
       await this.#send(notification(method, params));
     } catch (error) {
-      const { kind, message } = faultOf(error);
+      const { kind, message } = toServerFault(error);
       if (kind === "lost") this.#end(message);
     }
   }
@@ -240,10 +239,10 @@ export class Peer {
         return;
       }
       case "request":
-        this.#send(answerTo(message.id, message.method)).catch(() => undefined);
+        this.#send(answerRequest(message.id, message.method)).catch(() => undefined);
         return;
       case "notification":
-        this.#noticed(message.method);
+        this.#onNotification(message.method);
         return;
       case "none":
         return;
@@ -260,7 +259,7 @@ export class Peer {
 
 const MAX_REASON = 4_000;
 
-const faultOf = (error: unknown): ServerFault =>
-  error instanceof ServerFault ? error : new ServerFault("lost", wordsOf(error));
+const toServerFault = (error: unknown): ServerFault =>
+  error instanceof ServerFault ? error : new ServerFault("lost", errorMessage(error));
 
-export const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));

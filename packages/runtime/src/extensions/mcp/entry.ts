@@ -1,13 +1,14 @@
-/** A tool server as somebody wrote it down: what is started, or which address is asked, and with which secrets.
- *  Invariant: pure; a name can stand in a rule and in a tool's name as it is, so nothing is ever renamed; variables are
- *  filled into secrets' places alone and from an environment without keys of ours; what is wrong is said, not guessed.
- *  Elsewhere: the files it is written in (configured.ts), starting it (stdio.ts, http.ts). */
+/** What does the entry of a tool server mean: what is started or which address is contacted, and with which secrets?
+ *  Invariant: pure. A server's name can be used in a rule and in a tool's name as it is, so nothing is ever renamed.
+ *  Variables are only filled in where secrets belong, from an environment without our keys. An invalid entry is
+ *  reported, never guessed at.
+ *  Elsewhere: the files with entries (configured.ts), starting a server (stdio.ts, http.ts). */
 
 import type { WrittenServers } from "@prefork/guard/internal";
 
 type Common = {
   readonly name: string;
-  /** Where it is written, for people. */
+  /** The file that contains it, for people. */
   readonly from?: string;
   readonly timeoutMs?: number; // of one call; default: 120,000
 };
@@ -16,7 +17,7 @@ export type StdioServer = Common & {
   readonly transport: "stdio";
   readonly command: string;
   readonly args?: readonly string[];
-  /** Beside the few variables that every program needs. */
+  /** In addition to the few variables that every program needs. */
   readonly env?: Readonly<Record<string, string>>;
 };
 
@@ -34,55 +35,55 @@ export type EntryReading =
   | { readonly ok: true; readonly entry: ServerEntry }
   | { readonly ok: false; readonly reason: string };
 
-/** One as it stands in a file. */
+/** An entry as it is in a file. */
 export type WrittenServer = WrittenServers[string];
 
-const wrong = (reason: string): EntryReading => ({ ok: false, reason });
+const refuse = (reason: string): EntryReading => ({ ok: false, reason });
 
-/** Two underscores would make `mcp__a__b__c` two tools; a full name has room for 64 characters. */
+/** With two underscores in a row, `mcp__a__b__c` would be ambiguous. A full tool name has at most 64 characters. */
 const NAME = /^[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*$/;
 const MAX_NAME = 32;
 
 export const isServerName = (name: string): boolean => NAME.test(name) && name.length <= MAX_NAME;
 
-export const NAME_WORDS = `a name has at most ${MAX_NAME} letters, digits, - and single _`;
+export const NAME_RULE = `a name has at most ${MAX_NAME} letters, digits, - and single _`;
 
-export const readEntry = (name: string, written: WrittenServer, place: Place): EntryReading => {
+export const readEntry = (name: string, written: WrittenServer, place: EntryContext): EntryReading => {
   const { type, command, args = [], env = {}, url, headers = {}, timeoutMs } = written;
-  if (!isServerName(name)) return wrong(NAME_WORDS);
+  if (!isServerName(name)) return refuse(NAME_RULE);
   const common = {
     name,
     ...(place.from === undefined ? {} : { from: place.from }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };
-  if (url !== undefined && command !== undefined) return wrong("it has both a command and a url");
+  if (url !== undefined && command !== undefined) return refuse("it has both a command and a url");
   if (url !== undefined && type !== "stdio") {
     const problem = addressProblem(url, headers);
-    if (problem !== undefined) return wrong(problem);
-    const filled = filledIn(headers, place.environment);
-    if (typeof filled === "string") return wrong(`headers: ${filled}`);
+    if (problem !== undefined) return refuse(problem);
+    const filled = fillVariables(headers, place.environment);
+    if (typeof filled === "string") return refuse(`headers: ${filled}`);
     return { ok: true, entry: { ...common, transport: "http", url, headers: filled } };
   }
   if (command === undefined || type === "http")
-    return wrong(type === "http" ? "it has no url" : "it has neither a command nor a url");
+    return refuse(type === "http" ? "it has no url" : "it has neither a command nor a url");
   const unfilled = [command, ...args].find((text) => VARIABLE.test(text));
-  if (unfilled !== undefined) return wrong(`variables are filled in env and headers alone, not in ${unfilled}`);
-  const filled = filledIn(env, place.environment);
-  if (typeof filled === "string") return wrong(`env: ${filled}`);
+  if (unfilled !== undefined) return refuse(`variables are only filled in env and headers, not in ${unfilled}`);
+  const filled = fillVariables(env, place.environment);
+  if (typeof filled === "string") return refuse(`env: ${filled}`);
   return { ok: true, entry: { ...common, transport: "stdio", command, args, env: filled } };
 };
 
-type Place = { readonly from?: string; readonly environment: Environment };
+type EntryContext = { readonly from?: string; readonly environment: Environment };
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
-/** Why nothing may be sent there, or undefined. */
+/** Why nothing may be sent there; undefined if it may. */
 const addressProblem = (url: string, headers: object): string | undefined => {
-  if (VARIABLE.test(url)) return "variables are filled in env and headers alone, since an address is seen by others";
+  if (VARIABLE.test(url)) return "variables are only filled in env and headers, because others can see an address";
   const parsed = URL.parse(url);
-  if (!parsed || !/^https?:$/.test(parsed.protocol)) return "the url is no http or https address";
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) return "the url is not an http or https address";
   if (parsed.username !== "" || parsed.password !== "")
-    return "the url holds a user name or a password; put it into headers";
+    return "the url contains a user name or a password; put it into headers";
   if (parsed.protocol === "http:" && !LOOPBACK.test(parsed.hostname) && Object.keys(headers).length > 0)
     return "headers are not sent over plain http to another machine; use https";
   return undefined;
@@ -93,8 +94,8 @@ const addressProblem = (url: string, headers: object): string | undefined => {
 const VARIABLE = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/;
 const VARIABLES = new RegExp(VARIABLE.source, "g");
 
-/** Every `${NAME}` and `${NAME:-instead}`; a text where one is not there. */
-const filledIn = (
+/** Fills in every `${NAME}` and `${NAME:-default}`. Returns a message if a variable is not set. */
+const fillVariables = (
   values: Readonly<Record<string, string>>,
   environment: Environment,
 ): Readonly<Record<string, string>> | string => {
@@ -107,7 +108,7 @@ const filledIn = (
       return value ?? "";
     }),
   ]);
-  return missing.length === 0 ? Object.fromEntries(filled) : `${missing.join(", ")} is not set, or is a key of ours`;
+  return missing.length === 0 ? Object.fromEntries(filled) : `${missing.join(", ")} is not set, or is one of our keys`;
 };
 
 // --- secrets -----------------------------------------------------------------------------------------------------------
@@ -115,8 +116,8 @@ const filledIn = (
 /** Shorter values are words like `true`, and hiding them would garble every text. */
 const MIN_SECRET = 6;
 
-/** Takes what was configured as env and headers out of a text for people. */
-export const hiding = (entry: ServerEntry): ((text: string) => string) => {
+/** Removes the values of env and headers from a text for people. */
+export const createSecretFilter = (entry: ServerEntry): ((text: string) => string) => {
   const values = Object.values((entry.transport === "stdio" ? entry.env : entry.headers) ?? {});
   const secrets = values
     .flatMap((value) => [value, ...value.split(/\s+/)])
@@ -125,6 +126,6 @@ export const hiding = (entry: ServerEntry): ((text: string) => string) => {
   return (text) => secrets.reduce((shown, secret) => shown.replaceAll(secret, "***"), text);
 };
 
-/** What is started or asked, without its secrets. */
-export const targetWords = (entry: ServerEntry): string =>
+/** What is started or contacted, without its secrets. */
+export const describeTarget = (entry: ServerEntry): string =>
   entry.transport === "stdio" ? [entry.command, ...(entry.args ?? [])].join(" ") : entry.url;

@@ -1,42 +1,48 @@
-/** A server at an address: each message is a POST, answers come as JSON or as events, and the server's own words on a
- *  stream that is held open where it offers one.
- *  Invariant: nothing is sent but to the configured address (a redirect is an error), headers of the user's go nowhere
- *  else and into no text; what comes back is bounded; closing ends every request.
- *  Elsewhere: what the messages say (message.ts), connecting again (server.ts). Signing in (OAuth) is not supported. */
+/** How are messages exchanged with a server at a URL? Each message is a POST. Answers are JSON or event streams, and
+ *  the server sends its own messages on a stream that is kept open if it offers one.
+ *  Invariant: only the configured address is contacted (a redirect is an error). The user's headers go nowhere else and
+ *  into no text. Responses are bounded, and closing ends every request.
+ *  Elsewhere: the messages (message.ts), reconnecting (server.ts). OAuth is not supported. */
 
 import { setTimeout as after } from "node:timers/promises";
 import type { JsonObject } from "@prefork/wire";
 import { createParser } from "eventsource-parser";
-import { type OpenWire, ServerFault, type Wire, type WireTold, wordsOf } from "./connection.ts";
-import { type HttpServer, hiding } from "./entry.ts";
+import {
+  errorMessage,
+  type OpenTransport,
+  ServerFault,
+  type ServerTransport,
+  type TransportEvents,
+} from "./connection.ts";
+import { createSecretFilter, type HttpServer } from "./entry.ts";
 import { readMessage, TOO_LONG } from "./message.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_REASON = 300;
 const GOODBYE_MS = 1_000;
-/** Between two attempts to hear the server's own words. */
+/** The pause before listening for the server's own messages again. */
 const LISTEN_AGAIN_MS = 2_000;
 
 export const openHttp =
-  (entry: HttpServer): OpenWire =>
-  async (told) =>
-    new HttpWire(entry, told);
+  (entry: HttpServer): OpenTransport =>
+  async (events) =>
+    new HttpWire(entry, events);
 
-class HttpWire implements Wire {
+class HttpWire implements ServerTransport {
   readonly #entry: HttpServer;
-  readonly #told: WireTold;
+  readonly #events: TransportEvents;
   readonly #hide: (text: string) => string;
   readonly #closing = new AbortController();
   #session: string | undefined;
   #version: string | undefined;
 
-  constructor(entry: HttpServer, told: WireTold) {
+  constructor(entry: HttpServer, events: TransportEvents) {
     this.#entry = entry;
-    this.#told = told;
-    this.#hide = hiding(entry);
+    this.#events = events;
+    this.#hide = createSecretFilter(entry);
   }
 
-  /** From now on requests say which version they are; and the server may speak by itself. */
+  /** From now on requests carry the version, and the server may send messages of its own. */
   readonly agreed = (version: string): void => {
     this.#version = version;
     void this.#listen();
@@ -63,7 +69,7 @@ class HttpWire implements Wire {
     const session = this.#session;
     this.#closing.abort();
     if (session === undefined) return;
-    // So that the server need not keep what nobody comes back for; it may not care.
+    // Tells the server that it can drop the session. It may ignore this.
     await fetch(this.#entry.url, {
       method: "DELETE",
       headers: this.#headers(),
@@ -94,13 +100,13 @@ class HttpWire implements Wire {
       });
     } catch (error) {
       const isOurs = signals.some(({ aborted }) => aborted);
-      throw new ServerFault(isOurs ? "aborted" : "lost", this.#hide(causeOf(error)));
+      throw new ServerFault(isOurs ? "aborted" : "lost", this.#hide(describeCause(error)));
     }
   }
 
   async #refusal(response: Response): Promise<ServerFault> {
     const { status } = response;
-    const body = this.#hide((await bounded(response, MAX_REASON).catch(() => "")).replace(/\s+/g, " ").trim());
+    const body = this.#hide((await readBounded(response, MAX_REASON).catch(() => "")).replace(/\s+/g, " ").trim());
     if (status === 404 && this.#session !== undefined)
       return new ServerFault("lost", "it has forgotten the session", { hasNotRun: true });
     if (status === 401 || status === 403)
@@ -113,23 +119,23 @@ class HttpWire implements Wire {
 
   async #read(response: Response): Promise<void> {
     if (response.headers.get("content-type")?.startsWith("text/event-stream")) return this.#readEvents(response);
-    const text = await bounded(response);
-    this.#told.received(readMessage(text));
+    const text = await readBounded(response);
+    this.#events.received(readMessage(text));
   }
 
   async #readEvents(response: Response): Promise<void> {
     const parser = createParser({
       maxBufferSize: MAX_BYTES,
-      onEvent: ({ data }) => this.#told.received(readMessage(data)),
+      onEvent: ({ data }) => this.#events.received(readMessage(data)),
       onError: (error) => {
-        if (error.type === "max-buffer-size-exceeded") throw tooLong();
+        if (error.type === "max-buffer-size-exceeded") throw tooLongFault();
       },
     });
     const decoder = new TextDecoder();
     for await (const chunk of chunksOf(response)) parser.feed(decoder.decode(chunk, { stream: true }));
   }
 
-  /** Where the server offers no such stream it says so once. */
+  /** A server without such a stream refuses it once. */
   async #listen(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
@@ -141,33 +147,33 @@ class HttpWire implements Wire {
         }
         await this.#readEvents(response);
       } catch {
-        // A stream may end at any time; whether the server is gone, the next request tells.
+        // A stream may end at any time. The next request shows whether the server is gone.
       }
       await after(LISTEN_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 }
 
-/** `fetch failed` says nothing; what failed stands behind it. */
-const causeOf = (error: unknown): string => {
+/** `fetch failed` says nothing; its cause does. */
+const describeCause = (error: unknown): string => {
   const cause = error instanceof Error ? error.cause : undefined;
-  return cause === undefined ? wordsOf(error) : wordsOf(cause);
+  return cause === undefined ? errorMessage(error) : errorMessage(cause);
 };
 
 const chunksOf = async function* (response: Response): AsyncGenerator<Uint8Array> {
   if (response.body) for await (const chunk of response.body) yield chunk as Uint8Array;
 };
 
-/** Of this answer alone: the server and its other answers are well. */
-const tooLong = (): ServerFault =>
+/** Only for this answer: the server and its other answers are fine. */
+const tooLongFault = (): ServerFault =>
   new ServerFault("refused", `its answer has more than ${MAX_BYTES} bytes`, { code: TOO_LONG });
 
-const bounded = async (response: Response, most = MAX_BYTES): Promise<string> => {
+const readBounded = async (response: Response, most = MAX_BYTES): Promise<string> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of chunksOf(response)) {
     bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw tooLong();
+    if (bytes > MAX_BYTES) throw tooLongFault();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8").slice(0, most);

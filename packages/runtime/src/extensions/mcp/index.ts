@@ -1,12 +1,12 @@
-/** Tool servers (MCP): configured, reached, listed and called. */
+/** Tool servers (MCP): configured, connected, listed and called. */
 
-export { type ConfiguredServers, editServers, MCP_FILE, readServers, type ServerPlaces } from "./configured.ts";
+export { type ConfiguredServers, editServers, MCP_FILE, readServers, type ServerSources } from "./configured.ts";
 export {
+  describeTarget,
   type HttpServer,
   readEntry,
   type ServerEntry,
   type StdioServer,
-  targetWords,
   type WrittenServer,
 } from "./entry.ts";
 export type { ServerTimes } from "./server.ts";

@@ -1,6 +1,6 @@
-/** What two sides of a connection say to each other: JSON-RPC 2.0, one message at a time. Pure.
- *  Invariant: text from a server is untrusted: what is no message is told as none, and nothing of it is believed.
- *  Elsewhere: who waits for which answer (peer.ts), how messages travel (stdio.ts, http.ts). */
+/** Which messages do the two sides of a connection exchange? JSON-RPC 2.0, one message at a time. Pure.
+ *  Invariant: text from a server is untrusted. What is not a valid message is reported as none and ignored.
+ *  Elsewhere: matching answers to requests (connection.ts), transport (stdio.ts, http.ts). */
 
 import type { Json, JsonObject } from "@prefork/wire";
 
@@ -31,7 +31,7 @@ const messageOf = (value: Json): Message => {
     return typeof id === "string" || typeof id === "number"
       ? { kind: "request", id, method }
       : { kind: "notification", method };
-  if (typeof id !== "number") return NONE; // ours are numbers
+  if (typeof id !== "number") return NONE; // our ids are numbers
   if (isObject(result)) return { kind: "result", id, result };
   if (!isObject(error)) return NONE;
   const { code, message } = error;
@@ -45,7 +45,7 @@ const messageOf = (value: Json): Message => {
 
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
-/** Of ours, for an answer that is passed over: servers use numbers below. */
+/** Our own code for an answer that was skipped. Servers use negative numbers. */
 export const TOO_LONG = 1;
 
 export const request = (id: number, method: string, params: JsonObject): JsonObject => ({
@@ -61,8 +61,8 @@ export const notification = (method: string, params?: JsonObject): JsonObject =>
   ...(params === undefined ? {} : { params }),
 });
 
-/** A server may ask whether we are there; it may ask for nothing else, as nothing else was offered. */
-export const answerTo = (id: string | number, method: string): JsonObject =>
+/** A server may ping us. Nothing else was offered, so it may ask for nothing else. */
+export const answerRequest = (id: string | number, method: string): JsonObject =>
   method === "ping"
     ? { jsonrpc: "2.0", id, result: {} }
     : { jsonrpc: "2.0", id, error: { code: METHOD_NOT_FOUND, message: `${method} is not offered by this client` } };

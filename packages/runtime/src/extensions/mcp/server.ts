@@ -1,35 +1,35 @@
-/** One tool server over the life of a session: started, listed, called, lost, and started again.
- *  Invariant: its failures are values for whoever calls, never the session's; attempts come further and further apart and
- *  end after some, until somebody calls again; its last list stays known while it is away; after closing nothing of it
- *  runs.
+/** How does one tool server live through a session: started, listed, called, lost, and restarted?
+ *  Invariant: its failures are values for the caller and never fail the session. Retries back off and stop after
+ *  several attempts, until somebody calls again. Its last list stays known while it is away. After closing, nothing of
+ *  it runs.
  *  Elsewhere: one connection (connection.ts), all servers together (servers.ts). */
 
 import { setTimeout as after } from "node:timers/promises";
 import type { JsonObject } from "@prefork/wire";
 import type { OfferedTool } from "../../context/index.ts";
 import type { Clock, Delegated } from "../../ports.ts";
-import { Connection, ServerFault, wordsOf } from "./connection.ts";
-import { delegatedOf, offeredBy } from "./content.ts";
-import { hiding, type ServerEntry } from "./entry.ts";
+import { Connection, errorMessage, ServerFault } from "./connection.ts";
+import { toDelegated, toOfferedTools } from "./content.ts";
+import { createSecretFilter, type ServerEntry } from "./entry.ts";
 import { openHttp } from "./http.ts";
 import { INVALID_PARAMS, TOO_LONG } from "./message.ts";
-import { openStdio, type StdioPlace } from "./stdio.ts";
+import { openStdio, type StdioContext } from "./stdio.ts";
 
-export type ServerTold = {
+export type ServerEvents = {
   readonly listed: (server: Server) => void;
   readonly lost: (server: Server, reason: string) => void;
 };
 
 export type ServerTimes = {
-  readonly startMs?: number; // for the greeting and each page of the list; default: 30,000
-  /** How long a call waits for a server that is not there. Default: 5,000. */
+  readonly startMs?: number; // for initialization and each page of the list; default: 30,000
+  /** How long a call waits for a server that is away. Default: 5,000. */
   readonly waitMs?: number;
   readonly callMs?: number; // default: 120,000
 };
 
-export type ServerOptions = StdioPlace & {
+export type ServerOptions = StdioContext & {
   readonly clock: Clock;
-  readonly told: ServerTold;
+  readonly events: ServerEvents;
   readonly times?: ServerTimes;
 };
 
@@ -42,20 +42,20 @@ type State =
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 const MAX_ATTEMPTS = 6;
-/** A server that lived so long was well, whatever ended it. */
-const WELL_MS = 30_000;
+/** A server that lived this long was healthy, whatever ended it. */
+const HEALTHY_MS = 30_000;
 
 export class Server {
   readonly entry: ServerEntry;
   readonly #options: ServerOptions;
   readonly #hide: (text: string) => string;
   readonly #closing = new AbortController();
-  /** Resolved when there is a list, or it is clear that there is none yet. */
+  /** Resolved when there is a list, or the first attempt has failed. */
   readonly #first = Promise.withResolvers<void>();
-  readonly #keeping: Promise<void>;
+  readonly #running: Promise<void>;
   #state: State = { kind: "starting" };
-  #turned = Promise.withResolvers<void>();
-  #poked = Promise.withResolvers<void>();
+  #stateChanged = Promise.withResolvers<void>();
+  #wakeUp = Promise.withResolvers<void>();
   #tools: readonly OfferedTool[] | undefined;
   #problem: string | undefined;
   #isListing = false;
@@ -64,58 +64,58 @@ export class Server {
   constructor(entry: ServerEntry, options: ServerOptions) {
     this.entry = entry;
     this.#options = options;
-    this.#hide = hiding(entry);
-    this.#keeping = this.#keep();
+    this.#hide = createSecretFilter(entry);
+    this.#running = this.#run();
   }
 
   get name(): string {
     return this.entry.name;
   }
 
-  /** What it has offered last; undefined until it was heard for the first time. */
+  /** What it last offered; undefined until its first list. */
   get tools(): readonly OfferedTool[] | undefined {
     return this.#tools;
   }
 
-  /** Why it is not there, from its failure until it is there again. */
+  /** Why it is away, from its failure until it is back. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Settled once it has been tried. */
-  get tried(): Promise<void> {
+  /** Resolves after the first attempt. */
+  get firstAttempt(): Promise<void> {
     return this.#first.promise;
   }
 
   async call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Delegated> {
     try {
-      return delegatedOf(await this.#calling({ tool, args, signal, again: true }));
+      return toDelegated(await this.#callTool({ tool, args, signal, mayRetry: true }));
     } catch (error) {
       if (!(error instanceof ServerFault)) throw error;
-      return { text: this.#hide(this.#words(tool, error)), isError: true };
+      return { text: this.#hide(this.#describeFault(tool, error)), isError: true };
     }
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#poked.resolve();
-    await this.#keeping;
+    this.#wakeUp.resolve();
+    await this.#running;
   }
 
-  async #calling({ tool, args, signal, again }: Calling): Promise<JsonObject> {
+  async #callTool({ tool, args, signal, mayRetry }: ToolCall): Promise<JsonObject> {
     const connection = await this.#ready(signal);
     const { callMs = 120_000 } = this.#options.times ?? {};
     try {
       return await connection.call(tool, args, { timeoutMs: this.entry.timeoutMs ?? callMs, signal });
     } catch (error) {
-      // A session that the server has forgotten has run nothing, so the same call is made in a new one.
+      // If the server has forgotten the session, it has not run the call, so the call is repeated in a new session.
       const isForgotten = error instanceof ServerFault && error.kind === "lost" && error.hasNotRun;
-      if (!isForgotten || !again || signal.aborted) throw error;
-      return this.#calling({ tool, args, signal, again: false });
+      if (!isForgotten || !mayRetry || signal.aborted) throw error;
+      return this.#callTool({ tool, args, signal, mayRetry: false });
     }
   }
 
-  #words(tool: string, { kind, message, code }: ServerFault): string {
+  #describeFault(tool: string, { kind, message, code }: ServerFault): string {
     switch (kind) {
       case "refused": {
         if (code === TOO_LONG) return `Server ${this.name} has run the call, but ${message} and was left out.`;
@@ -132,24 +132,24 @@ export class Server {
     }
   }
 
-  /** Waits a little for one that is starting, or about to. */
+  /** Waits a little for a server that is starting, or about to. */
   async #ready(signal: AbortSignal): Promise<Connection> {
     const { waitMs = 5_000 } = this.#options.times ?? {};
-    // A timer that the process waits for: while the server is away, nothing else may keep it alive.
+    // This timer keeps the process alive: while the server is away, nothing else may do so.
     const tooLate = new AbortController();
     const timer = setTimeout(() => tooLate.abort(), waitMs);
     const patience = AbortSignal.any([tooLate.signal, this.#closing.signal, signal]);
     const over = Promise.withResolvers<void>();
     const onAbort = (): void => over.resolve();
     patience.addEventListener("abort", onAbort, { once: true });
-    this.#poked.resolve();
+    this.#wakeUp.resolve();
     try {
       for (let wasTried = false; ; ) {
         const { kind } = this.#state;
         if (this.#state.kind === "ready" && !this.#state.connection.isLost) return this.#state.connection;
         if (kind === "closed" || patience.aborted || (wasTried && kind === "away")) break;
         wasTried ||= kind === "starting";
-        await Promise.race([this.#turned.promise, over.promise]);
+        await Promise.race([this.#stateChanged.promise, over.promise]);
       }
     } finally {
       clearTimeout(timer);
@@ -159,67 +159,67 @@ export class Server {
     throw new ServerFault("lost", this.#problem ?? "it has not started yet");
   }
 
-  async #keep(): Promise<void> {
-    const { clock, told } = this.#options;
+  async #run(): Promise<void> {
+    const { clock, events } = this.#options;
     for (let failures = 0; !this.#closing.signal.aborted; ) {
-      this.#turn({ kind: "starting" });
+      this.#setState({ kind: "starting" });
       const begun = clock.now();
-      const reason = this.#hide(await this.#live());
+      const reason = this.#hide(await this.#runOnce());
       this.#first.resolve();
-      this.#poked = Promise.withResolvers();
+      this.#wakeUp = Promise.withResolvers();
       if (this.#closing.signal.aborted) break;
-      failures = clock.now() - begun >= WELL_MS ? 1 : failures + 1;
+      failures = clock.now() - begun >= HEALTHY_MS ? 1 : failures + 1;
       this.#problem = reason;
-      this.#turn({ kind: "away" });
-      told.lost(this, reason);
+      this.#setState({ kind: "away" });
+      events.lost(this, reason);
       await this.#pause(failures);
     }
     this.#first.resolve();
-    this.#turn({ kind: "closed" });
+    this.#setState({ kind: "closed" });
   }
 
-  /** One connection, from its beginning to its end. Gives why it is over. */
-  async #live(): Promise<string> {
+  /** One connection, from start to end. Returns why it ended. */
+  async #runOnce(): Promise<string> {
     const { startMs = 30_000 } = this.#options.times ?? {};
     const { signal } = this.#closing;
     let connection: Connection | undefined;
     try {
       connection = await Connection.open({
-        openWire: this.entry.transport === "stdio" ? openStdio(this.entry, this.#options) : openHttp(this.entry),
+        openTransport: this.entry.transport === "stdio" ? openStdio(this.entry, this.#options) : openHttp(this.entry),
         timeoutMs: startMs,
         signal,
-        changed: () => this.#list(connection),
+        onListChanged: () => this.#list(connection),
       });
       await this.#listAll(connection);
       this.#problem = undefined;
-      this.#turn({ kind: "ready", connection });
+      this.#setState({ kind: "ready", connection });
       return await Promise.race([connection.lost, aborted(signal)]);
     } catch (error) {
-      return wordsOf(error);
+      return errorMessage(error);
     } finally {
       await connection?.close();
     }
   }
 
-  /** After a failure; after too many, until somebody calls. */
+  /** After a failure. After too many, waits until somebody calls. */
   async #pause(failures: number): Promise<void> {
-    if (failures >= MAX_ATTEMPTS) return this.#poked.promise;
+    if (failures >= MAX_ATTEMPTS) return this.#wakeUp.promise;
     const { sleep = realSleep } = this.#options.clock;
     const ms = Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS);
     await sleep(ms, this.#closing.signal).catch(() => undefined);
   }
 
-  #turn(state: State): void {
+  #setState(state: State): void {
     this.#state = state;
-    this.#turned.resolve();
-    this.#turned = Promise.withResolvers();
+    this.#stateChanged.resolve();
+    this.#stateChanged = Promise.withResolvers();
   }
 
-  /** One reading of the list at a time, and one more where it changed meanwhile. */
+  /** Reads the list once at a time, and again if it changed in the meantime. */
   #list(connection: Connection | undefined): void {
     this.#mustList = true;
     if (this.#isListing || !connection) return;
-    void this.#listAll(connection).catch(() => undefined); // the list it had stays
+    void this.#listAll(connection).catch(() => undefined); // it keeps the list it had
   }
 
   async #listAll(connection: Connection): Promise<void> {
@@ -227,9 +227,9 @@ export class Server {
     try {
       do {
         this.#mustList = false;
-        this.#tools = offeredBy(this.name, await connection.list());
+        this.#tools = toOfferedTools(this.name, await connection.list());
         this.#first.resolve();
-        this.#options.told.listed(this);
+        this.#options.events.listed(this);
       } while (this.#mustList);
     } finally {
       this.#isListing = false;
@@ -237,11 +237,11 @@ export class Server {
   }
 }
 
-type Calling = {
+type ToolCall = {
   readonly tool: string;
   readonly args: JsonObject;
   readonly signal: AbortSignal;
-  readonly again: boolean;
+  readonly mayRetry: boolean;
 };
 
 const aborted = (signal: AbortSignal): Promise<string> =>

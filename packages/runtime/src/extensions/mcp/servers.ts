@@ -1,7 +1,7 @@
-/** The tool servers of one session: their tools for the list, what they offer beside it, and calls.
- *  Invariant: the list is made once, sorted, and never changes; a call goes to the server as it is now; a failure of a
- *  server is an error result.
- *  Elsewhere: one server (server.ts), what the model is told of changes (../context), who closes them (../session). */
+/** What do the tool servers of a session offer, and how are they called?
+ *  Invariant: the tool list is created once, sorted, and never changes. A call goes to the server as it is now. A
+ *  server's failure is an error result.
+ *  Elsewhere: one server (server.ts), how changes are announced (../context), who closes them (../session). */
 
 import { setTimeout as after } from "node:timers/promises";
 import { eraseKeysFromBlock } from "@prefork/guard/internal";
@@ -12,7 +12,7 @@ import type { EventBody } from "../../events.ts";
 import type { Clock, Delegated, DelegatedCall } from "../../ports.ts";
 import { defineTool, type Tool, toToolOutput } from "../../tools/index.ts";
 import type { Extension, ServingExtension } from "../extension.ts";
-import { hashOf, isListable } from "./content.ts";
+import { hashTool, isListable } from "./content.ts";
 import type { Environment, ServerEntry } from "./entry.ts";
 import { Server, type ServerTimes } from "./server.ts";
 
@@ -22,7 +22,7 @@ export type ServersOptions = {
   /** Without keys. */
   readonly environment: Environment;
   readonly clock: Clock;
-  readonly times?: ServerTimes & { readonly listMs?: number }; // listMs: how long lists are awaited; default: 5,000
+  readonly times?: ServerTimes & { readonly listMs?: number }; // listMs: how long to wait for the lists; default: 5,000
 };
 
 export type McpOptions = Pick<ServersOptions, "times">;
@@ -42,7 +42,7 @@ export const mcp = (servers: readonly ServerEntry[], options: McpOptions = {}): 
   },
 });
 
-/** More would be more words about tools than a conversation has of anything else. */
+/** More would spend more tokens on tools than on anything else. */
 const MAX_LISTED = 128;
 
 export class Servers {
@@ -51,42 +51,42 @@ export class Servers {
   #emit: (event: EventBody) => void = () => {};
 
   private constructor(options: ServersOptions) {
-    const told = {
+    const events = {
       listed: (server: Server) => this.#emit(listedEvent(server)),
       lost: ({ name }: Server, reason: string) => this.#emit({ type: "server_lost", server: name, reason }),
     };
     const { cwd, environment, clock, times = {} } = options;
     this.#servers = new Map(
-      options.servers.map((entry) => [entry.name, new Server(entry, { cwd, environment, clock, times, told })]),
+      options.servers.map((entry) => [entry.name, new Server(entry, { cwd, environment, clock, times, events })]),
     );
   }
 
-  /** Starts all of them and waits for their lists, each for itself and all no longer than the time says. */
+  /** Starts all servers and waits for their lists, up to a common time limit. */
   static async open(options: ServersOptions): Promise<Servers> {
     eraseKeysFromBlock();
     const servers = new Servers(options);
     const { listMs = 5_000 } = options.times ?? {};
     const waiting = new AbortController();
-    const tried = Promise.all([...servers.#servers.values()].map(({ tried }) => tried));
+    const tried = Promise.all([...servers.#servers.values()].map(({ firstAttempt: tried }) => tried));
     await Promise.race([tried, after(listMs, undefined, { signal: waiting.signal }).catch(() => undefined)]);
     waiting.abort();
     return servers;
   }
 
-  /** The tools for the list, for good: as the servers offer them now, or as an earlier life of the session had them. */
+  /** The final tools for the tool list: as the servers offer them now, or as an earlier run of the session had them. */
   freeze(earlier?: readonly ToolSpec[]): readonly Tool[] {
     const tools = earlier === undefined ? this.#listable() : earlier.flatMap(asOffered);
     this.#listed = Object.fromEntries(tools.map((tool) => [toolName(tool), tool.hash]));
     return tools.map((tool) => this.#tool(tool));
   }
 
-  /** All that is offered now, beside what stands in the list. */
+  /** Everything that is offered now, in addition to the tool list. */
   readonly offered = (): OfferedTools => ({
     listed: this.#listed,
     servers: [...this.#servers.values()].flatMap(({ name, tools }) => (tools ? [{ name, tools }] : [])),
   });
 
-  /** The far side of McpCall. */
+  /** Handles McpCall. */
   readonly mcpCall: DelegatedCall = async ({ server, tool, args }, { signal }) =>
     this.call({ server: String(server), tool: String(tool) }, args as JsonObject, signal);
 
@@ -101,7 +101,7 @@ export class Servers {
     return server.call(tool, args, signal);
   }
 
-  /** From now on what happens is told; what has happened so far is given back. */
+  /** From now on events are passed to `emit`. Returns what has happened so far. */
   follow(emit: (event: EventBody) => void): readonly EventBody[] {
     this.#emit = emit;
     return [...this.#servers.values()].flatMap((server): readonly EventBody[] => [
@@ -128,7 +128,7 @@ export class Servers {
       description: offered.description,
       input: z.record(z.string(), z.unknown()),
       schema: offered.schema,
-      readOnly: false, // whatever the server says of itself
+      readOnly: false, // whatever the server says about itself
       touches: () => ({ reaches: [toolName(offered)] }),
       run: async (args, { signal }) => toToolOutput(await this.call(offered, args as JsonObject, signal)),
     });
@@ -143,11 +143,11 @@ const listedEvent = ({ name, tools = [] }: Server): EventBody => ({
 
 const lostEvent = ({ name }: Server, reason: string): EventBody => ({ type: "server_lost", server: name, reason });
 
-/** A tool of a server as it stands in a list that was sent before. */
+/** A server's tool from a tool list that was sent before. */
 const asOffered = (spec: ToolSpec): readonly OfferedTool[] => {
   if (spec.type !== "function") return [];
   const [, server, tool] = /^mcp__([A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*?)__(.+)$/.exec(spec.name) ?? [];
   if (server === undefined || tool === undefined) return [];
   const { description = "", inputSchema: schema } = spec;
-  return [{ server, tool, description, schema, hash: hashOf(description, schema) }];
+  return [{ server, tool, description, schema, hash: hashTool(description, schema) }];
 };

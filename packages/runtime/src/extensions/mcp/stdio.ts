@@ -1,9 +1,9 @@
-/** A server that is a program of ours: messages as lines on its standard input and output.
- *  Invariant: a process group of its own, ended as a whole when the connection is closed, when its leader ends, and when
- *  this process dies, even by SIGKILL; it sees a few variables of the user's and those it was configured with; a line is
- *  bounded: an answer that is too long fails its own call and no other; what it prints on its error output is read and
- *  forgotten but for the end.
- *  Elsewhere: ending a group (../tools), what the lines say (message.ts), starting it again (server.ts). */
+/** How are messages exchanged with a server that is a local program? As lines on its standard input and output.
+ *  Invariant: the server has its own process group, which ends as a whole when the connection is closed, when its
+ *  leader ends, and when this process dies, even by SIGKILL. It sees a few of the user's variables and those it was
+ *  configured with. Lines are bounded: an answer that is too long only fails its own call. Only the end of its error
+ *  output is kept.
+ *  Elsewhere: ending a group (../tools), the messages (message.ts), restarting it (server.ts). */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
@@ -11,35 +11,35 @@ import { setTimeout as after } from "node:timers/promises";
 import { endStragglers, MARK, newMark } from "@prefork/guard/internal";
 import type { JsonObject } from "@prefork/wire";
 import { ProcessGroup } from "../../tools/index.ts";
-import type { OpenWire, WireTold } from "./connection.ts";
-import { type Environment, hiding, type StdioServer } from "./entry.ts";
+import type { OpenTransport, TransportEvents } from "./connection.ts";
+import { createSecretFilter, type Environment, type StdioServer } from "./entry.ts";
 import { type Message, readMessage, TOO_LONG } from "./message.ts";
 
-export type StdioPlace = { readonly cwd: string; readonly environment: Environment };
+export type StdioContext = { readonly cwd: string; readonly environment: Environment };
 
-/** `mark`: in the environment of the server, so that what it leaves behind is found. */
-type MarkedPlace = StdioPlace & { readonly mark: string };
+/** `mark`: put into the server's environment, so that processes it leaves behind are found. */
+type MarkedContext = StdioContext & { readonly mark: string };
 
-/** The server replaces this shell. A watcher in a group of its own ends the server's group as soon as nobody holds the
- *  other end of descriptor 3 any more; a line on it lets the watcher go. */
+/** The server replaces this shell. A watcher in a group of its own kills the server's group as soon as the other end
+ *  of descriptor 3 is closed. A line on it releases the watcher. */
 const WATCHED = 'set -m; { read -r -u 3 || kill -KILL -- "-$$"; } </dev/null >/dev/null 2>&1 & set +m; exec "$@" 3>&-';
 const BASH = ["/bin/bash", "--noprofile", "--norc", "-c", WATCHED, "bash"] as const;
 
 export const openStdio =
-  (entry: StdioServer, place: StdioPlace): OpenWire =>
-  async (told) => {
+  (entry: StdioServer, place: StdioContext): OpenTransport =>
+  async (events) => {
     const mark = newMark(place.environment);
-    const child = await started(entry, { ...place, mark });
-    const process = new ServerProcess(child, { told, hide: hiding(entry), mark });
+    const child = await spawnServer(entry, { ...place, mark });
+    const process = new ServerProcess(child, { events, hide: createSecretFilter(entry), mark });
     return { send: (message) => process.send(message), close: () => process.close() };
   };
 
 /** Every program needs some of these, and none of them is a secret. */
-const NEEDED =
+const PASSED_VARIABLES =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|XDG_(?:CONFIG|CACHE|DATA|STATE|RUNTIME)_\w+)$/;
 
-const started = ({ command, args = [], env = {} }: StdioServer, place: MarkedPlace): Promise<ChildProcess> => {
-  const given = Object.entries(place.environment).filter(([name]) => NEEDED.test(name));
+const spawnServer = ({ command, args = [], env = {} }: StdioServer, place: MarkedContext): Promise<ChildProcess> => {
+  const given = Object.entries(place.environment).filter(([name]) => PASSED_VARIABLES.test(name));
   const [program, ...rest] = [...BASH, command, ...args];
   const child = spawn(program, rest, {
     cwd: place.cwd,
@@ -54,18 +54,22 @@ const started = ({ command, args = [], env = {} }: StdioServer, place: MarkedPla
 };
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** So much of a line that is too long is waited for, and passed over. */
+/** A line that is too long is skipped up to this size. */
 const MAX_PASSED_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_CHARACTERS = 2_000;
-/** After its input is closed a server is expected to go by itself. */
+/** After its input is closed, a server should end by itself. */
 const GOODBYE_MS = 300;
 
-type ProcessTold = { readonly told: WireTold; readonly hide: (text: string) => string; readonly mark: string };
+type ServerProcessOptions = {
+  readonly events: TransportEvents;
+  readonly hide: (text: string) => string;
+  readonly mark: string;
+};
 
 class ServerProcess {
   readonly #group: ProcessGroup;
   readonly #input: Writable | null;
-  readonly #told: WireTold;
+  readonly #events: TransportEvents;
   readonly #hide: (text: string) => string;
   readonly #over: Promise<void>;
   readonly #mark: string;
@@ -73,13 +77,13 @@ class ServerProcess {
   #lineBytes = 0;
   #errors = "";
 
-  constructor(child: ChildProcess, { told, hide, mark }: ProcessTold) {
+  constructor(child: ChildProcess, { events, hide, mark }: ServerProcessOptions) {
     this.#mark = mark;
     this.#group = new ProcessGroup(child, { isGated: false });
-    this.#told = told;
+    this.#events = events;
     this.#hide = hide;
     this.#input = child.stdin;
-    this.#input?.on("error", () => {}); // it may be gone before us; its exit tells
+    this.#input?.on("error", () => {}); // it may be gone before us; its exit is reported
     child.stdout?.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#errors = (this.#errors + text).slice(-MAX_ERROR_CHARACTERS);
@@ -90,7 +94,7 @@ class ServerProcess {
   send(message: JsonObject): Promise<"sent"> {
     return new Promise((resolve, reject) => {
       if (!this.#input?.writable) return void this.#orOver().then(() => reject(new Error("its input is closed")));
-      // A program that has ended says more by its exit than by its broken pipe, so that is waited for first.
+      // The exit of a program says more than its broken pipe, so the exit is waited for first.
       const failed = (error: Error): void => void this.#orOver().then(() => reject(error));
       this.#input.write(`${JSON.stringify(message)}\n`, (error) => (error ? failed(error) : resolve("sent")));
     });
@@ -115,19 +119,19 @@ class ServerProcess {
     for (const output of outputs) output?.destroy();
     const how = signal === undefined ? `it ended with exit code ${exitCode}` : `it was ended by ${signal}`;
     const said = this.#hide(this.#errors.trim()).split("\n").slice(-3).join(" ").replace(/\s+/g, " ");
-    this.#told.ended(said === "" ? how : `${how}: ${said}`);
+    this.#events.ended(said === "" ? how : `${how}: ${said}`);
   }
 
   #read(chunk: Buffer): void {
     let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
       this.#take(rest.subarray(0, end));
-      const message = this.#lineBytes > MAX_LINE_BYTES ? tooLong(this.#line) : this.#whole();
+      const message = this.#lineBytes > MAX_LINE_BYTES ? toTooLongError(this.#line) : this.#whole();
       this.#line = [];
       this.#lineBytes = 0;
       rest = rest.subarray(end + 1);
-      if (message) this.#told.received(message);
-      else this.#giveUp(MAX_LINE_BYTES); // nobody can tell whose answer that was
+      if (message) this.#events.received(message);
+      else this.#giveUp(MAX_LINE_BYTES); // it is unknown which request this answers
     }
     this.#take(rest);
   }
@@ -136,19 +140,19 @@ class ServerProcess {
     return readMessage(Buffer.concat(this.#line).toString("utf8"));
   }
 
-  /** Of a line that is too long only both ends are kept. Whoever comes to no end at all is ended. */
+  /** Only both ends of a line that is too long are kept. If the line never ends, the server is stopped. */
   #take(part: Buffer): void {
     if (part.length === 0) return;
     this.#line.push(part);
     this.#lineBytes += part.length;
     if (this.#lineBytes <= MAX_LINE_BYTES) return;
-    if (this.#line.length > 2) this.#line = endsOf(this.#line);
+    if (this.#line.length > 2) this.#line = bothEnds(this.#line);
     if (this.#lineBytes > MAX_PASSED_BYTES) this.#giveUp(MAX_PASSED_BYTES);
   }
 
   #giveUp(most: number): void {
     this.#line = [];
-    this.#told.ended(`it sent a message of more than ${most} bytes`);
+    this.#events.ended(`it sent a message of more than ${most} bytes`);
     this.#group.stop();
   }
 }
@@ -156,20 +160,20 @@ class ServerProcess {
 const NEWLINE = 0x0a;
 const END_BYTES = 256;
 
-/** The first and the last bytes of a line, as two parts of it. */
-const endsOf = (line: readonly Buffer[]): Buffer[] => {
+/** The first and the last bytes of a line, as two parts. */
+const bothEnds = (line: readonly Buffer[]): Buffer[] => {
   const [first = Buffer.alloc(0)] = line;
   const tail = Buffer.concat(line.slice(-2)).subarray(-END_BYTES);
   return [Buffer.from(first.subarray(0, END_BYTES)), Buffer.from(tail)];
 };
 
-/** Programs that write JSON put the number of a request before or behind its result. */
+/** JSON writers put the id of a request before or after its result. */
 const ID_FIRST = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,/;
 const ID_LAST = /,\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
 
-/** The answer that a line which is too long is taken for; undefined where its request cannot be told. */
-const tooLong = (line: readonly Buffer[]): Message | undefined => {
-  const [first = "", last = ""] = endsOf(line).map((end) => end.toString("latin1"));
+/** The error for the request that an overlong line answers; undefined if its id cannot be found. */
+const toTooLongError = (line: readonly Buffer[]): Message | undefined => {
+  const [first = "", last = ""] = bothEnds(line).map((end) => end.toString("latin1"));
   const id = (ID_FIRST.exec(first) ?? ID_LAST.exec(last))?.[1];
   if (id === undefined) return undefined;
   return {

@@ -1,4 +1,4 @@
-/** Skills: folders with a SKILL.md, named to the model and read when it asks. */
+/** Skills: folders with a SKILL.md, announced to the model and read on request. */
 
-export { type FoundSkills, readSkills, type Skill, type SkillPlaces } from "./read-skills.ts";
-export { skills, skillsSection } from "./words.ts";
+export { skills, skillsSection } from "./extension.ts";
+export { type FoundSkills, readSkills, type Skill, type SkillSources } from "./read-skills.ts";

@@ -1,8 +1,8 @@
-/** Which skills are there: folders with a SKILL.md, the user's own and those of a trusted project.
- *  Invariant: of a folder that is not trusted no byte is read; a project's are read without following links; names are
- *  plain words and the folder's own; sizes and numbers are bounded; whatever is left out is told. What is read here is what
- *  was trusted and what is used, so that a file which changes later changes nothing.
- *  Elsewhere: what the model is told and given (words.ts), trust (@prefork/guard). */
+/** Which skills are there? Folders with a SKILL.md: the user's own and those of a trusted project.
+ *  Invariant: not a byte of an untrusted folder is read. A project's skills are read without following links. A skill's
+ *  name is a plain word and equals its folder's name. Sizes and numbers are bounded, and notices say what was skipped.
+ *  The text read here is what was trusted and what is used, so a file that changes later has no effect.
+ *  Elsewhere: what the model is told and given (extension.ts), trust (@prefork/guard). */
 
 import { realpath, stat } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
@@ -16,16 +16,16 @@ export type Skill = {
   readonly body: string;
   /** Where its other files are. */
   readonly folder: string;
-  /** Set where it is to run as a fork and not in the conversation. */
+  /** Set if it runs as a fork and not in the conversation. */
   readonly context?: "fork";
 };
 
-export type SkillPlaces = {
+export type SkillSources = {
   readonly home: string;
   readonly project: string;
-  /** Only then are the project's read. */
+  /** The project's skills are only read if this is true. */
   readonly trusted: boolean;
-  /** What was trusted, by name: a file that is none of it is left out. Default: whatever is there. */
+  /** The trusted files, by name: any other file is skipped. Default: every file is accepted. */
   readonly entries?: Readonly<Record<string, string>>;
 };
 
@@ -39,19 +39,19 @@ const MAX_SKILLS = 200;
 const MAX_BYTES = 128_000;
 const MAX_DESCRIPTION = 1_024;
 
-export const readSkills = async ({ home, project, trusted, entries }: SkillPlaces): Promise<FoundSkills> => {
-  const gathering = new Gathering(entries);
+export const readSkills = async ({ home, project, trusted, entries }: SkillSources): Promise<FoundSkills> => {
+  const gathering = new SkillReader(entries);
   for (const folder of FOLDERS) await gathering.own(join(home, folder));
   if (trusted && project !== home) await gathering.project(project);
   return gathering.found();
 };
 
-class Gathering {
+class SkillReader {
   readonly #skills = new Map<string, Skill>();
   readonly #notices: string[] = [];
-  readonly #trusted: SkillPlaces["entries"];
+  readonly #trusted: SkillSources["entries"];
 
-  constructor(trusted: SkillPlaces["entries"]) {
+  constructor(trusted: SkillSources["entries"]) {
     this.#trusted = trusted;
   }
 
@@ -60,7 +60,7 @@ class Gathering {
     return { skills, notices: this.#notices };
   }
 
-  /** The user may link their own. */
+  /** The user may link their own skills. */
   async own(folder: string): Promise<void> {
     const real = await realpath(folder).catch(() => undefined);
     if (real === undefined || !(await stat(real)).isDirectory()) return;
@@ -90,14 +90,14 @@ class Gathering {
     }
   }
 
-  async #take({ root, path, name, isOwn = false }: Taking): Promise<void> {
+  async #take({ root, path, name, isOwn = false }: SkillFolder): Promise<void> {
     const file = join(path, FILE);
     const looked = await root.look(file);
     if (looked.ok && looked.facts === undefined) return;
     if (!NAME.test(name) || name.length > MAX_NAME)
       return this.#leaveOut(path, `a skill's name has at most ${MAX_NAME} small letters, digits and single dashes`);
     const before = this.#skills.get(name);
-    if (before) return this.#leaveOut(path, `there is one of that name in ${before.folder}`);
+    if (before) return this.#leaveOut(path, `there is another one with this name in ${before.folder}`);
     if (this.#skills.size === MAX_SKILLS) return this.#leaveOut(path, `there are more than ${MAX_SKILLS}`);
     const risk = isOwn ? await tamperingRisk(file) : undefined;
     if (risk !== undefined) return this.#leaveOut(file, risk);
@@ -105,29 +105,29 @@ class Gathering {
     if (!read.ok) return this.#leaveOut(file, read.reason);
     if (!isOwn && this.#trusted && !isEntryOf(this.#trusted[relative(root.path, file)], read.bytes))
       return this.#leaveOut(file, "it was changed while prefork started");
-    const skill = skillIn(read.bytes.toString("utf8"), path, name);
+    const skill = parseSkill(read.bytes.toString("utf8"), path, name);
     if (typeof skill === "string") return this.#leaveOut(file, skill);
     this.#skills.set(name, skill);
   }
 
   #leaveOut(path: string, reason: string): void {
-    this.#notices.push(`skill ${path} is left out: ${reason}`);
+    this.#notices.push(`skill ${path} is skipped: ${reason}`);
   }
 }
 
-type Taking = {
+type SkillFolder = {
   readonly root: Root;
   readonly path: string;
   readonly name: string;
-  /** The user's, and not a project's: whoever can write it speaks for the user. */
+  /** The user's own, not a project's: whoever can write it speaks for the user. */
   readonly isOwn?: boolean;
 };
 
 /** The skill, or what is wrong with its file. */
-const skillIn = (text: string, path: string, folder: string): Skill | string => {
+const parseSkill = (text: string, path: string, folder: string): Skill | string => {
   if (text.includes("\0")) return "it is no text";
   const read = readFrontMatter(text);
-  if (!read) return "it does not begin with its name and description between two lines of ---";
+  if (!read) return "it does not begin with name and description between two lines of ---";
   const { name = folder, description = "", context } = read.fields;
   if (name !== folder) return `it is named ${JSON.stringify(oneLine(name, 80))}, but its folder is ${basename(path)}`;
   if (description === "") return "it has no description";
@@ -140,10 +140,8 @@ const skillIn = (text: string, path: string, folder: string): Skill | string => 
   };
 };
 
-/** The fields at the top of a Markdown file, between two lines of dashes. Pure.
- *  Invariant: reads the texts that people write there (plain, quoted, folded over lines) and skips everything else; what
- *  it gives is text and never more than that.
- *  Elsewhere: what the fields mean (read-skills.ts). */
+/** The fields at the top of a Markdown file, between two lines of dashes. Reads the values that people write there
+ *  (plain, quoted, folded over lines) as text, and skips everything else. Pure. */
 
 export type FrontMatter = { readonly fields: Readonly<Record<string, string>>; readonly body: string };
 
@@ -151,7 +149,7 @@ const FENCE = /^---[ \t]*$/;
 const FIELD = /^([A-Za-z][\w-]*):(?:[ \t](.*))?$/;
 const BLOCK = /^[|>][-+0-9]*$/;
 
-/** Undefined where the file does not begin with such fields. */
+/** Undefined if the file does not begin with such fields. */
 export const readFrontMatter = (text: string): FrontMatter | undefined => {
   const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
   if (!FENCE.test(lines[0] ?? "")) return undefined;
@@ -172,7 +170,7 @@ const fieldsIn = (lines: readonly string[]): Readonly<Record<string, string>> =>
   return Object.fromEntries(fields);
 };
 
-/** What stands below a field and belongs to it. */
+/** The indented lines below a field that belong to it. */
 const indentedAfter = (lines: readonly string[], at: number): readonly string[] => {
   let end = at + 1;
   while (end < lines.length && /^(?:[ \t]|\s*$)/.test(lines[end] ?? "")) end++;

@@ -1,10 +1,10 @@
-/** Which servers are configured: what an entry may say, which file counts, and what is edited there. */
+/** Which servers are configured: what an entry may say, which file wins, and how it is edited. */
 
 import assert from "node:assert/strict";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { scratch } from "@prefork/testing/scratch";
-import { hiding, readEntry } from "../../../src/extensions/mcp/entry.ts";
+import { createSecretFilter, readEntry } from "../../../src/extensions/mcp/entry.ts";
 import { editServers, readServers } from "../../../src/extensions/mcp/index.ts";
 
 const ENVIRONMENT = { HOME: "/home/me", TOKEN: "t0ken-of-mine" };
@@ -12,7 +12,7 @@ const variable = (words: string): string => `\${${words}}`;
 type Written = Parameters<typeof readEntry>[1];
 const read = (written: Written, name = "a") => readEntry(name, written, { environment: ENVIRONMENT });
 
-test("an entry is a program or an address; variables are filled where secrets belong, and nowhere else", () => {
+test("an entry is a program or an address; variables are only filled in where secrets belong", () => {
   const rows: readonly (readonly [Written, unknown])[] = [
     [{ command: "run" }, { name: "a", transport: "stdio", command: "run", args: [], env: {} }],
     [
@@ -44,15 +44,15 @@ test("an entry is a program or an address; variables are filled where secrets be
     [{ command: "run", url: "https://a" }, "it has both a command and a url"],
     [
       { command: "run", args: [variable("TOKEN")] },
-      `variables are filled in env and headers alone, not in ${variable("TOKEN")}`,
+      `variables are only filled in env and headers, not in ${variable("TOKEN")}`,
     ],
-    [{ command: "run", env: { A: variable("NONE") } }, "env: NONE is not set, or is a key of ours"],
+    [{ command: "run", env: { A: variable("NONE") } }, "env: NONE is not set, or is one of our keys"],
     [
       { url: `https://a/${variable("TOKEN")}` },
-      "variables are filled in env and headers alone, since an address is seen by others",
+      "variables are only filled in env and headers, because others can see an address",
     ],
-    [{ url: "ftp://a" }, "the url is no http or https address"],
-    [{ url: "https://me:pass@a" }, "the url holds a user name or a password; put it into headers"],
+    [{ url: "ftp://a" }, "the url is not an http or https address"],
+    [{ url: "https://me:pass@a" }, "the url contains a user name or a password; put it into headers"],
     [
       { url: "http://far.example", headers: { a: "b" } },
       "headers are not sent over plain http to another machine; use https",
@@ -64,7 +64,7 @@ test("an entry is a program or an address; variables are filled where secrets be
   }
 });
 
-test("a name that could be read as another server's tool, or not stand in a tool's name, is none", () => {
+test("a name that could be read as another server's tool, or not be part of a tool's name, is invalid", () => {
   const names = ["a", "my-server", "a_b", "A1", "x".repeat(32)];
   const wrong = ["", "a__b", "_a", "a_", "a.b", "a b", "a/b", "ä", "__proto__", "x".repeat(33), "a\n"];
   assert.deepEqual(
@@ -74,11 +74,16 @@ test("a name that could be read as another server's tool, or not stand in a tool
 });
 
 test("configured values are hidden from texts for people, also in parts", () => {
-  const hide = hiding({ name: "a", transport: "http", url: "https://a", headers: { a: "Bearer abcdefgh", b: "on" } });
+  const hide = createSecretFilter({
+    name: "a",
+    transport: "http",
+    url: "https://a",
+    headers: { a: "Bearer abcdefgh", b: "on" },
+  });
   assert.equal(hide("sent Bearer abcdefgh and abcdefgh, on time"), "sent *** and ***, on time");
 });
 
-test("a trusted folder's file is read with what other programs write into it; the user's own name counts first", async () => {
+test("a trusted folder's file is read with whatever other programs write into it; the user's own entry wins", async () => {
   using place = scratch();
   place.put(
     "project/.mcp.json",
@@ -112,15 +117,15 @@ test("a trusted folder's file is read with what other programs write into it; th
       },
     ],
     notices: [
-      `${file}: server "old" is left out: it speaks the old HTTP+SSE; streamable HTTP is supported`,
-      `${file}: server "broken" is left out: Invalid input: expected string, received number`,
-      `${file}: server mine is left out: ~/settings.json names one as well`,
-      `${file}: server "bad name" is left out: a name has at most 32 letters, digits, - and single _`,
+      `${file}: server "old" is skipped: it uses the old HTTP+SSE transport; only streamable HTTP is supported`,
+      `${file}: server "broken" is skipped: Invalid input: expected string, received number`,
+      `${file}: server mine is skipped: ~/settings.json has one with the same name`,
+      `${file}: server "bad name" is skipped: a name has at most 32 letters, digits, - and single _`,
     ],
   });
 });
 
-test("of a folder that is not trusted nothing is read, and a link or a broken file is left out with the reason", async () => {
+test("an untrusted folder is not read, and a link or a malformed file is skipped with the reason", async () => {
   using place = scratch();
   const asked = { settings: [], environment: {} };
   const file = place.put("a/.mcp.json", "{ nope");
@@ -132,15 +137,15 @@ test("of a folder that is not trusted nothing is read, and a link or a broken fi
   assert.deepEqual(await readServers({ ...asked, project: place.at("c"), trusted: true }), none);
   assert.deepEqual(await readServers({ ...asked, project: place.at("a"), trusted: true }), {
     servers: [],
-    notices: [`${file} is left out: not JSON: InvalidSymbol at character 2`],
+    notices: [`${file} is skipped: not JSON: InvalidSymbol at character 2`],
   });
   assert.deepEqual(await readServers({ ...asked, project: place.at("b"), trusted: true }), {
     servers: [],
-    notices: [`${place.at("b/.mcp.json")} is left out: this is a link, and links are not followed`],
+    notices: [`${place.at("b/.mcp.json")} is skipped: this is a link, and links are not followed`],
   });
 });
 
-test("a server is added and taken out without touching anything else of the file", () => {
+test("a server is added and removed without touching anything else in the file", () => {
   const before = '{\n  // mine\n  "permissions": {\n    "mode": "plan" // always\n  }\n}\n';
   const added = editServers(before, "a", { command: "run", args: ["x"] });
   assert.ok(added.ok);

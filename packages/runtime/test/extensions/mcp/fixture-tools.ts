@@ -1,5 +1,5 @@
-/** What the tool servers of the tests do, whichever way they are reached: real answers to real messages.
- *  Invariant: knows nothing of our client; written from the protocol's side alone. */
+/** What the tool servers of the tests do, over any transport: real answers to real messages.
+ *  Invariant: it knows nothing of our client, and is written from the protocol's side alone. */
 
 import { spawn } from "node:child_process";
 
@@ -23,12 +23,12 @@ export type Side = {
   readonly version?: string;
   /** Sends a notification of its own. */
   readonly notify: (method: string) => void;
-  /** What it was told without an answer. */
+  /** Notifications that it received. */
   readonly heard: string[];
   readonly exit?: (code: number) => void;
 };
 
-/** The answer, or undefined where there is none. */
+/** The answer, or undefined if there is none. */
 export const respond = async (side: Side, message: Incoming): Promise<object | undefined> => {
   const { id, method, params = {} } = message;
   if (id === undefined) {

@@ -1,4 +1,4 @@
-/** Servers of a test, on the fixtures: opened, called and closed as a session does. */
+/** The servers of a test, on the fixtures: opened, called and closed as a session does. */
 
 import { fileURLToPath } from "node:url";
 import { type Scratch, scratch } from "@prefork/testing/scratch";
@@ -8,7 +8,7 @@ import type { Described } from "./fixture-tools.ts";
 
 const SCRIPT = fileURLToPath(new URL("./stdio-server.ts", import.meta.url));
 
-/** A server on standard input and output; what it offers when it starts stands in a file, and can be changed there. */
+/** A server on standard input and output. A file says what it offers when it starts, and can be changed. */
 export const stdioEntry = (folder: Scratch, name: string, tools: readonly Described[]): StdioServer => {
   const file = folder.put(`${name}.json`, JSON.stringify(tools));
   return { name, transport: "stdio", command: process.execPath, args: [...process.execArgv, SCRIPT, file] };
@@ -22,10 +22,10 @@ export type Opened = AsyncDisposable & {
 
 const NEVER = new AbortController().signal;
 
-/** Time that jumps over pauses. */
+/** A clock that skips pauses. */
 export const jumping = { now: () => 0, sleep: async () => {} };
 
-/** Time in which no pause ends. */
+/** A clock on which no pause ends. */
 export const still = {
   now: () => 0,
   sleep: (_: number, signal: AbortSignal) =>

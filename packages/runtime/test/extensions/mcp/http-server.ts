@@ -8,9 +8,9 @@ import { type Described, respond, type Side } from "./fixture-tools.ts";
 export type HttpFixture = AsyncDisposable & {
   readonly url: string;
   readonly side: Side;
-  /** Method, headers and body of every request, in their order. */
+  /** Method, headers and body of every request, in order. */
   readonly requests: { method: string; headers: IncomingMessage["headers"]; body: string }[];
-  /** From now on the sessions so far are unknown. */
+  /** From now on the existing sessions are unknown. */
   readonly forget: () => void;
 };
 

@@ -1,4 +1,4 @@
-/** Servers at an address: sessions, both forms of answers, and what is never sent where. */
+/** Servers at a URL: sessions, both forms of answers, and what is never sent elsewhere. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -36,7 +36,7 @@ for (const answers of ["json", "events"] as const)
       headers["mcp-protocol-version"],
       headers.authorization,
     ]);
-    const listening = made.findIndex(([method]) => method === "GET"); // beside the others, at its own time
+    const listening = made.findIndex(([method]) => method === "GET"); // independent of the others
     assert.deepEqual(made.splice(listening, 1), [["GET", "", "s1", "2025-11-25", SECRET]]);
     assert.deepEqual(made, [
       ["POST", "initialize", undefined, undefined, SECRET],
@@ -47,7 +47,7 @@ for (const answers of ["json", "events"] as const)
     ]);
   });
 
-test("a session that the server has forgotten is begun anew, and the call is made once more", async () => {
+test("if the server has forgotten the session, a new one is started and the call is repeated", async () => {
   await using far = await startHttpServer({ tools: [described("echo")] });
   await using open = await opened(() => [entryFor(far)]);
   far.forget();
@@ -61,7 +61,7 @@ test("a session that the server has forgotten is begun anew, and the call is mad
   );
 });
 
-test("a changed list is heard of on the server's own stream", async () => {
+test("a changed list is announced on the server's own stream", async () => {
   await using far = await startHttpServer({ tools: [described("echo")] });
   await using open = await opened(() => [entryFor(far)]);
   await until(() => far.requests.some(({ method }) => method === "GET"));
@@ -69,7 +69,7 @@ test("a changed list is heard of on the server's own stream", async () => {
   await until(() => namesOf(open.servers)[0] === "mcp__far__other");
 });
 
-test("nothing follows a redirect, and the secret goes nowhere else", async () => {
+test("redirects are not followed, and the secret goes nowhere else", async () => {
   await using elsewhere = await startHttpServer({ tools: [described("echo")] });
   const instead: HttpFixtureOptions["instead"] = (_, response) => {
     response.writeHead(307, { location: elsewhere.url }).end();
@@ -84,7 +84,7 @@ test("nothing follows a redirect, and the secret goes nowhere else", async () =>
   assert.deepEqual(elsewhere.requests, []);
 });
 
-test("a server that wants a sign-in says so without the secret, also where it repeats it", async () => {
+test("a server that requires a sign-in is reported without the secret, even if the server repeats it", async () => {
   const refusing = async (status: number): Promise<string> => {
     await using far = await startHttpServer({
       tools: [],
@@ -105,7 +105,7 @@ test("a server that wants a sign-in says so without the secret, also where it re
   );
 });
 
-test("a server that hangs, speaks another protocol or is not there costs an error and nothing else", async () => {
+test("a server that hangs, uses another protocol or does not exist causes an error and nothing else", async () => {
   await using far = await startHttpServer({ tools: [described("hang")] });
   const gone = await startHttpServer({ tools: [] });
   await gone[Symbol.asyncDispose]();

@@ -1,5 +1,5 @@
-/** Fifty turns with two tool servers, one that comes back with another list and one that dies for good: is every token
- *  still written once, and can what came late be called? */
+/** Fifty turns with two tool servers, one that returns with another list and one that dies for good: is every token
+ *  still written to the cache once, and can late tools be called? */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,7 +22,7 @@ const mcp = (server: string, tool: string, args: JsonObject = {}): ToolCall => (
   input: { server, tool, args },
 });
 
-/** What the model asks servers for, beside what it does anyway: by task and step. */
+/** What the model calls on servers, in addition to its other work: by task and step. */
 const BESIDE: Readonly<Record<string, readonly ToolCall[]>> = {
   "1.1": [
     { name: "mcp__board__echo", input: { value: "first" } },
@@ -94,7 +94,7 @@ const run = async (): Promise<Ran> => {
   return { results, events, requests, head: await headTokens(simulator, first) };
 };
 
-test("fifty turns with a server that comes back changed and one that dies write every token once", async (context) => {
+test("fifty turns with a server that returns changed and one that dies write every token once", async (context) => {
   const { results, events, requests, head } = await run();
   assert.deepEqual(
     results.map(({ end, text }) => [end, text]),

@@ -1,4 +1,4 @@
-/** A process with an open server, which says the numbers of its processes and waits to be killed. */
+/** A process with an open server. It prints the ids of its processes and waits to be killed. */
 
 import { opened, stdioEntry } from "./ground.ts";
 

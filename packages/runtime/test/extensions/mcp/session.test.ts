@@ -28,13 +28,13 @@ const servers = (ground: Ground, tools: Readonly<Record<string, readonly Describ
 
 type Turn = { readonly results: readonly string[]; readonly prompt: string };
 
-/** What the model was given last: results of its calls, and the last words of the user. */
+/** What the model received last: results of its calls, and the user's last text. */
 const turnOf = (request: SimRequest): Turn => {
   const results = toolResults(request).map(({ text, isError }) => `${isError ? "! " : ""}${text}`);
   return { results, prompt: lastUserText(request) };
 };
 
-/** A model that answers a prompt with the calls it is made of, all in one turn, and results with what they are. */
+/** A model that makes the calls in its prompt, all in one turn, and repeats the results. */
 const obeying = (request: SimRequest): SimAnswer => {
   const { results, prompt } = turnOf(request);
   if (prompt.includes("goes on from a summary that you write now")) return say("<summary>It was done.</summary>");
@@ -56,7 +56,7 @@ const bodies = ({ simulator }: Ground): readonly JsonObject[] =>
 const toolsIn = (body: JsonObject = {}): readonly string[] =>
   (body.tools as readonly JsonObject[]).map(({ name }) => String(name)).filter((name) => name.startsWith("mcp__"));
 
-/** The words about tool servers in a request, in their order. */
+/** The announcements about tool servers in a request, in order. */
 const wordsIn = (body: JsonObject = {}): readonly string[] =>
   (body.messages as readonly { readonly content: readonly JsonObject[] }[]).flatMap(({ content }) =>
     content.flatMap(({ text }) =>
@@ -64,7 +64,7 @@ const wordsIn = (body: JsonObject = {}): readonly string[] =>
     ),
   );
 
-/** Resolves when the list of this server was heard anew. */
+/** Resolves when this server's list was read again. */
 const listedAnew = async (session: Session, server: string): Promise<void> => {
   for await (const event of session.events()) if (event.type === "server_listed" && event.server === server) return;
 };
@@ -73,7 +73,7 @@ const ABOUT =
   "Tools of tool servers that are not in your list, or no longer as they stand there. Call them with McpCall:";
 const ARGS = '  args: {"type":"object","properties":{"value":{"type":"string"}}}';
 
-test("tools of servers stand sorted behind our own; a rule for one holds by its name and through McpCall", async () => {
+test("server tools come sorted after our own; a rule for one applies by its name and through McpCall", async () => {
   await using ground = await openGround(obeying);
   const given = servers(ground, { b: [described("echo"), described("environment")], a: [described("echo")] });
   const permissions = { allow: ["mcp__b__echo", "mcp__a"], deny: ["mcp__a__echo"] };
@@ -105,7 +105,7 @@ test("tools of servers stand sorted behind our own; a rule for one holds by its 
   );
 });
 
-test("a list that changes is told at the tail with how to call what is new, and no byte before it changes", async () => {
+test("a changed list is announced at the tail with how to call what is new, and no byte before it changes", async () => {
   await using ground = await openGround(obeying);
   const changed = [described("echo", { description: "Echoes louder." }), described("new.one"), described("become")];
   await using session = await ground.open(
@@ -129,7 +129,7 @@ test("a list that changes is told at the tail with how to call what is new, and 
   assertOnlyGrown(ground.simulator);
 });
 
-test("a server that comes late is not waited for; its tools are told when they are there, and again after a compaction", async () => {
+test("a late server is not waited for; its tools are announced when they are there, and again after a compaction", async () => {
   await using ground = await openGround(obeying);
   const given = servers(ground, { late: [described("echo")] });
   await using session = await ground.open({ ...given, serverTimes: { ...TIMES, listMs: 1 } });
@@ -144,7 +144,7 @@ test("a server that comes late is not waited for; its tools are told when they a
   assert.deepEqual(wordsIn(bodies(ground).at(-1)), [section]);
 });
 
-test("a resumed session keeps the list it has sent, hears once of what changed, and calls the servers of today", async () => {
+test("a resumed session keeps the list it has sent, is told once what changed, and calls the current servers", async () => {
   await using ground = await openGround(obeying);
   const first = await ground.open(servers(ground, { a: [described("echo")], gone: [described("echo")] }));
   await first.prompt("begin").result();

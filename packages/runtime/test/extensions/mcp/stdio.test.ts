@@ -1,4 +1,4 @@
-/** Servers that are programs: what is listed, what a call gives, and what becomes of their processes. */
+/** Servers that are programs: what is listed, what a call returns, and what happens to their processes. */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -15,7 +15,7 @@ import { opened, stdioEntry, still } from "./ground.ts";
 const namesOf = (servers: Servers): readonly string[] =>
   servers.offered().servers.flatMap(({ tools }) => tools.map(toolName));
 
-test("lists of several servers are awaited, sorted, tidied and frozen", async () => {
+test("the lists of several servers are awaited, sorted, tidied and frozen", async () => {
   const schema = { $schema: "http://json-schema.org/draft-07/schema#", type: "object", properties: { z: {}, a: {} } };
   await using open = await opened((folder) => [
     stdioEntry(folder, "second", [described("echo")]),
@@ -35,7 +35,7 @@ test("lists of several servers are awaited, sorted, tidied and frozen", async ()
   );
 });
 
-test("a call gives text, pictures and words for the rest; errors of the tool and of the protocol are error results", async () => {
+test("a call returns text, images and notes for the rest; errors of the tool and of the protocol are error results", async () => {
   await using open = await opened((folder) => [stdioEntry(folder, "one", [described("picky")])]);
   const [dot, words] = [{ kind: "base64", mediaType: "image/png", data: "aGFsbG8=" }, "a dot"];
   assert.deepEqual(
@@ -69,7 +69,7 @@ test("a call gives text, pictures and words for the rest; errors of the tool and
   );
 });
 
-test("a server sees what every program needs and what it was configured with, and no other variable but our mark", async () => {
+test("a server sees what every program needs and what it was configured with, and no other variable except our mark", async () => {
   const env = { FIXTURE_TOKEN: "configured" };
   await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), env }]);
   const seen = JSON.parse((await open.call("one", "environment")).text) as Record<string, string>;
@@ -79,7 +79,7 @@ test("a server sees what every program needs and what it was configured with, an
   assert.deepEqual(others, {}); // the rest is bash's own
 });
 
-test("a call that takes too long, and one that is interrupted, give an error and leave the server usable", async () => {
+test("a call that times out, and one that is interrupted, return an error and leave the server usable", async () => {
   await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", []), timeoutMs: 2_000 }]);
   assert.deepEqual(await open.call("one", "hang"), {
     text: "Server one: no answer within 2 s; what the call had begun may still go on.",
@@ -87,13 +87,13 @@ test("a call that takes too long, and one that is interrupted, give an error and
   });
   const stop = new AbortController();
   const hanging = open.servers.call({ server: "one", tool: "hang" }, {}, stop.signal);
-  await setImmediate(); // it is under way
+  await setImmediate(); // it is running
   stop.abort();
   assert.deepEqual(await hanging, { text: "The call of server one was interrupted.", isError: true });
   assert.equal((await open.call("one", "echo", { still: "here" })).text, '{"still":"here"}');
 });
 
-test("a server that dies answers its call with an error without its secrets, and is back with the list it has then", async () => {
+test("a dying server answers its call with an error without its secrets, and is back with its current list", async () => {
   const env = { FIXTURE_TOKEN: "very-secret-token" };
   await using open = await opened((folder) => [{ ...stdioEntry(folder, "one", [described("echo")]), env }]);
   const events: unknown[] = [];
@@ -111,7 +111,7 @@ test("a server that dies answers its call with an error without its secrets, and
   ]);
 });
 
-test("a program that is not there is tried a few times with growing pauses, then only when it is called", async () => {
+test("a program that does not exist is tried a few times with growing pauses, then only when it is called", async () => {
   const pauses: number[] = [];
   const clock = { now: () => 0, sleep: async (ms: number) => void pauses.push(ms) };
   const entry = { name: "none", transport: "stdio", command: "no-such-program-anywhere" } as const;
@@ -122,7 +122,7 @@ test("a program that is not there is tried a few times with growing pauses, then
   assert.deepEqual(pauses, [1_000, 2_000, 4_000, 8_000, 16_000]);
 });
 
-test("after closing nothing of a server runs, not even a child of it that ignores the request to end", async () => {
+test("after closing nothing of a server runs, not even a child of it that ignores SIGTERM", async () => {
   const open = await opened((folder) => [stdioEntry(folder, "one", [])]);
   const pids = (await open.call("one", "family")).text.split(" ").map(Number);
   assert.deepEqual(pids.map(isRunning), [true, true]);
@@ -143,7 +143,7 @@ test("a killed process leaves no server behind", async () => {
   await until(() => pids.every((pid) => !isRunning(pid)));
 });
 
-test("an answer that is too long fails its call alone, and the server goes on", async () => {
+test("an answer that is too long only fails its own call, and the server continues", async () => {
   await using open = await opened((folder) => [stdioEntry(folder, "one", [described("flood")])], { clock: still });
   const [flood, echo] = await Promise.all([open.call("one", "flood"), open.call("one", "echo", { a: 1 })]);
   assert.deepEqual(flood, {
@@ -157,7 +157,7 @@ test("an answer that is too long fails its call alone, and the server goes on", 
   );
 });
 
-test("a call of a server that is away is answered, also where nothing else keeps the process alive", async () => {
+test("a call of a server that is away is answered, even if nothing else keeps the process alive", async () => {
   const script = fileURLToPath(new URL("./lonely-caller.ts", import.meta.url));
   const caller = spawn(process.execPath, ["--conditions=prefork-source", script], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -174,7 +174,7 @@ test("a call of a server that is away is answered, also where nothing else keeps
   );
 });
 
-test("a server that sends a message without end is ended, and says so", async () => {
+test("a server that sends an endless message is stopped, and the error says so", async () => {
   const flood =
     "process.stdin.once('data', () => { (function more() { process.stdout.write('x'.repeat(1 << 20), more); })(); })";
   const entry = { name: "flood", transport: "stdio", command: process.execPath, args: ["-e", flood] } as const;

@@ -1,4 +1,5 @@
-/** Skills: which are found, what the model reads of them, and what a call gives, in a conversation and in a fork. */
+/** Skills: which are found, what the model reads about them, and what a call returns, in a conversation and in a
+ *  fork. */
 
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
@@ -16,7 +17,7 @@ import { openGround } from "../../session/fault-ground.ts";
 const file = (name: string, description: string, more = ""): string =>
   `---\nname: ${name}\ndescription: ${description}\n${more}---\n\nDo ${name}.\n`;
 
-test("fields are read as people write them; what does not begin with them has none", () => {
+test("fields are read as people write them; a file that does not begin with them has none", () => {
   const rows: readonly (readonly [string, unknown])[] = [
     ["---\nname: a\n---\nbody\n", { fields: { name: "a" }, body: "body\n" }],
     [
@@ -42,16 +43,16 @@ test("fields are read as people write them; what does not begin with them has no
   );
 });
 
-test("a file of nothing but blanks is read in no time", () => {
+test("a file of nothing but blanks is read quickly", () => {
   const blanks = " ".repeat(120_000);
   assert.deepEqual(readFrontMatter(`---\na:${blanks}x\nb:${blanks}\n---\n`)?.fields, { a: "x", b: "" });
 });
 
-test("a file of very many fields is read in one pass", () => {
+test("a file with very many fields is read in one pass", () => {
   assert.deepEqual(readFrontMatter(`---\nname: a\n${"a:\n".repeat(400_000)}---\n`)?.fields, { name: "a", a: "" });
 });
 
-test("the user's own come first, a project's only where it is trusted; hostile ones are left out with the reason", async () => {
+test("the user's own skills come first, a project's only if it is trusted; hostile ones are skipped with the reason", async () => {
   using place = scratch();
   const [home, project] = [place.at("home"), place.at("project")];
   place.put("home/.prefork/skills/mine/SKILL.md", file("mine", "Mine."));
@@ -79,7 +80,7 @@ test("the user's own come first, a project's only where it is trusted; hostile o
   place.put("home/.prefork/skills/theirs/SKILL.md", file("theirs", "Anybody's."));
   const theirs = place.at("home/.prefork/skills/theirs/SKILL.md");
   chmodSync(theirs, 0o666);
-  const open = `skill ${theirs} is left out: ${theirs} can be changed by others (mode 0666)`;
+  const open = `skill ${theirs} is skipped: ${theirs} can be changed by others (mode 0666)`;
   assert.deepEqual(await readSkills({ home, project, trusted: false }), { skills: own, notices: [open] });
   rmSync(place.at("home/.prefork/skills/theirs"), { recursive: true });
   const at = (name: string): string => place.at("project", name);
@@ -87,14 +88,14 @@ test("the user's own come first, a project's only where it is trusted; hostile o
   assert.deepEqual(await readSkills({ home, project, trusted: true }), {
     skills: [{ ...deep, context: "fork" }, ...own],
     notices: [
-      `skill ${at(".agents/skills/mine")} is left out: there is one of that name in ${place.at("home/.prefork/skills/mine")}`,
-      `skill ${at(".claude/skills/Bad Name")} is left out: a skill's name has at most 64 small letters, digits and single dashes`,
-      `skill ${at(".claude/skills/link")} is left out: this is a link, and links are not followed`,
-      `skill ${at(".claude/skills/long/SKILL.md")} is left out: the file has 130044 bytes; at most 128000 are read`,
-      `skill ${at(".claude/skills/other/SKILL.md")} is left out: it is named "another", but its folder is other`,
-      `skill ${at(".claude/skills/plain/SKILL.md")} is left out: it does not begin with its name and description between two lines of ---`,
-      `skill ${at(".claude/skills/silent/SKILL.md")} is left out: it has no description`,
-      `skill ${at(".claude/skills/within/SKILL.md")} is left out: this is a link, and links are not followed`,
+      `skill ${at(".agents/skills/mine")} is skipped: there is another one with this name in ${place.at("home/.prefork/skills/mine")}`,
+      `skill ${at(".claude/skills/Bad Name")} is skipped: a skill's name has at most 64 small letters, digits and single dashes`,
+      `skill ${at(".claude/skills/link")} is skipped: this is a link, and links are not followed`,
+      `skill ${at(".claude/skills/long/SKILL.md")} is skipped: the file has 130044 bytes; at most 128000 are read`,
+      `skill ${at(".claude/skills/other/SKILL.md")} is skipped: it is named "another", but its folder is other`,
+      `skill ${at(".claude/skills/plain/SKILL.md")} is skipped: it does not begin with name and description between two lines of ---`,
+      `skill ${at(".claude/skills/silent/SKILL.md")} is skipped: it has no description`,
+      `skill ${at(".claude/skills/within/SKILL.md")} is skipped: this is a link, and links are not followed`,
     ],
   });
 });
@@ -127,7 +128,8 @@ const SKILLS: readonly Skill[] = [
 const asked = (name: string, args?: string): string =>
   `CALLS ${JSON.stringify([{ name: "Skill", input: args === undefined ? { name } : { name, args } }])}`;
 
-/** Makes the calls that its prompt is made of; tells results; a fork that is to look around tries to start another. */
+/** Makes the calls in its prompt and repeats their results. A fork that is asked to look around tries to start
+ *  another. */
 const model = (request: SimRequest): SimAnswer => {
   const results = toolResults(request).map(({ text, isError }) => `${isError ? "! " : ""}${text}`);
   const words = lastUserText(request);
@@ -144,7 +146,7 @@ const model = (request: SimRequest): SimAnswer => {
   return say(results.join(" | "));
 };
 
-test("the conversation begins with names and descriptions, and a body comes when it is called for", async () => {
+test("the conversation begins with names and descriptions, and a body is returned on request", async () => {
   await using ground = await openGround(model);
   await using session = await ground.open({ skills: SKILLS });
   assert.equal(
@@ -176,7 +178,7 @@ test("without skills the tool says so", async () => {
   assert.equal((await session.prompt(asked("greet")).result()).text, "! Skills are not available in this session.");
 });
 
-test("a skill with context: fork runs as a fork that reports; inside a fork it is refused, and other skills are not", async () => {
+test("a skill with context: fork runs as a fork that reports; inside a fork it is refused, but other skills are not", async () => {
   await using ground = await openGround(model);
   await using session = await ground.open({ skills: SKILLS });
   const events = session.events();
@@ -196,13 +198,13 @@ test("a skill with context: fork runs as a fork that reports; inside a fork it i
   assert.deepEqual(results, [FORK_PLACEHOLDER_RESULT]);
 });
 
-test("where forks are switched off, a skill that would be one is refused with the reason", async () => {
+test("without forks, a skill that would run as one is refused with the reason", async () => {
   await using ground = await openGround(model);
   await using session = await ground.open({ skills: SKILLS, forks: "off" });
   assert.match((await session.prompt(asked("look")).result()).text, /^! No fork was started: .*off/);
 });
 
-test("a project's skill that is no longer the one that was trusted is left out", async () => {
+test("a project's skill that has changed since it was trusted is skipped", async () => {
   using place = scratch();
   for (const name of ["kept", "changed"]) place.put(`project/.claude/skills/${name}/SKILL.md`, file(name, "Good."));
   const project = place.at("project");
@@ -218,7 +220,7 @@ test("a project's skill that is no longer the one that was trusted is left out",
       ["kept"],
       ["changed", "new"].map(
         (name) =>
-          `skill ${place.at("project/.claude/skills", name, "SKILL.md")} is left out: it was changed while prefork started`,
+          `skill ${place.at("project/.claude/skills", name, "SKILL.md")} is skipped: it was changed while prefork started`,
       ),
     ],
   );

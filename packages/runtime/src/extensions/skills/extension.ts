@@ -1,7 +1,7 @@
-/** What the model is told of skills, and what it is given when it calls for one.
- *  Invariant: names and descriptions alone stand in the conversation, bounded; a body comes when it is asked for; one that
- *  runs as a fork is refused where there may be none, and never done in another way in silence.
- *  Elsewhere: reading them (read-skills.ts), the tool (../tools), starting a fork (../fork, through the port). */
+/** What is the model told about skills, and what does it get when it calls for one?
+ *  Invariant: the conversation only contains names and descriptions, bounded. A body is returned when it is requested.
+ *  A skill that runs as a fork is refused where forks are not possible, and never silently run another way.
+ *  Elsewhere: reading skills (read-skills.ts), the tool (../tools), starting a fork (../fork, through the port). */
 
 import type { ToolUseBlock } from "@prefork/wire";
 import type { Section } from "../../context/index.ts";
@@ -12,7 +12,7 @@ import type { Skill } from "./read-skills.ts";
 const ABOUT = "Instructions for kinds of work. Where one fits, call Skill with its name before you begin:";
 const ALL_BYTES = 16_000;
 
-/** Skills as an extension of a session. A fork has the same, but for those that would start one. */
+/** Skills as an extension of a session. A fork has the same skills, except those that would start a fork. */
 export const skills = (list: readonly Skill[]): Extension => ({
   name: "skills",
   sections: skillsSection(list),
@@ -22,7 +22,7 @@ export const skills = (list: readonly Skill[]): Extension => ({
   }),
 });
 
-/** Nothing where there are none. */
+/** Empty if there are none. */
 export const skillsSection = (skills: readonly Skill[]): readonly Section[] => {
   if (skills.length === 0) return [];
   const lines: string[] = [ABOUT];
@@ -35,7 +35,8 @@ export const skillsSection = (skills: readonly Skill[]): readonly Section[] => {
   return [{ name: "skills", text: lines.join("\n") }];
 };
 
-/** The far side of the Skill tool. `fork`: starts one on what a skill says; absent where nobody may. */
+/** Handles calls of the Skill tool. `fork` starts a fork with a skill's instructions; absent if forks are not
+ *  possible. */
 const skillCall =
   (skills: readonly Skill[], fork: DelegatedCall | undefined): DelegatedCall =>
   async ({ name, args }, caller) => {
@@ -57,7 +58,7 @@ const startsFork =
       const { name: asked } = JSON.parse(input) as { readonly name?: unknown };
       return skills.some((skill) => skill.name === asked && skill.context === "fork");
     } catch {
-      return false; // no such call is made
+      return false; // such a call does not run at all
     }
   };
 
